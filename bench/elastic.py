@@ -108,15 +108,15 @@ def read_bare(folder: Path) -> int:
 def plan(folder: Path) -> int:
     """Decide as `gridbridge balance plan --from FOLDER` does; return how many tasks count."""
     from gridbridge.elastic.balancer import cell_observer, plan_preview
-    from gridbridge.model.elastic.balance_sections import Balance, Demand, Pool
+    from gridbridge.model.elastic.balance_sections import BalanceSection, DemandSection, PoolSection
     from gridbridge.model.text_tables import QueueDefaults
 
     pools = {
-        "small": Pool(slots=4, resources=QueueDefaults(h_vmem="16G"), price=1, limit=5000),
-        "large": Pool(slots=64, resources=QueueDefaults(h_vmem="256G"), price=20),
+        "small": PoolSection(slots=4, resources=QueueDefaults(h_vmem="16G"), price=1, limit=5000),
+        "large": PoolSection(slots=64, resources=QueueDefaults(h_vmem="256G"), price=20),
     }
     seen = cell_observer.look_at(str(folder))
-    found = plan_preview.planned(seen, Balance(max_nodes=100_000), Demand(), pools)
+    found = plan_preview.planned(seen, BalanceSection(max_nodes=100_000), DemandSection(), pools)
     assert found.add, found.verdict
     return found.figures.tasks // TASKS
 

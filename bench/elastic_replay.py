@@ -27,47 +27,49 @@ from gridbridge.elastic.simulation import policy_comparison
 from gridbridge.elastic.simulation.replay_engine import WorkloadReplay
 from gridbridge.elastic.simulation.replay_policies import way_of
 from gridbridge.elastic.simulation.synthetic_workload import WorkloadDistribution, make
-from gridbridge.model.elastic.balance_sections import Demand
+from gridbridge.model.elastic.balance_sections import DemandSection
 from gridbridge.model.elastic.replay_outcome import (
-    NodeTerms,
-    RecordedTask,
+    ReplayNodeTerms,
     ReplayOutcome,
     ReplayRules,
+    ReplayTask,
 )
 
 WEEKS = (("ash", 0.3), ("beech", 0.5), ("cedar", 0.7))
-TERMS, SPREAD = NodeTerms(), NodeTerms(is_spread=True)
+TERMS, SPREAD = ReplayNodeTerms(), ReplayNodeTerms(is_spread=True)
 TASKS_A_DAY = 1000.0
 MONTH_DAYS, MOST_MONTH_S = sized(30.0, 1.0), 30.0
 MOST_WAIT, LEAST_SAVED = 1 / 3, 0.10
 MOST_OFF = 0.02  # of cost and of wait
-BY_HOUR = Demand(billing_s=3600.0)
-FRUGAL = Demand(wait_s=300.0, target_wait_s=300.0, idle_timeout_s=0.0, shrink_pause_s=0.0)
+BY_HOUR = DemandSection(billing_s=3600.0)
+FRUGAL = DemandSection(wait_s=300.0, target_wait_s=300.0, idle_timeout_s=0.0, shrink_pause_s=0.0)
 WAYS = {
-    "always-on": (ReplayRules.ALWAYS_ON, Demand()),
-    "starcluster": (ReplayRules.STARCLUSTER, Demand()),
-    "demand": (ReplayRules.DEMAND, Demand()),
+    "always-on": (ReplayRules.ALWAYS_ON, DemandSection()),
+    "starcluster": (ReplayRules.STARCLUSTER, DemandSection()),
+    "demand": (ReplayRules.DEMAND, DemandSection()),
     "demand, frugal": (ReplayRules.DEMAND, FRUGAL),
-    "azge": (ReplayRules.AZGE, Demand()),
+    "azge": (ReplayRules.AZGE, DemandSection()),
     "azge, by the hour": (ReplayRules.AZGE, BY_HOUR),
     "demand, by the hour": (ReplayRules.DEMAND, BY_HOUR),
-    "squeeze": (ReplayRules.SQUEEZE, Demand()),
+    "squeeze": (ReplayRules.SQUEEZE, DemandSection()),
 }
 SPREADS = {
-    "starcluster, spread": (ReplayRules.STARCLUSTER, Demand()),
-    "azge, spread": (ReplayRules.AZGE, Demand()),
+    "starcluster, spread": (ReplayRules.STARCLUSTER, DemandSection()),
+    "azge, spread": (ReplayRules.AZGE, DemandSection()),
 }
 FILLED = {
-    f"filled, {slots} spare": Demand(spare_slots=slots, idle_timeout_s=0.0, shrink_pause_s=0.0)
+    f"filled, {slots} spare": DemandSection(
+        spare_slots=slots, idle_timeout_s=0.0, shrink_pause_s=0.0
+    )
     for slots in (0, 8, 16, 20, 24)
 } | {
-    "filled, patient": Demand(
+    "filled, patient": DemandSection(
         idle_timeout_s=0.0, shrink_pause_s=0.0, wait_s=450.0, grow_pause_s=300.0
     )
 }
 
 
-def week(seed: str, load: float, days: float) -> tuple[RecordedTask, ...]:
+def week(seed: str, load: float, days: float) -> tuple[ReplayTask, ...]:
     """Return the tasks of a week."""
     slots = TERMS.max_nodes * TERMS.slots
     asked = WorkloadDistribution(
@@ -76,9 +78,9 @@ def week(seed: str, load: float, days: float) -> tuple[RecordedTask, ...]:
     return tuple(make(asked).tasks)
 
 
-def swept(tasks: tuple[RecordedTask, ...], always_on: ReplayOutcome) -> tuple[ReplayOutcome, ...]:
+def swept(tasks: tuple[ReplayTask, ...], always_on: ReplayOutcome) -> tuple[ReplayOutcome, ...]:
     """Replay a week by each setting of squeeze that `gridbridge simulate --sweep` tries."""
-    ways = policy_comparison.swept(way_of(ReplayRules.SQUEEZE, TERMS, Demand()))
+    ways = policy_comparison.swept(way_of(ReplayRules.SQUEEZE, TERMS, DemandSection()))
     return (*policy_comparison.compare(tasks, TERMS, ways), always_on)
 
 
@@ -92,7 +94,7 @@ def off_frontier(one: ReplayOutcome, others: Iterable[ReplayOutcome]) -> float:
     return max(0.0, *parts)
 
 
-def replayed(tasks: tuple[RecordedTask, ...]) -> dict[str, ReplayOutcome]:
+def replayed(tasks: tuple[ReplayTask, ...]) -> dict[str, ReplayOutcome]:
     """Replay one week by every way."""
     filled = {name: (ReplayRules.DEMAND, demand) for name, demand in FILLED.items()}
     return {
@@ -111,7 +113,7 @@ def month() -> float:
         )
     ).tasks
     begun = time.process_time()
-    WorkloadReplay(tasks, TERMS, way_of(ReplayRules.DEMAND, TERMS, Demand())).run()
+    WorkloadReplay(tasks, TERMS, way_of(ReplayRules.DEMAND, TERMS, DemandSection())).run()
     return time.process_time() - begun
 
 

@@ -4,8 +4,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from gridbridge.campaigns.store import published_campaign_files
-from gridbridge.decisions.elastic.balance_publication_content import RoundOutcome, after
-from gridbridge.decisions.elastic.starcluster_statistics import statistics
+from gridbridge.decisions.elastic.balance_publication_content import (
+    BalancerRoundOutcome,
+    publish_observed_round,
+)
+from gridbridge.decisions.elastic.starcluster_statistics import count_round_statistics
 from gridbridge.elastic.store import published_balance_file
 from gridbridge.model.accounting import AccountingFilePosition
 from gridbridge.model.campaigns.campaign import CampaignState
@@ -25,24 +28,24 @@ from gridbridge.model.campaigns.published_campaigns import (
     ShownGridCluster,
 )
 from gridbridge.model.elastic.balance_plan import (
+    BalanceFigures,
     BalancePlan,
-    DemandVerdict,
-    Figures,
-    RefusalKind,
-    UnservedDemand,
+    BalanceRefusal,
+    BalanceRefusalCause,
+    BalanceVerdict,
 )
 from gridbridge.model.elastic.published_balance import (
-    EndedTask,
     PublishedBalance,
-    RecentEnds,
-    minute_of,
+    RecentlyEndedTasks,
+    TasksEndedInMinute,
+    minute_since_epoch,
 )
 from gridbridge.model.rebalance.published_rounds import RebalanceRound
 from gridbridge.state import published_round_files
 from tests.decisions.elastic import cells
 from tests.shown import NOW, ago, publish, shown, transfer
 
-FIGURES = Figures(
+FIGURES = BalanceFigures(
     nodes=4,
     running=3,
     jobs=2,
@@ -136,16 +139,20 @@ def balance() -> PublishedBalance:
         cells.instance("n1", (1, 1, 2)), cells.instance("n3", (4,)), wait=waits, nodes=nodes
     )
     seen = replace(busy, now=NOW, spent=3.5)
-    minutes = (EndedTask(minute=minute_of(ago(600)), tasks=2, run_s=240, wait_s=30),)
-    counted = statistics(seen, RecentEnds(place=AccountingFilePosition(), minutes=minutes), "all.q")
+    minutes = (
+        TasksEndedInMinute(minute=minute_since_epoch(ago(600)), tasks=2, run_s=240, wait_s=30),
+    )
+    counted = count_round_statistics(
+        seen, RecentlyEndedTasks(place=AccountingFilePosition(), minutes=minutes), "all.q"
+    )
     refused = (
-        UnservedDemand(job=8, cause=RefusalKind.HELD),
-        UnservedDemand(host="n1", cause=RefusalKind.BUSY),
+        BalanceRefusal(job=8, cause=BalanceRefusalCause.HELD),
+        BalanceRefusal(host="n1", cause=BalanceRefusalCause.BUSY),
     )
     plan = BalancePlan(
-        verdict=DemandVerdict.WAITS, figures=FIGURES, add=1, pool="usual", refused=refused
+        verdict=BalanceVerdict.WAITS, figures=FIGURES, add=1, pool="usual", refused=refused
     )
-    done = RoundOutcome(
+    done = BalancerRoundOutcome(
         took_s=0.25,
         sentence="2 jobs wait: add 1",
         is_acting=True,
@@ -153,4 +160,4 @@ def balance() -> PublishedBalance:
         added={"usual": 1},
         failed={"cheap": 1},
     )
-    return after(None, "alpha", seen, plan, counted, done)
+    return publish_observed_round(None, "alpha", seen, plan, counted, done)

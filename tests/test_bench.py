@@ -12,8 +12,8 @@ from bench import campaign, cycle, elastic_replay, kept_tasks, ledger, locks, re
 from bench.rows import Row
 from gridbridge.elastic.simulation.replay_engine import WorkloadReplay
 from gridbridge.elastic.simulation.replay_policies import way_of
-from gridbridge.model.elastic.balance_sections import Demand
-from gridbridge.model.elastic.replay_outcome import NodeTerms, RecordedTask, ReplayRules
+from gridbridge.model.elastic.balance_sections import DemandSection
+from gridbridge.model.elastic.replay_outcome import ReplayNodeTerms, ReplayRules, ReplayTask
 
 FEW = {
     cycle: {"CAMPAIGNS": 20, "CLUSTERS": 5, "TASKS": 20_000, "ENDED": 50, "EVENTS": 2, "RUNS": 1},
@@ -72,9 +72,9 @@ def test_the_state_file_is_held_while_its_disk_is_waited_for(
 def test_a_setting_is_off_the_frontier_by_what_another_is_better_in_both(
     cost: float, wait_s: float, off: float
 ) -> None:
-    task = RecordedTask(submitted_s=0, run_s=100, slots=1)
+    task = ReplayTask(submitted_s=0, run_s=100, slots=1)
     ran = WorkloadReplay(
-        (task,), NodeTerms(), way_of(ReplayRules.SQUEEZE, NodeTerms(), Demand())
+        (task,), ReplayNodeTerms(), way_of(ReplayRules.SQUEEZE, ReplayNodeTerms(), DemandSection())
     ).run()
     one = replace(ran, cost=100.0, wait_mean_s=10.0)
     other = replace(ran, cost=float(cost), wait_mean_s=float(wait_s))

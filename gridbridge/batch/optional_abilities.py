@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 from gridbridge.model.accounting import AccountingRecord, RemoteRecord
 from gridbridge.model.attributes import Settings
 from gridbridge.model.campaigns.crowded_cell import CrowdedCell, ResourceShortage
-from gridbridge.model.elastic.saved_round import PrintedOutputs
+from gridbridge.model.elastic.saved_round import SavedProgramOutputs
 from gridbridge.model.ids import TransferId
 from gridbridge.model.job import (
     ArrayLimits,
@@ -173,7 +173,7 @@ class KeepsTags(Protocol[Where]):
 class ShowsDemand(Protocol[Where]):
     """It tells what it has and what waits there, for nodes that come and go."""
 
-    def printed(self, where: Where, /) -> tuple[PrintedOutputs, str]:
+    def printed(self, where: Where, /) -> tuple[SavedProgramOutputs, str]:
         """Return what its programs print now, in UTC, and its master's host."""
         ...
 

@@ -8,24 +8,24 @@ from gridbridge.config.sections import NamedSections, SectionGroup, SingleSectio
 from gridbridge.model.elastic.balance_sections import (
     HOST_NAME,
     SCHEDULE,
-    Balance,
-    Bootstrap,
-    Demand,
-    Pool,
-    PoweredHost,
+    BalanceSection,
+    BootstrapSection,
+    DemandSection,
+    PoolSection,
+    PoweredHostSection,
     ProviderSection,
-    Squeeze,
+    SqueezeSection,
 )
 from gridbridge.model.settings import OBJECT_NAME
 
 GROUPS: tuple[SectionGroup, ...] = (
-    SingleSection(name="balance", kind=Balance),
-    SingleSection(name="demand", kind=Demand),
-    SingleSection(name="squeeze", kind=Squeeze),
-    SingleSection(name="bootstrap", kind=Bootstrap),
-    NamedSections(name="pool", field="pools", kind=Pool, form=OBJECT_NAME),
+    SingleSection(name="balance", kind=BalanceSection),
+    SingleSection(name="demand", kind=DemandSection),
+    SingleSection(name="squeeze", kind=SqueezeSection),
+    SingleSection(name="bootstrap", kind=BootstrapSection),
+    NamedSections(name="pool", field="pools", kind=PoolSection, form=OBJECT_NAME),
     NamedSections(name="provider", field="providers", kind=ProviderSection, form=OBJECT_NAME),
-    NamedSections(name="power", field="powered", kind=PoweredHost, form=HOST_NAME),
+    NamedSections(name="power", field="powered", kind=PoweredHostSection, form=HOST_NAME),
 )
 
 
@@ -37,8 +37,8 @@ def problems(sections: Table) -> Iterator[str]:
         yield f"[balance] min_nodes: {least}; expected at most max_nodes ({most})"
     yield from _of_schedule(table_of(sections, "demand").get("schedule"))
     section = table_of(sections, "squeeze")
-    minimal = section.get("minimal_reserve", Squeeze().minimal_reserve)
-    target = section.get("target_reserve", Squeeze().target_reserve)
+    minimal = section.get("minimal_reserve", SqueezeSection().minimal_reserve)
+    target = section.get("target_reserve", SqueezeSection().target_reserve)
     if isinstance(minimal, int | float) and isinstance(target, int | float) and minimal > target:
         right = f"expected at most target_reserve ({target})"
         yield f"[squeeze] minimal_reserve: {minimal}; {right}"

@@ -9,7 +9,7 @@ from gridbridge.model.elastic.balance_sections import (
     MAC,
     PLACE,
     WORD,
-    DecisionPolicy,
+    PowerSwitchMethod,
     ProviderKind,
     ProviderSection,
 )
@@ -50,14 +50,14 @@ OF_KIND = {
     ProviderKind.POWER: _keys((), "way", "program", "broadcast"),
 }
 OF_WAY = {
-    DecisionPolicy.IPMI: _keys(()),
-    DecisionPolicy.WAKE: _keys(("broadcast",), "program"),
-    DecisionPolicy.COMMAND: _keys(("program",)),
+    PowerSwitchMethod.IPMI: _keys(()),
+    PowerSwitchMethod.WAKE: _keys(("broadcast",), "program"),
+    PowerSwitchMethod.COMMAND: _keys(("program",)),
 }
 OF_HOST = {
-    DecisionPolicy.IPMI: _keys(("bmc", "user", "password_file")),
-    DecisionPolicy.WAKE: _keys(("mac",)),
-    DecisionPolicy.COMMAND: _keys(()),
+    PowerSwitchMethod.IPMI: _keys(("bmc", "user", "password_file")),
+    PowerSwitchMethod.WAKE: _keys(("mac",)),
+    PowerSwitchMethod.COMMAND: _keys(()),
 }
 
 
@@ -80,10 +80,10 @@ def _kind(provider: Table) -> ProviderKind:
     return ProviderKind(str(kind)) if kind in list(ProviderKind) else ProviderKind.COMMAND
 
 
-def _way(provider: Table) -> DecisionPolicy:
+def _way(provider: Table) -> PowerSwitchMethod:
     """Return how it switches; an unknown way is told elsewhere."""
-    way = provider.get("way", DecisionPolicy.IPMI)
-    return DecisionPolicy(str(way)) if way in list(DecisionPolicy) else DecisionPolicy.IPMI
+    way = provider.get("way", PowerSwitchMethod.IPMI)
+    return PowerSwitchMethod(str(way)) if way in list(PowerSwitchMethod) else PowerSwitchMethod.IPMI
 
 
 def _provider_problems(provider: Table) -> Iterator[str]:
@@ -92,8 +92,8 @@ def _provider_problems(provider: Table) -> Iterator[str]:
     kind = _kind(provider)
     foreign = tuple(key for key in USUAL if key not in (*FOR_ALL, *OF_KIND[kind].has))
     yield from _misplaced(provider, OF_KIND[kind], foreign, f"with kind {kind}")
-    if kind is ProviderKind.POWER and provider.get("way", DecisionPolicy.IPMI) in list(
-        DecisionPolicy
+    if kind is ProviderKind.POWER and provider.get("way", PowerSwitchMethod.IPMI) in list(
+        PowerSwitchMethod
     ):
         way = _way(provider)
         foreign = tuple({"program", "broadcast"} - {*OF_WAY[way].has})

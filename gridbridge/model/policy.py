@@ -20,13 +20,13 @@ from gridbridge.model.campaigns.campaign_sections import (
 )
 from gridbridge.model.cluster import Cluster, ClusterKind
 from gridbridge.model.elastic.balance_sections import (
-    Balance,
-    Bootstrap,
-    Demand,
-    Pool,
-    PoweredHost,
+    BalanceSection,
+    BootstrapSection,
+    DemandSection,
+    PoolSection,
+    PoweredHostSection,
     ProviderSection,
-    Squeeze,
+    SqueezeSection,
 )
 from gridbridge.model.rebalance.rebalance_section import Rebalance
 from gridbridge.model.rebalance.storage_areas import Storage
@@ -58,15 +58,15 @@ class Policy:
     failures: Failures = field(default_factory=Failures)
     finalize: Finalize = field(default_factory=Finalize)
     notifications: Notifications = field(default_factory=Notifications)
-    balance: Balance = field(default_factory=Balance)
-    bootstrap: Bootstrap = field(default_factory=Bootstrap)
-    demand: Demand = field(default_factory=Demand)
-    squeeze: Squeeze = field(default_factory=Squeeze)
+    balance: BalanceSection = field(default_factory=BalanceSection)
+    bootstrap: BootstrapSection = field(default_factory=BootstrapSection)
+    demand: DemandSection = field(default_factory=DemandSection)
+    squeeze: SqueezeSection = field(default_factory=SqueezeSection)
     rebalance: Rebalance = field(default_factory=Rebalance)
     storage: Mapping[str, Storage] = field(default_factory=dict)
-    pools: Mapping[str, Pool] = field(default_factory=dict)
+    pools: Mapping[str, PoolSection] = field(default_factory=dict)
     providers: Mapping[str, ProviderSection] = field(default_factory=dict)
-    powered: Mapping[str, PoweredHost] = field(default_factory=dict)
+    powered: Mapping[str, PoweredHostSection] = field(default_factory=dict)
     maps: Mapping[str, Rules] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

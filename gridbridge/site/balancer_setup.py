@@ -11,7 +11,7 @@ from gridbridge.decisions.site import check_findings
 from gridbridge.decisions.site.setup.scheduler_configuration import QUEUE_ORDER
 from gridbridge.elastic.store import published_balance_file
 from gridbridge.errors import CommandFailed, GridbridgeError, NotAdmitted, StateError
-from gridbridge.model.elastic.node import NodeState
+from gridbridge.model.elastic.node import ElasticNodeState
 from gridbridge.model.places import (
     AS_ROOT,
     BALANCE_ACCOUNT,
@@ -31,7 +31,7 @@ from gridbridge.site.queue_request import refuse_embedded
 from gridbridge.site.queue_setup import SetupStep, named_steps, possible, steps
 
 SUDO_S = 10.0
-LEAVING = (NodeState.REMOVING.value, NodeState.GONE.value)
+LEAVING = (ElasticNodeState.REMOVING.value, ElasticNodeState.GONE.value)
 TRIED = ("unname", "gridbridge-check")  # of gridbridge-as-root: nothing is run, sudo is only asked
 
 

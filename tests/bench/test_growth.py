@@ -15,9 +15,9 @@ import pytest
 
 from bench import elastic, qstat_parse, rebalance
 from gridbridge.batch.gridengine.parse import parse_status
-from gridbridge.decisions.elastic.demand.first_fit import hosts_for
+from gridbridge.decisions.elastic.demand.first_fit import count_hosts_for_exclusive_tasks
 from gridbridge.elastic.balancer import cell_observer, plan_preview
-from gridbridge.model.elastic.balance_sections import Balance, Demand, Pool
+from gridbridge.model.elastic.balance_sections import BalanceSection, DemandSection, PoolSection
 
 MOST_GROWTH = 12.0  # for ten times as much: n log n is allowed
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -63,10 +63,10 @@ def test_a_plan_of_the_balancer_looks_at_each_job_and_host_a_few_times(tmp_path:
         (folder / "qhost.xml").write_bytes(elastic.make_qhost(size))
         (folder / "qconf.json").write_text(elastic.json.dumps(elastic.LAYOUT))
         (folder / "state.json").write_text(elastic.json.dumps({"now": elastic.NOW.isoformat()}))
-        pools = {"small": Pool(slots=4, price=1, limit=5000)}
-        rules = Balance(max_nodes=100_000)
+        pools = {"small": PoolSection(slots=4, price=1, limit=5000)}
+        rules = BalanceSection(max_nodes=100_000)
         return lambda: plan_preview.planned(
-            cell_observer.look_at(str(folder)), rules, Demand(), pools
+            cell_observer.look_at(str(folder)), rules, DemandSection(), pools
         )
 
     assert growth(planned, 40) <= MOST_GROWTH
@@ -77,7 +77,7 @@ def test_a_task_that_shares_no_host_is_laid_by_the_kinds_of_hosts_not_by_their_n
 
     def laid(hosts: int) -> Callable[[], object]:
         there = dict.fromkeys((7, 11, 13, 17), hosts)
-        return lambda: hosts_for(sum(there) * hosts - 5, 1, there)
+        return lambda: count_hosts_for_exclusive_tasks(sum(there) * hosts - 5, 1, there)
 
     assert growth(laid, 30) <= 2
 
@@ -85,7 +85,7 @@ def test_a_task_that_shares_no_host_is_laid_by_the_kinds_of_hosts_not_by_their_n
 def test_a_task_that_shares_no_host_looks_at_each_kind_of_host_a_few_times() -> None:
     def laid(kinds: int) -> Callable[[], object]:
         there = dict.fromkeys(range(100, 100 + kinds), 2)
-        return lambda: hosts_for(150 * kinds, 1, there)
+        return lambda: count_hosts_for_exclusive_tasks(150 * kinds, 1, there)
 
     assert growth(laid, 10) <= MOST_GROWTH
 

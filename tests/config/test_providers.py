@@ -5,9 +5,9 @@ import pytest
 from gridbridge.config import policy_file
 from gridbridge.errors import ConfigError
 from gridbridge.model.elastic.balance_sections import (
-    DecisionPolicy,
-    Pool,
-    PoweredHost,
+    PoolSection,
+    PoweredHostSection,
+    PowerSwitchMethod,
     ProviderKind,
     ProviderSection,
 )
@@ -42,17 +42,17 @@ def test_a_provider_of_each_kind_is_read() -> None:
         "rental": ProviderSection(program="/opt/rent"),
         "cloud": ProviderSection(kind=ProviderKind.EC2, region="eu-west-1"),
         "bmc": ProviderSection(
-            kind=ProviderKind.POWER, way=DecisionPolicy.WAKE, broadcast="10.0.0.255"
+            kind=ProviderKind.POWER, way=PowerSwitchMethod.WAKE, broadcast="10.0.0.255"
         ),
     } == policy.providers
-    assert {"a": Pool(provider="cloud", image="ami-1", size="m5.large")} == policy.pools
-    assert {"n1": PoweredHost(provider="bmc", mac="52:54:00:12:34:56")} == policy.powered
+    assert {"a": PoolSection(provider="cloud", image="ami-1", size="m5.large")} == policy.pools
+    assert {"n1": PoweredHostSection(provider="bmc", mac="52:54:00:12:34:56")} == policy.powered
 
 
 def test_the_image_of_a_provider_is_that_of_its_pools() -> None:
     text = f'{SITE}{LIBCLOUD}image = "debian-12"\nsize = "m1"\n[pool.a]\nprovider = "cloud"\n'
 
-    assert policy_file.parse("FILE", text.encode()).pools["a"] == Pool(provider="cloud")
+    assert policy_file.parse("FILE", text.encode()).pools["a"] == PoolSection(provider="cloud")
 
 
 @pytest.mark.parametrize(

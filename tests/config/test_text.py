@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gridbridge.config import mistakes, policy_file
 from gridbridge.model.campaigns.campaign_sections import CampaignsAt
 from gridbridge.model.cluster import MAX_PORT, Claim, Cluster, ClusterKind, PushKind
-from gridbridge.model.elastic.balance_sections import ProviderSection, Squeeze
+from gridbridge.model.elastic.balance_sections import ProviderSection, SqueezeSection
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.storage_areas import Storage
 from gridbridge.model.settings import (
@@ -66,7 +66,7 @@ TITLES = {
     "[map.CLUSTER.project.NAME]": ProjectRule,
     "[map.CLUSTER.queue.NAME]": QueueRule,
     "[provider.NAME]": ProviderSection,
-    "[squeeze]": Squeeze,
+    "[squeeze]": SqueezeSection,
 }
 EXCLUSIVE = ("drop", "require", "reject")  # with nearly every other key of a rule
 NAME = r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,20}"

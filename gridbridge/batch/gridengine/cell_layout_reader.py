@@ -16,18 +16,18 @@ from gridbridge.batch.gridengine.status import names, queue_settings, show
 from gridbridge.batch.gridengine.submit import call, deferred, detail
 from gridbridge.errors import ParseError
 from gridbridge.model.attributes import words
-from gridbridge.model.elastic.access import ACCESS, GROUP, UserList, access_of
+from gridbridge.model.elastic.access import ACCESS, GROUP, UserList, parse_access_lists
 from gridbridge.model.elastic.cell_layout import (
     ARCH,
     LIMITS,
     MEMORY,
-    CellLayout,
+    CellConfiguration,
     CellResource,
     ConsumableKind,
     ParallelEnvironment,
     ResourceRelation,
     SlotSpread,
-    queue_of,
+    parse_cell_queue,
 )
 from gridbridge.model.route import GridEngineCell
 from gridbridge.model.site.setup_findings import ComplexRow
@@ -90,7 +90,9 @@ def printed(cell: GridEngineCell, qstat: bytes) -> bytes:
     return f"{json.dumps(table, indent=1, sort_keys=True)}\n".encode()
 
 
-def _access_answers(cell: GridEngineCell, laid_out: CellLayout, qstat: bytes) -> dict[str, object]:
+def _access_answers(
+    cell: GridEngineCell, laid_out: CellConfiguration, qstat: bytes
+) -> dict[str, object]:
     """Ask for what lists of queues and environments judge jobs by, if there are any.
 
     The groups and checkpointing environments of jobs are in `qstat -j` alone.
@@ -175,10 +177,10 @@ def requested_resources(qstat: bytes, qconf_table: bytes) -> tuple[str, ...]:
     return tuple(sorted(named | used | {ARCH}))
 
 
-def read(data: bytes) -> CellLayout:
+def read(data: bytes) -> CellConfiguration:
     """Read a table; ParseError names the key that is wrong. An empty one tells nothing."""
     if not data:
-        return CellLayout()
+        return CellConfiguration()
     try:
         table = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -190,14 +192,14 @@ def read(data: bytes) -> CellLayout:
     return _layout(table)
 
 
-def _layout(table: Mapping[str, object]) -> CellLayout:
+def _layout(table: Mapping[str, object]) -> CellConfiguration:
     rows = _tables(table, COMPLEXES)
     resources = [_resource(name, row) for name, row in rows.items()]
     short = {resource.shortcut: resource for resource in resources if resource.shortcut}
     groups = _texts(table.get(GROUPS, {}), GROUPS)
     members = {name: words(text) for name, text in groups.items()}
     expanded = {name: _members(name, members, ()) for name in members}
-    return CellLayout(
+    return CellConfiguration(
         resources=short | {resource.name: resource for resource in resources},
         environments={n: _environment(n, row) for n, row in _tables(table, ENVIRONMENTS).items()},
         groups={
@@ -206,7 +208,8 @@ def _layout(table: Mapping[str, object]) -> CellLayout:
         },
         parts={name: frozenset(filter(_is_group, entries)) for name, entries in expanded.items()},
         queues={
-            name: queue_of(name, settings) for name, settings in _tables(table, QUEUES).items()
+            name: parse_cell_queue(name, settings)
+            for name, settings in _tables(table, QUEUES).items()
         },
         deferred=frozenset(_numbers(table.get(DEFERRED, []), DEFERRED)),
         caps=_caps(table.get(CAPS, {})),
@@ -258,13 +261,13 @@ def _environment(name: str, settings: Texts) -> ParallelEnvironment:
             spread=SlotSpread.FIXED,
             per_host=fixed,
             slots=slots,
-            access=access_of(settings),
+            access=parse_access_lists(settings),
         )
     return ParallelEnvironment(
         name=name,
         spread=SPREADS.get(rule, SlotSpread.UNKNOWN),
         slots=slots,
-        access=access_of(settings),
+        access=parse_access_lists(settings),
     )
 
 

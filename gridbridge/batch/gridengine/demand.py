@@ -30,18 +30,18 @@ from gridbridge.batch.gridengine.parse import (
 from gridbridge.batch.gridengine.submit import call
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.campaign_names import is_of_campaign
-from gridbridge.model.elastic.access import JobIdentity
+from gridbridge.model.elastic.access import JobAccessIdentity
 from gridbridge.model.elastic.cell import (
-    CellSeen,
-    Host,
+    CellHost,
+    GridEngineCellSnapshot,
     QueueInstance,
-    StartedTasks,
+    RunningTaskGroup,
     TaskShape,
     WaitingJobs,
 )
-from gridbridge.model.elastic.cell_layout import CellLayout, ResourceRelation
-from gridbridge.model.elastic.node import short_name
-from gridbridge.model.elastic.saved_round import PrintedOutputs
+from gridbridge.model.elastic.cell_layout import CellConfiguration, ResourceRelation
+from gridbridge.model.elastic.node import short_host_name
+from gridbridge.model.elastic.saved_round import SavedProgramOutputs
 from gridbridge.model.ids import WRAP
 from gridbridge.model.route import GridEngineCell
 from gridbridge.shell.runner import LIST_BYTES, CompletedProgram
@@ -56,11 +56,11 @@ OF_CELL = "gc"  # what is left of a consumable of the whole cell (qhost(1), -F)
 LEFT = ("hc", OF_CELL)
 REQUESTS = ("hard_request", "def_hard_request")
 ASKING = frozenset((*REQUESTS, "requested_pe", "hard_req_queue"))
-NOTHING = CellLayout()
+NOTHING = CellConfiguration()
 UNITS = {"K": 1e3, "M": 1e6, "G": 1e9}  # of a load average that qhost has shortened
 
 
-def printed(cell: GridEngineCell) -> tuple[PrintedOutputs, str]:
+def printed(cell: GridEngineCell) -> tuple[SavedProgramOutputs, str]:
     """Return what qstat, qhost and qconf print now, in UTC, and the qmaster's host.
 
     Raises CommandFailed or ParseError when one of them does not answer.
@@ -70,13 +70,13 @@ def printed(cell: GridEngineCell) -> tuple[PrintedOutputs, str]:
     of_hosts = client_commands.hosts(cell, cell_layout_reader.requested_resources(qstat, table))
     qhost = _list(cell, of_hosts).checked().stdout
     master = call(cell, qconf.show(cell, "-sss")).checked().stdout
-    documents = PrintedOutputs(qstat=qstat, qhost=qhost, qconf=table)
+    documents = SavedProgramOutputs(qstat=qstat, qhost=qhost, qconf=table)
     return documents, master.decode("utf-8", "replace").strip()
 
 
 def read_cell(
-    qstat: bytes, qhost: bytes, zone: tzinfo = UTC, laid_out: CellLayout = NOTHING
-) -> CellSeen:
+    qstat: bytes, qhost: bytes, zone: tzinfo = UTC, laid_out: CellConfiguration = NOTHING
+) -> GridEngineCellSnapshot:
     """Read both documents; ParseError for anything but two whole ones.
 
     `zone` is that of the processes which printed them.
@@ -88,8 +88,8 @@ def read_cell(
         raise ParseError("qhost: no host, though queues have some")
     if not listed and _have_queues(hosts, laid_out):
         raise ParseError("qstat: no queue on any host, though qconf has queues on some")
-    of_all = next((host for host in hosts if host.name == GLOBAL), Host(name=GLOBAL))
-    return CellSeen(
+    of_all = next((host for host in hosts if host.name == GLOBAL), CellHost(name=GLOBAL))
+    return GridEngineCellSnapshot(
         hosts=tuple(_with_values(host, of_all) for host in hosts if host is not of_all),
         instances=tuple(rows.instances),
         waiting=rows.waiting,
@@ -98,7 +98,7 @@ def read_cell(
     )
 
 
-def _with_values(host: Host, of_all: Host) -> Host:
+def _with_values(host: CellHost, of_all: CellHost) -> CellHost:
     """Return a host with the values of the whole cell; its own go before those (complex(5))."""
     if not of_all.values:
         return host
@@ -109,10 +109,10 @@ def _list(cell: GridEngineCell, argv: client_commands.Argv) -> CompletedProgram:
     return call(cell, argv, zone="UTC", most_bytes=LIST_BYTES)
 
 
-def _have_queues(hosts: Iterable[Host], laid_out: CellLayout) -> bool:
+def _have_queues(hosts: Iterable[CellHost], laid_out: CellConfiguration) -> bool:
     """Say whether a queue is configured on one of the hosts; names may lack their domain."""
     placed = laid_out.placed
-    return any(short_name(host.name) in placed for host in hosts)
+    return any(short_host_name(host.name) in placed for host in hosts)
 
 
 class _Group:
@@ -148,7 +148,7 @@ class _Key(NamedTuple):
 class _Rows:
     """What one walk through a list gathers."""
 
-    def __init__(self, zone: tzinfo, laid_out: CellLayout) -> None:
+    def __init__(self, zone: tzinfo, laid_out: CellConfiguration) -> None:
         self.instances: list[QueueInstance] = []
         self.granted: Counter[str] = Counter()
         self._zone = zone
@@ -226,7 +226,9 @@ class _Rows:
             running=tuple(self._running),
             is_taken=self._is_taken,
             begun=tuple(
-                StartedTasks(owner=owner, name=name, slots=slots, since=moment(since, self._zone))
+                RunningTaskGroup(
+                    owner=owner, name=name, slots=slots, since=moment(since, self._zone)
+                )
                 for (owner, name, since), slots in self._slots_of.items()
             ),
             promised=self._promised.get(leafs["name"], 0),
@@ -256,16 +258,16 @@ class _Rows:
 class _Identities:
     """What of each job the cell's lists judge by."""
 
-    def __init__(self, laid_out: CellLayout) -> None:
+    def __init__(self, laid_out: CellConfiguration) -> None:
         accesses = laid_out.accesses
         self._by_owner = any(access.names_users for access in accesses)
         by_project = any(access.names_projects for access in accesses)
         self._projects = laid_out.projects if by_project else None
         self._groups, self._checkpoints = laid_out.owners_groups, laid_out.checkpoints
 
-    def of(self, job: int, leafs: Mapping[str, str]) -> JobIdentity:
+    def of(self, job: int, leafs: Mapping[str, str]) -> JobAccessIdentity:
         """Return the same for jobs that are judged alike."""
-        return JobIdentity(
+        return JobAccessIdentity(
             owner=leafs.get("JB_owner", "") if self._by_owner else "",
             group=self._groups.get(job, "") if self._by_owner else "",
             project=None if self._projects is None else self._projects.get(job, ""),
@@ -273,12 +275,12 @@ class _Identities:
         )
 
 
-def _exclusive(laid_out: CellLayout) -> frozenset[str]:
+def _exclusive(laid_out: CellConfiguration) -> frozenset[str]:
     rows = laid_out.resources.values()
     return frozenset(row.name for row in rows if row.relation is ResourceRelation.EXCLUSIVE)
 
 
-def _read_rows(document: bytes, *, zone: tzinfo, laid_out: CellLayout) -> _Rows:
+def _read_rows(document: bytes, *, zone: tzinfo, laid_out: CellConfiguration) -> _Rows:
     rows = _Rows(zone, laid_out)
     take_rows(document, rows.take)
     return rows
@@ -288,7 +290,7 @@ def _shape(
     element: "_Element",
     leafs: Mapping[str, str],
     long_name: Callable[[str], str],
-    identity: JobIdentity,
+    identity: JobAccessIdentity,
 ) -> TaskShape:
     """Read what a job asks for; most ask for nothing but slots."""
     pe, requests, queues = "", list[tuple[str, str]](), list[str]()
@@ -315,10 +317,10 @@ def _shape(
     )
 
 
-def read_hosts(document: bytes) -> tuple[Host, ...]:
+def read_hosts(document: bytes) -> tuple[CellHost, ...]:
     """Read `qhost -xml`, with -F or without; the whole cell is in it as a host `global`."""
     walked = walk(document, HOST)
-    hosts = list[Host]()
+    hosts = list[CellHost]()
     for _, element in walked:
         hosts.append(_host(element))
         drop(element)
@@ -327,11 +329,11 @@ def read_hosts(document: bytes) -> tuple[Host, ...]:
     return tuple(hosts)
 
 
-def _host(element: "_Element") -> Host:
+def _host(element: "_Element") -> CellHost:
     values = {child.get("name") or "": child.text or "" for child in element.iterfind("hostvalue")}
     name, resources = element.get("name") or "", list(element.iterfind("resourcevalue"))
     counted = LEFT if name == GLOBAL else LEFT[:1]
-    return Host(
+    return CellHost(
         name=name,
         load=_number(values.get("load_avg", "")),
         left=tuple(

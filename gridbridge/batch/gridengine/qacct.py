@@ -26,7 +26,7 @@ from gridbridge.model.accounting import (
     waited_s,
 )
 from gridbridge.model.campaigns.campaign_names import PREFIX
-from gridbridge.model.elastic.published_balance import EndedTask
+from gridbridge.model.elastic.published_balance import TasksEndedInMinute
 from gridbridge.model.ids import NO_TASK
 from gridbridge.model.job import AskedArray, JobEnd, KilledFor
 
@@ -122,7 +122,7 @@ def read_tasks(data: bytes, arrays: Sequence[AskedArray]) -> Iterator[Accounting
                 yield _record(fields, UTC)
 
 
-def read_ends(data: bytes) -> Iterator[tuple[EndedTask, str, str]]:
+def read_ends(data: bytes) -> Iterator[tuple[TasksEndedInMinute, str, str]]:
     """Read when tasks ended from lines of the file, each with its owner and its job's name.
 
     The rest is passed over: what never started, what was put back to run again, what is a part of
@@ -135,7 +135,7 @@ def read_ends(data: bytes) -> Iterator[tuple[EndedTask, str, str]]:
             wait_s = waited_s(submitted, started, ended)
             is_whole = fields["pe_taskid"] == NONE and int(fields["failed"]) not in RESCHEDULED
             if wait_s is not None and is_whole:
-                times = EndedTask(
+                times = TasksEndedInMinute(
                     minute=int(ended // 60),
                     tasks=1,
                     run_s=ended - started,

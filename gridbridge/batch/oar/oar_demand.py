@@ -43,22 +43,22 @@ from gridbridge.batch.state_letters import queue_letters
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.campaign_names import is_of_campaign
 from gridbridge.model.elastic.cell import (
-    CellSeen,
-    Host,
+    CellHost,
+    GridEngineCellSnapshot,
     QueueInstance,
-    StartedTasks,
+    RunningTaskGroup,
     TaskShape,
     WaitingJobs,
 )
 from gridbridge.model.elastic.cell_layout import (
-    CellLayout,
+    CellConfiguration,
     CellQueue,
     ParallelEnvironment,
     ResourceRelation,
     SlotSpread,
 )
 from gridbridge.model.elastic.cell_layout import CellResource as Complex
-from gridbridge.model.elastic.saved_round import PrintedOutputs
+from gridbridge.model.elastic.saved_round import SavedProgramOutputs
 from gridbridge.model.route import OarServer
 from gridbridge.model.states import JobFact, JobState, QueueFact, QueueState
 from gridbridge.shell import host as this_host
@@ -93,7 +93,7 @@ class _JobSample(NamedTuple):
     tasks: tuple[int, ...]
 
 
-def printed(server: OarServer) -> tuple[PrintedOutputs, str]:
+def printed(server: OarServer) -> tuple[SavedProgramOutputs, str]:
     """Return what oarnodes and oarstat print now, with the halted nodes that answer, and our host.
 
     Nobody but OAR's own account may read its configuration, so the balancer runs on its server.
@@ -101,7 +101,7 @@ def printed(server: OarServer) -> tuple[PrintedOutputs, str]:
     answer = call(server, server_queries.demand(server), most_bytes=LIST_BYTES).checked().stdout
     resources = read_resources(read_parts(answer)[0])
     halted = sorted({resource.host for resource in resources if resource.is_halted})
-    return PrintedOutputs(oar=answer + told_reachable(_reachable(halted))), this_host.name()
+    return SavedProgramOutputs(oar=answer + told_reachable(_reachable(halted))), this_host.name()
 
 
 def told_reachable(hosts: Iterable[str]) -> bytes:
@@ -122,7 +122,7 @@ def _answers(host: str) -> bool:
     return False
 
 
-def read(document: bytes, queue: str) -> tuple[CellSeen, CellLayout]:
+def read(document: bytes, queue: str) -> tuple[GridEngineCellSnapshot, CellConfiguration]:
     """Read what was printed; ParseError for anything but a whole answer with a resource in it.
 
     `queue` is the name of the one queue that all jobs but best-effort ones are in.
@@ -138,7 +138,7 @@ def read(document: bytes, queue: str) -> tuple[CellSeen, CellLayout]:
     reachable = frozenset(up.decode("ascii", "replace").split())
     facts = {host: _facts(host_slots, host in reachable) for host, host_slots in of_host.items()}
     waiting = _waiting(jobs, lines, _sizes(of_host, facts, jobs))
-    cell = CellSeen(
+    cell = GridEngineCellSnapshot(
         hosts=tuple(_host(host, facts[host]) for host in of_host),
         instances=tuple(_instances(of_host, jobs, facts, queue)),
         waiting=waiting,
@@ -201,8 +201,8 @@ def _facts(resources: Iterable[OarResource], is_reachable: bool) -> frozenset[st
     return frozenset(facts)
 
 
-def _host(name: str, facts: frozenset[str]) -> Host:
-    return Host(name=name, load=None if QueueFact.UNREACHABLE in facts else 0.0)
+def _host(name: str, facts: frozenset[str]) -> CellHost:
+    return CellHost(name=name, load=None if QueueFact.UNREACHABLE in facts else 0.0)
 
 
 def _instances(
@@ -218,7 +218,7 @@ def _instances(
     counts once.
     """
     where = {resource.id: host for host, resources in of_host.items() for resource in resources}
-    running = defaultdict[tuple[str, str], list[StartedTasks]](list)
+    running = defaultdict[tuple[str, str], list[RunningTaskGroup]](list)
     reserved, shared = Counter[str](), defaultdict[str, set[str]](set)
     for job in jobs:
         kind = BEST_EFFORT if job.is_besteffort else queue
@@ -254,9 +254,9 @@ def _instances(
             )
 
 
-def _begun(job: OarJob, slots: int) -> StartedTasks:
+def _begun(job: OarJob, slots: int) -> RunningTaskGroup:
     since = datetime.fromtimestamp(job.started_at, UTC) if job.started_at else None
-    return StartedTasks(owner=job.owner, name=job.name, slots=slots, since=since)
+    return RunningTaskGroup(owner=job.owner, name=job.name, slots=slots, since=since)
 
 
 def _waiting(
@@ -340,13 +340,13 @@ def _way(job: OarJob, distribution: SlotDistribution) -> TaskShape:
     )
 
 
-def _layout(queue: str, environments: Iterable[str]) -> CellLayout:
+def _layout(queue: str, environments: Iterable[str]) -> CellConfiguration:
     """Return that slots may lie as jobs ask."""
     parallel_environments = {name: _environment(name) for name in sorted(environments)}
     usual = CellQueue(name=queue, environments=tuple(parallel_environments))
     besteffort = CellQueue(name=BEST_EFFORT, is_best_effort=True)
     whole = Complex(name=WHOLE_NODES, relation=ResourceRelation.EXCLUSIVE)
-    return CellLayout(
+    return CellConfiguration(
         resources={WHOLE_NODES: whole},
         environments=parallel_environments,
         queues={queue: usual, BEST_EFFORT: besteffort},

@@ -4,14 +4,21 @@ import re
 from collections.abc import Container, Iterable, Iterator
 
 from gridbridge.decisions.elastic import node_inventory_check
-from gridbridge.model.elastic.machines import MASTER_TAG, Machine, MachineState
-from gridbridge.model.elastic.node import NodeState, short_name
-from gridbridge.model.elastic.owned_nodes import OwnedNode, World, reports
+from gridbridge.model.elastic.machines import MASTER_TAG, ProviderMachine, ProviderMachineState
+from gridbridge.model.elastic.node import ElasticNodeState, short_host_name
+from gridbridge.model.elastic.owned_nodes import BalancerNodesSnapshot, OwnedNode, is_host_reporting
 
-HOSTS = (NodeState.JOINING, NodeState.READY, NodeState.DRAINING, NodeState.STANDBY)
+HOSTS = (
+    ElasticNodeState.JOINING,
+    ElasticNodeState.READY,
+    ElasticNodeState.DRAINING,
+    ElasticNodeState.STANDBY,
+)
 
 
-def hanging(world: World, silent_s: float) -> tuple[OwnedNode, ...]:
+def find_nodes_hung_under_tasks(
+    world: BalancerNodesSnapshot, silent_s: float
+) -> tuple[OwnedNode, ...]:
     """Return the nodes that have hung under tasks for so long, though their machines run.
 
     None of them is taken out: their tasks may run still. While many hosts are silent at once,
@@ -20,11 +27,13 @@ def hanging(world: World, silent_s: float) -> tuple[OwnedNode, ...]:
     if world.is_unready:
         return ()
     return tuple(
-        node for node in _stuck(world) if node_inventory_check.silent_for_s(node, world) > silent_s
+        node
+        for node in _stuck(world)
+        if node_inventory_check.node_silent_for_s(node, world) > silent_s
     )
 
 
-def off_under_tasks(world: World) -> tuple[OwnedNode, ...]:
+def find_powered_off_hosts_with_tasks(world: BalancerNodesSnapshot) -> tuple[OwnedNode, ...]:
     """Return the hosts of the site's own that are off while the cell lists tasks there.
 
     Nobody but a person switches such a host off. One that is being woken is left to that.
@@ -33,21 +42,21 @@ def off_under_tasks(world: World) -> tuple[OwnedNode, ...]:
         (pool, machine.id)
         for pool in world.switched
         for machine in world.machines.get(pool, ())
-        if machine.state is MachineState.STOPPED
+        if machine.state is ProviderMachineState.STOPPED
     }
     return tuple(
         node
         for node in world.kept
         if (node.pool, node.machine) in off
-        and node.state is not NodeState.BOOTING
+        and node.state is not ElasticNodeState.BOOTING
         and (host := world.host_of(node.name)) is not None
         and host.is_busy
         and host.is_silent
     )
 
 
-def machineless(
-    world: World, prefix: str, silent_s: float, own: Container[str] = ()
+def find_silent_hosts_without_machine(
+    world: BalancerNodesSnapshot, prefix: str, silent_s: float, own: Container[str] = ()
 ) -> tuple[str, ...]:
     """Return hosts with names like our nodes', silent for so long, and without a machine.
 
@@ -58,9 +67,11 @@ def machineless(
     if world.is_unready or not world.pools or not world.pools <= world.machines.keys():
         return ()
     listed_ = {
-        short_name(machine.name) for machines in world.machines.values() for machine in machines
+        short_host_name(machine.name)
+        for machines in world.machines.values()
+        for machine in machines
     }
-    names = listed_ | {short_name(node.name) for node in world.kept}
+    names = listed_ | {short_host_name(node.name) for node in world.kept}
     named = re.compile(f"{re.escape(prefix)}[0-9]+")
     return tuple(
         name
@@ -72,14 +83,16 @@ def machineless(
     )
 
 
-def unlisted(world: World) -> tuple[OwnedNode, ...]:
+def find_reporting_nodes_without_listed_machine(
+    world: BalancerNodesSnapshot,
+) -> tuple[OwnedNode, ...]:
     """Return the nodes that report, and whose machines their provider has not listed for a while.
 
     Its region, account or program may be another by now: then it would not end them either.
     """
     successors, ours = (
-        node_inventory_check.successors(world),
-        node_inventory_check.OwnMachines(world),
+        node_inventory_check.replaced_nodes_with_successors(world),
+        node_inventory_check.MachinesOfOwnedNodes(world),
     )
     return tuple(
         node
@@ -89,12 +102,14 @@ def unlisted(world: World) -> tuple[OwnedNode, ...]:
         and node.pool in world.machines
         and node.pool not in world.switched
         and ours.of(node) is None
-        and reports(world.host_of(node.name))
-        and not (node_inventory_check.is_out_briefly(node, world) or node in successors)
+        and is_host_reporting(world.host_of(node.name))
+        and not (node_inventory_check.is_unlisted_only_briefly(node, world) or node in successors)
     )
 
 
-def homeless(world: World) -> tuple[tuple[str, Machine], ...]:
+def find_machines_of_unknown_pools(
+    world: BalancerNodesSnapshot,
+) -> tuple[tuple[str, ProviderMachine], ...]:
     """Return the machines of ours, each once, of which no node is and whose pool nobody knows.
 
     Several pools may have one provider, and each lists all of its machines: one of them is told.
@@ -105,7 +120,7 @@ def homeless(world: World) -> tuple[tuple[str, Machine], ...]:
         (pool, machine)
         for pool in sorted(world.machines)
         for machine in world.machines[pool]
-        if machine.belongs_to(world.cluster) and machine.state is not MachineState.GONE
+        if machine.belongs_to(world.cluster) and machine.state is not ProviderMachineState.GONE
     )
     unowned = (
         (pool, machine)
@@ -119,7 +134,9 @@ def homeless(world: World) -> tuple[tuple[str, Machine], ...]:
     )
 
 
-def left_off(world: World, nodes: Iterable[OwnedNode]) -> tuple[OwnedNode, ...]:
+def find_unmanaged_standby_hosts(
+    world: BalancerNodesSnapshot, nodes: Iterable[OwnedNode]
+) -> tuple[OwnedNode, ...]:
     """Return the hosts that rest and that nobody switches any more: this round forgets them.
 
     Not those that another section switches by now.
@@ -129,14 +146,16 @@ def left_off(world: World, nodes: Iterable[OwnedNode]) -> tuple[OwnedNode, ...]:
     return tuple(
         node
         for node in nodes
-        if node.state is NodeState.STANDBY and node.pool in unswitched and node.name not in names
+        if node.state is ElasticNodeState.STANDBY
+        and node.pool in unswitched
+        and node.name not in names
     )
 
 
-def _stuck(world: World) -> Iterator[OwnedNode]:
-    ours = node_inventory_check.OwnMachines(world)
+def _stuck(world: BalancerNodesSnapshot) -> Iterator[OwnedNode]:
+    ours = node_inventory_check.MachinesOfOwnedNodes(world)
     for node in (node for node in world.kept if node.pool not in world.switched):
         host, machine = world.host_of(node.name), ours.of(node)
-        runs = machine is not None and machine.state is MachineState.RUNNING
+        runs = machine is not None and machine.state is ProviderMachineState.RUNNING
         if runs and host is not None and host.is_busy and host.is_silent:
             yield node

@@ -6,21 +6,21 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
-from gridbridge.model.elastic.node import NodeState
-from gridbridge.model.elastic.owned_nodes import NodeCause, OwnedNode
+from gridbridge.model.elastic.node import ElasticNodeState
+from gridbridge.model.elastic.owned_nodes import NodeStateCause, OwnedNode
 from gridbridge.model.elastic.published_balance import (
-    BalanceStatistics,
+    BalanceRoundStatistics,
     PublishedBalance,
-    ShownNodes,
-    ShownPool,
-    ShownRefusal,
+    PublishedNodeCount,
+    PublishedPoolCounters,
+    PublishedRefusalCount,
 )
 
-GIVEN_BACK = (NodeState.READY, NodeState.DRAINING, NodeState.REMOVING)
+GIVEN_BACK = (ElasticNodeState.READY, ElasticNodeState.DRAINING, ElasticNodeState.REMOVING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RoundOutcome:
+class BalancerRoundOutcome:
     """What a round did, in nodes by pool, and how it went about it."""
 
     took_s: float = 0.0
@@ -34,9 +34,9 @@ class RoundOutcome:
     failed: Mapping[str, int] = field(default_factory=dict)
 
 
-def counted(
-    changes: Iterable[tuple[OwnedNode | None, OwnedNode]], so_far: RoundOutcome
-) -> RoundOutcome:
+def count_node_changes_by_pool(
+    changes: Iterable[tuple[OwnedNode | None, OwnedNode]], so_far: BalancerRoundOutcome
+) -> BalancerRoundOutcome:
     """Return what a round did with the nodes that came, went and failed in it, by pool.
 
     A change is a node as it was, None for a new one, and as it is. A node comes when it is ready,
@@ -45,25 +45,27 @@ def counted(
     added, removed, failed = Counter[str](), Counter[str](), Counter[str]()
     for before, node in changes:
         was = before.state if before else None
-        added[node.pool] += node.state is NodeState.READY and was is NodeState.JOINING
-        is_lost = node.cause is NodeCause.VANISHED
-        removed[node.pool] += node.state is NodeState.GONE and was in GIVEN_BACK and not is_lost
+        added[node.pool] += node.state is ElasticNodeState.READY and was is ElasticNodeState.JOINING
+        is_lost = node.cause is NodeStateCause.VANISHED
+        removed[node.pool] += (
+            node.state is ElasticNodeState.GONE and was in GIVEN_BACK and not is_lost
+        )
         is_new_cause = before is None or before.cause is not node.cause
         failed[node.pool] += is_new_cause and _is_failure(node.cause)
     return replace(so_far, added=+added, removed=+removed, failed=+failed)
 
 
-def _is_failure(cause: NodeCause) -> bool:
-    return cause.is_boot_failure or cause in (NodeCause.VANISHED, NodeCause.SILENT)
+def _is_failure(cause: NodeStateCause) -> bool:
+    return cause.is_boot_failure or cause in (NodeStateCause.VANISHED, NodeStateCause.SILENT)
 
 
-def after(
+def publish_observed_round(
     before: PublishedBalance | None,
     cluster: str,
     situation: BalanceSituation,
     plan: BalancePlan,
-    numbers: BalanceStatistics,
-    outcome: RoundOutcome,
+    numbers: BalanceRoundStatistics,
+    outcome: BalancerRoundOutcome,
 ) -> PublishedBalance:
     """Return what is shown after a round that saw the whole cell."""
     last = _begun(before, cluster, situation.now)
@@ -91,7 +93,7 @@ def after(
     )
 
 
-def blind(
+def publish_failed_round(
     before: PublishedBalance | None, cluster: str, now: datetime, trouble: str
 ) -> PublishedBalance:
     """Return what is shown after a round that saw nothing: the rest is as it was."""
@@ -113,22 +115,26 @@ def _begun(before: PublishedBalance | None, cluster: str, now: datetime) -> Publ
     return PublishedBalance(cluster=cluster, at=now)
 
 
-def _nodes(situation: BalanceSituation) -> tuple[ShownNodes, ...]:
+def _nodes(situation: BalanceSituation) -> tuple[PublishedNodeCount, ...]:
     counts = Counter((node.pool, node.state.value) for node in situation.nodes)
     return tuple(
-        ShownNodes(pool=pool, state=state, nodes=counts[pool, state])
+        PublishedNodeCount(pool=pool, state=state, nodes=counts[pool, state])
         for pool, state in sorted(counts)
     )
 
 
-def _pools(last: PublishedBalance, outcome: RoundOutcome) -> tuple[ShownPool, ...]:
+def _pools(
+    last: PublishedBalance, outcome: BalancerRoundOutcome
+) -> tuple[PublishedPoolCounters, ...]:
     pools = {pool.pool: pool for pool in last.pools}
     names = sorted({*pools, *outcome.added, *outcome.removed, *outcome.failed})
-    return tuple(_grown(pools.get(name, ShownPool(pool=name)), outcome) for name in names)
+    return tuple(
+        _grown(pools.get(name, PublishedPoolCounters(pool=name)), outcome) for name in names
+    )
 
 
-def _grown(pool: ShownPool, outcome: RoundOutcome) -> ShownPool:
-    return ShownPool(
+def _grown(pool: PublishedPoolCounters, outcome: BalancerRoundOutcome) -> PublishedPoolCounters:
+    return PublishedPoolCounters(
         pool=pool.pool,
         added=pool.added + outcome.added.get(pool.pool, 0),
         removed=pool.removed + outcome.removed.get(pool.pool, 0),
@@ -136,6 +142,6 @@ def _grown(pool: ShownPool, outcome: RoundOutcome) -> ShownPool:
     )
 
 
-def _refused(plan: BalancePlan) -> tuple[ShownRefusal, ...]:
+def _refused(plan: BalancePlan) -> tuple[PublishedRefusalCount, ...]:
     counts = Counter(refusal.cause.name.lower() for refusal in plan.refused if refusal.job)
-    return tuple(ShownRefusal(cause=cause, jobs=counts[cause]) for cause in sorted(counts))
+    return tuple(PublishedRefusalCount(cause=cause, jobs=counts[cause]) for cause in sorted(counts))

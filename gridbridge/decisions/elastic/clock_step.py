@@ -8,16 +8,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from gridbridge.model.elastic.balance_plan import Watched
-from gridbridge.model.elastic.clocks import HostClocks
-from gridbridge.model.elastic.owned_nodes import OwnedNode, PoolRecord
+from gridbridge.model.elastic.balance_plan import WatchedWaitingJobs
+from gridbridge.model.elastic.clocks import BalancerHostClocks
+from gridbridge.model.elastic.owned_nodes import OwnedNode, PoolFailureRecord
 
-Change = Callable[[datetime], datetime]
+TimeChange = Callable[[datetime], datetime]
 
 LEAST_S = 60.0  # a smaller step changes no decision
 
 
-def step(before: HostClocks | None, now: HostClocks) -> timedelta:
+def measure_clock_step(before: BalancerHostClocks | None, now: BalancerHostClocks) -> timedelta:
     """Return by how much the clock was set; nothing where that can't be known, or is little."""
     if before is None or not now.boot or before.boot != now.boot:
         return timedelta()
@@ -25,7 +25,7 @@ def step(before: HostClocks | None, now: HostClocks) -> timedelta:
     return set_by if abs(set_by.total_seconds()) >= LEAST_S else timedelta()
 
 
-def moved(at: datetime, by: timedelta) -> datetime:
+def shift_time(at: datetime, by: timedelta) -> datetime:
     """Return a moment by a clock that was set by so much; as it is where there is no such time."""
     try:
         return at + by
@@ -33,22 +33,22 @@ def moved(at: datetime, by: timedelta) -> datetime:
         return at
 
 
-def set_by(by: timedelta) -> Change:
+def time_shifter(by: timedelta) -> TimeChange:
     """Return what moves a moment as far as the clock was set."""
-    return lambda at: moved(at, by)
+    return lambda at: shift_time(at, by)
 
 
-def until(now: datetime) -> Change:
+def future_time_limiter(now: datetime) -> TimeChange:
     """Return what makes a moment of the future now."""
     return lambda at: min(at, now)
 
 
-def by_now(at: datetime | None, now: datetime) -> datetime | None:
+def limit_time_to_now(at: datetime | None, now: datetime) -> datetime | None:
     """Return a moment, or now if it would be in the future."""
-    return _changed(at, until(now))
+    return _changed(at, future_time_limiter(now))
 
 
-def of_node(node: OwnedNode, change: Change) -> OwnedNode:
+def change_node_times(node: OwnedNode, change: TimeChange) -> OwnedNode:
     """Return a node whose moments were changed."""
     return replace(
         node,
@@ -58,7 +58,7 @@ def of_node(node: OwnedNode, change: Change) -> OwnedNode:
     )
 
 
-def of_record(record: PoolRecord, change: Change) -> PoolRecord:
+def change_pool_record_times(record: PoolFailureRecord, change: TimeChange) -> PoolFailureRecord:
     """Return what went wrong with a pool, its moments changed."""
     return replace(
         record,
@@ -67,7 +67,7 @@ def of_record(record: PoolRecord, change: Change) -> PoolRecord:
     )
 
 
-def of_watched(history: Watched, change: Change) -> Watched:
+def change_watched_job_times(history: WatchedWaitingJobs, change: TimeChange) -> WatchedWaitingJobs:
     """Return how waiting jobs were seen, its moments changed."""
     return replace(
         history,
@@ -77,5 +77,5 @@ def of_watched(history: Watched, change: Change) -> Watched:
     )
 
 
-def _changed(at: datetime | None, change: Change) -> datetime | None:
+def _changed(at: datetime | None, change: TimeChange) -> datetime | None:
     return None if at is None else change(at)

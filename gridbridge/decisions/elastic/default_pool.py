@@ -4,15 +4,15 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import replace
 from datetime import datetime
 
-from gridbridge.decisions.elastic.demand.time_of_day import price_at
+from gridbridge.decisions.elastic.demand.time_of_day import node_price_at_hour
 from gridbridge.model.elastic.balance_plan import BalancePlan
-from gridbridge.model.elastic.balance_sections import Pool
+from gridbridge.model.elastic.balance_sections import PoolSection
 from gridbridge.model.elastic.owned_nodes import OwnedNode
 
 
-def supplied(
+def choose_pool_for_new_nodes(
     plan: BalancePlan,
-    pools: Mapping[str, Pool],
+    pools: Mapping[str, PoolSection],
     usable: Set[str],
     nodes: Iterable[OwnedNode],
     local_now: datetime,
@@ -25,18 +25,18 @@ def supplied(
         return plan if plan.pool in usable else replace(plan, add=0)
     pools_of_nodes = [node.pool for node in nodes if node.node.counts]
     by_rank = sorted(
-        (-pool.priority, price_at(pool, local_now) / pool.slots, name)
+        (-pool.priority, node_price_at_hour(pool, local_now) / pool.slots, name)
         for name, pool in pools.items()
         if name in usable
     )
     for _, _, name in by_rank:
-        most = _most(pools[name], pools_of_nodes.count(name), plan.add)
+        most = _most_nodes_of_pool(pools[name], pools_of_nodes.count(name), plan.add)
         if most > 0:
             return replace(plan, pool=name, add=most)
     return replace(plan, add=0)
 
 
-def _most(pool: Pool, own: int, nodes: int) -> int:
+def _most_nodes_of_pool(pool: PoolSection, own: int, nodes: int) -> int:
     by_limit = pool.limit - own if pool.limit else nodes
     by_quota = pool.quota // pool.slots - own if pool.quota else nodes
     return min(nodes, by_limit, by_quota)

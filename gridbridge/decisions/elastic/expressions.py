@@ -12,7 +12,7 @@ DOMAIN = re.compile(r"\.[^!&|()]*")
 MOST = 200  # signs and patterns: anybody writes expressions, and each parenthesis is a call
 
 
-def matches(expression: str, names: Iterable[str]) -> bool:
+def request_expression_matches(expression: str, names: Iterable[str]) -> bool:
     """Say whether an expression matches any of a thing's names, in any case of letters.
 
     An expression that Grid Engine can't read matches nothing.
@@ -27,7 +27,7 @@ def matches(expression: str, names: Iterable[str]) -> bool:
     return is_match and not tokens
 
 
-def for_host(expression: str, host: str) -> str:
+def drop_domains_from_expression(expression: str, host: str) -> str:
     """Return an expression of host names without domains, if the host's own name has none.
 
     Such a name is that of any domain: Grid Engine compares no domains with ignore_fqdn

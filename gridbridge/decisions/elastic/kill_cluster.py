@@ -2,15 +2,18 @@
 
 from gridbridge.model.amounts import HOUR_S
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
-from gridbridge.model.elastic.balance_sections import Balance
-from gridbridge.model.elastic.machines import MASTER_TAG, Machine
+from gridbridge.model.elastic.balance_sections import BalanceSection
+from gridbridge.model.elastic.machines import MASTER_TAG, ProviderMachine
 from gridbridge.model.elastic.node import is_same_host
-from gridbridge.model.elastic.owned_nodes import World
+from gridbridge.model.elastic.owned_nodes import BalancerNodesSnapshot
 
 
-def to_end(
-    situation: BalanceSituation, world: World, plan: BalancePlan, rules: Balance
-) -> tuple[str, Machine] | None:
+def choose_master_machine_to_end(
+    situation: BalanceSituation,
+    world: BalancerNodesSnapshot,
+    plan: BalancePlan,
+    rules: BalanceSection,
+) -> tuple[str, ProviderMachine] | None:
     """Return the pool and the machine of the master when it is to be ended; else None.
 
     No node is left, no job waits, not even a held one, the cell lists no other host, nothing runs
@@ -24,10 +27,10 @@ def to_end(
         or plan.wake
         or world.kept
         or situation.cell.waiting
-        or _is_used(situation)
+        or _is_cell_in_use(situation)
     ):
         return None
-    master, machines = world.host_of(situation.master), tagged(world)
+    master, machines = world.host_of(situation.master), machines_tagged_as_master(world)
     if master is None or len(machines) != 1:
         return None
     ((pool, machine),) = machines.values()
@@ -37,7 +40,9 @@ def to_end(
     return (pool, machine) if minute >= rules.kill_after_min else None
 
 
-def tagged(world: World) -> dict[str, tuple[str, Machine]]:
+def machines_tagged_as_master(
+    world: BalancerNodesSnapshot,
+) -> dict[str, tuple[str, ProviderMachine]]:
     """Return the machines whose tag says that they are this cluster's master, by id, with pools."""
     return {
         machine.id: (pool, machine)
@@ -47,7 +52,7 @@ def tagged(world: World) -> dict[str, tuple[str, Machine]]:
     }
 
 
-def _is_used(situation: BalanceSituation) -> bool:
+def _is_cell_in_use(situation: BalanceSituation) -> bool:
     """Say whether the cell lists a host beside the master, or anything runs on any."""
     instances = situation.cell.instances
     hosts = [

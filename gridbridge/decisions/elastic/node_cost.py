@@ -3,18 +3,18 @@
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 
-from gridbridge.decisions.elastic.demand.time_of_day import price_at
+from gridbridge.decisions.elastic.demand.time_of_day import node_price_at_hour
 from gridbridge.model.amounts import HOUR_S
-from gridbridge.model.elastic.balance_sections import Pool
+from gridbridge.model.elastic.balance_sections import PoolSection
 from gridbridge.model.elastic.owned_nodes import OwnedNode
 
 
-def spent_since(
+def node_cost_since_round(
     before: datetime,
     now: datetime,
     nodes: Iterable[OwnedNode],
     after: Iterable[OwnedNode],
-    pools: Mapping[str, Pool],
+    pools: Mapping[str, PoolSection],
     unit_s: float,
     local: datetime,
 ) -> float:
@@ -23,7 +23,7 @@ def spent_since(
     Of a node whose machine was not known before, all of this month count. `kept` are the nodes as
     they were before this round, `after` as they are by now.
     """
-    began = _month_of(now)
+    began = _before_month_start(now)
     paid = [node for node in nodes if node.machine and node.node.counts]
     keys = {(node.pool, node.machine) for node in nodes if node.machine}
     new = [
@@ -31,23 +31,26 @@ def spent_since(
         for node in after
         if node.machine and node.node.counts and (node.pool, node.machine) not in keys
     ]
-    units = [(node, _begun(node, max(before, began), now, unit_s, counted=1)) for node in paid]
-    units += [(node, _begun(node, began, now, unit_s, counted=0)) for node in new]
+    units = [
+        (node, _billed_units_begun(node, max(before, began), now, unit_s, counted=1))
+        for node in paid
+    ]
+    units += [(node, _billed_units_begun(node, began, now, unit_s, counted=0)) for node in new]
     hours = unit_s / HOUR_S
     return sum(
-        count * hours * price_at(pools[node.pool], local)
+        count * hours * node_price_at_hour(pools[node.pool], local)
         for node, count in units
         if node.pool in pools
     )
 
 
-def _month_of(now: datetime) -> datetime:
+def _before_month_start(now: datetime) -> datetime:
     """Return the last moment before the month began by which the budget counts."""
     begin = now.astimezone(UTC).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     return begin - timedelta(microseconds=1)
 
 
-def _begun(
+def _billed_units_begun(
     node: OwnedNode, after: datetime, until: datetime, unit_s: float, *, counted: int
 ) -> int:
     """Return how many units of a node begin after a moment, and not after another.
@@ -56,11 +59,11 @@ def _begun(
     round that has it made has looked at its clock some seconds before.
     """
     since = node.up_since or until
-    before = max(counted, _count(since, after, unit_s))
-    return max(0, max(1, _count(since, until, unit_s)) - before)
+    before = max(counted, _units_until(since, after, unit_s))
+    return max(0, max(1, _units_until(since, until, unit_s)) - before)
 
 
-def _count(since: datetime, moment: datetime, unit_s: float) -> int:
+def _units_until(since: datetime, moment: datetime, unit_s: float) -> int:
     """Return how many units have begun."""
     passed_s = (moment - since).total_seconds()
     return int(passed_s // unit_s) + 1 if passed_s >= 0 else 0

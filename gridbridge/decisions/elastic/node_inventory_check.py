@@ -8,45 +8,47 @@ from dataclasses import replace
 from datetime import datetime
 
 from gridbridge.decisions.elastic import powered_host_lifecycle
-from gridbridge.model.elastic.machines import MASTER_TAG, Machine, MachineState
-from gridbridge.model.elastic.node import NodeState, short_name
+from gridbridge.model.elastic.machines import MASTER_TAG, ProviderMachine, ProviderMachineState
+from gridbridge.model.elastic.node import ElasticNodeState, short_host_name
 from gridbridge.model.elastic.owned_nodes import (
-    DueAct,
+    BalancerNodesSnapshot,
+    DueNodeAct,
     NodeAct,
-    NodeCause,
+    NodeStateCause,
     OwnedNode,
-    World,
-    reports,
+    is_host_reporting,
 )
 
 LISTED_S = 120.0  # a new machine is in its provider's list by then, and one left out by mistake
 
 
-class OwnMachines:
+class MachinesOfOwnedNodes:
     """The machines that are ours and not gone, by the nodes that they are."""
 
-    def __init__(self, world: World) -> None:
-        self._by_id = dict[tuple[str, str], Machine]()
-        self._by_name = dict[tuple[str, str], Machine]()
+    def __init__(self, world: BalancerNodesSnapshot) -> None:
+        self._by_id = dict[tuple[str, str], ProviderMachine]()
+        self._by_name = dict[tuple[str, str], ProviderMachine]()
         for pool in world.machines:
-            for machine in reversed(_own(world, pool)):  # of two with one name the older counts
+            for machine in reversed(
+                _machines_owned_in_pool(world, pool)
+            ):  # of two with one name the older counts
                 self._by_id[pool, machine.id] = self._by_name[pool, machine.name] = machine
 
-    def of(self, node: OwnedNode) -> Machine | None:
+    def of(self, node: OwnedNode) -> ProviderMachine | None:
         """Return a node's machine: by its id, or by its name where no id is known yet."""
         if node.machine:
             return self._by_id.get((node.pool, node.machine))
         return self._by_name.get((node.pool, node.name))
 
 
-def _own(world: World, pool: str) -> list[Machine]:
+def _machines_owned_in_pool(world: BalancerNodesSnapshot, pool: str) -> list[ProviderMachine]:
     """Return the machines of a pool that are ours and not gone, the oldest first."""
     own = (
         machine
         for machine in world.machines.get(pool, ())
         if machine.belongs_to(world.cluster)
         and machine.pool == pool
-        and machine.state is not MachineState.GONE
+        and machine.state is not ProviderMachineState.GONE
         and MASTER_TAG not in machine.tags
     )
     return sorted(
@@ -54,83 +56,91 @@ def _own(world: World, pool: str) -> list[Machine]:
     )
 
 
-def told_as(node: OwnedNode) -> str:
+def node_key(node: OwnedNode) -> str:
     """Return what tells a node from all others: two machines may have one name for a while."""
     return f"{node.name} {node.machine}"
 
 
-def lacks(machine: Machine | None, pool: str, world: World) -> bool:
+def has_no_usable_machine(
+    machine: ProviderMachine | None, pool: str, world: BalancerNodesSnapshot
+) -> bool:
     """Say whether a node has no machine that could run: a made one that was stopped is dead."""
     is_made = pool not in world.switched
-    return machine is None or (is_made and machine.state is MachineState.STOPPED)
+    return machine is None or (is_made and machine.state is ProviderMachineState.STOPPED)
 
 
-def unlisted(world: World, before: Mapping[str, datetime]) -> Mapping[str, datetime]:
+def track_unlisted_nodes(
+    world: BalancerNodesSnapshot, before: Mapping[str, datetime]
+) -> Mapping[str, datetime]:
     """Return since when each node's machine is in no list, or stopped there.
 
     A list that did not come tells nothing. A right one that leaves nodes out can't be told from one
     of nodes that are gone: more than one has to say so.
     """
-    out_since, ours = dict[str, datetime](), OwnMachines(world)
+    out_since, ours = dict[str, datetime](), MachinesOfOwnedNodes(world)
     for node in world.kept:
-        since = before.get(told_as(node))
+        since = before.get(node_key(node))
         if node.pool in world.machines:
-            is_out = lacks(ours.of(node), node.pool, world)
+            is_out = has_no_usable_machine(ours.of(node), node.pool, world)
             since = (since or world.now) if is_out else None
         if since is not None:
-            out_since[told_as(node)] = min(since, world.now)
+            out_since[node_key(node)] = min(since, world.now)
     return out_since
 
 
-def silent(world: World, before: Mapping[str, datetime]) -> Mapping[str, datetime]:
+def track_silent_hosts(
+    world: BalancerNodesSnapshot, before: Mapping[str, datetime]
+) -> Mapping[str, datetime]:
     """Return since when each node's execution daemon is silent, or the node's host unknown.
 
     Other silent hosts of the cell are included: just after a start of the qmaster all are silent.
     """
     nodes = (
-        told_as(node)
+        node_key(node)
         for node in world.kept
-        if node.pool not in world.switched and not reports(world.host_of(node.name))
+        if node.pool not in world.switched and not is_host_reporting(world.host_of(node.name))
     )
-    names = {short_name(node.name) for node in world.kept}
+    names = {short_host_name(node.name) for node in world.kept}
     hosts = (
-        _told_as_host(name)
+        _host_key(name)
         for name, host in world.hosts.items()
         if host.is_silent and name not in names
     )
     return {name: min(before.get(name, world.now), world.now) for name in (*nodes, *hosts)}
 
 
-def _told_as_host(name: str) -> str:
+def _host_key(name: str) -> str:
     return f"{name} "  # a name that no node has
 
 
-def host_silent_for_s(name: str, world: World) -> float:
+def host_silent_for_s(name: str, world: BalancerNodesSnapshot) -> float:
     """Return how long rounds have found a host without node silent; 0 in the first round."""
-    return (world.now - world.silent.get(_told_as_host(name), world.now)).total_seconds()
+    return (world.now - world.silent.get(_host_key(name), world.now)).total_seconds()
 
 
-def silent_for_s(node: OwnedNode, world: World) -> float:
+def node_silent_for_s(node: OwnedNode, world: BalancerNodesSnapshot) -> float:
     """Return how long rounds have found a node silent; 0 in the first one."""
-    return (world.now - world.silent.get(told_as(node), world.now)).total_seconds()
+    return (world.now - world.silent.get(node_key(node), world.now)).total_seconds()
 
 
-def left_over(world: World) -> tuple[OwnedNode, ...]:
+def nodes_with_undeleted_machines(world: BalancerNodesSnapshot) -> tuple[OwnedNode, ...]:
     """Return the nodes whose machines are of no use, and that their provider does not end."""
-    ours = OwnMachines(world)
+    ours = MachinesOfOwnedNodes(world)
     return tuple(
         node for node in world.kept if _is_useless(node, world) and ours.of(node) is not None
     )
 
 
-def _is_useless(node: OwnedNode, world: World) -> bool:
-    is_out = node.state is NodeState.REMOVING and world.host_of(node.name) is None
+def _is_useless(node: OwnedNode, world: BalancerNodesSnapshot) -> bool:
+    is_out = node.state is ElasticNodeState.REMOVING and world.host_of(node.name) is None
     is_late = (world.now - node.since).total_seconds() > LISTED_S
     is_own = node.pool not in world.switched
-    return is_own and is_late and (is_out or node.state is NodeState.FAILED)
+    return is_own and is_late and (is_out or node.state is ElasticNodeState.FAILED)
 
 
-def with_machine(node: OwnedNode, machine: Machine, world: World) -> OwnedNode:
+def update_node_from_machine(
+    node: OwnedNode, machine: ProviderMachine, world: BalancerNodesSnapshot
+) -> OwnedNode:
     """Return a node with what its machine tells."""
     return replace(
         node,
@@ -141,117 +151,125 @@ def with_machine(node: OwnedNode, machine: Machine, world: World) -> OwnedNode:
     )
 
 
-def taken_in(world: World) -> tuple[OwnedNode, ...]:
+def nodes_adopted_this_round(world: BalancerNodesSnapshot) -> tuple[OwnedNode, ...]:
     """Return the nodes of machines that this round takes in: limits count them before it is over.
 
     Not those that are made twice: they are given back.
     """
-    nodes = (act.node for act in of_strangers(world))
-    return tuple(node for node in nodes if node.cause is not NodeCause.DOUBLE)
+    nodes = (act.node for act in adopt_unknown_machines(world))
+    return tuple(node for node in nodes if node.cause is not NodeStateCause.DOUBLE)
 
 
-def own_hosts(world: World) -> tuple[OwnedNode, ...]:
+def newly_adopted_site_hosts(world: BalancerNodesSnapshot) -> tuple[OwnedNode, ...]:
     """Return the nodes of the site's own hosts that nobody has kept yet."""
-    return tuple(node for node in taken_in(world) if node.pool in world.switched)
+    return tuple(node for node in nodes_adopted_this_round(world) if node.pool in world.switched)
 
 
-def of_strangers(world: World) -> Iterator[DueAct]:
+def adopt_unknown_machines(world: BalancerNodesSnapshot) -> Iterator[DueNodeAct]:
     """Take in machines of ours that nobody knows, and give back those that were made twice.
 
     One that has the name of a node whose own machine is not listed is left alone: it may be the
     host of that name, and run tasks.
     """
-    names, unseen = {node.name for node in world.kept}, _unseen(world)
+    names, unseen = {node.name for node in world.kept}, _unlisted_nodes_by_name(world)
     waiting = {(node.pool, node.name) for node in world.kept if not node.machine}
-    for pool, machine in _unknown(world):
+    for pool, machine in _unknown_machines(world):
         if pool in world.switched:
-            yield from _of_own_host(machine, pool, world, names)
+            yield from _adopt_site_host(machine, pool, world, names)
         elif (pool, machine.name) in waiting:
             waiting.discard((pool, machine.name))  # it is that node's machine
         elif machine.name in unseen or _is_other_host(machine, world):
             continue
         elif machine.name in names:
-            yield _double(machine, pool, world)
+            yield _give_back_duplicate(machine, pool, world)
         else:
             names.add(machine.name)
-            node = _adopted(machine, pool, world)
-            yield DueAct(node=node, act=joins(node))
+            node = _node_of_unknown_machine(machine, pool, world)
+            yield DueNodeAct(node=node, act=act_for_adopted_node(node))
 
 
-def _unknown(world: World) -> Iterator[tuple[str, Machine]]:
+def _unknown_machines(world: BalancerNodesSnapshot) -> Iterator[tuple[str, ProviderMachine]]:
     """Return the machines of ours that nobody knows, with their pools."""
     keys = {world.machine_key(node.pool, node.machine) for node in world.kept if node.machine}
     for pool in sorted(world.machines):
-        for machine in _own(world, pool):
+        for machine in _machines_owned_in_pool(world, pool):
             if world.machine_key(pool, machine.id) not in keys:
                 yield pool, machine
 
 
-def _unseen(world: World) -> Mapping[str, OwnedNode]:
+def _unlisted_nodes_by_name(world: BalancerNodesSnapshot) -> Mapping[str, OwnedNode]:
     """Return the nodes whose machines are not listed, by their names: one of each name.
 
     A name of which another node's machine is listed is not among them. Failed nodes come last.
     """
     nodes = [node for node in world.kept if node.pool not in world.switched]
-    ours = OwnMachines(world)
+    ours = MachinesOfOwnedNodes(world)
     listed = {node.name for node in nodes if ours.of(node) is not None}
     without_machine = [node for node in nodes if node.name not in listed]
-    without_machine.sort(key=lambda node: node.state is not NodeState.FAILED)
+    without_machine.sort(key=lambda node: node.state is not ElasticNodeState.FAILED)
     return {node.name: node for node in without_machine}
 
 
-def successors(world: World) -> Mapping[OwnedNode, OwnedNode]:
+def replaced_nodes_with_successors(world: BalancerNodesSnapshot) -> Mapping[OwnedNode, OwnedNode]:
     """Return the nodes whose machines their lists lack while another one has their name.
 
     With each comes the node of that other machine. Names are used again, so an old state file that
     was restored knows machines that are long gone in the place of those that run.
     """
-    unseen, by_node = _unseen(world), dict[OwnedNode, OwnedNode]()
-    for pool, machine in _unknown(world):
+    unseen, by_node = _unlisted_nodes_by_name(world), dict[OwnedNode, OwnedNode]()
+    for pool, machine in _unknown_machines(world):
         node = unseen.get(machine.name)
         if node is not None and node.machine and node.pool in world.machines:
-            successor = replace(_adopted(machine, pool, world), is_kept=node.is_kept)
+            successor = replace(
+                _node_of_unknown_machine(machine, pool, world), is_kept=node.is_kept
+            )
             by_node.setdefault(node, successor)
     return by_node
 
 
-def joins(node: OwnedNode) -> NodeAct | None:
+def act_for_adopted_node(node: OwnedNode) -> NodeAct | None:
     """Return what is done with a node that is taken in: one whose daemon reports joins anew."""
-    return NodeAct.JOIN if node.state is NodeState.JOINING else None
+    return NodeAct.JOIN if node.state is ElasticNodeState.JOINING else None
 
 
-def is_out_briefly(node: OwnedNode, world: World) -> bool:
+def is_unlisted_only_briefly(node: OwnedNode, world: BalancerNodesSnapshot) -> bool:
     """Say whether too few lists have told that a node's machine is not there."""
-    since = world.unlisted.get(told_as(node), world.now)
+    since = world.unlisted.get(node_key(node), world.now)
     return (world.now - since).total_seconds() < LISTED_S
 
 
-def _of_own_host(machine: Machine, pool: str, world: World, names: set[str]) -> Iterator[DueAct]:
+def _adopt_site_host(
+    machine: ProviderMachine, pool: str, world: BalancerNodesSnapshot, names: set[str]
+) -> Iterator[DueNodeAct]:
     """Take in a host of the site's own; one whose name a node has already is left alone."""
     host = world.host_of(machine.name)
-    node = powered_host_lifecycle.adopted(machine, pool, host, world.now, world.tags)
+    node = powered_host_lifecycle.adopt_powered_host(machine, pool, host, world.now, world.tags)
     if node is not None and machine.name not in names:
         names.add(machine.name)
-        yield DueAct(node=node)
+        yield DueNodeAct(node=node)
 
 
-def named_as_hosts(world: World) -> tuple[Machine, ...]:
+def unknown_machines_named_as_hosts(world: BalancerNodesSnapshot) -> tuple[ProviderMachine, ...]:
     """Return the machines of ours that nobody knows, and that have the name of a host."""
     names = {node.name for node in world.kept}
     return tuple(
         machine
         for pool in sorted(world.machines.keys() - world.switched)
-        for machine in _own(world, pool)
+        for machine in _machines_owned_in_pool(world, pool)
         if machine.name not in names and world.host_of(machine.name) is not None
     )
 
 
-def other_hosts(world: World) -> tuple[Machine, ...]:
+def machines_that_share_a_host_name(world: BalancerNodesSnapshot) -> tuple[ProviderMachine, ...]:
     """Return those of them that are not that host: its name leads to another address."""
-    return tuple(machine for machine in named_as_hosts(world) if _is_other_host(machine, world))
+    return tuple(
+        machine
+        for machine in unknown_machines_named_as_hosts(world)
+        if _is_other_host(machine, world)
+    )
 
 
-def _is_other_host(machine: Machine, world: World) -> bool:
+def _is_other_host(machine: ProviderMachine, world: BalancerNodesSnapshot) -> bool:
     """Say whether an unknown machine is left alone, as its name is that of a host of the site."""
     is_known = any(node.name == machine.name for node in world.kept)
     is_host = not is_known and world.host_of(machine.name) is not None
@@ -260,21 +278,29 @@ def _is_other_host(machine: Machine, world: World) -> bool:
     )
 
 
-def _double(machine: Machine, pool: str, world: World) -> DueAct:
+def _give_back_duplicate(
+    machine: ProviderMachine, pool: str, world: BalancerNodesSnapshot
+) -> DueNodeAct:
     """Give back a machine that was made twice: nobody uses it, and somebody pays for it."""
-    node = replace(_adopted(machine, pool, world), state=NodeState.FAILED, cause=NodeCause.DOUBLE)
-    return DueAct(node=node, act=NodeAct.DESTROY)
+    node = replace(
+        _node_of_unknown_machine(machine, pool, world),
+        state=ElasticNodeState.FAILED,
+        cause=NodeStateCause.DOUBLE,
+    )
+    return DueNodeAct(node=node, act=NodeAct.DESTROY)
 
 
-def _adopted(machine: Machine, pool: str, world: World) -> OwnedNode:
+def _node_of_unknown_machine(
+    machine: ProviderMachine, pool: str, world: BalancerNodesSnapshot
+) -> OwnedNode:
     """Return the node of a machine that is ours, though the state file does not know it.
 
     One whose daemon reports may have been joining or leaving, and so be closed: it joins anew.
     """
     host = world.host_of(machine.name)
-    state = NodeState.JOINING if reports(host) else NodeState.BOOTING
-    if machine.state is MachineState.STOPPED:
-        state = NodeState.STANDBY
-    return with_machine(
+    state = ElasticNodeState.JOINING if is_host_reporting(host) else ElasticNodeState.BOOTING
+    if machine.state is ProviderMachineState.STOPPED:
+        state = ElasticNodeState.STANDBY
+    return update_node_from_machine(
         OwnedNode(name=machine.name, pool=pool, state=state, since=world.now), machine, world
     )

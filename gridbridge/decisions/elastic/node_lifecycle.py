@@ -10,22 +10,22 @@ from types import MappingProxyType
 
 from gridbridge.decisions.elastic import node_inventory_check, powered_host_lifecycle
 from gridbridge.decisions.elastic.node_inventory_check import LISTED_S
-from gridbridge.model.elastic.machines import Machine, MachineState
-from gridbridge.model.elastic.membership_steps import JoinStep
-from gridbridge.model.elastic.node import NodeState
+from gridbridge.model.elastic.machines import ProviderMachine, ProviderMachineState
+from gridbridge.model.elastic.membership_steps import HostJoinStep
+from gridbridge.model.elastic.node import ElasticNodeState
 from gridbridge.model.elastic.owned_nodes import (
-    DueAct,
-    HostSeen,
+    BalancerNodesSnapshot,
+    CellHostState,
+    DueNodeAct,
     NodeAct,
-    NodeCause,
+    NodeStateCause,
     OwnedNode,
-    World,
-    reports,
+    is_host_reporting,
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LifecyclePatience:
+class NodeLifecycleTimeouts:
     """How long each part of a node's life may last."""
 
     boot_s: float
@@ -34,27 +34,33 @@ class LifecyclePatience:
     needs_key: bool = False  # machines are prepared by ssh, to the host key that their list tells
 
 
-def due(world: World, patience: LifecyclePatience) -> tuple[DueAct, ...]:
+def due_node_acts(
+    world: BalancerNodesSnapshot, patience: NodeLifecycleTimeouts
+) -> tuple[DueNodeAct, ...]:
     """Return what is due, in the order of the nodes' names; nothing for pools that are unknown."""
-    acts = [*_of_kept(world, patience), *node_inventory_check.of_strangers(world)]
+    acts = [*_of_kept(world, patience), *node_inventory_check.adopt_unknown_machines(world)]
     return tuple(sorted(acts, key=lambda act: (act.node.name, act.node.machine)))
 
 
-def _of_kept(world: World, patience: LifecyclePatience) -> Iterator[DueAct]:
+def _of_kept(world: BalancerNodesSnapshot, patience: NodeLifecycleTimeouts) -> Iterator[DueNodeAct]:
     successors, ours, anothers = (
-        node_inventory_check.successors(world),
-        node_inventory_check.OwnMachines(world),
+        node_inventory_check.replaced_nodes_with_successors(world),
+        node_inventory_check.MachinesOfOwnedNodes(world),
         _anothers(world),
     )
     for node in world.kept:
         if (node.pool, node.machine) in anothers:
-            yield DueAct(node=_let_go(node, world), before=node, is_over=True)
+            yield DueNodeAct(node=_let_go(node, world), before=node, is_over=True)
         elif node.pool in world.released:
-            yield replace(powered_host_lifecycle.released(node, world.now), before=node)
+            yield replace(powered_host_lifecycle.act_to_reopen_host(node, world.now), before=node)
         elif node in successors:
-            if not node_inventory_check.is_out_briefly(node, world):
+            if not node_inventory_check.is_unlisted_only_briefly(node, world):
                 successor = successors[node]
-                yield DueAct(node=successor, before=node, act=node_inventory_check.joins(successor))
+                yield DueNodeAct(
+                    node=successor,
+                    before=node,
+                    act=node_inventory_check.act_for_adopted_node(successor),
+                )
         elif node.pool in world.machines:
             case = _Case(node, ours.of(node), world, patience)
             rule = _switched if node.pool in world.switched else RULES.get(node.state)
@@ -62,7 +68,7 @@ def _of_kept(world: World, patience: LifecyclePatience) -> Iterator[DueAct]:
                 yield replace(act, before=node)
 
 
-def _anothers(world: World) -> set[tuple[str, str]]:
+def _anothers(world: BalancerNodesSnapshot) -> set[tuple[str, str]]:
     """Return the pools and ids of machines that have another owner's tag, or none."""
     return {
         (pool, machine.id)
@@ -72,8 +78,8 @@ def _anothers(world: World) -> set[tuple[str, str]]:
     }
 
 
-def _let_go(node: OwnedNode, world: World) -> OwnedNode:
-    return node.entering(NodeState.GONE, world.now, NodeCause.ANOTHERS)
+def _let_go(node: OwnedNode, world: BalancerNodesSnapshot) -> OwnedNode:
+    return node.entering(ElasticNodeState.GONE, world.now, NodeStateCause.ANOTHERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +87,9 @@ class _Case:
     """A node, its machine as listed, and all that is known."""
 
     node: OwnedNode
-    machine: Machine | None
-    world: World
-    patience: LifecyclePatience
+    machine: ProviderMachine | None
+    world: BalancerNodesSnapshot
+    patience: NodeLifecycleTimeouts
 
     @property
     def age_s(self) -> float:
@@ -97,19 +103,19 @@ class _Case:
         return (last - self.node.since).total_seconds() > self.patience.join_s
 
     @property
-    def host(self) -> HostSeen | None:
+    def host(self) -> CellHostState | None:
         """What the cell tells of it."""
         return self.world.host_of(self.node.name)
 
     @property
     def is_out(self) -> bool:
         """Whether its machine is in no list, or stopped there."""
-        return node_inventory_check.lacks(self.machine, self.node.pool, self.world)
+        return node_inventory_check.has_no_usable_machine(self.machine, self.node.pool, self.world)
 
     @property
     def is_contradicted(self) -> bool:
         """Whether a list that tells so is wrong: its daemon reports."""
-        return self.is_out and reports(self.host)
+        return self.is_out and is_host_reporting(self.host)
 
     @property
     def is_in_doubt(self) -> bool:
@@ -121,16 +127,18 @@ class _Case:
     @property
     def is_out_briefly(self) -> bool:
         """Whether too few lists have told so."""
-        return node_inventory_check.is_out_briefly(self.node, self.world)
+        return node_inventory_check.is_unlisted_only_briefly(self.node, self.world)
 
-    def as_(self, state: NodeState, cause: NodeCause = NodeCause.NONE) -> OwnedNode:
+    def as_(
+        self, state: ElasticNodeState, cause: NodeStateCause = NodeStateCause.NONE
+    ) -> OwnedNode:
         """Return the node in another state, since now."""
         return self.node.entering(state, self.world.now, cause)
 
 
-def _switched(case: _Case) -> DueAct | None:
+def _switched(case: _Case) -> DueNodeAct | None:
     """Return what is due for a host that is switched on and off."""
-    act = powered_host_lifecycle.due(
+    act = powered_host_lifecycle.due_act_of_powered_host(
         powered_host_lifecycle.PoweredHostFacts(
             node=case.node,
             machine=case.machine,
@@ -140,23 +148,28 @@ def _switched(case: _Case) -> DueAct | None:
             boot_s=case.patience.boot_s,
         )
     )
-    return powered_host_lifecycle.tagged(act, case.world.tags) if act else None
+    return powered_host_lifecycle.add_standby_tag_to_act(act, case.world.tags) if act else None
 
 
-def _requested(case: _Case) -> DueAct | None:
+def _requested(case: _Case) -> DueNodeAct | None:
     """Take the machine that was asked for, or give it up when nobody lists it in time.
 
     Until then it is asked for again where its provider wants that.
     """
     if case.machine is not None:
-        booting = case.as_(NodeState.BOOTING)
+        booting = case.as_(ElasticNodeState.BOOTING)
         return _booting(
-            _further(case, node_inventory_check.with_machine(booting, case.machine, case.world))
+            _further(
+                case,
+                node_inventory_check.update_node_from_machine(booting, case.machine, case.world),
+            )
         )
     if case.age_s > LISTED_S:
-        return DueAct(node=case.as_(NodeState.GONE, NodeCause.NOT_GRANTED), is_over=True)
-    if case.node.cause is NodeCause.LATER:
-        return DueAct(node=replace(case.node, cause=NodeCause.NONE), act=NodeAct.CREATE)
+        return DueNodeAct(
+            node=case.as_(ElasticNodeState.GONE, NodeStateCause.NOT_GRANTED), is_over=True
+        )
+    if case.node.cause is NodeStateCause.LATER:
+        return DueNodeAct(node=replace(case.node, cause=NodeStateCause.NONE), act=NodeAct.CREATE)
     return None
 
 
@@ -165,25 +178,28 @@ def _further(case: _Case, node: OwnedNode) -> _Case:
     return _Case(node, case.machine, case.world, case.patience)
 
 
-def _booting(case: _Case) -> DueAct | None:
+def _booting(case: _Case) -> DueNodeAct | None:
     """Let a machine that runs join the cell; give back one that does not boot in time."""
     if case.machine is None:
         if case.is_in_doubt:
-            return DueAct(node=case.node)
-        return DueAct(node=case.as_(NodeState.GONE, NodeCause.NOT_THERE), is_over=True)
-    node = node_inventory_check.with_machine(case.node, case.machine, case.world)
+            return DueNodeAct(node=case.node)
+        return DueNodeAct(
+            node=case.as_(ElasticNodeState.GONE, NodeStateCause.NOT_THERE), is_over=True
+        )
+    node = node_inventory_check.update_node_from_machine(case.node, case.machine, case.world)
     has_key = bool(node.host_key) or not case.patience.needs_key
-    if case.machine.state is MachineState.RUNNING and node.address and has_key:
-        return DueAct(
-            node=replace(node, state=NodeState.JOINING, since=case.world.now), act=NodeAct.JOIN
+    if case.machine.state is ProviderMachineState.RUNNING and node.address and has_key:
+        return DueNodeAct(
+            node=replace(node, state=ElasticNodeState.JOINING, since=case.world.now),
+            act=NodeAct.JOIN,
         )
     if case.age_s > case.patience.boot_s:
-        failed = _further(case, node).as_(NodeState.FAILED, NodeCause.NEVER_BOOTED)
-        return DueAct(node=failed, act=NodeAct.DESTROY)
-    return DueAct(node=node)
+        failed = _further(case, node).as_(ElasticNodeState.FAILED, NodeStateCause.NEVER_BOOTED)
+        return DueNodeAct(node=failed, act=NodeAct.DESTROY)
+    return DueNodeAct(node=node)
 
 
-def _joining(case: _Case) -> DueAct | None:
+def _joining(case: _Case) -> DueNodeAct | None:
     """Go on with joining; take all of it back when it lasts too long or the machine is gone.
 
     One that was killed after its last step may run tasks by now: it goes on joining then. So does
@@ -195,14 +211,16 @@ def _joining(case: _Case) -> DueAct | None:
         return _lost(case)
     is_busy = case.host is not None and case.host.is_busy
     if case.was_late and not is_busy:
-        return DueAct(node=case.as_(NodeState.REMOVING, NodeCause.NEVER_JOINED), act=NodeAct.EVICT)
-    return DueAct(
-        node=node_inventory_check.with_machine(case.node, case.machine, case.world),
+        return DueNodeAct(
+            node=case.as_(ElasticNodeState.REMOVING, NodeStateCause.NEVER_JOINED), act=NodeAct.EVICT
+        )
+    return DueNodeAct(
+        node=node_inventory_check.update_node_from_machine(case.node, case.machine, case.world),
         act=NodeAct.JOIN,
     )
 
 
-def _ready(case: _Case) -> DueAct | None:
+def _ready(case: _Case) -> DueNodeAct | None:
     """Watch a node: note since when it is idle, and take out one whose machine is gone.
 
     A host that is silent may still run what it ran: it is only taken out when nothing ran there,
@@ -217,51 +235,57 @@ def _ready(case: _Case) -> DueAct | None:
     is_busy = host is not None and host.is_busy
     node = replace(node, idle_since=None if is_busy else node.idle_since or now)
     idle_s = (now - node.idle_since).total_seconds() if node.idle_since else 0.0
-    silent_s = min(idle_s, node_inventory_check.silent_for_s(node, case.world))
+    silent_s = min(idle_s, node_inventory_check.node_silent_for_s(node, case.world))
     is_long = silent_s > case.patience.silent_s and not case.world.is_unready
-    if not reports(host) and is_long and not node.is_kept:
-        leaving = node.entering(NodeState.REMOVING, now, NodeCause.SILENT)
-        return DueAct(node=leaving, act=NodeAct.EVICT)
-    if node.step is JoinStep.CLOSED and reports(host) and not case.world.closed:
-        return DueAct(node=node, act=NodeAct.JOIN)
-    return DueAct(node=node) if node != case.node else None
+    if not is_host_reporting(host) and is_long and not node.is_kept:
+        leaving = node.entering(ElasticNodeState.REMOVING, now, NodeStateCause.SILENT)
+        return DueNodeAct(node=leaving, act=NodeAct.EVICT)
+    if node.step is HostJoinStep.CLOSED and is_host_reporting(host) and not case.world.closed:
+        return DueNodeAct(node=node, act=NodeAct.JOIN)
+    return DueNodeAct(node=node) if node != case.node else None
 
 
-def _draining(case: _Case) -> DueAct | None:
+def _draining(case: _Case) -> DueNodeAct | None:
     """Close a node, look again and take it out; one whose machine is gone needs no look."""
     if case.is_in_doubt:
         return None
     if case.is_out:
         return _lost(case)
-    return DueAct(node=case.node, act=NodeAct.REMOVE)
+    return DueNodeAct(node=case.node, act=NodeAct.REMOVE)
 
 
-def _removing(case: _Case) -> DueAct | None:
+def _removing(case: _Case) -> DueNodeAct | None:
     """Go on until the cell and the provider have both forgotten a node.
 
     Its name and its export go last, when the cell does not know it any more: as long as nobody has
     seen that done it is done again. One whose machine was taken for gone, and that runs or reports
     again, joins anew.
     """
-    if case.node.cause is NodeCause.VANISHED and (not case.is_out or case.is_contradicted):
-        returning = replace(case.as_(NodeState.JOINING), idle_since=None, step=JoinStep.NONE)
+    if case.node.cause is NodeStateCause.VANISHED and (not case.is_out or case.is_contradicted):
+        returning = replace(
+            case.as_(ElasticNodeState.JOINING), idle_since=None, step=HostJoinStep.NONE
+        )
         if case.machine is not None:
-            returning = node_inventory_check.with_machine(returning, case.machine, case.world)
-        return DueAct(node=returning, act=NodeAct.JOIN)
-    has_left = case.host is None and case.node.step is JoinStep.LEFT
+            returning = node_inventory_check.update_node_from_machine(
+                returning, case.machine, case.world
+            )
+        return DueNodeAct(node=returning, act=NodeAct.JOIN)
+    has_left = case.host is None and case.node.step is HostJoinStep.LEFT
     if case.machine is None and has_left:
-        return DueAct(node=case.as_(NodeState.GONE, case.node.cause), is_over=True)
-    return DueAct(node=case.node, act=NodeAct.EVICT)
+        return DueNodeAct(node=case.as_(ElasticNodeState.GONE, case.node.cause), is_over=True)
+    return DueNodeAct(node=case.node, act=NodeAct.EVICT)
 
 
-def _lost(case: _Case) -> DueAct:
+def _lost(case: _Case) -> DueNodeAct:
     """Take a node out whose machine is gone, or stopped; one that is kept may rest."""
     if case.machine is not None and case.node.is_kept:
-        return DueAct(node=case.as_(NodeState.STANDBY))
-    return DueAct(node=case.as_(NodeState.REMOVING, NodeCause.VANISHED), act=NodeAct.EVICT)
+        return DueNodeAct(node=case.as_(ElasticNodeState.STANDBY))
+    return DueNodeAct(
+        node=case.as_(ElasticNodeState.REMOVING, NodeStateCause.VANISHED), act=NodeAct.EVICT
+    )
 
 
-def _failed(case: _Case) -> DueAct | None:
+def _failed(case: _Case) -> DueNodeAct | None:
     """Give a machine back that is of no use.
 
     The host of its name may be another node's: what that reports tells nothing of this one.
@@ -269,11 +293,11 @@ def _failed(case: _Case) -> DueAct | None:
     if case.machine is None:
         if case.is_out_briefly:
             return None
-        return DueAct(node=case.as_(NodeState.GONE, case.node.cause), is_over=True)
-    return DueAct(node=case.node, act=NodeAct.DESTROY)
+        return DueNodeAct(node=case.as_(ElasticNodeState.GONE, case.node.cause), is_over=True)
+    return DueNodeAct(node=case.node, act=NodeAct.DESTROY)
 
 
-def _standby(case: _Case) -> DueAct | None:
+def _standby(case: _Case) -> DueNodeAct | None:
     """Let a node that was switched on join again; one that nobody keeps does not rest for long.
 
     Its machine may have another address by now, and another machine its old one.
@@ -282,24 +306,24 @@ def _standby(case: _Case) -> DueAct | None:
         return None
     if case.machine is None or (case.is_out and not case.node.is_kept):
         return _lost(case)
-    if case.machine.state is MachineState.RUNNING and case.machine.address:
-        joining = replace(case.as_(NodeState.JOINING), step=JoinStep.NONE)
-        return DueAct(
-            node=node_inventory_check.with_machine(joining, case.machine, case.world),
+    if case.machine.state is ProviderMachineState.RUNNING and case.machine.address:
+        joining = replace(case.as_(ElasticNodeState.JOINING), step=HostJoinStep.NONE)
+        return DueNodeAct(
+            node=node_inventory_check.update_node_from_machine(joining, case.machine, case.world),
             act=NodeAct.JOIN,
         )
     return None
 
 
-RULES: Mapping[NodeState, Callable[[_Case], DueAct | None]] = MappingProxyType(
+RULES: Mapping[ElasticNodeState, Callable[[_Case], DueNodeAct | None]] = MappingProxyType(
     {
-        NodeState.REQUESTED: _requested,
-        NodeState.BOOTING: _booting,
-        NodeState.JOINING: _joining,
-        NodeState.READY: _ready,
-        NodeState.DRAINING: _draining,
-        NodeState.REMOVING: _removing,
-        NodeState.FAILED: _failed,
-        NodeState.STANDBY: _standby,
+        ElasticNodeState.REQUESTED: _requested,
+        ElasticNodeState.BOOTING: _booting,
+        ElasticNodeState.JOINING: _joining,
+        ElasticNodeState.READY: _ready,
+        ElasticNodeState.DRAINING: _draining,
+        ElasticNodeState.REMOVING: _removing,
+        ElasticNodeState.FAILED: _failed,
+        ElasticNodeState.STANDBY: _standby,
     }
 )

@@ -1,84 +1,86 @@
 """A plan in words."""
 
 from gridbridge.model.elastic.balance_plan import (
+    BalanceFigures,
     BalancePlan,
-    DemandVerdict,
-    Figures,
-    UnservedDemand,
+    BalanceRefusal,
+    BalanceVerdict,
 )
-from gridbridge.model.elastic.balance_sections import Balance, Demand
+from gridbridge.model.elastic.balance_sections import BalanceSection, DemandSection
 from gridbridge.model.status_report import count, printable
 
-USUAL = Demand()
+USUAL = DemandSection()
 MINUTES_S = 120  # so long a time is told in minutes
 
 HINDRANCES = {
-    DemandVerdict.FULL: "at most {max_nodes} may be",
-    DemandVerdict.NO_CAPACITY: "and pools had no capacity in the last {retry_s:g} s",
-    DemandVerdict.POOL_FULL: "and pools have as many nodes as they may",
-    DemandVerdict.OVER_QUOTA: "and the quota of pools is used up",
-    DemandVerdict.OVER_BUDGET: "and another node would be over the budget of an hour",
-    DemandVerdict.OVER_MONTH: "and another node would be over the month's budget",
-    DemandVerdict.ENOUGH_BOOTING: "and no more nodes may be on their way",
-    DemandVerdict.NO_SUCH_PLACE: (
+    BalanceVerdict.FULL: "at most {max_nodes} may be",
+    BalanceVerdict.NO_CAPACITY: "and pools had no capacity in the last {retry_s:g} s",
+    BalanceVerdict.POOL_FULL: "and pools have as many nodes as they may",
+    BalanceVerdict.OVER_QUOTA: "and the quota of pools is used up",
+    BalanceVerdict.OVER_BUDGET: "and another node would be over the budget of an hour",
+    BalanceVerdict.OVER_MONTH: "and another node would be over the month's budget",
+    BalanceVerdict.ENOUGH_BOOTING: "and no more nodes may be on their way",
+    BalanceVerdict.NO_SUCH_PLACE: (
         "and nodes of pools would be in no queue or in unknown host groups"
     ),
-    DemandVerdict.QUEUE_CLOSED: (
+    BalanceVerdict.QUEUE_CLOSED: (
         "and the queues of pools are closed on all hosts (`qstat -f` shows how)"
     ),
-    DemandVerdict.NO_NODE: "and no new node could run the others",
+    BalanceVerdict.NO_NODE: "and no new node could run the others",
 }
 SENTENCES = {
     **{verdict: f"{{tasks}}{{since}}, {{fit}}, {why}" for verdict, why in HINDRANCES.items()},
-    DemandVerdict.NO_MAXIMUM: "max_nodes is not set: nothing is added or removed",
-    DemandVerdict.FULL: "{nodes} of at most {most}",
-    DemandVerdict.NOT_STABLE: (
+    BalanceVerdict.NO_MAXIMUM: "max_nodes is not set: nothing is added or removed",
+    BalanceVerdict.FULL: "{nodes} of at most {most}",
+    BalanceVerdict.NOT_STABLE: (
         "the last change was {unchanged_s:.0f} s ago, less than {stable_s:g} s"
     ),
-    DemandVerdict.BELOW_MINIMUM: "{useful} of at least {least}{hindrance}",
-    DemandVerdict.NO_SLOTS: "{waiting} and {queue} has no slots, {of_max}",
-    DemandVerdict.CLOSED: (
+    BalanceVerdict.BELOW_MINIMUM: "{useful} of at least {least}{hindrance}",
+    BalanceVerdict.NO_SLOTS: "{waiting} and {queue} has no slots, {of_max}",
+    BalanceVerdict.CLOSED: (
         "{waiting} and {queue} is closed on all hosts (`qstat -f -q {queue}` shows how), {of_max}"
     ),
-    DemandVerdict.ON_THEIR_WAY: "{waiting} and {queue} has no slots, but nodes are on their way",
-    DemandVerdict.WAITS_TOO_LONG: "{waiting} {waited_min:.0f} min > {wait_min:g}, {need}, {of_max}",
-    DemandVerdict.WAITS: "{waiting} {waited_min:.0f} min, not over {wait_min:g} yet, {need}",
-    DemandVerdict.FITS: "{waiting}, {need}",
-    DemandVerdict.FITS_SOON: "{waiting} {waited_min:.0f} min > {wait_min:g}, {need}{coming}",
-    DemandVerdict.SEVERAL_SLOT_COUNTS: (
+    BalanceVerdict.ON_THEIR_WAY: "{waiting} and {queue} has no slots, but nodes are on their way",
+    BalanceVerdict.WAITS_TOO_LONG: (
+        "{waiting} {waited_min:.0f} min > {wait_min:g}, {need}, {of_max}"
+    ),
+    BalanceVerdict.WAITS: "{waiting} {waited_min:.0f} min, not over {wait_min:g} yet, {need}",
+    BalanceVerdict.FITS: "{waiting}, {need}",
+    BalanceVerdict.FITS_SOON: "{waiting} {waited_min:.0f} min > {wait_min:g}, {need}{coming}",
+    BalanceVerdict.SEVERAL_SLOT_COUNTS: (
         "hosts have several slot counts, with which StarCluster ends"
     ),
-    DemandVerdict.AT_MINIMUM: "no job waits, {staying} of at least {least}{leaving}",
-    DemandVerdict.IDLE: "no job waits, {idle} past minute {kill_after} of the hour, {of_max}",
-    DemandVerdict.NONE_IDLE: "no job waits, and no node is to be removed",
-    DemandVerdict.UNREADY: (
+    BalanceVerdict.AT_MINIMUM: "no job waits, {staying} of at least {least}{leaving}",
+    BalanceVerdict.IDLE: "no job waits, {idle} past minute {kill_after} of the hour, {of_max}",
+    BalanceVerdict.NONE_IDLE: "no job waits, and no node is to be removed",
+    BalanceVerdict.UNREADY: (
         "{unready} of {hosts} hosts are silent or in error, more than 45 % and than 3"
     ),
-    DemandVerdict.MORE_WANTED: "{tasks}{since}, {fit}, {of_max}",
-    DemandVerdict.ALL_FIT: "{tasks}, {fit}, {of_max}",
-    DemandVerdict.NO_NEED: "no task waits, {of_max}",
-    DemandVerdict.SPARE: "{tasks}, {idle} and not needed, {of_max}",
-    DemandVerdict.ABOVE_MAXIMUM: "{tasks}{since}, {fit}, {there} where at most {max_nodes} may be",
-    DemandVerdict.NOT_YET: "{tasks}{since}, not {wait_s:g} s yet, {fit}",
-    DemandVerdict.SOON: (
+    BalanceVerdict.MORE_WANTED: "{tasks}{since}, {fit}, {of_max}",
+    BalanceVerdict.ALL_FIT: "{tasks}, {fit}, {of_max}",
+    BalanceVerdict.NO_NEED: "no task waits, {of_max}",
+    BalanceVerdict.SPARE: "{tasks}, {idle} and not needed, {of_max}",
+    BalanceVerdict.ABOVE_MAXIMUM: "{tasks}{since}, {fit}, {there} where at most {max_nodes} may be",
+    BalanceVerdict.NOT_YET: "{tasks}{since}, not {wait_s:g} s yet, {fit}",
+    BalanceVerdict.SOON: (
         "{tasks}{since}, without a new node all is done in {backlog},"
         " at most {target} and a boot of {boot}"
     ),
-    DemandVerdict.ELSEWHERE: (
+    BalanceVerdict.ELSEWHERE: (
         "{tasks}{since}, {fit},"
         " queue {elsewhere} would start the others in {elsewhere_time}, a new node in {boot}"
     ),
-    DemandVerdict.MONTH_SPENT: (
+    BalanceVerdict.MONTH_SPENT: (
         "{tasks}, and what is left of the month's budget does not pay for {there}"
     ),
-    DemandVerdict.TOO_DEAR: "{tasks}, and {there} {cost} more at this hour than may be spent",
+    BalanceVerdict.TOO_DEAR: "{tasks}, and {there} {cost} more at this hour than may be spent",
 }
 
 
-def sentence(
+def describe_balance_plan(
     plan: BalancePlan,
-    rules: Balance,
-    demand: Demand = USUAL,
+    rules: BalanceSection,
+    demand: DemandSection = USUAL,
     *,
     is_alone: bool = True,
     ended: str = "",
@@ -100,10 +102,10 @@ def sentence(
         act = f"remove {', '.join(plan.remove)}"
     elif ended:
         act = f"end the master's machine {ended}"
-    return verdict if plan.verdict is DemandVerdict.NO_MAXIMUM else f"{verdict}: {act}"
+    return verdict if plan.verdict is BalanceVerdict.NO_MAXIMUM else f"{verdict}: {act}"
 
 
-def reason(refused: UnservedDemand, rules: Balance) -> str:
+def describe_balance_refusal(refused: BalanceRefusal, rules: BalanceSection) -> str:
     """Say why nothing is done about a job or a host, in one line; its owner wrote what it wants."""
     return refused.cause.value.format(
         minute=refused.minute,
@@ -122,7 +124,7 @@ def _of_pool(plan: BalancePlan) -> str:
     return f" of pool {plan.pool}{price}"
 
 
-def _words(plan: BalancePlan, rules: Balance, demand: Demand) -> dict[str, object]:
+def _words(plan: BalancePlan, rules: BalanceSection, demand: DemandSection) -> dict[str, object]:
     figures = plan.figures
     jobs, idle = figures.jobs, len(plan.remove)
     more = count(figures.leaving, "more goes", "more go")
@@ -146,7 +148,9 @@ def _words(plan: BalancePlan, rules: Balance, demand: Demand) -> dict[str, objec
     }
 
 
-def _limits(figures: Figures, rules: Balance, demand: Demand) -> dict[str, object]:
+def _limits(
+    figures: BalanceFigures, rules: BalanceSection, demand: DemandSection
+) -> dict[str, object]:
     """Return the limits that hold now: by policy demand they may be others at each hour."""
     is_by_hour = figures.most is not None
     most = rules.max_nodes if figures.most is None else figures.most
@@ -160,7 +164,7 @@ def _limits(figures: Figures, rules: Balance, demand: Demand) -> dict[str, objec
     }
 
 
-def _of_demand(figures: Figures, demand: Demand) -> dict[str, object]:
+def _of_demand(figures: BalanceFigures, demand: DemandSection) -> dict[str, object]:
     """Return the words of policy demand."""
     tasks, room = figures.tasks, f"{count(figures.free, 'free slot')}"
     on_way = count(figures.coming, "node on its way", "nodes on their way")

@@ -9,19 +9,19 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from types import MappingProxyType
 
-from gridbridge.model.elastic.machines import Machine, MachineState
-from gridbridge.model.elastic.membership_steps import JoinStep
-from gridbridge.model.elastic.node import NodeState
+from gridbridge.model.elastic.machines import ProviderMachine, ProviderMachineState
+from gridbridge.model.elastic.membership_steps import HostJoinStep
+from gridbridge.model.elastic.node import ElasticNodeState
 from gridbridge.model.elastic.owned_nodes import (
-    DueAct,
-    HostSeen,
+    BalancerNodesSnapshot,
+    CellHostState,
+    DueNodeAct,
     NodeAct,
-    NodeCause,
+    NodeStateCause,
     OwnedNode,
-    World,
-    reports,
+    is_host_reporting,
 )
-from gridbridge.model.elastic.standby_hosts import STANDBY, STANDBY_AUTO, tags_of
+from gridbridge.model.elastic.standby_hosts import STANDBY, STANDBY_AUTO, tags_of_host
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,8 +29,8 @@ class PoweredHostFacts:
     """A host, what switches it, what the cell tells of it, and the moment."""
 
     node: OwnedNode
-    machine: Machine | None  # None: nobody switches it any more
-    host: HostSeen | None  # None: the cell does not know it
+    machine: ProviderMachine | None  # None: nobody switches it any more
+    host: CellHostState | None  # None: the cell does not know it
     now: datetime
     boot_s: float  # how long it may take to come up, and to go down
     is_any_closed: bool = False  # a queue, by somebody's hand, on all hosts
@@ -43,7 +43,7 @@ class PoweredHostFacts:
     @property
     def reports(self) -> bool:
         """Whether its execution daemon does, or did before the cell noticed that it went off."""
-        return reports(self.host)
+        return is_host_reporting(self.host)
 
     @property
     def is_up(self) -> bool:
@@ -53,24 +53,26 @@ class PoweredHostFacts:
     @property
     def has_power(self) -> bool:
         """Whether it is known to have power."""
-        return self.machine is not None and self.machine.state is MachineState.RUNNING
+        return self.machine is not None and self.machine.state is ProviderMachineState.RUNNING
 
     @property
     def is_told_off(self) -> bool:
         """Whether what switches it says that it has no power."""
-        return self.machine is not None and self.machine.state is MachineState.STOPPED
+        return self.machine is not None and self.machine.state is ProviderMachineState.STOPPED
 
     @property
     def is_off(self) -> bool:
         """Whether it has no power: one whose daemon reports has, whatever is said of it."""
         return self.is_told_off and not self.reports
 
-    def as_(self, state: NodeState, cause: NodeCause = NodeCause.NONE) -> OwnedNode:
+    def as_(
+        self, state: ElasticNodeState, cause: NodeStateCause = NodeStateCause.NONE
+    ) -> OwnedNode:
         """Return the node in another state, since now."""
         return self.node.entering(state, self.now, cause)
 
 
-def due(case: PoweredHostFacts) -> DueAct | None:
+def due_act_of_powered_host(case: PoweredHostFacts) -> DueNodeAct | None:
     """Return what is due; a host that nobody switches any more is opened, and forgotten."""
     if case.machine is None:
         return _unswitched(case)
@@ -78,14 +80,16 @@ def due(case: PoweredHostFacts) -> DueAct | None:
     return rule(case) if rule else None
 
 
-def _unswitched(case: PoweredHostFacts) -> DueAct:
+def _unswitched(case: PoweredHostFacts) -> DueNodeAct:
     """Open a host on its way up or down before it is forgotten; one that rests stays off."""
-    if is_closed(case.node) and case.host is not None:
-        return released(case.node, case.now)
-    return DueAct(node=case.as_(NodeState.GONE, NodeCause.NOT_SWITCHED), is_over=True)
+    if is_powering_up_or_down(case.node) and case.host is not None:
+        return act_to_reopen_host(case.node, case.now)
+    return DueNodeAct(
+        node=case.as_(ElasticNodeState.GONE, NodeStateCause.NOT_SWITCHED), is_over=True
+    )
 
 
-def left_alone(world: World) -> frozenset[str]:
+def hosts_in_unclear_power_state(world: BalancerNodesSnapshot) -> frozenset[str]:
     """Return the hosts that are neither to be woken nor to rest now.
 
     Those that rest and have power still, or report and don't tell: who woke one would find it up.
@@ -99,18 +103,20 @@ def left_alone(world: World) -> frozenset[str]:
     )
 
 
-def _is_left_alone(node: OwnedNode, state: MachineState | None, world: World) -> bool:
-    is_unknown = state is MachineState.UNKNOWN
-    if node.state is NodeState.STANDBY:
-        is_on = is_unknown and reports(world.host_of(node.name))
-        return state is MachineState.RUNNING or is_on
-    return node.state is NodeState.READY and is_unknown
+def _is_left_alone(
+    node: OwnedNode, state: ProviderMachineState | None, world: BalancerNodesSnapshot
+) -> bool:
+    is_unknown = state is ProviderMachineState.UNKNOWN
+    if node.state is ElasticNodeState.STANDBY:
+        is_on = is_unknown and is_host_reporting(world.host_of(node.name))
+        return state is ProviderMachineState.RUNNING or is_on
+    return node.state is ElasticNodeState.READY and is_unknown
 
 
-def adopted(
-    machine: Machine,
+def adopt_powered_host(
+    machine: ProviderMachine,
     pool: str,
-    host: HostSeen | None,
+    host: CellHostState | None,
     now: datetime,
     tags: Mapping[str, tuple[str, ...]],
 ) -> OwnedNode | None:
@@ -121,75 +127,85 @@ def adopted(
     put to rest, when the state file was lost: it is to be opened.
     """
     node = OwnedNode(
-        name=machine.name, pool=pool, machine=machine.id, state=NodeState.READY, since=now
+        name=machine.name, pool=pool, machine=machine.id, state=ElasticNodeState.READY, since=now
     )
-    if machine.state is MachineState.STOPPED:
-        return None if reports(host) else replace(node, state=NodeState.STANDBY)
-    if machine.state is MachineState.RUNNING and reports(host):
-        is_ours = STANDBY_AUTO in tags_of(machine.name, tags)
-        state = NodeState.JOINING if is_ours else NodeState.READY
+    if machine.state is ProviderMachineState.STOPPED:
+        return None if is_host_reporting(host) else replace(node, state=ElasticNodeState.STANDBY)
+    if machine.state is ProviderMachineState.RUNNING and is_host_reporting(host):
+        is_ours = STANDBY_AUTO in tags_of_host(machine.name, tags)
+        state = ElasticNodeState.JOINING if is_ours else ElasticNodeState.READY
         return replace(node, state=state, up_since=now)
     return None
 
 
-def rests(node: OwnedNode, now: datetime, *, is_busy: bool, is_moved: bool = False) -> DueAct:
+def act_to_put_host_on_standby(
+    node: OwnedNode, now: datetime, *, is_busy: bool, is_moved: bool = False
+) -> DueNodeAct:
     """Have a host rest: at once if it is idle, or else when its tasks have ended, or moved."""
-    cause = NodeCause.MOVED if is_moved else NodeCause.CONDENSED if is_busy else NodeCause.RESTS
-    draining = node.entering(NodeState.DRAINING, now, cause)
-    return DueAct(node=draining, before=node, act=NodeAct.REST)
+    cause = (
+        NodeStateCause.MOVED
+        if is_moved
+        else NodeStateCause.CONDENSED
+        if is_busy
+        else NodeStateCause.RESTS
+    )
+    draining = node.entering(ElasticNodeState.DRAINING, now, cause)
+    return DueNodeAct(node=draining, before=node, act=NodeAct.REST)
 
 
-def woken(node: OwnedNode, now: datetime) -> DueAct:
+def act_to_wake_host(node: OwnedNode, now: datetime) -> DueNodeAct:
     """Have a host work again."""
-    booting = replace(node.entering(NodeState.BOOTING, now), idle_since=None)
-    return DueAct(node=booting, before=node, act=NodeAct.WAKE)
+    booting = replace(node.entering(ElasticNodeState.BOOTING, now), idle_since=None)
+    return DueNodeAct(node=booting, before=node, act=NodeAct.WAKE)
 
 
-def is_closed(node: OwnedNode) -> bool:
+def is_powering_up_or_down(node: OwnedNode) -> bool:
     """Say whether a host is on its way up or down, and so is closed."""
-    return node.state not in (NodeState.READY, NodeState.STANDBY)
+    return node.state not in (ElasticNodeState.READY, ElasticNodeState.STANDBY)
 
 
-def released(node: OwnedNode, now: datetime) -> DueAct:
+def act_to_reopen_host(node: OwnedNode, now: datetime) -> DueNodeAct:
     """Open a host that nobody switches on and off any more, on its way up or down."""
-    if node.state is not NodeState.JOINING:
-        node = node.entering(NodeState.JOINING, now)
-    return DueAct(node=node, act=NodeAct.OPEN)
+    if node.state is not ElasticNodeState.JOINING:
+        node = node.entering(ElasticNodeState.JOINING, now)
+    return DueNodeAct(node=node, act=NodeAct.OPEN)
 
 
-def tagged(due_: DueAct, tags: Mapping[str, tuple[str, ...]]) -> DueAct:
+def add_standby_tag_to_act(due_: DueNodeAct, tags: Mapping[str, tuple[str, ...]]) -> DueNodeAct:
     """Return it with the tag that a host gets before it rests.
 
     One that has a standby tag keeps that alone. One that an administrator drained gets none, so
     that nobody wakes it.
     """
-    host_tags = tags_of(due_.node.name, tags)
+    host_tags = tags_of_host(due_.node.name, tags)
     is_marked = any(host_tag.startswith(STANDBY) for host_tag in host_tags)
-    if due_.act is not NodeAct.REST or is_marked or due_.node.cause is NodeCause.DRAINED:
+    if due_.act is not NodeAct.REST or is_marked or due_.node.cause is NodeStateCause.DRAINED:
         return due_
     return replace(due_, tag=STANDBY_AUTO)
 
 
-def _ready(case: PoweredHostFacts) -> DueAct | None:
+def _ready(case: PoweredHostFacts) -> DueNodeAct | None:
     """Note since when it is idle; one that somebody switched off rests.
 
     One whose queue somebody had closed is opened once none is.
     """
     if case.is_off:
-        return DueAct(node=_off(_with_cause(case, case.as_(NodeState.STANDBY))))
-    if case.node.step is JoinStep.CLOSED and case.reports and not case.is_any_closed:
-        return DueAct(node=case.node, act=NodeAct.OPEN)
+        return DueNodeAct(node=_off(_with_cause(case, case.as_(ElasticNodeState.STANDBY))))
+    if case.node.step is HostJoinStep.CLOSED and case.reports and not case.is_any_closed:
+        return DueNodeAct(node=case.node, act=NodeAct.OPEN)
     is_idle = case.reports and case.host is not None and not case.host.is_busy
     idle = (case.node.idle_since or case.now) if is_idle else None
     node = replace(case.node, idle_since=idle)
-    return DueAct(node=node) if node != case.node else None
+    return DueNodeAct(node=node) if node != case.node else None
 
 
-def _draining(case: PoweredHostFacts) -> DueAct | None:
+def _draining(case: PoweredHostFacts) -> DueNodeAct | None:
     """Go on until it is off."""
     if case.is_off:
-        return DueAct(node=_off(_with_cause(case, case.as_(NodeState.STANDBY, case.node.cause))))
-    return DueAct(node=case.node, act=NodeAct.REST)
+        return DueNodeAct(
+            node=_off(_with_cause(case, case.as_(ElasticNodeState.STANDBY, case.node.cause)))
+        )
+    return DueNodeAct(node=case.node, act=NodeAct.REST)
 
 
 def _with_cause(case: PoweredHostFacts, node: OwnedNode) -> OwnedNode:
@@ -197,11 +213,15 @@ def _with_cause(case: PoweredHostFacts, node: OwnedNode) -> OwnedNode:
 
     A cause that keeps it from being woken stays.
     """
-    if node.cause is NodeCause.DRAINED or node.cause.is_boot_failure:
+    if node.cause is NodeStateCause.DRAINED or node.cause.is_boot_failure:
         return node
     if case.host is not None and case.host.is_busy:
-        return replace(node, cause=NodeCause.UNDER_TASKS)
-    return replace(node, cause=NodeCause.NONE) if node.cause is NodeCause.UNDER_TASKS else node
+        return replace(node, cause=NodeStateCause.UNDER_TASKS)
+    return (
+        replace(node, cause=NodeStateCause.NONE)
+        if node.cause is NodeStateCause.UNDER_TASKS
+        else node
+    )
 
 
 def _off(node: OwnedNode) -> OwnedNode:
@@ -209,7 +229,7 @@ def _off(node: OwnedNode) -> OwnedNode:
     return replace(node, up_since=None)
 
 
-def _standby(case: PoweredHostFacts) -> DueAct | None:
+def _standby(case: PoweredHostFacts) -> DueNodeAct | None:
     """Let one work that somebody switched on; it may take its time to go down.
 
     One that was told to go off, and that nobody has seen off since, is told again. Any other that
@@ -217,48 +237,52 @@ def _standby(case: PoweredHostFacts) -> DueAct | None:
     """
     if case.is_told_off:
         node = _off(_with_cause(case, case.node) if case.is_off else case.node)
-        return DueAct(node=node) if node != case.node else None
+        return DueNodeAct(node=node) if node != case.node else None
     if case.is_late and case.is_up:
-        return DueAct(node=case.as_(NodeState.JOINING), act=NodeAct.OPEN)
+        return DueNodeAct(node=case.as_(ElasticNodeState.JOINING), act=NodeAct.OPEN)
     if case.is_late and case.has_power and case.node.up_since is not None:
-        return DueAct(node=case.node, act=NodeAct.STOP)
+        return DueNodeAct(node=case.node, act=NodeAct.STOP)
     return None
 
 
-def _booting(case: PoweredHostFacts) -> DueAct | None:
+def _booting(case: PoweredHostFacts) -> DueNodeAct | None:
     """Let it work once its daemon reports; one that never does is switched off again.
 
     What switches it on may be lost, so that it is asked for until the host has power. One that
     reports for so long is up, whatever is said of its power.
     """
     if case.is_up or (case.is_late and case.reports):
-        return DueAct(node=case.as_(NodeState.JOINING), act=NodeAct.OPEN)
+        return DueNodeAct(node=case.as_(ElasticNodeState.JOINING), act=NodeAct.OPEN)
     if case.is_late:
-        return DueAct(node=case.as_(NodeState.FAILED, NodeCause.NEVER_BOOTED), act=NodeAct.STOP)
-    return DueAct(node=case.node, act=NodeAct.WAKE) if case.is_told_off else None
+        return DueNodeAct(
+            node=case.as_(ElasticNodeState.FAILED, NodeStateCause.NEVER_BOOTED), act=NodeAct.STOP
+        )
+    return DueNodeAct(node=case.node, act=NodeAct.WAKE) if case.is_told_off else None
 
 
-def _joining(case: PoweredHostFacts) -> DueAct | None:
+def _joining(case: PoweredHostFacts) -> DueNodeAct | None:
     """Go on: it was up."""
     if case.is_off:
-        return DueAct(node=_off(_with_cause(case, case.as_(NodeState.STANDBY))))
-    return DueAct(node=case.node, act=NodeAct.OPEN)
+        return DueNodeAct(node=_off(_with_cause(case, case.as_(ElasticNodeState.STANDBY))))
+    return DueNodeAct(node=case.node, act=NodeAct.OPEN)
 
 
-def _failed(case: PoweredHostFacts) -> DueAct | None:
+def _failed(case: PoweredHostFacts) -> DueNodeAct | None:
     """Go on: it is to be off, unless its daemon reports by now."""
     if case.is_up:
-        return DueAct(node=case.as_(NodeState.JOINING), act=NodeAct.OPEN)
-    return DueAct(node=case.node, act=NodeAct.STOP)
+        return DueNodeAct(node=case.as_(ElasticNodeState.JOINING), act=NodeAct.OPEN)
+    return DueNodeAct(node=case.node, act=NodeAct.STOP)
 
 
-RULES: Mapping[NodeState, Callable[[PoweredHostFacts], DueAct | None]] = MappingProxyType(
-    {
-        NodeState.READY: _ready,
-        NodeState.DRAINING: _draining,
-        NodeState.STANDBY: _standby,
-        NodeState.BOOTING: _booting,
-        NodeState.JOINING: _joining,
-        NodeState.FAILED: _failed,
-    }
+RULES: Mapping[ElasticNodeState, Callable[[PoweredHostFacts], DueNodeAct | None]] = (
+    MappingProxyType(
+        {
+            ElasticNodeState.READY: _ready,
+            ElasticNodeState.DRAINING: _draining,
+            ElasticNodeState.STANDBY: _standby,
+            ElasticNodeState.BOOTING: _booting,
+            ElasticNodeState.JOINING: _joining,
+            ElasticNodeState.FAILED: _failed,
+        }
+    )
 )

@@ -12,27 +12,30 @@ from gridbridge.decisions.elastic import (
     node_lifecycle,
     powered_host_lifecycle,
 )
-from gridbridge.decisions.elastic.demand.free_capacity import instances_of, is_busy
-from gridbridge.decisions.elastic.node_lifecycle import LifecyclePatience
+from gridbridge.decisions.elastic.demand.free_capacity import (
+    has_running_or_reserved_slots,
+    queue_instances_by_host,
+)
+from gridbridge.decisions.elastic.node_lifecycle import NodeLifecycleTimeouts
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
-from gridbridge.model.elastic.balance_sections import Balance
+from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.cell import QueueInstance
-from gridbridge.model.elastic.node import Node, NodeState, short_name
+from gridbridge.model.elastic.node import ElasticNode, ElasticNodeState, short_host_name
 from gridbridge.model.elastic.owned_nodes import (
-    DueAct,
-    HostSeen,
+    BalancerNodesSnapshot,
+    CellHostState,
+    DueNodeAct,
     NodeAct,
-    NodeCause,
+    NodeStateCause,
     OwnedNode,
-    PoolRecord,
-    World,
+    PoolFailureRecord,
 )
 from gridbridge.model.elastic.standby_hosts import StandbyPlan
 from gridbridge.model.states import QueueFact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AdministratorRequests:
+class AdministratorNodeRequests:
     """What administrators asked for, by the names of hosts."""
 
     drained: frozenset[str] = frozenset()
@@ -40,25 +43,28 @@ class AdministratorRequests:
     freed: frozenset[str] = frozenset()  # neither, any more
 
 
-NOTHING_ASKED = AdministratorRequests()
-GOING = (NodeState.REMOVING, NodeState.GONE)  # nobody can stop that by now
-NOT_GIVEN = (NodeCause.NO_CAPACITY, NodeCause.NOT_GRANTED)  # its pool is left out for a while
+NO_ADMINISTRATOR_REQUESTS = AdministratorNodeRequests()
+LEAVING_STATES = (ElasticNodeState.REMOVING, ElasticNodeState.GONE)  # nobody can stop that by now
+NO_MACHINE_CAUSES = (
+    NodeStateCause.NO_CAPACITY,
+    NodeStateCause.NOT_GRANTED,
+)  # its pool is left out for a while
 
 
-def hosts_seen(situation: BalanceSituation) -> Mapping[str, HostSeen]:
+def host_states_from_cell(situation: BalanceSituation) -> Mapping[str, CellHostState]:
     """Return what the cell tells of each of its hosts, by their short names.
 
     Best-effort tasks are no occupation. A host that no queue is on is silent as long as it has
     told no load.
     """
     by_name = {
-        short_name(host.name): HostSeen(is_busy=False, is_silent=host.load is None)
+        short_host_name(host.name): CellHostState(is_busy=False, is_silent=host.load is None)
         for host in situation.cell.hosts
     }
-    for name, instances in instances_of(situation).items():
+    for name, instances in queue_instances_by_host(situation).items():
         if instances:
-            by_name[short_name(name)] = HostSeen(
-                is_busy=is_busy(instances),
+            by_name[short_host_name(name)] = CellHostState(
+                is_busy=has_running_or_reserved_slots(instances),
                 is_silent=all(_is_silent(instance) for instance in instances),
             )
     return by_name
@@ -68,37 +74,37 @@ def _is_silent(instance: QueueInstance) -> bool:
     return QueueFact.UNREACHABLE in instance.state.facts
 
 
-def dues(
-    world: World,
+def plan_due_node_acts(
+    world: BalancerNodesSnapshot,
     plan: BalancePlan,
-    rules: Balance,
-    patience: LifecyclePatience,
-    requests: AdministratorRequests = NOTHING_ASKED,
+    rules: BalanceSection,
+    patience: NodeLifecycleTimeouts,
+    requests: AdministratorNodeRequests = NO_ADMINISTRATOR_REQUESTS,
     standby_plan: StandbyPlan | None = None,
-) -> tuple[DueAct, ...]:
+) -> tuple[DueNodeAct, ...]:
     """Return what is due for every node, new ones and those that the plan gives back among them.
 
     Those that a squeeze has rest or work again are among them, too. A node with which something
     else is under way is not given back in the same round.
     """
-    wished = {wished_for(node, world, requests): node for node in world.kept}
-    first = node_lifecycle.due(replace(world, kept=tuple(wished)), patience)
+    wished = {apply_administrator_request(node, world, requests): node for node in world.kept}
+    first = node_lifecycle.due_node_acts(replace(world, kept=tuple(wished)), patience)
     due_acts = {act.before: act for act in first if act.before}
-    remove, decided = frozenset(plan.remove), dict[OwnedNode, DueAct]()
+    remove, decided = frozenset(plan.remove), dict[OwnedNode, DueNodeAct]()
     resting = _Resting.of(standby_plan) if standby_plan else None
     for node in wished:
         is_under_way = node in due_acts and bool(due_acts[node].act or due_acts[node].is_over)
-        is_free = node.state is NodeState.READY and not is_under_way
+        is_free = node.state is ElasticNodeState.READY and not is_under_way
         is_given_back = node.name in remove and not (node.is_kept or world.is_unready)
         if is_given_back and is_free and node.pool in world.machines:
-            decided[node] = _drained(node, world, NodeCause.NOT_NEEDED)
-        elif not is_under_way and (act := _squeezed(node, world, resting)):
+            decided[node] = _drain_act(node, world, NodeStateCause.NOT_NEEDED)
+        elif not is_under_way and (act := _squeeze_act(node, world, resting)):
             decided[node] = act
         elif node not in due_acts and node != wished[node]:
-            decided[node] = DueAct(node=node, before=node)
+            decided[node] = DueNodeAct(node=node, before=node)
     due = [*(act for act in first if act.before not in decided), *decided.values()]
     due = [replace(act, before=wished[act.before]) if act.before else act for act in due]
-    due += [DueAct(node=node, act=NodeAct.CREATE) for node in _new(world, plan, rules)]
+    due += [DueNodeAct(node=node, act=NodeAct.CREATE) for node in _new_nodes(world, plan, rules)]
     return tuple(due)
 
 
@@ -112,27 +118,33 @@ class _Resting(NamedTuple):
     @classmethod
     def of(cls, plan: StandbyPlan) -> "_Resting":
         sources = (task.source for task in plan.moved)
-        named = (frozenset(map(short_name, names)) for names in (plan.off, plan.on, sources))
+        named = (frozenset(map(short_host_name, names)) for names in (plan.off, plan.on, sources))
         return cls(*named)
 
 
-def _squeezed(node: OwnedNode, world: World, resting: _Resting | None) -> DueAct | None:
+def _squeeze_act(
+    node: OwnedNode, world: BalancerNodesSnapshot, resting: _Resting | None
+) -> DueNodeAct | None:
     """Return what a squeeze has a host of the site's own do."""
     if resting is None or node.pool not in world.switched or node.pool not in world.machines:
         return None
-    name = short_name(node.name)
-    if node.state is NodeState.READY and name in resting.off and not node.is_kept:
+    name = short_host_name(node.name)
+    if node.state is ElasticNodeState.READY and name in resting.off and not node.is_kept:
         host = world.host_of(node.name)
         is_moved = name in resting.moved
         is_busy = host is not None and host.is_busy
-        due = powered_host_lifecycle.rests(node, world.now, is_busy=is_busy, is_moved=is_moved)
-        return powered_host_lifecycle.tagged(due, world.tags)
-    if node.state is NodeState.STANDBY and name in resting.on:
-        return powered_host_lifecycle.woken(node, world.now)
+        due = powered_host_lifecycle.act_to_put_host_on_standby(
+            node, world.now, is_busy=is_busy, is_moved=is_moved
+        )
+        return powered_host_lifecycle.add_standby_tag_to_act(due, world.tags)
+    if node.state is ElasticNodeState.STANDBY and name in resting.on:
+        return powered_host_lifecycle.act_to_wake_host(node, world.now)
     return None
 
 
-def wished_for(node: OwnedNode, world: World, requests: AdministratorRequests) -> OwnedNode:
+def apply_administrator_request(
+    node: OwnedNode, world: BalancerNodesSnapshot, requests: AdministratorNodeRequests
+) -> OwnedNode:
     """Return a node as an administrator wants it.
 
     One that is on its way is drained once it is ready; a host of the site's own that is off is not
@@ -141,52 +153,59 @@ def wished_for(node: OwnedNode, world: World, requests: AdministratorRequests) -
     if node.name in requests.kept:
         return replace(node, is_kept=True)
     if node.name in requests.freed:
-        cause = NodeCause.NONE if node.cause is NodeCause.DRAINED else node.cause
-        if node.state is NodeState.DRAINING:
-            cause = NodeCause.NOT_NEEDED  # it is opened again unless it is idle
+        cause = NodeStateCause.NONE if node.cause is NodeStateCause.DRAINED else node.cause
+        if node.state is ElasticNodeState.DRAINING:
+            cause = NodeStateCause.NOT_NEEDED  # it is opened again unless it is idle
         return replace(node, is_kept=False, cause=cause)
-    if node.name in requests.drained and node.state is NodeState.READY:
-        return _drained(node, world, NodeCause.DRAINED).node
-    if node.name in requests.drained and node.state is NodeState.STANDBY:
+    if node.name in requests.drained and node.state is ElasticNodeState.READY:
+        return _drain_act(node, world, NodeStateCause.DRAINED).node
+    if node.name in requests.drained and node.state is ElasticNodeState.STANDBY:
         is_own = node.pool in world.switched
-        state = NodeState.STANDBY if is_own else NodeState.REMOVING
-        return replace(node.entering(state, world.now, NodeCause.DRAINED), is_kept=False)
+        state = ElasticNodeState.STANDBY if is_own else ElasticNodeState.REMOVING
+        return replace(node.entering(state, world.now, NodeStateCause.DRAINED), is_kept=False)
     return node
 
 
-def shown(nodes: Iterable[OwnedNode], world: World) -> tuple[Node, ...]:
+def nodes_as_policies_see(
+    nodes: Iterable[OwnedNode], world: BalancerNodesSnapshot
+) -> tuple[ElasticNode, ...]:
     """Return nodes as the policies see them.
 
     One that is ready is only given back if its machine is listed: else nobody would end that.
     """
-    ours = node_inventory_check.OwnMachines(world)
+    ours = node_inventory_check.MachinesOfOwnedNodes(world)
 
     def is_reachable(node: OwnedNode) -> bool:
-        is_on_its_way = node.state is not NodeState.READY
+        is_on_its_way = node.state is not ElasticNodeState.READY
         return node.pool in world.machines and (is_on_its_way or ours.of(node) is not None)
 
     return tuple(
-        replace(noted(node, world.now), is_unreachable=not is_reachable(node)) for node in nodes
+        replace(node_with_idle_time(node, world.now), is_unreachable=not is_reachable(node))
+        for node in nodes
     )
 
 
-def noted(node: OwnedNode, now: datetime) -> Node:
+def node_with_idle_time(node: OwnedNode, now: datetime) -> ElasticNode:
     """Return a node that is ready as idle since a round noted that, or else since now.
 
     The round before saw it busy then, or not yet ready. What runs there shows that it is busy.
     """
-    if node.state is not NodeState.READY:
+    if node.state is not ElasticNodeState.READY:
         return node.node
     return replace(node.node, idle_since=node.idle_since or now)
 
 
-def taken_up(requests: AdministratorRequests, after: Iterable[OwnedNode]) -> AdministratorRequests:
+def fulfilled_administrator_requests(
+    requests: AdministratorNodeRequests, after: Iterable[OwnedNode]
+) -> AdministratorNodeRequests:
     """Return what is done of what was asked for, or is meant by now; the rest has to wait."""
-    not_drained = {node.name for node in after if node.cause is not NodeCause.DRAINED}
+    not_drained = {node.name for node in after if node.cause is not NodeStateCause.DRAINED}
     return replace(requests, drained=requests.drained - not_drained)
 
 
-def kept_back(dues: Iterable[DueAct], names: Set[str]) -> tuple[DueAct, ...]:
+def reopen_nodes_asked_to_be_kept(
+    dues: Iterable[DueNodeAct], names: Set[str]
+) -> tuple[DueNodeAct, ...]:
     """Return what is due when these nodes are to be kept, as somebody asked since they were seen.
 
     Those that were to be taken out, or put to rest, are opened instead.
@@ -199,25 +218,31 @@ def kept_back(dues: Iterable[DueAct], names: Set[str]) -> tuple[DueAct, ...]:
     )
 
 
-def too_late(requests: AdministratorRequests, after: Iterable[OwnedNode]) -> tuple[str, ...]:
+def nodes_kept_too_late(
+    requests: AdministratorNodeRequests, after: Iterable[OwnedNode]
+) -> tuple[str, ...]:
     """Return the nodes that were to be kept, and are on their way out or gone."""
-    staying = {node.name for node in after if node.state not in GOING}
+    staying = {node.name for node in after if node.state not in LEAVING_STATES}
     return tuple(sorted(requests.kept - staying))
 
 
-def _drained(node: OwnedNode, world: World, cause: NodeCause) -> DueAct:
-    draining = replace(node.entering(NodeState.DRAINING, world.now, cause), is_kept=False)
+def _drain_act(node: OwnedNode, world: BalancerNodesSnapshot, cause: NodeStateCause) -> DueNodeAct:
+    draining = replace(node.entering(ElasticNodeState.DRAINING, world.now, cause), is_kept=False)
     act = NodeAct.REST if node.pool in world.switched else NodeAct.REMOVE
-    return DueAct(node=draining, before=node, act=act)
+    return DueNodeAct(node=draining, before=node, act=act)
 
 
-def _new(world: World, plan: BalancePlan, rules: Balance) -> Iterable[OwnedNode]:
-    names = next_names(world, rules.prefix_at(world.cluster), plan.add)
+def _new_nodes(
+    world: BalancerNodesSnapshot, plan: BalancePlan, rules: BalanceSection
+) -> Iterable[OwnedNode]:
+    names = names_for_new_nodes(world, rules.prefix_at(world.cluster), plan.add)
     for name in names:
-        yield OwnedNode(name=name, pool=plan.pool, state=NodeState.REQUESTED, since=world.now)
+        yield OwnedNode(
+            name=name, pool=plan.pool, state=ElasticNodeState.REQUESTED, since=world.now
+        )
 
 
-def next_names(world: World, prefix: str, count: int) -> tuple[str, ...]:
+def names_for_new_nodes(world: BalancerNodesSnapshot, prefix: str, count: int) -> tuple[str, ...]:
     """Return names for new nodes: the highest number in use plus one, and so on.
 
     Numbers of hosts that nobody balances and of others' machines are in use too; of those with
@@ -226,15 +251,15 @@ def next_names(world: World, prefix: str, count: int) -> tuple[str, ...]:
     named = re.compile(f"{re.escape(prefix)}0*([0-9]{{1,9}})")
     machines = (machine.name for machines in world.machines.values() for machine in machines)
     names = [*(node.name for node in world.kept), *world.hosts, *machines]
-    short = set(map(short_name, names))
+    short = set(map(short_host_name, names))
     numbers = (named.fullmatch(taken_name) for taken_name in short)
     highest = max((int(match[1]) for match in numbers if match), default=0)
     free = (name for at in itertools.count(highest + 1) if (name := f"{prefix}{at}") not in short)
     return tuple(itertools.islice(free, count))
 
 
-def left_out(
-    records: Mapping[str, PoolRecord], rules: Balance, retry_s: float, now: datetime
+def paused_pools(
+    records: Mapping[str, PoolFailureRecord], rules: BalanceSection, retry_s: float, now: datetime
 ) -> Mapping[str, datetime]:
     """Return the pools that are left out, and since when, as the policies count it.
 
@@ -244,50 +269,58 @@ def left_out(
     for pool, record in records.items():
         if record.no_capacity_at:
             since[pool] = record.no_capacity_at
-        if is_protected(record, rules, now):
+        if is_pool_paused_for_failures(record, rules, now):
             since[pool] = now
         elif record.failures and record.failed_at and retry_s:
             since[pool] = max(record.failed_at, since.get(pool, record.failed_at))
     return since
 
 
-def shut(world: World) -> frozenset[str]:
+def pools_closed_to_new_nodes(world: BalancerNodesSnapshot) -> frozenset[str]:
     """Return the pools from which nothing is bought in this round.
 
     Those whose list did not come, that have no provider, or whose provider ends no machines.
     """
-    stuck = {node.pool for node in node_inventory_check.left_over(world)}
+    stuck = {node.pool for node in node_inventory_check.nodes_with_undeleted_machines(world)}
     return frozenset(stuck | world.pools - world.machines.keys())
 
 
-def is_protected(record: PoolRecord, rules: Balance, now: datetime) -> bool:
+def is_pool_paused_for_failures(
+    record: PoolFailureRecord, rules: BalanceSection, now: datetime
+) -> bool:
     """Say whether a pool has failed so often that nobody asks it for nodes."""
     if record.failures < rules.protect_after or record.failed_at is None:
         return False
     return (now - record.failed_at).total_seconds() < rules.protected_s
 
 
-def learnt(
-    records: Mapping[str, PoolRecord],
+def update_pool_failure_records(
+    records: Mapping[str, PoolFailureRecord],
     changes: Iterable[tuple[OwnedNode | None, OwnedNode]],
     now: datetime,
-) -> Mapping[str, PoolRecord]:
+) -> Mapping[str, PoolFailureRecord]:
     """Return what is known of pools after a round, by its nodes as they were and as they are."""
     updated = dict(records)
     for before, node in changes:
-        record = updated.get(node.pool, PoolRecord())
+        record = updated.get(node.pool, PoolFailureRecord())
         is_new_cause = before is None or before.cause is not node.cause
-        if _is_boot_failure(before, node) and is_new_cause:
+        if _is_new_boot_failure(before, node) and is_new_cause:
             record = replace(record, failures=record.failures + 1, failed_at=now)
-        elif node.cause in NOT_GIVEN and is_new_cause:
+        elif node.cause in NO_MACHINE_CAUSES and is_new_cause:
             record = replace(record, no_capacity_at=now)
-        elif node.state is NodeState.READY and before and before.state is NodeState.JOINING:
+        elif (
+            node.state is ElasticNodeState.READY
+            and before
+            and before.state is ElasticNodeState.JOINING
+        ):
             record = replace(record, failures=0, failed_at=None)
         updated[node.pool] = record
     return updated
 
 
-def _is_boot_failure(before: OwnedNode | None, node: OwnedNode) -> bool:
+def _is_new_boot_failure(before: OwnedNode | None, node: OwnedNode) -> bool:
     """Say whether a pool failed: also when a machine lost our tag before it was a host."""
-    is_lost = node.cause is NodeCause.ANOTHERS and before is not None and before.state.is_coming
+    is_lost = (
+        node.cause is NodeStateCause.ANOTHERS and before is not None and before.state.is_coming
+    )
     return node.cause.is_boot_failure or is_lost

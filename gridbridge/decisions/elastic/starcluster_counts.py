@@ -5,15 +5,24 @@ from collections.abc import Iterable
 from datetime import datetime
 from fnmatch import fnmatchcase
 
-from gridbridge.decisions.elastic.expressions import matches
-from gridbridge.model.elastic.balance_plan import BalanceSituation, Figures, RefusalKind
-from gridbridge.model.elastic.balance_sections import Balance
+from gridbridge.decisions.elastic.expressions import request_expression_matches
+from gridbridge.model.elastic.balance_plan import (
+    BalanceFigures,
+    BalanceRefusalCause,
+    BalanceSituation,
+)
+from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.cell import QueueInstance, TaskShape, WaitingJobs
-from gridbridge.model.elastic.node import Node, NodeState, is_same_host, short_name
+from gridbridge.model.elastic.node import (
+    ElasticNode,
+    ElasticNodeState,
+    is_same_host,
+    short_host_name,
+)
 from gridbridge.model.request import QNAME, long_name
 
 
-def figures(situation: BalanceSituation, queue: str) -> Figures:
+def count_starcluster_figures(situation: BalanceSituation, queue: str) -> BalanceFigures:
     """Count a queue's slots that work, and the tasks that could start.
 
     Hosts that are silent or closed are no capacity, and their jobs don't take any from the others.
@@ -22,10 +31,16 @@ def figures(situation: BalanceSituation, queue: str) -> Figures:
     """
     own = [instance for instance in situation.cell.instances if instance.queue == queue]
     usable = [instance for instance in own if instance.is_usable]
-    waiting = [row for row in able(situation.cell.waiting) if takes(queue, row.shape)]
-    since = [moment for row in waiting if (moment := able_since(row, situation)) is not None]
-    nodes = nodes_of(situation)
-    return Figures(
+    waiting = [
+        row
+        for row in startable_waiting_jobs(situation.cell.waiting)
+        if is_queue_requested(queue, row.shape)
+    ]
+    since = [
+        moment for row in waiting if (moment := first_startable_since(row, situation)) is not None
+    ]
+    nodes = cluster_nodes_by_name(situation)
+    return BalanceFigures(
         nodes=len(nodes),
         running=sum(not node.state.is_coming for node in nodes),
         coming=sum(node.state.is_coming for node in nodes),
@@ -43,7 +58,7 @@ def figures(situation: BalanceSituation, queue: str) -> Figures:
     )
 
 
-def able(waiting: Iterable[WaitingJobs]) -> list[WaitingJobs]:
+def startable_waiting_jobs(waiting: Iterable[WaitingJobs]) -> list[WaitingJobs]:
     """Return what the scheduler may start: no hold, error, deletion or start time keeps it.
 
     What only takes what others leave is left out: best-effort tasks, and those of campaigns.
@@ -51,49 +66,52 @@ def able(waiting: Iterable[WaitingJobs]) -> list[WaitingJobs]:
     return [row for row in waiting if row.can_start and not row.fills_gaps]
 
 
-def able_since(row: WaitingJobs, situation: BalanceSituation) -> datetime | None:
+def first_startable_since(row: WaitingJobs, situation: BalanceSituation) -> datetime | None:
     """Return since when the first of some jobs could start: as seen, or since it was submitted."""
     since = {situation.eligible_since.get(job, row.oldest_since) for job in row.jobs}
     return min((moment for moment in since if moment is not None), default=None)
 
 
-def takes(queue: str, shape: TaskShape) -> bool:
+def is_queue_requested(queue: str, shape: TaskShape) -> bool:
     """Say whether a queue is one of those that a task asks for, by -q and by -l qname."""
     listed = (name.partition("@")[0] for name in shape.queues)
     if shape.queues and not any(fnmatchcase(queue, name) for name in listed):
         return False
-    return all(matches(expression, (queue,)) for expression in queues_named(shape))
+    return all(
+        request_expression_matches(expression, (queue,))
+        for expression in requested_qname_expressions(shape)
+    )
 
 
-def queues_named(shape: TaskShape) -> tuple[str, ...]:
+def requested_qname_expressions(shape: TaskShape) -> tuple[str, ...]:
     """Return the expressions of -l qname: a queue has to match all of them."""
     return tuple(text for name, text in shape.requests if long_name(name) == QNAME)
 
 
-def why_unable(row: WaitingJobs) -> RefusalKind | None:
+def why_jobs_cannot_start(row: WaitingJobs) -> BalanceRefusalCause | None:
     """Say what keeps jobs from being demand; None where nothing does, or nobody knows what."""
     state = row.state
     if row.is_inner and state.can_start:
-        return RefusalKind.INNER
+        return BalanceRefusalCause.INNER
     if row.can_start and row.fills_gaps:
-        return RefusalKind.CAMPAIGN if row.is_campaign else RefusalKind.BEST_EFFORT
+        return BalanceRefusalCause.CAMPAIGN if row.is_campaign else BalanceRefusalCause.BEST_EFFORT
     if state.can_start:
-        return RefusalKind.FUTURE if row.is_deferred else None
+        return BalanceRefusalCause.FUTURE if row.is_deferred else None
     if state.is_deleting:
-        return RefusalKind.DELETED
+        return BalanceRefusalCause.DELETED
     if state.is_error:
-        return RefusalKind.ERROR
+        return BalanceRefusalCause.ERROR
     if row.is_dependent:
-        return RefusalKind.DEPENDENT
-    return RefusalKind.HELD if state.is_held else None
+        return BalanceRefusalCause.DEPENDENT
+    return BalanceRefusalCause.HELD if state.is_held else None
 
 
-def is_stable(figures: Figures, rules: Balance) -> bool:
+def is_stabilization_over(figures: BalanceFigures, rules: BalanceSection) -> bool:
     """Say whether the last change is long enough ago."""
     return figures.unchanged_s is None or figures.unchanged_s >= rules.stabilization_s
 
 
-def nodes_of(situation: BalanceSituation) -> tuple[Node, ...]:
+def cluster_nodes_by_name(situation: BalanceSituation) -> tuple[ElasticNode, ...]:
     """Return a cluster's nodes by name: its own hosts too, which nobody powers on or off.
 
     A host that rests is none, though the cell lists it. A failed one is one for as long as its
@@ -102,19 +120,25 @@ def nodes_of(situation: BalanceSituation) -> tuple[Node, ...]:
     nodes = sorted(
         (node for node in situation.nodes if node.counts), key=lambda node: node.is_left_over
     )
-    asleep = {short_name(node.name) for node in situation.nodes if node.state is NodeState.STANDBY}
-    listed = (host.name for host in situation.cell.hosts if short_name(host.name) not in asleep)
+    asleep = {
+        short_host_name(node.name)
+        for node in situation.nodes
+        if node.state is ElasticNodeState.STANDBY
+    }
+    listed = (
+        host.name for host in situation.cell.hosts if short_host_name(host.name) not in asleep
+    )
     hosts = [situation.master, *listed]
-    by_name, by_short = dict[str, Node](), dict[str, list[str]]()
-    for node in (*nodes, *(Node(name=host) for host in hosts if host)):
-        alike = by_short.setdefault(short_name(node.name), [])
+    by_name, by_short = dict[str, ElasticNode](), dict[str, list[str]]()
+    for node in (*nodes, *(ElasticNode(name=host) for host in hosts if host)):
+        alike = by_short.setdefault(short_host_name(node.name), [])
         if not any(is_same_host(node.name, name) for name in alike):
             by_name[node.name] = node
             alike.append(node.name)
     return tuple(by_name[name] for name in sorted(by_name))
 
 
-def told_hosts(situation: BalanceSituation) -> frozenset[str]:
+def hosts_with_known_tasks(situation: BalanceSituation) -> frozenset[str]:
     """Return the hosts of which the cell tells what runs there.
 
     One on which no queue is listed is such a host only if the layout has it in none.
@@ -124,7 +148,7 @@ def told_hosts(situation: BalanceSituation) -> frozenset[str]:
     if not unlisted or not situation.layout.queues:
         return listed
     placed = situation.layout.placed
-    return listed | {host for host in unlisted if short_name(host) not in placed}
+    return listed | {host for host in unlisted if short_host_name(host) not in placed}
 
 
 def elapsed_s(since: datetime, now: datetime) -> float:

@@ -3,85 +3,100 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from gridbridge.decisions.elastic.demand.free_capacity import is_busy
+from gridbridge.decisions.elastic.demand.free_capacity import has_running_or_reserved_slots
 from gridbridge.decisions.elastic.starcluster_counts import (
+    cluster_nodes_by_name,
     elapsed_s,
-    is_stable,
-    nodes_of,
-    told_hosts,
+    hosts_with_known_tasks,
+    is_stabilization_over,
 )
 from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
+    BalanceRefusal,
+    BalanceRefusalCause,
     BalanceSituation,
-    DemandVerdict,
-    RefusalKind,
-    UnservedDemand,
+    BalanceVerdict,
 )
-from gridbridge.model.elastic.balance_sections import Balance
+from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.cell import QueueInstance
-from gridbridge.model.elastic.node import Node, NodeState, is_same_host, short_name
+from gridbridge.model.elastic.node import (
+    ElasticNode,
+    ElasticNodeState,
+    is_same_host,
+    short_host_name,
+)
 
 HOUR_MIN = 60
 
 
-def removable(
-    situation: BalanceSituation, rules: Balance, plan: BalancePlan, *, is_faithful: bool
+def plan_starcluster_removal(
+    situation: BalanceSituation, rules: BalanceSection, plan: BalancePlan, *, is_faithful: bool
 ) -> BalancePlan:
     """Return the plan with the nodes to remove, in the order of their names.
 
     Only nodes of the balancer's own are; who asks has seen that no job waits.
     """
-    if not is_stable(plan.figures, rules):
-        return replace(plan, verdict=DemandVerdict.NOT_STABLE)
+    if not is_stabilization_over(plan.figures, rules):
+        return replace(plan, verdict=BalanceVerdict.NOT_STABLE)
     spare = plan.figures.staying - rules.min_nodes
     if spare <= 0:
-        return replace(plan, verdict=DemandVerdict.AT_MINIMUM)
+        return replace(plan, verdict=BalanceVerdict.AT_MINIMUM)
     own, hosts = {node.name for node in situation.nodes}, _Hosts(situation)
-    refused, idle = list[UnservedDemand](), list[str]()
-    for node in (node for node in nodes_of(situation) if node.name in own):
+    refused, idle = list[BalanceRefusal](), list[str]()
+    for node in (node for node in cluster_nodes_by_name(situation) if node.name in own):
         if hindrance := next(
-            _hindrances(node, situation, rules, hosts, is_faithful=is_faithful), None
+            _starcluster_removal_hindrances(node, situation, rules, hosts, is_faithful=is_faithful),
+            None,
         ):
             refused.append(hindrance)
         elif len(idle) == spare:
-            refused.append(UnservedDemand(host=node.name, cause=RefusalKind.AT_MINIMUM))
+            refused.append(BalanceRefusal(host=node.name, cause=BalanceRefusalCause.AT_MINIMUM))
         else:
             idle.append(node.name)
     return replace(
         plan,
-        verdict=DemandVerdict.IDLE if idle else DemandVerdict.NONE_IDLE,
+        verdict=BalanceVerdict.IDLE if idle else BalanceVerdict.NONE_IDLE,
         remove=tuple(idle),
         refused=(*plan.refused, *refused),
     )
 
 
-def _hindrances(
-    node: Node, situation: BalanceSituation, rules: Balance, hosts: "_Hosts", *, is_faithful: bool
-) -> Iterator[UnservedDemand]:
+def _starcluster_removal_hindrances(
+    node: ElasticNode,
+    situation: BalanceSituation,
+    rules: BalanceSection,
+    hosts: "_Hosts",
+    *,
+    is_faithful: bool,
+) -> Iterator[BalanceRefusal]:
     """Give what keeps a node from being removed."""
-    yield from lasting(node, situation)
-    if node.state is not NodeState.READY:
-        yield UnservedDemand(host=node.name, cause=RefusalKind.NOT_READY, has=node.state.value)
+    yield from permanent_removal_hindrances(node, situation)
+    if node.state is not ElasticNodeState.READY:
+        yield BalanceRefusal(
+            host=node.name, cause=BalanceRefusalCause.NOT_READY, has=node.state.value
+        )
     if not (is_faithful or hosts.tells_of(node.name)):
-        yield UnservedDemand(host=node.name, cause=RefusalKind.NOT_LISTED)
+        yield BalanceRefusal(host=node.name, cause=BalanceRefusalCause.NOT_LISTED)
     if hosts.seems_busy(node.name) if is_faithful else hosts.is_busy(node.name):
-        yield UnservedDemand(host=node.name, cause=RefusalKind.BUSY)
+        yield BalanceRefusal(host=node.name, cause=BalanceRefusalCause.BUSY)
     if node.up_since is None:
-        yield UnservedDemand(host=node.name, cause=RefusalKind.UPTIME_UNKNOWN)
+        yield BalanceRefusal(host=node.name, cause=BalanceRefusalCause.UPTIME_UNKNOWN)
         return
     minute = int(elapsed_s(node.up_since, situation.now) // 60) % HOUR_MIN
     if minute < rules.kill_after_min:
-        yield UnservedDemand(host=node.name, cause=RefusalKind.HOUR_IS_PAID, minute=minute)
+        yield BalanceRefusal(host=node.name, cause=BalanceRefusalCause.HOUR_IS_PAID, minute=minute)
 
 
-def lasting(node: Node, situation: BalanceSituation) -> Iterator[UnservedDemand]:
+def permanent_removal_hindrances(
+    node: ElasticNode, situation: BalanceSituation
+) -> Iterator[BalanceRefusal]:
     """Give what keeps a node whatever it does."""
     if is_same_host(node.name, situation.master):
-        yield UnservedDemand(host=node.name, cause=RefusalKind.MASTER)
+        yield BalanceRefusal(host=node.name, cause=BalanceRefusalCause.MASTER)
     if node.is_kept:
-        yield UnservedDemand(host=node.name, cause=RefusalKind.KEPT)
+        yield BalanceRefusal(host=node.name, cause=BalanceRefusalCause.KEPT)
     if node.is_unreachable:
-        yield UnservedDemand(host=node.name, cause=RefusalKind.UNREACHABLE)
+        yield BalanceRefusal(host=node.name, cause=BalanceRefusalCause.UNREACHABLE)
 
 
 class _Hosts:
@@ -89,10 +104,10 @@ class _Hosts:
 
     def __init__(self, situation: BalanceSituation) -> None:
         self._names, self._instances = dict[str, list[str]](), dict[str, list[QueueInstance]]()
-        for name in told_hosts(situation):
-            self._names.setdefault(short_name(name), []).append(name)
+        for name in hosts_with_known_tasks(situation):
+            self._names.setdefault(short_host_name(name), []).append(name)
         for instance in situation.cell.instances:
-            self._instances.setdefault(short_name(instance.host), []).append(instance)
+            self._instances.setdefault(short_host_name(instance.host), []).append(instance)
         self._in_use = [
             f"{instance.queue}@{instance.host}"
             for instance in situation.cell.instances
@@ -101,12 +116,14 @@ class _Hosts:
 
     def tells_of(self, name: str) -> bool:
         """Say whether the cell tells what runs on a host."""
-        return any(is_same_host(name, host) for host in self._names.get(short_name(name), ()))
+        return any(is_same_host(name, host) for host in self._names.get(short_host_name(name), ()))
 
     def is_busy(self, name: str) -> bool:
         """Say whether a job runs or starts on a host, or has slots reserved there."""
-        instances = self._instances.get(short_name(name), ())
-        return is_busy(instance for instance in instances if is_same_host(name, instance.host))
+        instances = self._instances.get(short_host_name(name), ())
+        return has_running_or_reserved_slots(
+            instance for instance in instances if is_same_host(name, instance.host)
+        )
 
     def seems_busy(self, name: str) -> bool:
         """Say the same as StarCluster, which takes a name for a part of others."""

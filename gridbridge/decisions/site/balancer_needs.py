@@ -20,7 +20,7 @@ from gridbridge.decisions.site.file_modes import (
     written,
 )
 from gridbridge.decisions.site.setup.scheduler_configuration import BY_NUMBER, QUEUE_ORDER, judged
-from gridbridge.model.elastic.balance_sections import Balance, Bootstrap
+from gridbridge.model.elastic.balance_sections import BalanceSection, BootstrapSection
 from gridbridge.model.elastic.node import is_same_host
 from gridbridge.model.places import (
     AS_ROOT,
@@ -200,7 +200,7 @@ def _in_line(cell: CellRights) -> CheckFinding:
     return judged(item, cell.name, QUEUE_ORDER, values, FindingState.BROKEN, undo=False)
 
 
-def _key(facts: BalancerFacts, bootstrap: Bootstrap) -> Iterator[CheckFinding]:
+def _key(facts: BalancerFacts, bootstrap: BootstrapSection) -> Iterator[CheckFinding]:
     """Judge the private key of new machines' login, where one is used."""
     path, owner = bootstrap.key, BALANCE_ACCOUNT
     if not bootstrap.steps or not path:
@@ -248,7 +248,7 @@ def _may(facts: BalancerFacts) -> CheckFinding:
     )
 
 
-def _last(facts: BalancerFacts, balance: Balance, now: datetime) -> CheckFinding:
+def _last(facts: BalancerFacts, balance: BalanceSection, now: datetime) -> CheckFinding:
     """Judge the last round; one that acted once and only says by now publishes none."""
     item, last = "balancer", facts.last
     acts = balance.apply or facts.has_unit  # the unit has --apply
@@ -268,7 +268,7 @@ def _last(facts: BalancerFacts, balance: Balance, now: datetime) -> CheckFinding
     )
 
 
-def _untold(item: str, balance: Balance) -> CheckFinding:
+def _untold(item: str, balance: BalanceSection) -> CheckFinding:
     """Judge a balancer that never acted."""
     if balance.apply:
         return CheckFinding(

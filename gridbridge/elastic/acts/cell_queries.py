@@ -9,17 +9,17 @@ from gridbridge.batch.gridengine.demand import read_cell
 from gridbridge.batch.oar.oar_demand import read
 from gridbridge.errors import ConfigError, GridbridgeError, NotSeen, ParseError
 from gridbridge.model.elastic.balance_plan import BalanceSituation
-from gridbridge.model.elastic.balance_sections import Balance
-from gridbridge.model.elastic.cell import CellSeen
-from gridbridge.model.elastic.cell_layout import CellLayout
-from gridbridge.model.elastic.node import Node, NodeState, is_same_host
-from gridbridge.model.elastic.saved_round import PrintedOutputs, SavedRound
+from gridbridge.model.elastic.balance_sections import BalanceSection
+from gridbridge.model.elastic.cell import GridEngineCellSnapshot
+from gridbridge.model.elastic.cell_layout import CellConfiguration
+from gridbridge.model.elastic.node import ElasticNode, ElasticNodeState, is_same_host
+from gridbridge.model.elastic.saved_round import SavedBalancerRound, SavedProgramOutputs
 from gridbridge.model.policy import Policy
 
-USUAL_QUEUE = Balance().queue
+USUAL_QUEUE = BalanceSection().queue
 
 
-def printed(policy: Policy, now: datetime) -> tuple[PrintedOutputs, SavedRound]:
+def printed(policy: Policy, now: datetime) -> tuple[SavedProgramOutputs, SavedBalancerRound]:
     """Return what the cluster's programs print now; NotSeen when one of them does not answer.
 
     `now` is the moment before they are asked.
@@ -35,11 +35,14 @@ def printed(policy: Policy, now: datetime) -> tuple[PrintedOutputs, SavedRound]:
         documents, master = shows.printed(cluster)
     except GridbridgeError as error:
         raise NotSeen(f"{name}: {error}") from error
-    return documents, SavedRound(now=now, master=master)
+    return documents, SavedBalancerRound(now=now, master=master)
 
 
 def situation(
-    documents: PrintedOutputs, saved_round: SavedRound, where: str, queue: str = USUAL_QUEUE
+    documents: SavedProgramOutputs,
+    saved_round: SavedBalancerRound,
+    where: str,
+    queue: str = USUAL_QUEUE,
 ) -> BalanceSituation:
     """Read what was printed; NotSeen, which says where, for anything but a whole answer.
 
@@ -68,8 +71,8 @@ def situation(
 
 
 def _read(
-    documents: PrintedOutputs, saved_round: SavedRound, queue: str
-) -> tuple[CellSeen, CellLayout]:
+    documents: SavedProgramOutputs, saved_round: SavedBalancerRound, queue: str
+) -> tuple[GridEngineCellSnapshot, CellConfiguration]:
     if documents.oar:
         return read(documents.oar, queue)
     laid_out = _laid_out(documents.qconf)
@@ -80,12 +83,12 @@ def _read(
     return cell, laid_out
 
 
-def _is_ready_host(node: Node, cell: CellSeen) -> bool:
+def _is_ready_host(node: ElasticNode, cell: GridEngineCellSnapshot) -> bool:
     is_host = any(is_same_host(node.name, host.name) for host in cell.hosts)
-    return node.state is NodeState.READY and is_host
+    return node.state is ElasticNodeState.READY and is_host
 
 
-def _laid_out(table: bytes) -> CellLayout:
+def _laid_out(table: bytes) -> CellConfiguration:
     try:
         return cell_layout_reader.read(table)
     except ParseError as error:

@@ -5,13 +5,17 @@ from datetime import datetime
 
 from gridbridge.batch.gridengine.qacct import read_ends
 from gridbridge.model.accounting import AccountingFilePosition
-from gridbridge.model.elastic.published_balance import RecentEnds, learnt, together
+from gridbridge.model.elastic.published_balance import (
+    RecentlyEndedTasks,
+    add_run_times,
+    merge_tasks_ended_by_minute,
+)
 from gridbridge.shell import followed_file
 
 STEPS = 32  # of 8 MiB, a round: three seconds of work, the first time
 
 
-def read_on(path: str, ends: RecentEnds, now: datetime) -> RecentEnds:
+def read_on(path: str, ends: RecentlyEndedTasks, now: datetime) -> RecentlyEndedTasks:
     """Return the ends with those that were added since; StateError when it can't be read.
 
     Before the first end of a new cell there is no file, and so nothing to read.
@@ -26,11 +30,13 @@ def read_on(path: str, ends: RecentEnds, now: datetime) -> RecentEnds:
     return ends
 
 
-def _with(ends: RecentEnds, lines: bytes, position: AccountingFilePosition) -> RecentEnds:
+def _with(
+    ends: RecentlyEndedTasks, lines: bytes, position: AccountingFilePosition
+) -> RecentlyEndedTasks:
     """Return the ends with those of further lines."""
     new_ends = tuple(read_ends(lines))
-    return RecentEnds(
+    return RecentlyEndedTasks(
         place=position,
-        minutes=together((*ends.minutes, *(end for end, _, _ in new_ends))),
-        runs=learnt(ends.runs, ((owner, name, end.run_s) for end, owner, name in new_ends)),
+        minutes=merge_tasks_ended_by_minute((*ends.minutes, *(end for end, _, _ in new_ends))),
+        runs=add_run_times(ends.runs, ((owner, name, end.run_s) for end, owner, name in new_ends)),
     )

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from gridbridge.elastic.acts.membership_protocol import Membership
-from gridbridge.model.elastic.node import NodeState
+from gridbridge.model.elastic.node import ElasticNodeState
 from gridbridge.model.elastic.owned_nodes import OwnedNode
 
 
@@ -13,4 +13,4 @@ def opened(
 ) -> OwnedNode:
     """Let tasks start at a node, but in closed queues; return it as ready since now."""
     step = membership.open(node.name, closed)
-    return replace(node.entering(NodeState.READY, now), idle_since=None, step=step)
+    return replace(node.entering(ElasticNodeState.READY, now), idle_since=None, step=step)

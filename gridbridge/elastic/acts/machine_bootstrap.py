@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from gridbridge.errors import ConfigError
-from gridbridge.model.elastic.balance_sections import Bootstrap
+from gridbridge.model.elastic.balance_sections import BootstrapSection
 from gridbridge.model.elastic.membership_steps import JoiningMachine
 from gridbridge.model.places import BOOTSTRAP
 from gridbridge.model.route import GridEngineCell
@@ -28,7 +28,7 @@ MOST_BYTES = 1 << 16  # of a step's file, and of the mounts
 class MachineBootstrap:
     """How machines are made ready at one site."""
 
-    settings: Bootstrap
+    settings: BootstrapSection
     cell: GridEngineCell
     port: int = 22
     folder: str = BOOTSTRAP

@@ -26,9 +26,9 @@ from gridbridge.model.cluster import ClusterKind
 from gridbridge.model.elastic.cell import TaskShape
 from gridbridge.model.elastic.membership_steps import (
     HostDeparture,
-    Idleness,
+    HostIdleness,
+    HostJoinStep,
     JoiningMachine,
-    JoinStep,
 )
 from gridbridge.model.elastic.node import is_same_host
 from gridbridge.model.places import AS_ROOT
@@ -49,7 +49,7 @@ class GridEngineMembership:
     clock: Clock = field(default_factory=Clock)
     turn: Lock = field(default_factory=Lock)  # one host's change of queues at a time, see leave
 
-    def join(self, node: JoiningMachine) -> JoinStep:
+    def join(self, node: JoiningMachine) -> HostJoinStep:
         """Do what is missing of a machine's joining; return how far it is.
 
         It is prepared before the cell knows it: a machine with a wrong host key leaves no trace.
@@ -68,7 +68,7 @@ class GridEngineMembership:
         if not is_up:
             self.close(node.name)
             self.preparing.start(node)
-            return JoinStep.ADMITTED
+            return HostJoinStep.ADMITTED
         instances = execution_hosts.instances(self.cell, node.name)
         if not instances:
             raise InNoQueue(node.name, node.hostgroups)
@@ -84,14 +84,14 @@ class GridEngineMembership:
         """Have nothing more start on a host; one that the cell does not know is closed."""
         execution_hosts.close(self.cell, host)
 
-    def open(self, host: str, closed: frozenset[str]) -> JoinStep:
+    def open(self, host: str, closed: frozenset[str]) -> HostJoinStep:
         """Let jobs start on a host again, but in queues that somebody closed on all hosts."""
         closed_queues = execution_hosts.open_up(self.cell, host, closed)
         if closed_queues:
             command = f"qmod -e {' '.join(closed_queues)}"
             words = "event=left_closed node=%s queues=%r command=%r"
             _log.info(words, host, " ".join(closed_queues), command)
-        return JoinStep.CLOSED if closed_queues else JoinStep.JOINED
+        return HostJoinStep.CLOSED if closed_queues else HostJoinStep.JOINED
 
     def opening(self, host: str) -> str:
         """Return the line that opens a host by hand."""
@@ -114,12 +114,12 @@ class GridEngineMembership:
         )
         return f"{cell}, and as root `{AS_ROOT} unexport {host}`, `{AS_ROOT} unname {host}`"
 
-    def look(self, host: str) -> Idleness:
+    def look(self, host: str) -> HostIdleness:
         """Ask the cell about a host now; tasks of best-effort queues don't count."""
         instances = execution_hosts.instances(self.cell, host)
         promised = [instance.rpartition("@")[2] for instance in reservations.granted(self.cell)]
         used = any(instance.is_used for instance in instances if not instance.is_best_effort)
-        return Idleness(
+        return HostIdleness(
             is_idle=not used and not any(is_same_host(name, host) for name in promised),
             is_closed=all(instance.is_disabled for instance in instances),
             is_listed=bool(instances) or host in execution_hosts.admitted(self.cell),

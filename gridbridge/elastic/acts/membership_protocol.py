@@ -6,9 +6,9 @@ from typing import Protocol
 from gridbridge.model.elastic.cell import TaskShape
 from gridbridge.model.elastic.membership_steps import (
     HostDeparture,
-    Idleness,
+    HostIdleness,
+    HostJoinStep,
     JoiningMachine,
-    JoinStep,
 )
 
 
@@ -20,7 +20,7 @@ class Membership(Protocol):
     yet, and NotAdmitted when the machine is not the one whose host key is known.
     """
 
-    def join(self, node: JoiningMachine) -> JoinStep:
+    def join(self, node: JoiningMachine) -> HostJoinStep:
         """Do what is missing of a machine's joining; return how far it is.
 
         Its queues are opened last, once its daemon has reported.
@@ -31,7 +31,7 @@ class Membership(Protocol):
         """Have nothing more start on a host: all its queue instances are disabled."""
         ...
 
-    def open(self, host: str, closed: frozenset[str]) -> JoinStep:
+    def open(self, host: str, closed: frozenset[str]) -> HostJoinStep:
         """Let jobs start on a host again, best-effort ones that had to make way as well.
 
         Queues of `closed` that are closed there stay so, and CLOSED says that there are some.
@@ -50,7 +50,7 @@ class Membership(Protocol):
         """Return how an administrator takes a host out that is gone."""
         ...
 
-    def look(self, host: str) -> Idleness:
+    def look(self, host: str) -> HostIdleness:
         """Ask the cell about a host now."""
         ...
 

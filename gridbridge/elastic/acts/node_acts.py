@@ -15,16 +15,21 @@ from gridbridge.elastic.acts.membership_protocol import Membership
 from gridbridge.elastic.acts.power_acts import PowerActs, Tagging, no_tags
 from gridbridge.elastic.providers.provider_protocol import MachineProvider, PowerSupply
 from gridbridge.errors import AskAgain, NoCapacity, NotAdmitted, NotReached, ProviderFailed
-from gridbridge.model.elastic.balance_sections import Pool
-from gridbridge.model.elastic.machines import OWNER_TAG, POOL_TAG, Machine, MachineState
-from gridbridge.model.elastic.membership_steps import JoiningMachine, JoinStep, LeaveStep
-from gridbridge.model.elastic.node import NodeState
-from gridbridge.model.elastic.owned_nodes import DueAct, NodeAct, NodeCause, OwnedNode
+from gridbridge.model.elastic.balance_sections import PoolSection
+from gridbridge.model.elastic.machines import (
+    OWNER_TAG,
+    POOL_TAG,
+    ProviderMachine,
+    ProviderMachineState,
+)
+from gridbridge.model.elastic.membership_steps import HostJoinStep, HostLeaveStep, JoiningMachine
+from gridbridge.model.elastic.node import ElasticNodeState
+from gridbridge.model.elastic.owned_nodes import DueNodeAct, NodeAct, NodeStateCause, OwnedNode
 
 _log = logging.getLogger(__name__)
 
 LEAVES_S = 600.0  # best-effort tasks have made way by then, and nothing names the host any more
-LOST = (NodeCause.VANISHED, NodeCause.SILENT)  # its own daemon does not answer
+LOST = (NodeStateCause.VANISHED, NodeStateCause.SILENT)  # its own daemon does not answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +37,7 @@ class NodeActs:
     """The acts of one site; several may be under way side by side, each of another node."""
 
     cluster: str
-    pools: Mapping[str, Pool]
+    pools: Mapping[str, PoolSection]
     providers: Mapping[str, MachineProvider]  # by pool
     supplies: Mapping[str, PowerSupply]  # of hosts of the site's own, by pool
     membership: Membership
@@ -41,7 +46,7 @@ class NodeActs:
     fill_first: bool = False  # nodes are filled one after the other
     closed: frozenset[str] = frozenset()  # queues that somebody closed on all hosts
 
-    def do(self, due: DueAct) -> OwnedNode:
+    def do(self, due: DueNodeAct) -> OwnedNode:
         """Do what is due; return the node as it is then. GridbridgeError when it has to wait."""
         if due.act is None:
             return due.node
@@ -49,7 +54,7 @@ class NodeActs:
             return self._switching.do(due)
         return ACTS[due.act](self, due.node)
 
-    def end(self, pool: str, machine: Machine) -> None:
+    def end(self, pool: str, machine: ProviderMachine) -> None:
         """Have a machine of a pool removed that is no node; GridbridgeError when it has to wait."""
         self.providers[pool].destroy(machine)
 
@@ -75,13 +80,13 @@ class NodeActs:
         except (NoCapacity, ProviderFailed) as error:
             _log.warning("event=not_made node=%s pool=%s why=%r", node.name, node.pool, str(error))
             is_full = isinstance(error, NoCapacity)
-            cause = NodeCause.NO_CAPACITY if is_full else NodeCause.NOT_GRANTED
-            return node.entering(NodeState.GONE, self.now(), cause)
+            cause = NodeStateCause.NO_CAPACITY if is_full else NodeStateCause.NOT_GRANTED
+            return node.entering(ElasticNodeState.GONE, self.now(), cause)
         except AskAgain as error:
             _log.warning("event=not_done node=%s act=create why=%r", node.name, str(error))
-            return replace(node, cause=NodeCause.LATER)
+            return replace(node, cause=NodeStateCause.LATER)
         return replace(
-            node.entering(NodeState.BOOTING, self.now()),
+            node.entering(ElasticNodeState.BOOTING, self.now()),
             machine=machine.id,
             address=machine.address,
             host_key=machine.host_key,
@@ -93,12 +98,14 @@ class NodeActs:
         try:
             step = self.membership.join(self._joining(node))
         except NotAdmitted:
-            return node.entering(NodeState.REMOVING, self.now(), NodeCause.WRONG_HOST_KEY)
+            return node.entering(
+                ElasticNodeState.REMOVING, self.now(), NodeStateCause.WRONG_HOST_KEY
+            )
         except NotReached as error:
             _log.info("event=not_reached node=%s why=%r", node.name, str(error))
             return node
-        if step in (JoinStep.JOINED, JoinStep.CLOSED):
-            ready = node.entering(NodeState.READY, self.now())
+        if step in (HostJoinStep.JOINED, HostJoinStep.CLOSED):
+            ready = node.entering(ElasticNodeState.READY, self.now())
             return replace(ready, step=step, idle_since=None)
         return replace(node, step=step)
 
@@ -109,8 +116,8 @@ class NodeActs:
         self.membership.close(node.name)
         idleness = self.membership.look(node.name)
         if not idleness.is_listed or (idleness.is_idle and idleness.is_closed):
-            return self._evict(node.entering(NodeState.REMOVING, self.now(), node.cause))
-        if node.cause is NodeCause.DRAINED:
+            return self._evict(node.entering(ElasticNodeState.REMOVING, self.now(), node.cause))
+        if node.cause is NodeStateCause.DRAINED:
             return node
         return opened(node, self.membership, self.closed, self.now())
 
@@ -121,21 +128,23 @@ class NodeActs:
         opened, one that joined in the last moment, and a silent one may run tasks. Only a machine
         that is gone runs nothing; one that is listed again is not evicted as gone.
         """
-        if node.cause is not NodeCause.VANISHED and self._is_in_use(node):
+        if node.cause is not NodeStateCause.VANISHED and self._is_in_use(node):
             return self._put_back(node)
         leaving = self.membership.leave(node.name, is_dead=node.cause in LOST)
-        if leaving.step is LeaveStep.LEFT:
-            return self._destroy(replace(node, step=JoinStep.LEFT))
+        if leaving.step is HostLeaveStep.LEFT:
+            return self._destroy(replace(node, step=HostJoinStep.LEFT))
         if (self.now() - node.since).total_seconds() > LEAVES_S:
             _log.warning("event=not_left node=%s why=%r", node.name, leaving.refused_by)
         return node
 
     def _put_back(self, node: OwnedNode) -> OwnedNode:
         """Have a node stay: what was taken from it already is made again by joining."""
-        if node.cause is NodeCause.SILENT:
+        if node.cause is NodeStateCause.SILENT:
             return opened(node, self.membership, self.closed, self.now())
         return replace(
-            node.entering(NodeState.JOINING, self.now()), idle_since=None, step=JoinStep.NONE
+            node.entering(ElasticNodeState.JOINING, self.now()),
+            idle_since=None,
+            step=HostJoinStep.NONE,
         )
 
     def _is_in_use(self, node: OwnedNode) -> bool:
@@ -172,9 +181,9 @@ class NodeActs:
         )
 
 
-def _machine(node: OwnedNode) -> Machine:
-    return Machine(
-        id=node.machine, name=node.name, state=MachineState.UNKNOWN, address=node.address
+def _machine(node: OwnedNode) -> ProviderMachine:
+    return ProviderMachine(
+        id=node.machine, name=node.name, state=ProviderMachineState.UNKNOWN, address=node.address
     )
 
 

@@ -11,9 +11,9 @@ from gridbridge.errors import CommandFailed, ConfigError, ProviderFailed
 from gridbridge.model.elastic.cell import TaskShape
 from gridbridge.model.elastic.membership_steps import (
     HostDeparture,
-    Idleness,
+    HostIdleness,
+    HostJoinStep,
     JoiningMachine,
-    JoinStep,
 )
 from gridbridge.model.places import AS_ROOT
 from gridbridge.shell.clock import Clock
@@ -29,7 +29,7 @@ class OarNodes:
     root: Callable[..., None] = field(default=node_power.as_root)
     pause: Callable[[float], None] = field(default_factory=lambda: Clock().sleep)
 
-    def join(self, node: JoiningMachine) -> JoinStep:
+    def join(self, node: JoiningMachine) -> HostJoinStep:
         """Refuse: squeezing is all that is done to OAR's nodes."""
         _refuse(node.name)
 
@@ -52,11 +52,11 @@ class OarNodes:
         self.root("settle", host)
         self._await(host, lambda now: now.is_settled and now.is_drained)
 
-    def look(self, host: str) -> Idleness:
+    def look(self, host: str) -> HostIdleness:
         """Ask OAR about a node now; one that is neither alive nor halted is not closed by us."""
         facts = self.look_at(host)
         is_closed = facts.is_settled and (facts.is_halted or (facts.is_alive and facts.is_drained))
-        return Idleness(is_idle=facts.is_idle, is_closed=is_closed, is_listed=facts.is_listed)
+        return HostIdleness(is_idle=facts.is_idle, is_closed=is_closed, is_listed=facts.is_listed)
 
     def make_way(self, host: str) -> bool:
         """Leave it to OAR, which ends best-effort jobs as a node is halted and begins them anew."""
@@ -71,7 +71,7 @@ class OarNodes:
         if self.look_at(host).is_drained:
             self.root("undrain", host)
 
-    def open(self, host: str, closed: frozenset[str]) -> JoinStep:
+    def open(self, host: str, closed: frozenset[str]) -> HostJoinStep:
         """Let jobs start on a node again; one that OAR suspects, it takes back itself.
 
         OAR has no queues on nodes that anybody could close.
@@ -83,7 +83,7 @@ class OarNodes:
             self._await(host, lambda now: now.is_alive and not now.is_drained)
         elif facts.is_drained:
             self.root("undrain", host)
-        return JoinStep.JOINED
+        return HostJoinStep.JOINED
 
     def opening(self, host: str) -> str:
         """Return the line that opens a node by hand."""

@@ -13,15 +13,18 @@ from gridbridge.elastic.acts.host_opening import opened
 from gridbridge.elastic.acts.membership_protocol import Membership
 from gridbridge.elastic.providers.provider_protocol import PowerSupply
 from gridbridge.errors import GridbridgeError, NotIdle, ProviderFailed
-from gridbridge.model.elastic.machines import Machine, MachineState
-from gridbridge.model.elastic.membership_steps import Idleness
-from gridbridge.model.elastic.node import NodeState
-from gridbridge.model.elastic.owned_nodes import DueAct, NodeAct, NodeCause, OwnedNode
+from gridbridge.model.elastic.machines import ProviderMachine, ProviderMachineState
+from gridbridge.model.elastic.membership_steps import HostIdleness
+from gridbridge.model.elastic.node import ElasticNodeState
+from gridbridge.model.elastic.owned_nodes import DueNodeAct, NodeAct, NodeStateCause, OwnedNode
 from gridbridge.model.elastic.standby_hosts import STANDBY_AUTO
 
 _log = logging.getLogger(__name__)
 
-PATIENT = (NodeCause.DRAINED, NodeCause.CONDENSED)  # it stays closed until its tasks have ended
+PATIENT = (
+    NodeStateCause.DRAINED,
+    NodeStateCause.CONDENSED,
+)  # it stays closed until its tasks have ended
 Tagging = Callable[[str, str, bool], None]  # a host, a tag, and whether it is to have it
 
 
@@ -39,12 +42,12 @@ class PowerActs:
     now: Callable[[], datetime]
     closed: frozenset[str] = frozenset()  # queues that somebody closed on all hosts
 
-    def do(self, due: DueAct) -> OwnedNode:
+    def do(self, due: DueNodeAct) -> OwnedNode:
         """Do what is due; return the node as it is then. GridbridgeError when it has to wait."""
         assert due.act
         return ACTS[due.act](self, due)
 
-    def _rest(self, due: DueAct) -> OwnedNode:
+    def _rest(self, due: DueNodeAct) -> OwnedNode:
         """Switch a host off if it is idle once nothing more can start there; else open it again.
 
         Best-effort tasks make way before, however many rounds that takes, and it has its tag
@@ -66,31 +69,31 @@ class PowerActs:
         try:
             self._supply(node).stop(_machine(node))
         except GridbridgeError as error:
-            if node.cause is NodeCause.DRAINED:  # an administrator wants it off
+            if node.cause is NodeStateCause.DRAINED:  # an administrator wants it off
                 raise
             _log.warning("event=not_done node=%s act=rest why=%r", node.name, str(error))
-        return node.entering(NodeState.STANDBY, self.now(), node.cause)
+        return node.entering(ElasticNodeState.STANDBY, self.now(), node.cause)
 
-    def _is_to_wait(self, node: OwnedNode, idleness: Idleness) -> bool:
+    def _is_to_wait(self, node: OwnedNode, idleness: HostIdleness) -> bool:
         """Say whether a host that is in use stays closed; where tasks are moved, move them."""
-        if node.cause is not NodeCause.MOVED:
+        if node.cause is not NodeStateCause.MOVED:
             return node.cause in PATIENT
         return (
             idleness.is_listed and idleness.is_closed and self.membership.put_elsewhere(node.name)
         )
 
-    def _wake(self, due: DueAct) -> OwnedNode:
+    def _wake(self, due: DueNodeAct) -> OwnedNode:
         """Switch a host on; the rounds that follow see it come up, or ask again."""
         self._supply(due.node).start(_machine(due.node))
         return due.node
 
-    def _open(self, due: DueAct) -> OwnedNode:
+    def _open(self, due: DueNodeAct) -> OwnedNode:
         """Let a host work; of its tags only the one that a squeeze wrote goes."""
         self.tag(due.node.name, STANDBY_AUTO, False)
         works = self._opened(due.node)
         return replace(works, up_since=works.up_since or self.now())
 
-    def _stop(self, due: DueAct) -> OwnedNode:
+    def _stop(self, due: DueNodeAct) -> OwnedNode:
         """Switch a host off that did not come up, or did not go off; it keeps its tags.
 
         Until it is seen off it counts as up. A task that the cell has there may run still.
@@ -98,10 +101,10 @@ class PowerActs:
         idleness = self.membership.look(due.node.name)
         if idleness.is_listed and not idleness.is_idle:
             raise NotIdle(due.node.name)
-        if due.before is not None and due.before.state is NodeState.STANDBY:
+        if due.before is not None and due.before.state is ElasticNodeState.STANDBY:
             _log.warning("event=still_on node=%s", due.node.name)
         self._supply(due.node).stop(_machine(due.node))
-        node = due.node.entering(NodeState.STANDBY, self.now(), due.node.cause)
+        node = due.node.entering(ElasticNodeState.STANDBY, self.now(), due.node.cause)
         return replace(node, up_since=node.up_since or self.now())
 
     def _opened(self, node: OwnedNode) -> OwnedNode:
@@ -113,11 +116,11 @@ class PowerActs:
         return self.supplies[node.pool]
 
 
-def _machine(node: OwnedNode) -> Machine:
-    return Machine(id=node.machine, name=node.name, state=MachineState.UNKNOWN)
+def _machine(node: OwnedNode) -> ProviderMachine:
+    return ProviderMachine(id=node.machine, name=node.name, state=ProviderMachineState.UNKNOWN)
 
 
-ACTS: Mapping[NodeAct, Callable[[PowerActs, DueAct], OwnedNode]] = {
+ACTS: Mapping[NodeAct, Callable[[PowerActs, DueNodeAct], OwnedNode]] = {
     NodeAct.REST: PowerActs._rest,
     NodeAct.WAKE: PowerActs._wake,
     NodeAct.OPEN: PowerActs._open,

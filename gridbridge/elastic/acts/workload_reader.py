@@ -11,7 +11,12 @@ from itertools import chain
 
 from gridbridge.elastic.simulation import accounting_workload, standard_workload_format
 from gridbridge.errors import ParseError, StateError
-from gridbridge.model.elastic.replay_outcome import BadLine, LeftOut, RecordedTask, Workload
+from gridbridge.model.elastic.replay_outcome import (
+    ReplayExclusion,
+    ReplayTask,
+    ReplayWorkload,
+    WorkloadLineFault,
+)
 from gridbridge.shell.files import lines
 
 MOST_BAD = 100_000
@@ -25,11 +30,11 @@ OTHERS = {
     b"\x04\x22\x4d\x18": "lz4",
     b"\x1f\x9d": "compress",
 }
-Told = RecordedTask | LeftOut | BadLine
+Told = ReplayTask | ReplayExclusion | WorkloadLineFault
 Reads = Callable[[Iterable[bytes]], Iterator[tuple[int, Told]]]
 
 
-def read(path: str) -> Workload:
+def read(path: str) -> ReplayWorkload:
     """Read a file; StateError when it can't be read, ParseError when no line of it can be."""
     try:
         with open(path, "rb") as file:
@@ -42,7 +47,7 @@ def read(path: str) -> Workload:
                 else accounting_workload.read
             )
             workload = _workload(chain(begin, file_lines), read_lines)
-            bad = {**dict.fromkeys(too_long, BadLine.LENGTH), **workload.bad_lines}
+            bad = {**dict.fromkeys(too_long, WorkloadLineFault.LENGTH), **workload.bad_lines}
             workload = replace(workload, bad_lines=dict(sorted(bad.items())))
     except OSError as error:
         raise StateError(f"{path}: {error.strerror or error}") from error
@@ -91,17 +96,21 @@ def _begin(file_lines: Iterator[bytes]) -> list[bytes]:
     return [*beginning, b""]
 
 
-def _workload(file_lines: Iterable[bytes], read_lines: Reads) -> Workload:
+def _workload(file_lines: Iterable[bytes], read_lines: Reads) -> ReplayWorkload:
     """Read them; none of a file of which so many lines are bad before any task came."""
-    tasks, left_out, bad = list[RecordedTask](), Counter[LeftOut](), dict[int, BadLine]()
+    tasks, left_out, bad = (
+        list[ReplayTask](),
+        Counter[ReplayExclusion](),
+        dict[int, WorkloadLineFault](),
+    )
     for number, row in read_lines(file_lines):
-        if isinstance(row, BadLine):
+        if isinstance(row, WorkloadLineFault):
             bad[number] = row
             if len(bad) >= MOST_BAD and not tasks:
                 break
-        elif isinstance(row, LeftOut):
+        elif isinstance(row, ReplayExclusion):
             left_out[row] += 1
         else:
             tasks.append(row)
     tasks.sort(key=lambda task: task.submitted_s)
-    return Workload(tasks=tuple(tasks), left_out=dict(left_out), bad_lines=bad)
+    return ReplayWorkload(tasks=tuple(tasks), left_out=dict(left_out), bad_lines=bad)

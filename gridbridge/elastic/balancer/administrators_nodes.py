@@ -14,7 +14,7 @@ from gridbridge.elastic.balancer.round_state import RoundState
 from gridbridge.errors import StateError
 from gridbridge.model.elastic.node import is_same_host
 from gridbridge.model.elastic.node_overview import BalancerOverview
-from gridbridge.model.elastic.owned_nodes import OwnedNode, WishFor
+from gridbridge.model.elastic.owned_nodes import NodeRequestKind, OwnedNode
 from gridbridge.model.places import BALANCE_ACCOUNT, BALANCE_SET_UP, BALANCE_STATE
 from gridbridge.model.status_report import RecordedDecision
 from gridbridge.shell.account import become
@@ -37,7 +37,7 @@ def overview(now: datetime, path: str = BALANCE_STATE) -> BalancerOverview:
         )
 
 
-def ask(host: str, request: WishFor, path: str = BALANCE_STATE) -> OwnedNode:
+def ask(host: str, request: NodeRequestKind, path: str = BALANCE_STATE) -> OwnedNode:
     """Have the next round drain, keep or free a node.
 
     StateError if it is none of the balancer's, or is on its way out. A request replaces the one
@@ -48,7 +48,7 @@ def ask(host: str, request: WishFor, path: str = BALANCE_STATE) -> OwnedNode:
         node = next((node for node in memory.nodes.all() if is_same_host(node.name, host)), None)
         if node is None:
             raise StateError(f"{host}: no node of the balancer's; gridbridge balance status")
-        if node.state in round_acts.GOING:
+        if node.state in round_acts.LEAVING_STATES:
             raise StateError(f"{node.name}: it is being removed, which nobody can stop by now")
         memory.ask(node.name, request)
         return node

@@ -4,11 +4,11 @@ import logging
 from collections.abc import Callable, Container, Iterable, Mapping
 
 from gridbridge.decisions.elastic import node_inventory_check
-from gridbridge.decisions.elastic.manual_removal_hint import is_own_host
-from gridbridge.model.elastic.balance_sections import Pool
-from gridbridge.model.elastic.machines import POOL_TAG, Machine
-from gridbridge.model.elastic.node import NodeState
-from gridbridge.model.elastic.owned_nodes import OwnedNode, World
+from gridbridge.decisions.elastic.manual_removal_hint import is_site_owned_host
+from gridbridge.model.elastic.balance_sections import PoolSection
+from gridbridge.model.elastic.machines import POOL_TAG, ProviderMachine
+from gridbridge.model.elastic.node import ElasticNodeState
+from gridbridge.model.elastic.owned_nodes import BalancerNodesSnapshot, OwnedNode
 
 _log = logging.getLogger(__name__)
 
@@ -16,21 +16,23 @@ _log = logging.getLogger(__name__)
 Ending = Callable[[str, str], str]  # what is typed to end a machine, by its pool and its id
 
 
-def left_over(world: World, pools: Mapping[str, Pool], ending: Ending) -> None:
+def left_over(
+    world: BalancerNodesSnapshot, pools: Mapping[str, PoolSection], ending: Ending
+) -> None:
     """Tell of machines that their provider does not end."""
-    for node in node_inventory_check.left_over(world):
+    for node in node_inventory_check.nodes_with_undeleted_machines(world):
         words = "event=not_destroyed node=%s pool=%s provider=%s machine=%s mend=%r"
-        pool, mend = pools.get(node.pool, Pool()), ending(node.pool, node.machine)
+        pool, mend = pools.get(node.pool, PoolSection()), ending(node.pool, node.machine)
         _log.warning(words, node.name, node.pool, pool.provider, node.machine, mend)
 
 
-def unreachable(world: World, providers: Container[str]) -> None:
+def unreachable(world: BalancerNodesSnapshot, providers: Container[str]) -> None:
     """Tell of nodes whose pool nobody makes nodes of any more: nothing is done about them."""
     for node in (node for node in world.kept if node.pool not in providers):
         words = "event=no_provider node=%s pool=%s machine=%s mend=%r"
         section = f"write [pool.{node.pool}] with its provider into gridbridge.toml again"
         mend = f"{section}, then `gridbridge balance drain {node.name}`"
-        if is_own_host(node):
+        if is_site_owned_host(node):
             mend += f"; if [provider.{node.pool}] switched it on and off, write that section again"
         _log.warning(words, node.name, node.pool, node.machine, mend)
 
@@ -46,21 +48,21 @@ def left_behind(nodes: Iterable[OwnedNode], opening: Callable[[str], str]) -> tu
     return tuple(
         f"{node.name}: {node.state.value}, and no round goes on with it; {_mend(node, opening)}"
         for node in nodes
-        if not is_own_host(node) or node.state is not NodeState.READY
+        if not is_site_owned_host(node) or node.state is not ElasticNodeState.READY
     )
 
 
 def _mend(node: OwnedNode, opening: Callable[[str], str]) -> str:
-    if is_own_host(node):
+    if is_site_owned_host(node):
         return f"`{opening(node.name)}` opens it once it is on"
     return f"with [pool.{node.pool}] and its provider there again it is given back"
 
 
-def unlisted(nodes: Iterable[OwnedNode], pools: Mapping[str, Pool]) -> None:
+def unlisted(nodes: Iterable[OwnedNode], pools: Mapping[str, PoolSection]) -> None:
     """Tell of nodes that report and are not listed: nothing is done about them."""
     for node in nodes:
         words = "event=not_listed node=%s pool=%s provider=%s machine=%s mend=%r"
-        provider = pools.get(node.pool, Pool()).provider
+        provider = pools.get(node.pool, PoolSection()).provider
         advice = (
             f"have provider {provider} list it again (its place, account and program as before)"
         )
@@ -68,9 +70,9 @@ def unlisted(nodes: Iterable[OwnedNode], pools: Mapping[str, Pool]) -> None:
         _log.warning(words, node.name, node.pool, provider, node.machine, mend)
 
 
-def other_hosts(world: World, ending: Ending) -> None:
+def other_hosts(world: BalancerNodesSnapshot, ending: Ending) -> None:
     """Tell of machines of ours that have the name of another host of the cell."""
-    for machine in node_inventory_check.other_hosts(world):
+    for machine in node_inventory_check.machines_that_share_a_host_name(world):
         words = "event=other_host machine=%s name=%s mend=%r"
         leads = world.addresses.get(machine.name, "")
         hint = f"have {machine.name} lead to {machine.address} here if it is that host, else "
@@ -79,7 +81,7 @@ def other_hosts(world: World, ending: Ending) -> None:
         _log.warning(words, machine.id, machine.name, mend)
 
 
-def homeless(machines: Iterable[tuple[str, Machine]], ending: Ending) -> None:
+def homeless(machines: Iterable[tuple[str, ProviderMachine]], ending: Ending) -> None:
     """Tell of machines of ours whose pool nobody knows: nothing is done about them.
 
     With each comes a pool whose provider lists it.

@@ -4,12 +4,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gridbridge.decisions.elastic import round_acts
-from gridbridge.decisions.elastic.node_lifecycle import LifecyclePatience
-from gridbridge.decisions.elastic.round_acts import NOTHING_ASKED, AdministratorRequests
+from gridbridge.decisions.elastic.node_lifecycle import NodeLifecycleTimeouts
+from gridbridge.decisions.elastic.round_acts import (
+    NO_ADMINISTRATOR_REQUESTS,
+    AdministratorNodeRequests,
+)
 from gridbridge.elastic.balancer.round_parts import RoundPlan
 from gridbridge.model.elastic.balance_plan import BalancePlan
-from gridbridge.model.elastic.balance_sections import Balance
-from gridbridge.model.elastic.owned_nodes import World
+from gridbridge.model.elastic.balance_sections import BalanceSection
+from gridbridge.model.elastic.owned_nodes import BalancerNodesSnapshot
 from gridbridge.model.elastic.standby_hosts import StandbyPlan
 from gridbridge.program.encoding import decode, encode
 from gridbridge.program.journal import JournalEntry, telling
@@ -19,11 +22,11 @@ Kept = Mapping[str, Any]
 
 
 def entry(
-    world: World,
+    world: BalancerNodesSnapshot,
     plan: RoundPlan,
-    rules: Balance,
-    patience: LifecyclePatience,
-    requests: AdministratorRequests,
+    rules: BalanceSection,
+    patience: NodeLifecycleTimeouts,
+    requests: AdministratorNodeRequests,
 ) -> JournalEntry | None:
     """Tell a round with its rows; nothing for one that does nothing.
 
@@ -48,15 +51,17 @@ def entry(
 def again(situation: Kept) -> list[str]:
     """Decide again from what was kept."""
     world, patience = (
-        decode(situation["world"], World),
-        decode(situation["patience"], LifecyclePatience),
+        decode(situation["world"], BalancerNodesSnapshot),
+        decode(situation["patience"], NodeLifecycleTimeouts),
     )
-    due = round_acts.dues(
+    due = round_acts.plan_due_node_acts(
         world,
         decode(situation["plan"], BalancePlan),
-        decode(situation["rules"], Balance),
+        decode(situation["rules"], BalanceSection),
         patience,
-        decode(situation["asked"], AdministratorRequests) if situation["asked"] else NOTHING_ASKED,
+        decode(situation["asked"], AdministratorNodeRequests)
+        if situation["asked"]
+        else NO_ADMINISTRATOR_REQUESTS,
         decode(situation["rest"], StandbyPlan) if situation["rest"] else None,
     )
     return [*(act.words for act in due if act.is_done), *situation["ended"]]

@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import TypeAlias
 
 from gridbridge.decisions.elastic import balance_publication_content as decided
-from gridbridge.decisions.elastic.balance_publication_content import RoundOutcome
+from gridbridge.decisions.elastic.balance_publication_content import BalancerRoundOutcome
 from gridbridge.elastic.store import published_balance_file
 from gridbridge.errors import StateError
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
-from gridbridge.model.elastic.published_balance import BalanceStatistics, PublishedBalance
+from gridbridge.model.elastic.published_balance import BalanceRoundStatistics, PublishedBalance
 from gridbridge.model.places import BALANCE_PUBLISHED
 
 Next: TypeAlias = Callable[[PublishedBalance | None], PublishedBalance]
@@ -22,20 +22,25 @@ def after_round(
     cluster: str,
     situation: BalanceSituation,
     plan: BalancePlan,
-    numbers: BalanceStatistics,
-    outcome: RoundOutcome,
+    numbers: BalanceRoundStatistics,
+    outcome: BalancerRoundOutcome,
     folder: str = BALANCE_PUBLISHED,
 ) -> None:
     """Publish a round that saw the whole cell; a file that can't be written is told in the log.
 
     `numbers` is what seeing.note returned, and `done` comes from decisions.elastic.shown.counted.
     """
-    _publish(lambda last: decided.after(last, cluster, situation, plan, numbers, outcome), folder)
+    _publish(
+        lambda last: decided.publish_observed_round(
+            last, cluster, situation, plan, numbers, outcome
+        ),
+        folder,
+    )
 
 
 def blind_round(cluster: str, now: datetime, trouble: str, folder: str = BALANCE_PUBLISHED) -> None:
     """Publish a round that saw nothing, and why."""
-    _publish(lambda last: decided.blind(last, cluster, now, trouble), folder)
+    _publish(lambda last: decided.publish_failed_round(last, cluster, now, trouble), folder)
 
 
 def _publish(following: Next, folder: str) -> None:

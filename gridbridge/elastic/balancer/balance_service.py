@@ -12,8 +12,11 @@ from tempfile import TemporaryDirectory
 from gridbridge.batch.adapters import adapter_of
 from gridbridge.batch.clusters import away
 from gridbridge.decisions.elastic import kill_cluster
-from gridbridge.decisions.elastic.balance_publication_content import RoundOutcome, counted
-from gridbridge.decisions.elastic.demand.time_of_day import hourly
+from gridbridge.decisions.elastic.balance_publication_content import (
+    BalancerRoundOutcome,
+    count_node_changes_by_pool,
+)
+from gridbridge.decisions.elastic.demand.time_of_day import hourly_cost_of_nodes
 from gridbridge.decisions.elastic.starcluster_statistics import LOOKBACK
 from gridbridge.elastic.acts import host_tags, oar_nodes
 from gridbridge.elastic.acts.membership import membership_of
@@ -33,16 +36,16 @@ from gridbridge.elastic.providers import provider_registry
 from gridbridge.elastic.providers.provider_protocol import MachineListing
 from gridbridge.errors import ConfigError, NotSeen
 from gridbridge.model.elastic.balance_sections import (
-    Balance,
-    Demand,
-    Pool,
+    BalanceSection,
+    DemandSection,
+    PoolSection,
     ProviderKind,
     ProviderSection,
 )
-from gridbridge.model.elastic.clocks import HostClocks
+from gridbridge.model.elastic.clocks import BalancerHostClocks
 from gridbridge.model.elastic.machines import MASTER_TAG
-from gridbridge.model.elastic.node import short_name
-from gridbridge.model.elastic.owned_nodes import DueAct, NodeCause
+from gridbridge.model.elastic.node import short_host_name
+from gridbridge.model.elastic.owned_nodes import DueNodeAct, NodeStateCause
 from gridbridge.model.places import (
     BALANCE_ACCOUNT,
     BALANCE_ENDS,
@@ -71,8 +74,8 @@ class BalanceOptionsOfProgram:
     """How somebody wants it to run."""
 
     policy: Policy
-    rules: Balance
-    demand: Demand
+    rules: BalanceSection
+    demand: DemandSection
     is_faithful: bool = False
     is_acting: bool = False
     kills_master: bool = False
@@ -209,7 +212,7 @@ class BalanceDaemon:
     def _follow(self, memory: RoundState) -> None:
         """Have what is kept follow the clock, if that was set since the last round."""
         wall, steady_s = self._clock.now(), self._clock.steady_s()
-        by = memory.follow(HostClocks(boot=host.boot(), wall=wall, steady_s=steady_s))
+        by = memory.follow(BalancerHostClocks(boot=host.boot(), wall=wall, steady_s=steady_s))
         if by:
             _log.warning("event=clock_moved by_s=%.0f", by.total_seconds())
 
@@ -269,7 +272,7 @@ class ReportedRound(Balancer):
             squeeze=policy.squeeze if policy.squeeze.enabled else None,
             switched=own,
             released=_supplies(policy) - own,
-            own_hosts=frozenset(map(short_name, policy.powered)),
+            own_hosts=frozenset(map(short_host_name, policy.powered)),
         )
         super().__init__(
             site,
@@ -294,7 +297,11 @@ class ReportedRound(Balancer):
         view = super().gather()
         world = view.world
         is_whole = world.machines.keys() == self._listing
-        if self._wanted.kills_master and is_whole and len(kill_cluster.tagged(world)) != 1:
+        if (
+            self._wanted.kills_master
+            and is_whole
+            and len(kill_cluster.machines_tagged_as_master(world)) != 1
+        ):
             tag = f"{MASTER_TAG} = {world.cluster}"
             words = f"{tag}: --kill-master needs just one machine with this tag"
             raise ConfigError((words,))
@@ -348,9 +355,9 @@ def _tag(policy: Policy, host: str, tag: str, *, is_wanted: bool) -> None:
 
 
 def _outcome(
-    options: BalanceOptionsOfProgram, over: FinishedRound, dues: Iterable[DueAct], took_s: float
-) -> RoundOutcome:
-    so_far = RoundOutcome(
+    options: BalanceOptionsOfProgram, over: FinishedRound, dues: Iterable[DueNodeAct], took_s: float
+) -> BalancerRoundOutcome:
+    so_far = BalancerRoundOutcome(
         took_s=took_s,
         sentence=over.plan.sentence,
         is_acting=options.is_acting,
@@ -358,16 +365,16 @@ def _outcome(
         max_nodes=options.rules.max_nodes,
         cost_hour=_cost_hour(options.policy.pools, over.seen),
     )
-    ours = (due for due in dues if due.node.cause is not NodeCause.ANOTHERS)
-    return counted(((due.before, due.node) for due in ours), so_far)
+    ours = (due for due in dues if due.node.cause is not NodeStateCause.ANOTHERS)
+    return count_node_changes_by_pool(((due.before, due.node) for due in ours), so_far)
 
 
-def _cost_hour(pools: Mapping[str, Pool], view: RoundView) -> float:
+def _cost_hour(pools: Mapping[str, PoolSection], view: RoundView) -> float:
     """Return what nodes cost in an hour, at this hour's prices: failed ones too, as for budgets."""
     pool_names = (owned.pool for owned in view.world.kept if owned.machine and owned.node.counts)
-    return hourly(pool_names, pools, view.situation.local_now)
+    return hourly_cost_of_nodes(pool_names, pools, view.situation.local_now)
 
 
-def with_interval(rules: Balance, interval_s: float | None) -> Balance:
+def with_interval(rules: BalanceSection, interval_s: float | None) -> BalanceSection:
     """Return the rules with another pause between rounds, where one is given."""
     return rules if interval_s is None else replace(rules, interval_s=interval_s)

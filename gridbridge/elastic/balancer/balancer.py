@@ -16,15 +16,22 @@ from gridbridge.decisions.elastic import (
     node_inventory_check,
     round_acts,
 )
-from gridbridge.decisions.elastic.clock_step import by_now, of_node, until
-from gridbridge.decisions.elastic.default_pool import supplied
-from gridbridge.decisions.elastic.demand.free_capacity import closed_by_hand
-from gridbridge.decisions.elastic.demand.pool_offers import is_left_out
-from gridbridge.decisions.elastic.node_cost import spent_since
-from gridbridge.decisions.elastic.node_lifecycle import LifecyclePatience
-from gridbridge.decisions.elastic.powered_host_lifecycle import is_closed, left_alone
-from gridbridge.decisions.elastic.readiness import is_unready
-from gridbridge.decisions.elastic.squeeze.squeeze_policy import rest
+from gridbridge.decisions.elastic.clock_step import (
+    change_node_times,
+    future_time_limiter,
+    limit_time_to_now,
+)
+from gridbridge.decisions.elastic.default_pool import choose_pool_for_new_nodes
+from gridbridge.decisions.elastic.demand.free_capacity import queues_closed_by_hand
+from gridbridge.decisions.elastic.demand.pool_offers import is_pool_paused_after_failure
+from gridbridge.decisions.elastic.node_cost import node_cost_since_round
+from gridbridge.decisions.elastic.node_lifecycle import NodeLifecycleTimeouts
+from gridbridge.decisions.elastic.powered_host_lifecycle import (
+    hosts_in_unclear_power_state,
+    is_powering_up_or_down,
+)
+from gridbridge.decisions.elastic.readiness import are_too_many_hosts_unready
+from gridbridge.decisions.elastic.squeeze.squeeze_policy import plan_standby_hosts
 from gridbridge.elastic.acts import machine_bootstrap
 from gridbridge.elastic.acts.node_acts import NodeActs
 from gridbridge.elastic.balancer import (
@@ -38,13 +45,19 @@ from gridbridge.elastic.balancer.round_parts import BalancedSite, RoundPlan, Rou
 from gridbridge.elastic.balancer.round_state import RoundState
 from gridbridge.elastic.providers.provider_protocol import MachineListing
 from gridbridge.errors import GridbridgeError, NotSeen
-from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation, Watched
-from gridbridge.model.elastic.balance_sections import Restriction
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation, WatchedWaitingJobs
+from gridbridge.model.elastic.balance_sections import SqueezableNodes
 from gridbridge.model.elastic.cell import TaskShape
-from gridbridge.model.elastic.machines import Machine
-from gridbridge.model.elastic.node import NodeState, short_name
-from gridbridge.model.elastic.owned_nodes import DueAct, NodeAct, NodeCause, OwnedNode, World
-from gridbridge.model.elastic.standby_hosts import RestFacts, StandbyPlan, tags_by_host
+from gridbridge.model.elastic.machines import ProviderMachine
+from gridbridge.model.elastic.node import ElasticNodeState, short_host_name
+from gridbridge.model.elastic.owned_nodes import (
+    BalancerNodesSnapshot,
+    DueNodeAct,
+    NodeAct,
+    NodeStateCause,
+    OwnedNode,
+)
+from gridbridge.model.elastic.standby_hosts import StandbyHostFacts, StandbyPlan, tags_by_host
 from gridbridge.program.journal import DecisionJournal, JournalEntry
 from gridbridge.shell.clock import Clock
 
@@ -77,13 +90,13 @@ class Balancer:
         self._providers = providers
         self._acts = acts
         self.journal = DecisionJournal(memory.database)
-        self.done: tuple[DueAct, ...] = ()  # in the last round, with each node as it is then
+        self.done: tuple[DueNodeAct, ...] = ()  # in the last round, with each node as it is then
 
     @property
-    def patience(self) -> LifecyclePatience:
+    def patience(self) -> NodeLifecycleTimeouts:
         """How long each part of a node's life may last."""
         rules = self._site.rules
-        return LifecyclePatience(
+        return NodeLifecycleTimeouts(
             boot_s=self._site.demand.boot_timeout_s,
             join_s=rules.join_timeout_s,
             silent_s=rules.silent_timeout_s,
@@ -94,49 +107,60 @@ class Balancer:
         """Look at the cell, the providers' lists and what was kept; NotSeen without the cell."""
         cell = self._look()
         world, requests = self._world(cell), self._memory.asked()
-        wished = [round_acts.wished_for(node, world, requests) for node in world.kept]
-        wished += node_inventory_check.taken_in(world)
+        wished = [
+            round_acts.apply_administrator_request(node, world, requests) for node in world.kept
+        ]
+        wished += node_inventory_check.nodes_adopted_this_round(world)
         remembered = round_state_reader.remembered(
             cell, self._memory, self._site.rules, self._site.demand
         )
         situation = replace(
             remembered,
-            nodes=round_acts.shown(wished, world),
-            failed={**remembered.failed, **dict.fromkeys(round_acts.shut(world), cell.now)},
+            nodes=round_acts.nodes_as_policies_see(wished, world),
+            failed={
+                **remembered.failed,
+                **dict.fromkeys(round_acts.pools_closed_to_new_nodes(world), cell.now),
+            },
         )
         if self._site.squeeze is not None and self._site.switched:
             own, retry_s = self._free(world), self._site.demand.retry_s
             standby = squeeze_round.standby_of(situation, own, retry_s, world.tags)
             situation = replace(situation, standby=standby)
-        closed = closed_by_hand(situation)
-        world = replace(world, is_unready=is_unready(situation), closed=closed)
+        closed = queues_closed_by_hand(situation)
+        world = replace(world, is_unready=are_too_many_hosts_unready(situation), closed=closed)
         self._tell(world)
         return RoundView(
             situation=situation, world=world, asked=requests, movable=self._movable(world)
         )
 
-    def _tell(self, world: World) -> None:
+    def _tell(self, world: BalancerNodesSnapshot) -> None:
         """Tell of what no round mends."""
         alerts.left_over(world, self._site.pools, self._site.ending)
         alerts.unreachable(world, self._providers.keys() | self._site.released)
-        alerts.unlisted(alert_rules.unlisted(world), self._site.pools)
+        alerts.unlisted(
+            alert_rules.find_reporting_nodes_without_listed_machine(world), self._site.pools
+        )
         alerts.other_hosts(world, self._site.ending)
-        alerts.homeless(alert_rules.homeless(world), self._site.ending)
+        alerts.homeless(alert_rules.find_machines_of_unknown_pools(world), self._site.ending)
         clearing = self._acts.membership.clearing
-        alerts.hanging(alert_rules.hanging(world, self.patience.silent_s), clearing)
-        off_hosts = alert_rules.left_off(world, self._memory.nodes.all())
+        alerts.hanging(
+            alert_rules.find_nodes_hung_under_tasks(world, self.patience.silent_s), clearing
+        )
+        off_hosts = alert_rules.find_unmanaged_standby_hosts(world, self._memory.nodes.all())
         prefix = self._site.rules.prefix_at(world.cluster)
         forgetting = self._acts.membership.forgetting
-        own = self._site.own_hosts | {short_name(host.name) for host in off_hosts}
-        lost = alert_rules.machineless(world, prefix, self.patience.silent_s, own)
+        own = self._site.own_hosts | {short_host_name(host.name) for host in off_hosts}
+        lost = alert_rules.find_silent_hosts_without_machine(
+            world, prefix, self.patience.silent_s, own
+        )
         alerts.machineless(lost, forgetting)
-        alerts.off_under_tasks(alert_rules.off_under_tasks(world), clearing)
+        alerts.off_under_tasks(alert_rules.find_powered_off_hosts_with_tasks(world), clearing)
         alerts.left_off(off_hosts, self._acts.membership.opening)
 
-    def _movable(self, world: World) -> Mapping[str, tuple[TaskShape, ...]]:
+    def _movable(self, world: BalancerNodesSnapshot) -> Mapping[str, tuple[TaskShape, ...]]:
         """Return the tasks that may be moved; none where nobody wants that, or nobody tells."""
         squeeze, switched = self._site.squeeze, self._site.switched
-        if squeeze is None or squeeze.restriction is not Restriction.RERUNNABLE:
+        if squeeze is None or squeeze.restriction is not SqueezableNodes.RERUNNABLE:
             return {}
         hosts = [
             node.name for node in world.kept if node.pool in switched and node.idle_since is None
@@ -147,35 +171,37 @@ class Balancer:
             _log.warning("event=no_movable why=%r", str(error))
             return {}
 
-    def _world(self, cell: BalanceSituation) -> World:
+    def _world(self, cell: BalanceSituation) -> BalancerNodesSnapshot:
         """Return all that is known of nodes; the site's own hosts are nodes from the first look."""
-        world = World(
+        world = BalancerNodesSnapshot(
             now=cell.now,
             cluster=self._site.cluster,
             kept=tuple(
-                of_node(node, until(cell.now))
+                change_node_times(node, future_time_limiter(cell.now))
                 for node in self._memory.nodes.all()
-                if node.pool not in self._site.released or is_closed(node)
+                if node.pool not in self._site.released or is_powering_up_or_down(node)
             ),
             machines=self._whole(self._machines()),
-            hosts=round_acts.hosts_seen(cell),
+            hosts=round_acts.host_states_from_cell(cell),
             pools=frozenset(self._site.pools),
             providers={name: pool.provider for name, pool in self._site.pools.items()},
             switched=self._site.switched,
             released=self._site.released,
             tags=tags_by_host(self._tags()) if self._site.switched else {},
-            last_round=by_now(self._memory.last_round(), cell.now),
+            last_round=limit_time_to_now(self._memory.last_round(), cell.now),
         )
-        world = replace(world, kept=(*world.kept, *node_inventory_check.own_hosts(world)))
+        world = replace(
+            world, kept=(*world.kept, *node_inventory_check.newly_adopted_site_hosts(world))
+        )
         addresses = {
             machine.name: self._address_of(machine.name)
-            for machine in node_inventory_check.named_as_hosts(world)
+            for machine in node_inventory_check.unknown_machines_named_as_hosts(world)
         }
         world = replace(world, addresses=addresses)
         return replace(
             world,
-            unlisted=node_inventory_check.unlisted(world, self._memory.unlisted()),
-            silent=node_inventory_check.silent(world, self._memory.silent()),
+            unlisted=node_inventory_check.track_unlisted_nodes(world, self._memory.unlisted()),
+            silent=node_inventory_check.track_silent_hosts(world, self._memory.silent()),
         )
 
     def decide(self, view: RoundView) -> RoundPlan:
@@ -188,13 +214,15 @@ class Balancer:
         plan = self._possible(
             squeeze_round.without(plan, standby_plan, self._own(view.world)), view
         )
-        dues = round_acts.dues(
+        dues = round_acts.plan_due_node_acts(
             view.world, plan, site.rules, self.patience, view.asked, standby_plan
         )
         is_alone = not any(due.is_done for due in dues)
         ended = None
         if site.kills_master:
-            ended = kill_cluster.to_end(view.situation, view.world, plan, site.rules)
+            ended = kill_cluster.choose_master_machine_to_end(
+                view.situation, view.world, plan, site.rules
+            )
         machine = ended[1].id if ended else ""
         decided = plan_preview.report(
             plan, site.rules, site.demand, is_alone=is_alone, ended=machine
@@ -207,21 +235,21 @@ class Balancer:
         site = self._site
         if site.squeeze is None or not site.switched:
             return None
-        facts = RestFacts(tags=view.world.tags, movable=view.movable)
+        facts = StandbyHostFacts(tags=view.world.tags, movable=view.movable)
         free = self._free(view.world)
         situation = squeeze_round.only(view.situation, free, site.demand.retry_s)
         stay = self._own(view.world) - free  # at work, whatever the policy says
         plan = replace(plan, remove=tuple(name for name in plan.remove if name not in stay))
-        return rest(situation, plan, site.rules, site.squeeze, facts)
+        return plan_standby_hosts(situation, plan, site.rules, site.squeeze, facts)
 
-    def _own(self, world: World) -> Set[str]:
+    def _own(self, world: BalancerNodesSnapshot) -> Set[str]:
         """Return the names of the hosts that are switched on and off."""
         switched = self._site.switched
         return {node.name for node in world.kept if node.pool in switched}
 
-    def _free(self, world: World) -> Set[str]:
+    def _free(self, world: BalancerNodesSnapshot) -> Set[str]:
         """Return those that may rest or be woken now."""
-        return self._own(world) - left_alone(world)
+        return self._own(world) - hosts_in_unclear_power_state(world)
 
     def entry(self, view: RoundView, plan: RoundPlan) -> JournalEntry | None:
         """Tell what is done; nothing when that is nothing."""
@@ -230,14 +258,16 @@ class Balancer:
     def apply(self, view: RoundView, plan: RoundPlan) -> None:
         """Keep what is meant, do it side by side, and keep what came of it."""
         with self._memory.database.transaction():
-            dues = round_acts.kept_back(plan.dues, self._memory.asked().kept)
+            dues = round_acts.reopen_nodes_asked_to_be_kept(plan.dues, self._memory.asked().kept)
             meant = _after(view.world.kept, dues)
             self._memory.nodes.replace(meant)
-            self._memory.forget_asked(round_acts.taken_up(view.asked, meant))
-        alerts.too_late(round_acts.too_late(view.asked, meant))
+            self._memory.forget_asked(
+                round_acts.fulfilled_administrator_requests(view.asked, meant)
+            )
+        alerts.too_late(round_acts.nodes_kept_too_late(view.asked, meant))
         self.done = self._do(dues, replace(self._acts, closed=view.world.closed))
         nodes = _after(view.world.kept, self.done)
-        after = [node for node in nodes if node.state is not NodeState.GONE]
+        after = [node for node in nodes if node.state is not ElasticNodeState.GONE]
         changes = [(due.before, due.node) for due in self.done]
         is_changed = bool(plan.plan.add or plan.plan.remove) or any(map(_is_turn, dues))
         self._note(view, after, changes, plan.plan.watched, is_changed=is_changed)
@@ -245,17 +275,17 @@ class Balancer:
         if plan.ended:
             self._end_master(*plan.ended)
 
-    def _end_master(self, pool: str, machine: Machine) -> None:
+    def _end_master(self, pool: str, machine: ProviderMachine) -> None:
         """End the master's machine when nothing is left: this program ends with it."""
         _log.warning("event=master_ended machine=%s", machine.id)
         self._acts.end(pool, machine)
 
-    def _do(self, dues: Sequence[DueAct], acts: NodeActs) -> tuple[DueAct, ...]:
+    def _do(self, dues: Sequence[DueNodeAct], acts: NodeActs) -> tuple[DueNodeAct, ...]:
         """Do what is due of several nodes at once; one that fails stays as it was meant."""
         with ThreadPoolExecutor(AT_ONCE, "node") as threads:
             return tuple(threads.map(lambda due: self._try(due, acts), dues))
 
-    def _try(self, due: DueAct, acts: NodeActs) -> DueAct:
+    def _try(self, due: DueNodeAct, acts: NodeActs) -> DueNodeAct:
         try:
             return replace(due, node=acts.do(due))
         except GridbridgeError as error:
@@ -263,21 +293,23 @@ class Balancer:
             _log.warning("event=not_done node=%s act=%s why=%r", due.node.name, act, str(error))
             return due
 
-    def _machines(self) -> Mapping[str, tuple[Machine, ...]]:
+    def _machines(self) -> Mapping[str, tuple[ProviderMachine, ...]]:
         """Return the machines by pool, without the pools whose provider gave no whole list."""
         with ThreadPoolExecutor(AT_ONCE, "provider") as threads:
             lists = threads.map(self._listed, self._providers.items())
             return {pool: machines for pool, machines in lists if machines is not None}
 
     def _whole(
-        self, machines: Mapping[str, tuple[Machine, ...]]
-    ) -> Mapping[str, tuple[Machine, ...]]:
+        self, machines: Mapping[str, tuple[ProviderMachine, ...]]
+    ) -> Mapping[str, tuple[ProviderMachine, ...]]:
         """Return them; NotSeen when no provider answered: then nothing is known of any node."""
         if self._providers and not machines:
             raise NotSeen("no provider gave a whole list of its machines")
         return machines
 
-    def _listed(self, entry: tuple[str, MachineListing]) -> tuple[str, tuple[Machine, ...] | None]:
+    def _listed(
+        self, entry: tuple[str, MachineListing]
+    ) -> tuple[str, tuple[ProviderMachine, ...] | None]:
         pool, provider = entry
         try:
             return pool, provider.machines()
@@ -291,11 +323,13 @@ class Balancer:
         if not plan.pool and not self._site.pools:
             return replace(plan, add=0)  # there is nobody who could
         retry_s = self._site.demand.retry_s
-        silent = {name for name, at in left_out.items() if is_left_out(at, now, retry_s)}
+        silent = {
+            name for name, at in left_out.items() if is_pool_paused_after_failure(at, now, retry_s)
+        }
         usable = set(view.world.machines) - silent - self._site.switched
         local = view.situation.local_now
-        nodes = (*view.world.kept, *node_inventory_check.taken_in(view.world))
-        possible = supplied(plan, self._site.pools, usable, nodes, local)
+        nodes = (*view.world.kept, *node_inventory_check.nodes_adopted_this_round(view.world))
+        possible = choose_pool_for_new_nodes(plan, self._site.pools, usable, nodes, local)
         if possible.add < plan.add:
             _log.warning("event=no_pool pool=%s nodes=%s", plan.pool, plan.add - possible.add)
         return possible
@@ -305,17 +339,19 @@ class Balancer:
         view: RoundView,
         after: Sequence[OwnedNode],
         changes: Sequence[tuple[OwnedNode | None, OwnedNode]],
-        watched: Mapping[int, Watched],
+        watched: Mapping[int, WatchedWaitingJobs],
         *,
         is_changed: bool,
     ) -> None:
         now = view.world.now
-        learnt = round_acts.learnt(self._memory.records(now), changes, now)
+        learnt = round_acts.update_pool_failure_records(self._memory.records(now), changes, now)
         pools = self._site.pools.keys() | self._site.switched
         records = {pool: record for pool, record in learnt.items() if pool in pools}
         changed = now if is_changed else view.situation.last_change
         with self._memory.database.transaction():
-            self._memory.nodes.replace(node for node in after if node.state is not NodeState.GONE)
+            self._memory.nodes.replace(
+                node for node in after if node.state is not ElasticNodeState.GONE
+            )
             self._memory.keep_records(records)
             self._memory.keep_eligible(view.situation.eligible_since)
             self._memory.keep_watched(watched)
@@ -333,7 +369,7 @@ class Balancer:
     def _spent(self, view: RoundView, after: Sequence[OwnedNode]) -> float:
         """Return what nodes have cost this month, with what began since the last round."""
         now, site = view.world.now, self._site
-        cost = spent_since(
+        cost = node_cost_since_round(
             self._memory.last_round() or now,
             now,
             view.world.kept,
@@ -345,13 +381,13 @@ class Balancer:
         return self._memory.spent(now) + cost
 
 
-def _is_turn(due: DueAct) -> bool:
+def _is_turn(due: DueNodeAct) -> bool:
     """Say whether a host begins to rest, or to work again."""
     is_new = due.before is not None and due.before.state is not due.node.state
     return is_new and due.act in (NodeAct.REST, NodeAct.WAKE)
 
 
-def _after(nodes: Sequence[OwnedNode], dues: Sequence[DueAct]) -> list[OwnedNode]:
+def _after(nodes: Sequence[OwnedNode], dues: Sequence[DueNodeAct]) -> list[OwnedNode]:
     """Return the nodes that are kept once these dues are: changed ones in place of those before."""
     touched = {due.before for due in dues}
     untouched = [node for node in nodes if node not in touched]
@@ -363,5 +399,5 @@ def _tell(changes: Sequence[tuple[OwnedNode | None, OwnedNode]]) -> None:
     for before, node in changes:
         if before is None or (before.state, before.cause) != (node.state, node.cause):
             level = logging.WARNING if node.cause.is_boot_failure else logging.INFO
-            words = f" why={str(node.cause)!r}" if node.cause is not NodeCause.NONE else ""
+            words = f" why={str(node.cause)!r}" if node.cause is not NodeStateCause.NONE else ""
             _log.log(level, "event=node name=%s state=%s%s", node.name, node.state.value, words)

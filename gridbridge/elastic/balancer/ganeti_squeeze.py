@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from gridbridge.decisions.elastic.ganeti.ganeti_commands import commands
-from gridbridge.decisions.elastic.ganeti.hsqueeze_rules import squeeze
-from gridbridge.decisions.elastic.ganeti.node_inventory import inconsistencies
+from gridbridge.decisions.elastic.ganeti.ganeti_commands import ganeti_shell_commands
+from gridbridge.decisions.elastic.ganeti.hsqueeze_rules import plan_ganeti_squeeze
+from gridbridge.decisions.elastic.ganeti.node_inventory import find_unaccounted_memory_and_disk
 from gridbridge.elastic.store import ganeti_reader, ganeti_writer
 from gridbridge.errors import OutputError
-from gridbridge.model.elastic.ganeti_cluster import MoveWay, SqueezePlan
+from gridbridge.model.elastic.ganeti_cluster import GanetiSqueezeAction, GanetiSqueezePlan
 
 BEGIN = """#!/bin/sh
 
@@ -31,7 +31,7 @@ CHECK = "  check"
 class ToldModel:
     """What is said of a model."""
 
-    way: MoveWay
+    way: GanetiSqueezeAction
     nodes: tuple[str, ...]
     is_enough: bool
     offline_candidates: tuple[str, ...]
@@ -50,17 +50,17 @@ class ToldModel:
 def squeeze_model(path: str, minimal: float, target: float) -> ToldModel:
     """Decide about a file; ParseError when it is none."""
     cluster = ganeti_reader.read(path)
-    plan = squeeze(cluster, minimal, target)
+    plan = plan_ganeti_squeeze(cluster, minimal, target)
     return ToldModel(
         way=plan.way,
         nodes=_names(plan, plan.nodes),
         is_enough=plan.is_enough,
         offline_candidates=_names(plan, plan.offline_candidates),
         online_candidates=_names(plan, plan.online_candidates),
-        script=commands(plan, cluster),
+        script=ganeti_shell_commands(plan, cluster),
         original=ganeti_writer.written(cluster),
         squeezed=ganeti_writer.written(plan.after),
-        warnings=inconsistencies(cluster),
+        warnings=find_unaccounted_memory_and_disk(cluster),
     )
 
 
@@ -73,5 +73,5 @@ def save(text: str, path: str) -> None:
         raise OutputError(f"{path}: {error.strerror}") from error
 
 
-def _names(plan: SqueezePlan, nodes: tuple[int, ...]) -> tuple[str, ...]:
+def _names(plan: GanetiSqueezePlan, nodes: tuple[int, ...]) -> tuple[str, ...]:
     return tuple(plan.after.nodes[at].name for at in nodes)

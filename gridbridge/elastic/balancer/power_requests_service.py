@@ -15,8 +15,8 @@ from gridbridge.elastic.providers import provider_registry
 from gridbridge.elastic.providers.provider_protocol import PowerSupply
 from gridbridge.elastic.store import power_request_folder as kept
 from gridbridge.errors import GridbridgeError, NotGranted
-from gridbridge.model.elastic.machines import Machine, MachineState
-from gridbridge.model.elastic.power_requests import PowerWish
+from gridbridge.model.elastic.machines import ProviderMachine, ProviderMachineState
+from gridbridge.model.elastic.power_requests import RequestedPowerState
 from gridbridge.model.policy import Policy
 from gridbridge.program import cycle
 
@@ -29,7 +29,7 @@ class PowerOutcome:
     """A node, what was wanted of it, and why it was not done; empty: it was, or would be."""
 
     host: str
-    wish: PowerWish
+    wish: RequestedPowerState
     why: str = ""
     is_later: bool = False  # it is tried again by the next call
 
@@ -43,7 +43,9 @@ def settle(
     """
     notes = kept.read(folder)
     if not is_acting:
-        requests = sorted(current_power_requests.desired_by_node(notes, now.timestamp()).items())
+        requests = sorted(
+            current_power_requests.latest_power_request_by_node(notes, now.timestamp()).items()
+        )
         return tuple(
             _unknown(policy, *request) or PowerOutcome(host=request[0], wish=request[1])
             for request in requests
@@ -55,7 +57,7 @@ def settle(
 def _settled(policy: Policy, folder: str, now_s: float) -> tuple[PowerOutcome, ...]:
     """Switch the nodes side by side, and keep of the notes what may work later."""
     notes = kept.read(folder)
-    requests = sorted(current_power_requests.desired_by_node(notes, now_s).items())
+    requests = sorted(current_power_requests.latest_power_request_by_node(notes, now_s).items())
     own = {policy.powered[host].provider for host, _ in requests if host in policy.powered}
     supplies, site = provider_registry.supplies(policy, own), membership_of(policy)
     with ThreadPoolExecutor(AT_ONCE, "power") as threads:
@@ -63,13 +65,15 @@ def _settled(policy: Policy, folder: str, now_s: float) -> tuple[PowerOutcome, .
         outcomes = tuple(switch)
     unsettled = {outcome.host: outcome.wish for outcome in outcomes if outcome.is_later}
     for before, after in zip(
-        notes, current_power_requests.unsettled_requests(notes, unsettled, now_s), strict=True
+        notes,
+        current_power_requests.keep_unfinished_power_requests(notes, unsettled, now_s),
+        strict=True,
     ):
         kept.keep(folder, before, after)
     return outcomes
 
 
-def _unknown(policy: Policy, host: str, requested: PowerWish) -> PowerOutcome | None:
+def _unknown(policy: Policy, host: str, requested: RequestedPowerState) -> PowerOutcome | None:
     """Tell of a node that nobody here switches on and off; None of any other."""
     if host in policy.powered:
         return None
@@ -81,16 +85,16 @@ def _switch(
     site: Membership,
     supplies: Mapping[str, PowerSupply],
     host: str,
-    requested: PowerWish,
+    requested: RequestedPowerState,
 ) -> PowerOutcome:
     if nobody := _unknown(policy, host, requested):
         return nobody
-    machine = Machine(id=host, name=host, state=MachineState.UNKNOWN)
+    machine = ProviderMachine(id=host, name=host, state=ProviderMachineState.UNKNOWN)
     supply = supplies[policy.powered[host].provider]
     try:
-        if requested is PowerWish.SLEEP and (kept_on := _works(site, host)):
+        if requested is RequestedPowerState.SLEEP and (kept_on := _works(site, host)):
             return kept_on
-        (supply.start if requested is PowerWish.WAKE else supply.stop)(machine)
+        (supply.start if requested is RequestedPowerState.WAKE else supply.stop)(machine)
     except NotGranted as error:
         return PowerOutcome(host=host, wish=requested, why=str(error), is_later=True)
     except GridbridgeError as error:
@@ -105,8 +109,8 @@ def _works(site: Membership, host: str) -> PowerOutcome | None:
     """
     idleness = site.look(host)
     if not idleness.is_idle:
-        return PowerOutcome(host=host, wish=PowerWish.SLEEP, why="OAR has a job there")
+        return PowerOutcome(host=host, wish=RequestedPowerState.SLEEP, why="OAR has a job there")
     if not idleness.is_closed:
         why = "OAR does not take it for absent"
-        return PowerOutcome(host=host, wish=PowerWish.SLEEP, why=why, is_later=True)
+        return PowerOutcome(host=host, wish=RequestedPowerState.SLEEP, why=why, is_later=True)
     return None

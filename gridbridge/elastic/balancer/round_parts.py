@@ -6,16 +6,16 @@ from dataclasses import dataclass, field
 from gridbridge.decisions.elastic import manual_removal_hint, round_acts
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
 from gridbridge.model.elastic.balance_sections import (
-    Balance,
-    Demand,
-    Pool,
+    BalanceSection,
+    DemandSection,
+    PoolSection,
     ProviderSection,
-    Squeeze,
+    SqueezeSection,
 )
 from gridbridge.model.elastic.cell import TaskShape
-from gridbridge.model.elastic.machines import Machine
-from gridbridge.model.elastic.owned_nodes import DueAct, World
-from gridbridge.model.elastic.plan_report import PlanReport
+from gridbridge.model.elastic.machines import ProviderMachine
+from gridbridge.model.elastic.owned_nodes import BalancerNodesSnapshot, DueNodeAct
+from gridbridge.model.elastic.plan_report import BalancePlanReport
 from gridbridge.model.elastic.standby_hosts import StandbyPlan
 
 
@@ -24,13 +24,13 @@ class BalancedSite:
     """A site, and by what it is balanced."""
 
     cluster: str
-    rules: Balance
-    demand: Demand
-    pools: Mapping[str, Pool]
+    rules: BalanceSection
+    demand: DemandSection
+    pools: Mapping[str, PoolSection]
     needs_key: bool = False
     is_faithful: bool = False
     kills_master: bool = False  # when nothing else is left
-    squeeze: Squeeze | None = None  # None: the site's own hosts are left as they are
+    squeeze: SqueezeSection | None = None  # None: the site's own hosts are left as they are
     switched: frozenset[str] = frozenset()  # the pools of those hosts
     released: frozenset[str] = frozenset()  # the same, when they are not squeezed any more
     own_hosts: frozenset[str] = frozenset()  # short names, also of hosts that nobody squeezes
@@ -38,8 +38,10 @@ class BalancedSite:
 
     def ending(self, pool: str, machine: str) -> str:
         """Return what an administrator types who ends a machine of a pool by hand."""
-        provider = self.pools.get(pool, Pool()).provider
-        return manual_removal_hint.ending(machine, provider, self.sections.get(provider))
+        provider = self.pools.get(pool, PoolSection()).provider
+        return manual_removal_hint.manual_machine_removal_command(
+            machine, provider, self.sections.get(provider)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +49,8 @@ class RoundView:
     """What a round looks at."""
 
     situation: BalanceSituation
-    world: World
-    asked: round_acts.AdministratorRequests
+    world: BalancerNodesSnapshot
+    asked: round_acts.AdministratorNodeRequests
     movable: Mapping[str, tuple[TaskShape, ...]] = field(default_factory=dict)  # by host
 
 
@@ -57,9 +59,11 @@ class RoundPlan:
     """What a round does."""
 
     plan: BalancePlan
-    dues: tuple[DueAct, ...]
-    told: PlanReport
-    ended: tuple[str, Machine] | None = None  # the master's pool and machine, if it is ended
+    dues: tuple[DueNodeAct, ...]
+    told: BalancePlanReport
+    ended: tuple[str, ProviderMachine] | None = (
+        None  # the master's pool and machine, if it is ended
+    )
     rest: StandbyPlan | None = None  # what a squeeze decided; None: nobody squeezes
 
     @property

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
 from gridbridge.decisions.elastic import clock_step
-from gridbridge.decisions.elastic.round_acts import AdministratorRequests
+from gridbridge.decisions.elastic.round_acts import AdministratorNodeRequests
 from gridbridge.elastic.store.node_tables import KeyedFacts, NodeRows
-from gridbridge.model.elastic.balance_plan import Watched
-from gridbridge.model.elastic.clocks import HostClocks
-from gridbridge.model.elastic.owned_nodes import PoolRecord, WishFor
+from gridbridge.model.elastic.balance_plan import WatchedWaitingJobs
+from gridbridge.model.elastic.clocks import BalancerHostClocks
+from gridbridge.model.elastic.owned_nodes import NodeRequestKind, PoolFailureRecord
 from gridbridge.program.encoding import decode, encode
 from gridbridge.state.database import StateFile
 
@@ -25,30 +25,34 @@ class RoundState:
         self.nodes = NodeRows(database)
         self._facts = KeyedFacts(database)
 
-    def follow(self, clocks: HostClocks) -> timedelta:
+    def follow(self, clocks: BalancerHostClocks) -> timedelta:
         """Move all that is kept by as much as the clock was set since the last round; return that.
 
         All of it is done, or nothing.
         """
         row = self._facts.all(CLOCKS).get("")
-        by = clock_step.step(decode(row, HostClocks) if row else None, clocks)
+        by = clock_step.measure_clock_step(decode(row, BalancerHostClocks) if row else None, clocks)
         with self.database.transaction():
             if by:
-                self._change(clock_step.set_by(by))
+                self._change(clock_step.time_shifter(by))
             self._facts.put(CLOCKS, encode(clocks))
         return by
 
-    def _change(self, change: clock_step.Change) -> None:
+    def _change(self, change: clock_step.TimeChange) -> None:
         """Change all moments that are kept."""
-        self.nodes.replace([clock_step.of_node(node, change) for node in self.nodes.all()])
+        self.nodes.replace(
+            [clock_step.change_node_times(node, change) for node in self.nodes.all()]
+        )
         records = self.records().items()
-        self.keep_records({pool: clock_step.of_record(record, change) for pool, record in records})
+        self.keep_records(
+            {pool: clock_step.change_pool_record_times(record, change) for pool, record in records}
+        )
         for key in (UNLISTED, SILENT, WAITING):
             moments = self._moments(key).items()
             self._keep_moments(key, {name: change(at) for name, at in moments})
         self.keep_watched(
             {
-                job: clock_step.of_watched(observation, change)
+                job: clock_step.change_watched_job_times(observation, change)
                 for job, observation in self._watched()
             }
         )
@@ -59,50 +63,53 @@ class RoundState:
         if last:
             self._facts.put(LAST, last)
 
-    def records(self, now: datetime | None = None) -> Mapping[str, PoolRecord]:
+    def records(self, now: datetime | None = None) -> Mapping[str, PoolFailureRecord]:
         """Return what went wrong with pools of late, nothing of it later than now."""
         by_pool = {
-            pool: decode(record, PoolRecord) for pool, record in self._facts.all(POOL).items()
+            pool: decode(record, PoolFailureRecord)
+            for pool, record in self._facts.all(POOL).items()
         }
         if now is None:
             return by_pool
         return {
-            pool: clock_step.of_record(record, clock_step.until(now))
+            pool: clock_step.change_pool_record_times(record, clock_step.future_time_limiter(now))
             for pool, record in by_pool.items()
         }
 
-    def keep_records(self, records: Mapping[str, PoolRecord]) -> None:
+    def keep_records(self, records: Mapping[str, PoolFailureRecord]) -> None:
         """Keep it, and nothing of other pools."""
         for pool in self.records().keys() - records.keys():
             self._facts.drop(f"{POOL}{pool}")
         for pool, record in records.items():
             self._facts.put(f"{POOL}{pool}", encode(record))
 
-    def asked(self) -> AdministratorRequests:
+    def asked(self) -> AdministratorNodeRequests:
         """Return what administrators asked for since the last round."""
         requests = self.wishes()
 
-        def wished(request: WishFor) -> frozenset[str]:
+        def wished(request: NodeRequestKind) -> frozenset[str]:
             return frozenset(host for host, name in requests.items() if name == request.value)
 
-        return AdministratorRequests(
-            drained=wished(WishFor.DRAIN), kept=wished(WishFor.KEEP), freed=wished(WishFor.FREE)
+        return AdministratorNodeRequests(
+            drained=wished(NodeRequestKind.DRAIN),
+            kept=wished(NodeRequestKind.KEEP),
+            freed=wished(NodeRequestKind.FREE),
         )
 
     def wishes(self) -> Mapping[str, str]:
         """Return the same by the names of hosts."""
         return {host: str(row.get("wish")) for host, row in self._facts.all(ASKED).items()}
 
-    def ask(self, host: str, request: WishFor) -> None:
+    def ask(self, host: str, request: NodeRequestKind) -> None:
         """Note what an administrator asks for; the next round does it."""
         self._facts.put(f"{ASKED}{host}", {"wish": request.value})
 
-    def forget_asked(self, requests: AdministratorRequests) -> None:
+    def forget_asked(self, requests: AdministratorNodeRequests) -> None:
         """Forget what was taken up, unless somebody asks for something else by now."""
         hosts_by_request: Mapping[str, frozenset[str]] = {
-            WishFor.DRAIN: requests.drained,
-            WishFor.KEEP: requests.kept,
-            WishFor.FREE: requests.freed,
+            NodeRequestKind.DRAIN: requests.drained,
+            NodeRequestKind.KEEP: requests.kept,
+            NodeRequestKind.FREE: requests.freed,
         }
         for host, request in self.wishes().items():
             if host in hosts_by_request.get(request, ()):
@@ -176,18 +183,20 @@ class RoundState:
         """Keep it; jobs that wait no more are forgotten."""
         self._facts.put(WAITING, {str(job): at.isoformat() for job, at in eligible.items()})
 
-    def watched(self, now: datetime) -> Mapping[int, Watched]:
+    def watched(self, now: datetime) -> Mapping[int, WatchedWaitingJobs]:
         """Return how the last round saw what waits, nothing of it later than now."""
         return {
-            job: clock_step.of_watched(observation, clock_step.until(now))
+            job: clock_step.change_watched_job_times(
+                observation, clock_step.future_time_limiter(now)
+            )
             for job, observation in self._watched()
         }
 
-    def _watched(self) -> list[tuple[int, Watched]]:
+    def _watched(self) -> list[tuple[int, WatchedWaitingJobs]]:
         rows = self._facts.all(WATCHED).get("", {})
-        return [(int(job), decode(row, Watched)) for job, row in rows.items()]
+        return [(int(job), decode(row, WatchedWaitingJobs)) for job, row in rows.items()]
 
-    def keep_watched(self, watched: Mapping[int, Watched]) -> None:
+    def keep_watched(self, watched: Mapping[int, WatchedWaitingJobs]) -> None:
         """Keep it; what waits no more is forgotten."""
         self._facts.put(
             WATCHED, {str(job): encode(observation) for job, observation in watched.items()}

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gridbridge.decisions.elastic import round_acts
-from gridbridge.decisions.elastic.clock_step import by_now
+from gridbridge.decisions.elastic.clock_step import limit_time_to_now
 from gridbridge.model.elastic.balance_plan import BalanceSituation
-from gridbridge.model.elastic.balance_sections import Balance, Demand
-from gridbridge.model.elastic.node import NodeState
+from gridbridge.model.elastic.balance_sections import BalanceSection, DemandSection
+from gridbridge.model.elastic.node import ElasticNodeState
 from gridbridge.model.elastic.owned_nodes import OwnedNode
 from gridbridge.model.places import BALANCE_STATE
 from gridbridge.model.policy import Policy
@@ -50,9 +50,9 @@ def filled(situation: BalanceSituation, policy: Policy, path: str = "") -> Balan
         is_squeezed = policy.squeeze.enabled
         own = {host.provider for host in policy.powered.values() if not is_squeezed}
         nodes = tuple(
-            round_acts.noted(node, situation.now)
+            round_acts.node_with_idle_time(node, situation.now)
             for node in memory.nodes.all()
-            if node.pool not in own or node.state is not NodeState.READY
+            if node.pool not in own or node.state is not ElasticNodeState.READY
         )
         return replace(remembered(situation, memory, policy.balance, policy.demand), nodes=nodes)
 
@@ -71,16 +71,16 @@ def _memory(path: str) -> "Iterator[RoundState]":
 
 
 def remembered(
-    situation: BalanceSituation, memory: "RoundState", rules: Balance, demand: Demand
+    situation: BalanceSituation, memory: "RoundState", rules: BalanceSection, demand: DemandSection
 ) -> BalanceSituation:
     """Return a cell with all that is remembered but nodes; nothing of it is later than now."""
     able = (job for row in situation.cell.waiting if row.can_start for job in row.jobs)
     return replace(
         situation,
-        last_change=by_now(memory.last_change(), situation.now),
+        last_change=limit_time_to_now(memory.last_change(), situation.now),
         eligible_since=memory.eligible(able, situation.now),
         watched=memory.watched(situation.now),
-        failed=round_acts.left_out(
+        failed=round_acts.paused_pools(
             memory.records(situation.now), rules, demand.retry_s, situation.now
         ),
         spent=memory.spent(situation.now),

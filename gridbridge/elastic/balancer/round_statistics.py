@@ -11,7 +11,11 @@ from gridbridge.elastic.store import statistics_file
 from gridbridge.errors import StateError
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.elastic.balance_plan import BalanceSituation
-from gridbridge.model.elastic.published_balance import BalanceStatistics, RecentEnds, minute_of
+from gridbridge.model.elastic.published_balance import (
+    BalanceRoundStatistics,
+    RecentlyEndedTasks,
+    minute_since_epoch,
+)
 
 LONGEST = timedelta(days=7)  # what is kept, so that another lookback holds at once
 
@@ -34,12 +38,16 @@ def accounting_of(cluster: Cluster, name: str) -> str:
     return settings.accounting or f"{settings.root}/{settings.cell}/common/accounting"
 
 
-def note(situation: BalanceSituation, queue: str, seeing: RoundStatistics) -> BalanceStatistics:
+def note(
+    situation: BalanceSituation, queue: str, seeing: RoundStatistics
+) -> BalanceRoundStatistics:
     """Count a round, and add its row to the file of statistics if there is to be one.
 
     What can't be read or written of all that is told in the log: it never ends a round.
     """
-    row = counted.statistics(situation, _ends(situation.now, seeing), queue, seeing.lookback)
+    row = counted.count_round_statistics(
+        situation, _ends(situation.now, seeing), queue, seeing.lookback
+    )
     if seeing.stats:
         try:
             statistics_file.append(seeing.stats, row)
@@ -48,12 +56,12 @@ def note(situation: BalanceSituation, queue: str, seeing: RoundStatistics) -> Ba
     return row
 
 
-def _ends(now: datetime, seeing: RoundStatistics) -> RecentEnds:
+def _ends(now: datetime, seeing: RoundStatistics) -> RecentlyEndedTasks:
     """Return what ended of late, with what is new in the accounting file."""
     before = kept.read(seeing.kept)
     try:
         read = ended_tasks.read_on(seeing.accounting, before, now)
-        since = minute_of(now - max(LONGEST, seeing.lookback))
+        since = minute_since_epoch(now - max(LONGEST, seeing.lookback))
         after = replace(read, minutes=tuple(m for m in read.minutes if m.minute >= since))
         if after != before:
             kept.write(seeing.kept, after)

@@ -3,36 +3,46 @@
 from collections.abc import Mapping, Set
 from dataclasses import replace
 
-from gridbridge.decisions.elastic.squeeze.power_actions import deeds, sentence
-from gridbridge.decisions.elastic.squeeze.squeeze_policy import rest, standby
+from gridbridge.decisions.elastic.squeeze.power_actions import (
+    describe_standby_plan,
+    standby_steps_of_plan,
+)
+from gridbridge.decisions.elastic.squeeze.squeeze_policy import (
+    plan_standby_hosts,
+    wakeable_standby_nodes,
+)
 from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
+    BalanceRefusal,
+    BalanceRefusalCause,
     BalanceSituation,
-    DemandVerdict,
-    RefusalKind,
-    UnservedDemand,
+    BalanceVerdict,
 )
-from gridbridge.model.elastic.balance_sections import Balance, Squeeze
-from gridbridge.model.elastic.node import Node, NodeState
-from gridbridge.model.elastic.plan_report import PlanReport
-from gridbridge.model.elastic.standby_hosts import HostStandbyStep, RestFacts, StandbyPlan
+from gridbridge.model.elastic.balance_sections import BalanceSection, SqueezeSection
+from gridbridge.model.elastic.node import ElasticNode, ElasticNodeState
+from gridbridge.model.elastic.plan_report import BalancePlanReport
+from gridbridge.model.elastic.standby_hosts import HostStandbyStep, StandbyHostFacts, StandbyPlan
 
 UNSAID = {
-    DemandVerdict.SPARE: DemandVerdict.NO_NEED,
-    DemandVerdict.IDLE: DemandVerdict.NONE_IDLE,
+    BalanceVerdict.SPARE: BalanceVerdict.NO_NEED,
+    BalanceVerdict.IDLE: BalanceVerdict.NONE_IDLE,
 }  # where none is left
 
 
 def decide(
     situation: BalanceSituation,
     plan: BalancePlan,
-    rules: Balance,
-    squeeze: Squeeze,
-    facts: RestFacts,
+    rules: BalanceSection,
+    squeeze: SqueezeSection,
+    facts: StandbyHostFacts,
 ) -> tuple[StandbyPlan, tuple[HostStandbyStep, ...], str]:
     """Decide about a situation for which a policy has a plan."""
-    standby_plan = rest(situation, plan, rules, squeeze, facts)
-    return standby_plan, deeds(standby_plan, facts), sentence(standby_plan)
+    standby_plan = plan_standby_hosts(situation, plan, rules, squeeze, facts)
+    return (
+        standby_plan,
+        standby_steps_of_plan(standby_plan, facts),
+        describe_standby_plan(standby_plan),
+    )
 
 
 def only(situation: BalanceSituation, own: Set[str], retry_s: float) -> BalanceSituation:
@@ -46,8 +56,10 @@ def only(situation: BalanceSituation, own: Set[str], retry_s: float) -> BalanceS
     )
 
 
-def _shown(node: Node, own: Set[str], situation: BalanceSituation, retry_s: float) -> Node:
-    if node.state is not NodeState.STANDBY:
+def _shown(
+    node: ElasticNode, own: Set[str], situation: BalanceSituation, retry_s: float
+) -> ElasticNode:
+    if node.state is not ElasticNodeState.STANDBY:
         return node if node.name in own else replace(node, is_kept=True)
     since = node.failed_at
     is_failed = since is not None and (situation.now - since).total_seconds() < retry_s
@@ -58,7 +70,9 @@ def standby_of(
     situation: BalanceSituation, own: Set[str], retry_s: float, tags: Mapping[str, tuple[str, ...]]
 ) -> tuple[str, ...]:
     """Return the hosts of the site's own that may be woken now, in the order of waking."""
-    resting = standby(only(situation, own, retry_s).nodes, RestFacts(tags=tags))
+    resting = wakeable_standby_nodes(
+        only(situation, own, retry_s).nodes, StandbyHostFacts(tags=tags)
+    )
     return tuple(node.name for node in resting)
 
 
@@ -72,16 +86,21 @@ def without(plan: BalancePlan, standby_plan: StandbyPlan | None, own: Set[str]) 
     remaining = tuple(name for name in plan.remove if name not in own and name != standby_plan.last)
     refused = plan.refused
     if standby_plan.last:
-        refused = (*refused, UnservedDemand(host=standby_plan.last, cause=RefusalKind.LAST_AT_WORK))
+        refused = (
+            *refused,
+            BalanceRefusal(host=standby_plan.last, cause=BalanceRefusalCause.LAST_AT_WORK),
+        )
     verdict = plan.verdict if remaining else UNSAID.get(plan.verdict, plan.verdict)
-    if verdict is DemandVerdict.NO_NEED and plan.figures.tasks:
-        verdict = DemandVerdict.ALL_FIT
+    if verdict is BalanceVerdict.NO_NEED and plan.figures.tasks:
+        verdict = BalanceVerdict.ALL_FIT
     add = 0 if standby_plan.on else plan.add
     return replace(plan, add=add, remove=remaining, verdict=verdict, refused=refused)
 
 
-def told_too(report: PlanReport, standby_plan: StandbyPlan | None) -> PlanReport:
+def told_too(report: BalancePlanReport, standby_plan: StandbyPlan | None) -> BalancePlanReport:
     """Return what is told with what a squeeze makes of it."""
     if standby_plan is None:
         return report
-    return replace(report, sentence=f"{report.sentence}; squeeze: {sentence(standby_plan)}")
+    return replace(
+        report, sentence=f"{report.sentence}; squeeze: {describe_standby_plan(standby_plan)}"
+    )

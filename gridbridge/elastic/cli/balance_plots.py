@@ -15,7 +15,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator
 from gridbridge.cli.plots import plot_file
 from gridbridge.cli.plots.time_axis import clock, on_axis
 from gridbridge.errors import OutputError
-from gridbridge.model.elastic.published_balance import BalanceStatistics
+from gridbridge.model.elastic.published_balance import BalanceRoundStatistics
 
 mpl.use("Agg")
 SIZE_INCHES, DOTS = (9.0, 4.0), 110
@@ -37,7 +37,7 @@ class PlotPicture:
     name: str  # of its file
     title: str
     unit: str
-    value: Callable[[BalanceStatistics], float]
+    value: Callable[[BalanceRoundStatistics], float]
     colour: str
     is_stepped: bool = True  # a number that holds until the next round
     is_time: bool = False
@@ -94,7 +94,7 @@ PICTURES = (
 )
 
 
-def draw(rows: Sequence[BalanceStatistics], folder: str) -> tuple[str, ...]:
+def draw(rows: Sequence[BalanceRoundStatistics], folder: str) -> tuple[str, ...]:
     """Draw every picture into a folder, which is made; return their paths.
 
     There is at least one row. Raises OutputError for a folder that can't be written.
@@ -106,7 +106,7 @@ def draw(rows: Sequence[BalanceStatistics], folder: str) -> tuple[str, ...]:
     return tuple(_draw(picture, rows, folder) for picture in PICTURES)
 
 
-def _draw(picture: PlotPicture, rows: Sequence[BalanceStatistics], folder: str) -> str:
+def _draw(picture: PlotPicture, rows: Sequence[BalanceRoundStatistics], folder: str) -> str:
     figure = Figure(figsize=SIZE_INCHES, dpi=DOTS, layout="constrained")
     axes = figure.add_subplot()
     _line(axes, picture, rows)
@@ -116,7 +116,7 @@ def _draw(picture: PlotPicture, rows: Sequence[BalanceStatistics], folder: str) 
     return path
 
 
-def _line(axes: Axes, picture: PlotPicture, rows: Sequence[BalanceStatistics]) -> None:
+def _line(axes: Axes, picture: PlotPicture, rows: Sequence[BalanceRoundStatistics]) -> None:
     """Draw a line that has a gap where nobody looked."""
     for part in _parts(rows):
         at = [on_axis(row.at) for row in part]
@@ -136,7 +136,7 @@ def _line(axes: Axes, picture: PlotPicture, rows: Sequence[BalanceStatistics]) -
         axes.fill_between(at, values, color=picture.colour, alpha=0.15, step=step, lw=0)
 
 
-def _parts(rows: Sequence[BalanceStatistics]) -> list[list[BalanceStatistics]]:
+def _parts(rows: Sequence[BalanceRoundStatistics]) -> list[list[BalanceRoundStatistics]]:
     between = sorted(
         (after.at - before.at).total_seconds() for before, after in itertools.pairwise(rows)
     )
@@ -149,7 +149,7 @@ def _parts(rows: Sequence[BalanceStatistics]) -> list[list[BalanceStatistics]]:
     return parts
 
 
-def _frame(axes: Axes, picture: PlotPicture, rows: Sequence[BalanceStatistics]) -> None:
+def _frame(axes: Axes, picture: PlotPicture, rows: Sequence[BalanceRoundStatistics]) -> None:
     most = max(picture.value(row) for row in rows)
     axes.set_ylim(0, most * 1.1 or 1)
     axes.set_ylabel(picture.unit)

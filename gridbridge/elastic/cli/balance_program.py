@@ -23,7 +23,7 @@ from gridbridge.cli.options import (
 from gridbridge.elastic.cli.plan_command import RULES, plain_report, spellings
 from gridbridge.elastic.cli.plot_command import drawn
 from gridbridge.errors import ConfigError, GridbridgeError, NotSeen
-from gridbridge.model.elastic.plan_report import PlanReport
+from gridbridge.model.elastic.plan_report import BalancePlanReport
 from gridbridge.model.places import BALANCE_PLOTS, BALANCE_STATS
 from gridbridge.program import log_file
 
@@ -137,7 +137,7 @@ class ProgramOptions:
     is_quiet: bool
 
 
-def _tell(report: PlanReport, acts: tuple[str, ...], *, is_json: bool) -> None:
+def _tell(report: BalancePlanReport, acts: tuple[str, ...], *, is_json: bool) -> None:
     """Print what a round decided, and what is done with nodes."""
     if is_json:
         output.as_json({**plain_report(report), "done": list(acts)})

@@ -8,14 +8,14 @@ import click
 from gridbridge.cli import output
 from gridbridge.cli.options import CONFIG_FILE, FROM, JSON, clock, config_beside, or_later
 from gridbridge.errors import StateError
-from gridbridge.model.elastic.membership_steps import JoinStep
-from gridbridge.model.elastic.node import NodeState
-from gridbridge.model.elastic.node_overview import BalancerOverview, NodeExplanation
-from gridbridge.model.elastic.owned_nodes import OwnedNode, WishFor
+from gridbridge.model.elastic.membership_steps import HostJoinStep
+from gridbridge.model.elastic.node import ElasticNodeState
+from gridbridge.model.elastic.node_overview import BalancerOverview, JobOrHostExplanation
+from gridbridge.model.elastic.owned_nodes import NodeRequestKind, OwnedNode
 from gridbridge.model.status_report import count
 
 UNKNOWN = 1
-COMING = tuple(state for state in NodeState if state.is_coming)
+COMING = tuple(state for state in ElasticNodeState if state.is_coming)
 HEAD = ("node", "state", "since", "pool", "machine", "idle since", "why")
 
 
@@ -99,12 +99,12 @@ def drain(host: str, is_json: bool) -> None:
       gridbridge balance drain alpha-n7
     """
     words = {
-        **dict.fromkeys(NodeState, "takes no more tasks from the next round on"),
+        **dict.fromkeys(ElasticNodeState, "takes no more tasks from the next round on"),
         **dict.fromkeys(COMING, "joins first; a round drains it once it is ready"),
-        NodeState.STANDBY: "is off: no round wakes it, and a node of a pool is removed",
-        NodeState.FAILED: "has failed, and is removed in any case",
+        ElasticNodeState.STANDBY: "is off: no round wakes it, and a node of a pool is removed",
+        ElasticNodeState.FAILED: "has failed, and is removed in any case",
     }
-    _ask(host, WishFor.DRAIN, words, is_json=is_json)
+    _ask(host, NodeRequestKind.DRAIN, words, is_json=is_json)
 
 
 @click.command()
@@ -125,12 +125,12 @@ def keep(host: str, is_freed: bool, is_json: bool) -> None:
       gridbridge balance keep --free alpha-n7
     """
     begins = "may be removed again" if is_freed else "is kept"
-    words = dict.fromkeys(NodeState, f"{begins} from the next round on")
+    words = dict.fromkeys(ElasticNodeState, f"{begins} from the next round on")
     if not is_freed:
-        words[NodeState.DRAINING] = (
+        words[ElasticNodeState.DRAINING] = (
             "is being removed; it is kept if it has not left the cluster at the next round"
         )
-    _ask(host, WishFor.FREE if is_freed else WishFor.KEEP, words, is_json=is_json)
+    _ask(host, NodeRequestKind.FREE if is_freed else NodeRequestKind.KEEP, words, is_json=is_json)
 
 
 @click.command()
@@ -171,7 +171,9 @@ def history(count: int, is_json: bool) -> None:
         output.line(f"{decision.number}  {clock(decision.at, now)}  {decision.sentence}")
 
 
-def _ask(host: str, request: WishFor, words: Mapping[NodeState, str], *, is_json: bool) -> None:
+def _ask(
+    host: str, request: NodeRequestKind, words: Mapping[ElasticNodeState, str], *, is_json: bool
+) -> None:
     """Ask for it, and say what becomes of a node in its state."""
     from gridbridge.elastic.balancer import administrators_nodes as nodes
 
@@ -192,7 +194,7 @@ def _nodes(now: datetime) -> tuple[OwnedNode, ...]:
         return ()
 
 
-def _tell(explanation: NodeExplanation, now: datetime, *, is_json: bool) -> None:
+def _tell(explanation: JobOrHostExplanation, now: datetime, *, is_json: bool) -> None:
     if is_json:
         node = _node(explanation.node) if explanation.node else None
         plain = {
@@ -227,11 +229,11 @@ def _row(node: OwnedNode, requests: dict[str, str], now: datetime) -> tuple[str,
 
 def _lacks(node: OwnedNode) -> str:
     """Say what a node that joins still waits for, or one that is ready lacks."""
-    if node.state is NodeState.READY and node.step is JoinStep.CLOSED:
+    if node.state is ElasticNodeState.READY and node.step is HostJoinStep.CLOSED:
         return "a queue that somebody closed is closed there, too"
-    if node.state is not NodeState.JOINING:
+    if node.state is not ElasticNodeState.JOINING:
         return ""
-    is_host = node.step is JoinStep.ADMITTED
+    is_host = node.step is HostJoinStep.ADMITTED
     return "its daemon is waited for" if is_host else "it is being made a host"
 
 

@@ -16,8 +16,8 @@ from gridbridge.cli.options import (
     or_later,
 )
 from gridbridge.elastic.tools import balance_preview as service
-from gridbridge.model.elastic.balance_plan import Rules
-from gridbridge.model.elastic.plan_report import PlanReport
+from gridbridge.model.elastic.balance_plan import BalancePolicyName
+from gridbridge.model.elastic.plan_report import BalancePlanReport
 
 
 def spellings(name: str) -> tuple[str, ...]:
@@ -28,7 +28,7 @@ def spellings(name: str) -> tuple[str, ...]:
 RULES = (
     click.option(
         "--policy",
-        type=click.Choice([policy.value for policy in Rules]),
+        type=click.Choice([policy.value for policy in BalancePolicyName]),
         help="Decide by these rules.",
     ),
     click.option(
@@ -130,7 +130,7 @@ def complain_of_hidden() -> None:
         output.complain(service.NODES_UNSEEN)
 
 
-def plain_report(report: PlanReport) -> dict[str, object]:
+def plain_report(report: BalancePlanReport) -> dict[str, object]:
     """Return a plan as JSON has it."""
     return {
         "add": report.add,

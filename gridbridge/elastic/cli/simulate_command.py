@@ -13,13 +13,13 @@ from gridbridge.cli.options import JSON, FiniteNumber, Option, all_of
 from gridbridge.cli.plots import plot_file
 from gridbridge.elastic.simulation import replay_report as service
 from gridbridge.elastic.simulation.synthetic_workload import WorkloadDistribution
-from gridbridge.model.elastic.balance_sections import Demand
+from gridbridge.model.elastic.balance_sections import DemandSection
 from gridbridge.model.elastic.replay_outcome import (
-    BadLine,
-    NodeTerms,
+    ReplayNodeTerms,
     ReplayOutcome,
     ReplayRules,
-    Workload,
+    ReplayWorkload,
+    WorkloadLineFault,
 )
 from gridbridge.model.status_report import count
 
@@ -118,9 +118,9 @@ class SimulateOptions:
     load: float
 
     @property
-    def terms(self) -> NodeTerms:
+    def terms(self) -> ReplayNodeTerms:
         """On what nodes it is replayed."""
-        return NodeTerms(
+        return ReplayNodeTerms(
             max_nodes=self.max_nodes,
             min_nodes=self.min_nodes,
             slots=self.slots,
@@ -131,9 +131,9 @@ class SimulateOptions:
         )
 
     @property
-    def demand(self) -> Demand:
+    def demand(self) -> DemandSection:
         """The settings of policy demand."""
-        return Demand(
+        return DemandSection(
             billing_s=self.billing_s,
             idle_timeout_s=self.idle_timeout_s,
             target_wait_s=self.target_wait_s,
@@ -187,7 +187,7 @@ def simulate(is_json: bool, **arguments: Any) -> None:
 def _compared(options: SimulateOptions) -> list[service.PolicyComparison]:
     """Replay the file, or each made-up workload."""
     rules = [ReplayRules(name) for name in dict.fromkeys(options.policies)] or list(ReplayRules)
-    workloads = dict[str, Workload]()
+    workloads = dict[str, ReplayWorkload]()
     if options.path:
         workloads[options.path] = service.from_file(
             options.path, _seconds(options.begin), _seconds(options.end)
@@ -228,9 +228,9 @@ def _seconds(at: datetime | None) -> float | None:
     return None if at is None else at.replace(tzinfo=UTC).timestamp()
 
 
-def _complain(path: str, bad: Mapping[int, BadLine]) -> None:
+def _complain(path: str, bad: Mapping[int, WorkloadLineFault]) -> None:
     """Tell what is wrong with the lines that are left out, each fault in a line."""
-    for why in BadLine:
+    for why in WorkloadLineFault:
         if numbers := [number for number, fault in bad.items() if fault is why]:
             faulty = f"{count(len(numbers), 'line')} with {why.value}"
             are = "are" if len(numbers) > 1 else "is"

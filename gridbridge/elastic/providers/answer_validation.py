@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from gridbridge.errors import ParseError
-from gridbridge.model.elastic.machines import OWNER_TAG, Machine, MachineState
+from gridbridge.model.elastic.machines import OWNER_TAG, ProviderMachine, ProviderMachineState
 
 SHOWN = 60  # characters of a wrong value
 TEXTS = ("id", "name", "address", "state", "host_key")
@@ -27,7 +27,7 @@ KEY_TYPES = "ssh-ed25519|ecdsa-sha2-nistp(?:256|384|521)|ssh-rsa"  # RFC 4253, 5
 HOST_KEY = re.compile(f"({KEY_TYPES}) ([A-Za-z0-9+/]{{40,1500}}={{0,2}})( [!-~]{{1,255}})?")
 
 
-def machines(raw: bytes, cluster: str = "") -> tuple[Machine, ...]:
+def machines(raw: bytes, cluster: str = "") -> tuple[ProviderMachine, ...]:
     """Read a list of nodes; ParseError unless all of it is right (`checked`)."""
     content = document(raw)
     if not isinstance(content, list):
@@ -43,18 +43,18 @@ def document(raw: bytes) -> object:
         raise ParseError(f"no JSON: {error}") from error
 
 
-def machine(content: object) -> Machine:
+def machine(content: object) -> ProviderMachine:
     """Read one node of ours; ParseError says which of its values is wrong."""
     return right(_machine(content))
 
 
-def _machine(content: object) -> Machine:
+def _machine(content: object) -> ProviderMachine:
     if not isinstance(content, Mapping):
         raise ParseError(f"no node: {_shown(content)}")
     for key in TEXTS:
         if not isinstance(content.get(key), str):
             raise ParseError(f"{key} = {_shown(content.get(key))}: missing, or no text")
-    return Machine(
+    return ProviderMachine(
         id=content["id"],
         name=content["name"],
         state=_state(content["state"]),
@@ -65,7 +65,7 @@ def _machine(content: object) -> Machine:
     )
 
 
-def right(machine: Machine, cluster: str = "") -> Machine:
+def right(machine: ProviderMachine, cluster: str = "") -> ProviderMachine:
     """Return a machine whose values are all right; ParseError else.
 
     Others may name their machines as they like, as long as it can be printed.
@@ -97,7 +97,7 @@ def _require_moment(created: datetime) -> None:
         raise ParseError(f"created = {_shown(created)}: no time that a clock shows") from error
 
 
-def checked(machines: Iterable[Machine], cluster: str = "") -> tuple[Machine, ...]:
+def checked(machines: Iterable[ProviderMachine], cluster: str = "") -> tuple[ProviderMachine, ...]:
     """Return machines that are all right and of which none is there twice; ParseError else.
 
     Where a cluster is told, what others call and tag theirs stops nothing.
@@ -113,7 +113,7 @@ def checked(machines: Iterable[Machine], cluster: str = "") -> tuple[Machine, ..
     return valid
 
 
-def _printable(machine: Machine) -> Machine:
+def _printable(machine: ProviderMachine) -> ProviderMachine:
     """Return somebody else's machine with names and tags that can be printed, and no more."""
     tags = {_clean(key): _clean(value) for key, value in machine.tags.items()}
     key = machine.host_key if is_host_key(machine.host_key) else ""  # which may be a tag as well
@@ -146,8 +146,12 @@ def _is_address(text: str) -> bool:
     return "%" not in text and not (address.is_multicast or address.is_unspecified)
 
 
-def _state(word: str) -> MachineState:
-    return MachineState(word) if word in list(MachineState) else MachineState.UNKNOWN
+def _state(word: str) -> ProviderMachineState:
+    return (
+        ProviderMachineState(word)
+        if word in list(ProviderMachineState)
+        else ProviderMachineState.UNKNOWN
+    )
 
 
 def _tags(content: object) -> dict[str, str]:

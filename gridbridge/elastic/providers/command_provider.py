@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from gridbridge.elastic.providers import answer_validation
 from gridbridge.elastic.providers import provider_program as program
 from gridbridge.errors import ParseError, ProviderFailed
-from gridbridge.model.elastic.machines import POOL_TAG, Machine
+from gridbridge.model.elastic.machines import POOL_TAG, ProviderMachine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +22,7 @@ class CommandProvider:
     env: Mapping[str, str]
     cluster: str = ""  # whose machines have to be right
 
-    def create(self, name: str, tags: Mapping[str, str]) -> Machine:
+    def create(self, name: str, tags: Mapping[str, str]) -> ProviderMachine:
         """Have a machine made; an answer that tells of another one is no answer."""
         request = {"name": name, "pool": tags.get(POOL_TAG, ""), "tags": dict(tags)}
         printed = self._call("create", request)
@@ -36,11 +36,11 @@ class CommandProvider:
             raise ProviderFailed(f"{self._call_text('create')}: {problem}; {mend}")
         return machine
 
-    def destroy(self, machine: Machine) -> None:
+    def destroy(self, machine: ProviderMachine) -> None:
         """Have it removed with its disk."""
         self._call("destroy", {"id": machine.id})
 
-    def machines(self) -> tuple[Machine, ...]:
+    def machines(self) -> tuple[ProviderMachine, ...]:
         """Return all machines; a list of which anything is wrong is refused whole."""
         printed = self._call("list", {})
         try:

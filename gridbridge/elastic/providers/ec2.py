@@ -27,12 +27,12 @@ from gridbridge.errors import (
     ProviderFailed,
     plain_words,
 )
-from gridbridge.model.elastic.balance_sections import Pool, ProviderSection
+from gridbridge.model.elastic.balance_sections import PoolSection, ProviderSection
 from gridbridge.model.elastic.machines import (
     HOST_KEY_TAG,
     OWNER_TAG,
-    Machine,
-    MachineState,
+    ProviderMachine,
+    ProviderMachineState,
 )
 from gridbridge.shell.clock import Clock
 
@@ -45,12 +45,12 @@ CONSOLES = 20  # that are read in one listing
 TELLS = timedelta(hours=2)  # so long after its start a machine's console may come to tell its key
 GENERATIONS = 50  # machines of one name and with the same tags that ended within a token's life
 STATES = {
-    "pending": MachineState.PENDING,
-    "running": MachineState.RUNNING,
-    "stopping": MachineState.STOPPED,
-    "stopped": MachineState.STOPPED,
-    "shutting-down": MachineState.GONE,
-    "terminated": MachineState.GONE,
+    "pending": ProviderMachineState.PENDING,
+    "running": ProviderMachineState.RUNNING,
+    "stopping": ProviderMachineState.STOPPED,
+    "stopped": ProviderMachineState.STOPPED,
+    "shutting-down": ProviderMachineState.GONE,
+    "terminated": ProviderMachineState.GONE,
 }
 SPOT = {
     "MarketType": "spot",
@@ -101,22 +101,22 @@ class Ec2Provider:
     pause: Callable[[float], None] = field(default_factory=lambda: Clock().sleep)
     now: Callable[[], datetime] = field(default_factory=lambda: Clock().now)
 
-    def create(self, name: str, tags: Mapping[str, str]) -> Machine:
+    def create(self, name: str, tags: Mapping[str, str]) -> ProviderMachine:
         """Have a machine made; the same one when the same call is repeated while it lives."""
         request = self._request(name, tags)
         for generation in range(GENERATIONS):
             with translated_errors("create"):
                 machine = self._run(request, _token(request, generation))
-                if machine and machine.state is not MachineState.GONE:
+                if machine and machine.state is not ProviderMachineState.GONE:
                     return machine
         raise NotGranted(f"ec2 create: {name} was made {GENERATIONS} times today")
 
-    def destroy(self, machine: Machine) -> None:
+    def destroy(self, machine: ProviderMachine) -> None:
         """Have it removed with the disks that its image says end with it."""
         with translated_errors("destroy", harmless=GONE):
             self.client.terminate_instances(InstanceIds=[machine.id])
 
-    def machines(self) -> tuple[Machine, ...]:
+    def machines(self) -> tuple[ProviderMachine, ...]:
         """Return the machines that belong to a gridbridge, those that ended just now too."""
         ours = [{"Name": "tag-key", "Values": [OWNER_TAG]}]
         with translated_errors("list"):
@@ -156,7 +156,7 @@ class Ec2Provider:
             **{key: value for key, value in optional.items() if value},
         }
 
-    def _run(self, request: Mapping[str, object], token: str) -> Machine | None:
+    def _run(self, request: Mapping[str, object], token: str) -> ProviderMachine | None:
         """Return the token's machine, none when that has ended."""
         from botocore.exceptions import ClientError
 
@@ -181,7 +181,7 @@ class Ec2Provider:
             self.pause(pause_s)
         return self.client.run_instances(**request, ClientToken=token)
 
-    def _with_keys(self, machines: list[Machine]) -> Iterator[Machine]:
+    def _with_keys(self, machines: list[ProviderMachine]) -> Iterator[ProviderMachine]:
         """Yield machines with their host keys, as far as a tag or the console tells them."""
         keyless = [machine for machine in machines if self._is_keyless(machine)]
         newest = sorted(keyless, key=lambda machine: str(machine.created), reverse=True)[:CONSOLES]
@@ -191,9 +191,9 @@ class Ec2Provider:
             for machine in machines
         )
 
-    def _is_keyless(self, machine: Machine) -> bool:
+    def _is_keyless(self, machine: ProviderMachine) -> bool:
         """Say whether a machine's key is not known, and its console may tell it still."""
-        is_up = machine.state is MachineState.RUNNING
+        is_up = machine.state is ProviderMachineState.RUNNING
         is_young = machine.created is None or self.now() - machine.created < TELLS
         return is_up and is_young and not machine.host_key and machine.belongs_to(self.cluster)
 
@@ -232,7 +232,7 @@ def _descriptions(path: str | None) -> "Loader":
     return create_loader(path)
 
 
-def made(section: ProviderSection, pool: Pool, cluster: str) -> Ec2Provider:
+def made(section: ProviderSection, pool: PoolSection, cluster: str) -> Ec2Provider:
     """Return the provider of a pool; each of its calls has the section's limit, and is one try."""
     try:
         import boto3
@@ -267,14 +267,14 @@ def made(section: ProviderSection, pool: Pool, cluster: str) -> Ec2Provider:
     )
 
 
-def machine_of(instance: Mapping[str, Any]) -> Machine:
+def machine_of(instance: Mapping[str, Any]) -> ProviderMachine:
     """Return an instance as a machine."""
     tags = {tag["Key"]: tag["Value"] for tag in instance.get("Tags", ())}
     key = tags.get(HOST_KEY_TAG, "")
-    return Machine(
+    return ProviderMachine(
         id=instance["InstanceId"],
         name=tags.pop("Name", ""),
-        state=STATES.get(instance["State"]["Name"], MachineState.UNKNOWN),
+        state=STATES.get(instance["State"]["Name"], ProviderMachineState.UNKNOWN),
         address=instance.get("PrivateIpAddress") or instance.get("PublicIpAddress") or "",
         tags=tags,
         host_key=key,

@@ -22,8 +22,8 @@ from gridbridge.errors import (
     ProviderFailed,
     plain_words,
 )
-from gridbridge.model.elastic.balance_sections import Pool, ProviderSection
-from gridbridge.model.elastic.machines import HOST_KEY_TAG, Machine, MachineState
+from gridbridge.model.elastic.balance_sections import PoolSection, ProviderSection
+from gridbridge.model.elastic.machines import HOST_KEY_TAG, ProviderMachine, ProviderMachineState
 
 MISSING = (
     "apache-libcloud is not installed; pip install 'gridbridge[libcloud]' in gridbridge's"
@@ -31,19 +31,19 @@ MISSING = (
 )
 TAGS = {"ex_metadata": "metadata", "ex_tags": "tags", "ex_labels": "labels"}  # given as, read as
 STATES = {  # libcloud.compute.types.NodeState
-    "running": MachineState.RUNNING,
-    "normal": MachineState.RUNNING,
-    "rebooting": MachineState.PENDING,
-    "pending": MachineState.PENDING,
-    "starting": MachineState.PENDING,
-    "reconfiguring": MachineState.PENDING,
-    "updating": MachineState.PENDING,
-    "migrating": MachineState.PENDING,
-    "stopping": MachineState.STOPPED,
-    "stopped": MachineState.STOPPED,
-    "suspended": MachineState.STOPPED,
-    "paused": MachineState.STOPPED,
-    "terminated": MachineState.GONE,
+    "running": ProviderMachineState.RUNNING,
+    "normal": ProviderMachineState.RUNNING,
+    "rebooting": ProviderMachineState.PENDING,
+    "pending": ProviderMachineState.PENDING,
+    "starting": ProviderMachineState.PENDING,
+    "reconfiguring": ProviderMachineState.PENDING,
+    "updating": ProviderMachineState.PENDING,
+    "migrating": ProviderMachineState.PENDING,
+    "stopping": ProviderMachineState.STOPPED,
+    "stopped": ProviderMachineState.STOPPED,
+    "suspended": ProviderMachineState.STOPPED,
+    "paused": ProviderMachineState.STOPPED,
+    "terminated": ProviderMachineState.GONE,
 }
 NO_CAPACITY = (403, 413)  # of create: a quota is used up (OpenStack Compute API, "Create Server")
 REFUSED = (425, 429, 503)  # too early, too many, not now: nothing was made
@@ -62,7 +62,7 @@ class LibcloudProvider:
     cluster: str = ""  # whose machines have to be right
     turn: RLock = field(default_factory=RLock)
 
-    def create(self, name: str, tags: Mapping[str, str]) -> Machine:
+    def create(self, name: str, tags: Mapping[str, str]) -> ProviderMachine:
         """Have a machine made with its tags in one request."""
         with self.turn, translated_errors("create", NO_CAPACITY, REFUSED):
             own_key = {HOST_KEY_TAG: self.host_key} if self.host_key else {}
@@ -74,20 +74,20 @@ class LibcloudProvider:
         with self.turn, translated_errors("create"):
             return self._kept(node, name, tags)
 
-    def destroy(self, machine: Machine) -> None:
+    def destroy(self, machine: ProviderMachine) -> None:
         """Have it removed."""
         with self.turn, translated_errors("destroy"):
             for node in self._nodes(machine):
                 _require_done("destroy", self.driver.destroy_node(node))
 
-    def machines(self) -> tuple[Machine, ...]:
+    def machines(self) -> tuple[ProviderMachine, ...]:
         """Return all machines that the driver lists."""
         with self.turn, translated_errors("list"):
             return answer_validation.checked(
                 map(machine_of, self.driver.list_nodes()), self.cluster
             )
 
-    def _kept(self, new_node: Any, name: str, tags: Mapping[str, str]) -> Machine:
+    def _kept(self, new_node: Any, name: str, tags: Mapping[str, str]) -> ProviderMachine:
         """Return a new machine as its driver lists it; one without our tags is removed again.
 
         Nobody would know whose it is, and the next round would buy another one.
@@ -109,7 +109,7 @@ class LibcloudProvider:
         _log.error("event=untagged machine=%r why='removed again'", machine.id)
         raise ProviderFailed(f"libcloud create: {why}; it was removed again")
 
-    def _nodes(self, machine: Machine) -> list[Any]:
+    def _nodes(self, machine: ProviderMachine) -> list[Any]:
         """Return libcloud's node of a machine, none when it is gone."""
         return [node for node in self.driver.list_nodes() if str(node.id) == machine.id]
 
@@ -131,7 +131,7 @@ class LibcloudProvider:
         return _named(self.driver.list_sizes(), self.section.size, "size")
 
 
-def made(section: ProviderSection, pool: Pool, cluster: str) -> LibcloudProvider:
+def made(section: ProviderSection, pool: PoolSection, cluster: str) -> LibcloudProvider:
     """Return the provider of a pool."""
     try:
         import libcloud.compute.providers as providers
@@ -146,16 +146,16 @@ def made(section: ProviderSection, pool: Pool, cluster: str) -> LibcloudProvider
     return LibcloudProvider(driver=opened, section=section, host_key=pool.host_key, cluster=cluster)
 
 
-def machine_of(node: Any) -> Machine:
+def machine_of(node: Any) -> ProviderMachine:
     """Return libcloud's node as a machine."""
     extra = node.extra or {}
     tables = (_table(extra.get(key)) for key in TAGS.values())
     tags: dict[str, str] = next((table for table in tables if table), {})
     addresses = [*node.private_ips, *node.public_ips]
-    return Machine(
+    return ProviderMachine(
         id=str(node.id),
         name=str(node.name),
-        state=STATES.get(str(node.state), MachineState.UNKNOWN),
+        state=STATES.get(str(node.state), ProviderMachineState.UNKNOWN),
         address=str(addresses[0]) if addresses else "",
         tags={str(key): str(value) for key, value in tags.items() if key != "Name"},
         host_key=str(tags.get(HOST_KEY_TAG, "")),

@@ -15,16 +15,28 @@ from typing import Protocol
 from gridbridge.elastic.providers import credentials
 from gridbridge.elastic.providers import provider_program as program
 from gridbridge.errors import NoCapacity, NotGranted, ProviderFailed, plain_words
-from gridbridge.model.elastic.balance_sections import DecisionPolicy, PoweredHost, ProviderSection
-from gridbridge.model.elastic.machines import OWNER_TAG, POOL_TAG, Machine, MachineState
+from gridbridge.model.elastic.balance_sections import (
+    PoweredHostSection,
+    PowerSwitchMethod,
+    ProviderSection,
+)
+from gridbridge.model.elastic.machines import (
+    OWNER_TAG,
+    POOL_TAG,
+    ProviderMachine,
+    ProviderMachineState,
+)
 
 AT_ONCE = 32  # hosts whose states are asked for side by side
 IPMITOOL = "/usr/bin/ipmitool"
 IPMI_PORT = "623"
 CHASSIS = MappingProxyType(  # what `chassis power status` prints
-    {b"Chassis Power is on": MachineState.RUNNING, b"Chassis Power is off": MachineState.STOPPED}
+    {
+        b"Chassis Power is on": ProviderMachineState.RUNNING,
+        b"Chassis Power is off": ProviderMachineState.STOPPED,
+    }
 )
-SAID = MappingProxyType({b"on": MachineState.RUNNING, b"off": MachineState.STOPPED})
+SAID = MappingProxyType({b"on": ProviderMachineState.RUNNING, b"off": ProviderMachineState.STOPPED})
 DISCARD = "9"  # the port to which such packets are usually sent
 
 _log = logging.getLogger(__name__)
@@ -49,7 +61,7 @@ class PowerSwitch(Protocol):
         """Have it shut down; it may be off already."""
         ...
 
-    def state(self) -> MachineState:
+    def state(self) -> ProviderMachineState:
         """Ask whether it is on."""
         ...
 
@@ -63,35 +75,35 @@ class PowerProvider:
     pool: str = ""  # under which the balancer keeps them
     tell: Untold = log_untold
 
-    def machines(self) -> tuple[Machine, ...]:
+    def machines(self) -> tuple[ProviderMachine, ...]:
         """Return all hosts; those that don't tell their state have an unknown one, and are told."""
         with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
             return tuple(pool.map(self._machine, self.switches))
 
-    def start(self, machine: Machine) -> None:
+    def start(self, machine: ProviderMachine) -> None:
         """Switch it on."""
         self._switch("start", machine).on()
 
-    def stop(self, machine: Machine) -> None:
+    def stop(self, machine: ProviderMachine) -> None:
         """Have it shut down."""
         self._switch("stop", machine).off()
 
-    def _machine(self, name: str) -> Machine:
+    def _machine(self, name: str) -> ProviderMachine:
         try:
             state = self.switches[name].state()
         except (NoCapacity, NotGranted, ProviderFailed) as error:
             self.tell(name, str(error))
-            state = MachineState.UNKNOWN
+            state = ProviderMachineState.UNKNOWN
         tags = {OWNER_TAG: self.cluster, POOL_TAG: self.pool}
-        return Machine(id=name, name=name, state=state, tags=tags)
+        return ProviderMachine(id=name, name=name, state=state, tags=tags)
 
-    def _switch(self, verb: str, machine: Machine) -> PowerSwitch:
+    def _switch(self, verb: str, machine: ProviderMachine) -> PowerSwitch:
         if machine.id not in self.switches:
             raise ProviderFailed(f"power {verb} {machine.id}: no host of this provider")
         return self.switches[machine.id]
 
 
-def _state_of(printed: bytes, words: Mapping[bytes, MachineState]) -> MachineState:
+def _state_of(printed: bytes, words: Mapping[bytes, ProviderMachineState]) -> ProviderMachineState:
     """Return the state that a program printed; ProviderFailed for any other words."""
     state = words.get(printed.strip())
     if state is None:
@@ -119,7 +131,7 @@ class ManagementController:
         """Press its button once: its system shuts down and keeps its disks whole."""
         self._ask("soft")
 
-    def state(self) -> MachineState:
+    def state(self) -> ProviderMachineState:
         """Ask whether it has power."""
         return _state_of(self._ask("status"), CHASSIS)
 
@@ -152,7 +164,7 @@ class ByProgram:
         """Have it shut down."""
         self._ask("off")
 
-    def state(self) -> MachineState:
+    def state(self) -> ProviderMachineState:
         """Ask whether it is on."""
         return _state_of(self._ask("status"), SAID)
 
@@ -189,9 +201,9 @@ class WakeOnLanHost:
             raise ProviderFailed(f"power stop {self.host}: {right}")
         self.told.off()
 
-    def state(self) -> MachineState:
+    def state(self) -> ProviderMachineState:
         """Ask the program; nobody else knows."""
-        return self.told.state() if self.told else MachineState.UNKNOWN
+        return self.told.state() if self.told else ProviderMachineState.UNKNOWN
 
 
 def magic_packet(mac: str) -> bytes:
@@ -201,7 +213,7 @@ def magic_packet(mac: str) -> bytes:
 
 def made(
     section: ProviderSection,
-    hosts: Mapping[str, PoweredHost],
+    hosts: Mapping[str, PoweredHostSection],
     cluster: str,
     pool: str,
     note_untold: Untold = log_untold,
@@ -212,7 +224,7 @@ def made(
     return PowerProvider(switches=switches, cluster=cluster, pool=pool, tell=note_untold)
 
 
-def _controller(section: ProviderSection, _: str, host: PoweredHost) -> PowerSwitch:
+def _controller(section: ProviderSection, _: str, host: PoweredHostSection) -> PowerSwitch:
     return ManagementController(
         bmc=host.bmc,
         user=host.user,
@@ -221,22 +233,22 @@ def _controller(section: ProviderSection, _: str, host: PoweredHost) -> PowerSwi
     )
 
 
-def _by_program(section: ProviderSection, name: str, _: PoweredHost) -> ByProgram:
+def _by_program(section: ProviderSection, name: str, _: PoweredHostSection) -> ByProgram:
     own = program.trusted(section.program)
     return ByProgram(program=own, host=name, timeout_s=section.timeout_s)
 
 
-def _woken(section: ProviderSection, name: str, host: PoweredHost) -> PowerSwitch:
+def _woken(section: ProviderSection, name: str, host: PoweredHostSection) -> PowerSwitch:
     by_program = _by_program(section, name, host) if section.program else None
     return WakeOnLanHost(host=name, mac=host.mac, broadcast=section.broadcast, told=by_program)
 
 
-MAKERS: Mapping[DecisionPolicy, Callable[[ProviderSection, str, PoweredHost], PowerSwitch]] = (
-    MappingProxyType(
-        {
-            DecisionPolicy.IPMI: _controller,
-            DecisionPolicy.WAKE: _woken,
-            DecisionPolicy.COMMAND: _by_program,
-        }
-    )
+MAKERS: Mapping[
+    PowerSwitchMethod, Callable[[ProviderSection, str, PoweredHostSection], PowerSwitch]
+] = MappingProxyType(
+    {
+        PowerSwitchMethod.IPMI: _controller,
+        PowerSwitchMethod.WAKE: _woken,
+        PowerSwitchMethod.COMMAND: _by_program,
+    }
 )

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from gridbridge.model.elastic.machines import Machine
+from gridbridge.model.elastic.machines import ProviderMachine
 
 
 class MachineListing(Protocol):
@@ -15,7 +15,7 @@ class MachineListing(Protocol):
     believes that. AskAgain, a NotGranted, says that a repeat makes no second machine.
     """
 
-    def machines(self) -> tuple[Machine, ...]:
+    def machines(self) -> tuple[ProviderMachine, ...]:
         """Return all machines that there are; those of others may be among them.
 
         A list of which anything is wrong is refused whole, with ProviderFailed.
@@ -26,14 +26,14 @@ class MachineListing(Protocol):
 class MachineProvider(MachineListing, Protocol):
     """Makes machines come and go."""
 
-    def create(self, name: str, tags: Mapping[str, str]) -> Machine:
+    def create(self, name: str, tags: Mapping[str, str]) -> ProviderMachine:
         """Have a machine of that name and with these tags made; it need not run yet.
 
         Who repeats a call whose answer was lost repeats its tags too.
         """
         ...
 
-    def destroy(self, machine: Machine) -> None:
+    def destroy(self, machine: ProviderMachine) -> None:
         """Have a machine removed with its disk; one that is gone already is no error."""
         ...
 
@@ -41,10 +41,10 @@ class MachineProvider(MachineListing, Protocol):
 class PowerSupply(MachineListing, Protocol):
     """Switches hosts of the site's own on and off."""
 
-    def start(self, machine: Machine) -> None:
+    def start(self, machine: ProviderMachine) -> None:
         """Switch a host on; one that is on is no error."""
         ...
 
-    def stop(self, machine: Machine) -> None:
+    def stop(self, machine: ProviderMachine) -> None:
         """Have a host shut down, which keeps its disk; one that is off is no error."""
         ...

@@ -9,8 +9,8 @@ from gridbridge.elastic.providers import ec2, libcloud, power_provider, provider
 from gridbridge.elastic.providers.command_provider import CommandProvider
 from gridbridge.elastic.providers.provider_protocol import MachineProvider, PowerSupply
 from gridbridge.errors import GridbridgeError, ProviderFailed
-from gridbridge.model.elastic.balance_sections import Pool, ProviderKind, ProviderSection
-from gridbridge.model.elastic.machines import Machine
+from gridbridge.model.elastic.balance_sections import PoolSection, ProviderKind, ProviderSection
+from gridbridge.model.elastic.machines import ProviderMachine
 from gridbridge.model.policy import Policy
 
 Made = TypeVar("Made")
@@ -96,33 +96,33 @@ class NotMade:
 
     why: str
 
-    def create(self, name: str, tags: Mapping[str, str]) -> Machine:
+    def create(self, name: str, tags: Mapping[str, str]) -> ProviderMachine:
         """Say why not."""
         raise ProviderFailed(self.why)
 
-    def machines(self) -> tuple[Machine, ...]:
+    def machines(self) -> tuple[ProviderMachine, ...]:
         """Say why not."""
         raise ProviderFailed(self.why)
 
-    def destroy(self, machine: Machine) -> None:
+    def destroy(self, machine: ProviderMachine) -> None:
         """Say why not."""
         raise ProviderFailed(self.why)
 
-    def start(self, machine: Machine) -> None:
+    def start(self, machine: ProviderMachine) -> None:
         """Say why not."""
         raise ProviderFailed(self.why)
 
-    def stop(self, machine: Machine) -> None:
+    def stop(self, machine: ProviderMachine) -> None:
         """Say why not."""
         raise ProviderFailed(self.why)
 
 
-def _settled(section: ProviderSection, pool: Pool) -> ProviderSection:
+def _settled(section: ProviderSection, pool: PoolSection) -> ProviderSection:
     """Return a provider's section with what the pool says in its place."""
     return replace(section, image=pool.image or section.image, size=pool.size or section.size)
 
 
-def _command(section: ProviderSection, _pool: Pool, cluster: str) -> MachineProvider:
+def _command(section: ProviderSection, _pool: PoolSection, cluster: str) -> MachineProvider:
     return CommandProvider(
         program=provider_program.trusted(section.program),
         timeout_s=section.timeout_s,
@@ -131,7 +131,7 @@ def _command(section: ProviderSection, _pool: Pool, cluster: str) -> MachineProv
     )
 
 
-MAKERS: Mapping[ProviderKind, Callable[[ProviderSection, Pool, str], MachineProvider]] = (
+MAKERS: Mapping[ProviderKind, Callable[[ProviderSection, PoolSection, str], MachineProvider]] = (
     MappingProxyType(
         {
             ProviderKind.COMMAND: _command,

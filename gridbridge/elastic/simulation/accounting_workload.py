@@ -12,10 +12,12 @@ from gridbridge.batch.gridengine.accounting_lines import (
 )
 from gridbridge.errors import ParseError
 from gridbridge.model.accounting import RESCHEDULED, waited_s
-from gridbridge.model.elastic.replay_outcome import BadLine, LeftOut, RecordedTask
+from gridbridge.model.elastic.replay_outcome import ReplayExclusion, ReplayTask, WorkloadLineFault
 
 
-def read(lines: Iterable[bytes]) -> Iterator[tuple[int, RecordedTask | LeftOut | BadLine]]:
+def read(
+    lines: Iterable[bytes],
+) -> Iterator[tuple[int, ReplayTask | ReplayExclusion | WorkloadLineFault]]:
     """Give the number of each line with its task, or why it is none.
 
     One that never started, was put back to run again, or is a part of a parallel task is none.
@@ -25,29 +27,29 @@ def read(lines: Iterable[bytes]) -> Iterator[tuple[int, RecordedTask | LeftOut |
             yield number, _read(line)
 
 
-def _read(line: bytes) -> RecordedTask | LeftOut | BadLine:
+def _read(line: bytes) -> ReplayTask | ReplayExclusion | WorkloadLineFault:
     try:
         fields = fields_of(line.rstrip(b"\r\n").decode("utf-8", "replace"))
     except ParseError:
         is_begun = HEAD.match(line) and not line.startswith(JSON)
-        return BadLine.FIELDS if is_begun else BadLine.FORM
+        return WorkloadLineFault.FIELDS if is_begun else WorkloadLineFault.FORM
     try:
         submitted_s, started_s, ended_s = (seconds(fields[name]) for name in TIMES)
         slots, failed = int(fields["slots"]), int(fields["failed"])
     except ValueError:
-        return BadLine.FORM
+        return WorkloadLineFault.FORM
     if fields["pe_taskid"] != NONE:
-        return LeftOut.PART
+        return ReplayExclusion.PART
     if failed in RESCHEDULED:
-        return LeftOut.PUT_BACK
+        return ReplayExclusion.PUT_BACK
     if started_s <= 0:
-        return LeftOut.NEVER_STARTED
+        return ReplayExclusion.NEVER_STARTED
     wait_s = waited_s(submitted_s, started_s, ended_s)
     if slots < 1:
-        return BadLine.SLOTS
+        return WorkloadLineFault.SLOTS
     if wait_s is None:
-        return BadLine.END if ended_s < started_s else BadLine.TIMES
-    return RecordedTask(
+        return WorkloadLineFault.END if ended_s < started_s else WorkloadLineFault.TIMES
+    return ReplayTask(
         submitted_s=submitted_s,
         run_s=ended_s - started_s,
         slots=slots,

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 from gridbridge.elastic.simulation.replay_engine import WorkloadReplay
 from gridbridge.model.elastic.replay_outcome import (
-    NodeTerms,
-    RecordedTask,
+    ReplayNodeTerms,
     ReplayOutcome,
     ReplayPolicy,
     ReplayRules,
+    ReplayTask,
 )
 
 IDLE_S = (0.0, 60.0, 300.0, 900.0, 1800.0)
@@ -19,7 +19,7 @@ WAITS_S = (60.0, 300.0, 900.0)
 
 
 def compare(
-    tasks: Sequence[RecordedTask], terms: NodeTerms, ways: Iterable[ReplayPolicy]
+    tasks: Sequence[ReplayTask], terms: ReplayNodeTerms, ways: Iterable[ReplayPolicy]
 ) -> tuple[ReplayOutcome, ...]:
     """Replay the same tasks by each way."""
     return tuple(WorkloadReplay(tasks, terms, way).run() for way in ways)

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 from gridbridge.model.amounts import HOUR_S
 from gridbridge.model.elastic.replay_outcome import (
-    NodeTerms,
-    RecordedTask,
-    ReplayMoment,
+    ReplayClusterState,
+    ReplayNodeTerms,
     ReplayOutcome,
     ReplayPolicy,
+    ReplayTask,
 )
 
 LATE_S = 60.0
@@ -28,7 +28,7 @@ class ReplayCounts:
     rounds: int = 0
     most_nodes: int = 0
     last_end_s: float = -math.inf
-    moments: list[ReplayMoment] = field(default_factory=list)
+    moments: list[ReplayClusterState] = field(default_factory=list)
 
     def off(self, since_s: float, now_s: float, unit_s: float) -> None:
         """Count the time of a node that is switched off."""
@@ -38,7 +38,7 @@ class ReplayCounts:
 
 
 def outcome(
-    tasks: Sequence[RecordedTask], terms: NodeTerms, way: ReplayPolicy, counts: ReplayCounts
+    tasks: Sequence[ReplayTask], terms: ReplayNodeTerms, way: ReplayPolicy, counts: ReplayCounts
 ) -> ReplayOutcome:
     """Return the numbers of a replay that has ended."""
     waits = sorted(

@@ -9,7 +9,7 @@ import heapq
 import math
 from collections.abc import Sequence
 
-from gridbridge.decisions.elastic.replay.next_event import due_s
+from gridbridge.decisions.elastic.replay.next_event import seconds_until_rules_may_change
 from gridbridge.elastic.simulation.replay_counts import ReplayCounts, outcome
 from gridbridge.elastic.simulation.replay_machines import (
     ReplayMachine,
@@ -19,14 +19,14 @@ from gridbridge.elastic.simulation.replay_machines import (
 )
 from gridbridge.elastic.simulation.replay_policies import decides
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
-from gridbridge.model.elastic.cell import StartedTasks
+from gridbridge.model.elastic.cell import RunningTaskGroup
 from gridbridge.model.elastic.replay_outcome import (
-    NodeTerms,
-    RecordedTask,
-    ReplayMoment,
+    ReplayClusterState,
+    ReplayNodeTerms,
     ReplayOutcome,
     ReplayPolicy,
     ReplayRules,
+    ReplayTask,
 )
 
 ROUND_S = 60.0
@@ -39,8 +39,8 @@ class WorkloadReplay:
 
     def __init__(
         self,
-        tasks: Sequence[RecordedTask],
-        terms: NodeTerms,
+        tasks: Sequence[ReplayTask],
+        terms: ReplayNodeTerms,
         way: ReplayPolicy,
         *,
         is_dense: bool = False,
@@ -67,7 +67,7 @@ class WorkloadReplay:
             self._now_s = now_s
             self._step()
         nodes = len(self._machines.all)
-        self._counts.moments.append(ReplayMoment(at_s=self._last_s(), nodes=nodes, waiting=0))
+        self._counts.moments.append(ReplayClusterState(at_s=self._last_s(), nodes=nodes, waiting=0))
         for machine in self._machines.all.values():
             self._counts.off(machine.asked_s, self._last_s(), self._way.demand.billing_s)
         return outcome(self._tasks, self._terms, self._way, self._counts)
@@ -133,9 +133,9 @@ class WorkloadReplay:
             self._running.add(number)
             self._push(self._now_s + task.run_s, END, placement, number)
 
-    def _begun(self, number: int, slots: int) -> StartedTasks:
+    def _begun(self, number: int, slots: int) -> RunningTaskGroup:
         task, since = self._tasks[number], at(self._counts.starts[number])
-        return StartedTasks(owner=task.owner, name=task.name, slots=slots, since=since)
+        return RunningTaskGroup(owner=task.owner, name=task.name, slots=slots, since=since)
 
     def _end(self, number: int, placement: ReplayMachine | Places) -> None:
         assert isinstance(placement, list)
@@ -164,7 +164,7 @@ class WorkloadReplay:
             self._apply(plan)
             self._round_s = self._now_s + ROUND_S
             return
-        wait_s = ROUND_S if self._is_dense else due_s(situation, self._way)
+        wait_s = ROUND_S if self._is_dense else seconds_until_rules_may_change(situation, self._way)
         if wait_s < math.inf:
             self._round_s = max(self._minute(self._now_s + wait_s), self._now_s + ROUND_S)
 
@@ -197,5 +197,5 @@ class WorkloadReplay:
         self._counts.most_nodes = max(self._counts.most_nodes, nodes)
         last = self._counts.moments[-1] if self._counts.moments else None
         if last is None or (last.nodes, last.waiting) != (nodes, waiting):
-            moment = ReplayMoment(at_s=self._now_s, nodes=nodes, waiting=waiting)
+            moment = ReplayClusterState(at_s=self._now_s, nodes=nodes, waiting=waiting)
             self._counts.moments.append(moment)

@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from gridbridge.model.elastic.cell import (
-    CellSeen,
-    Host,
+    CellHost,
+    GridEngineCellSnapshot,
     QueueInstance,
-    StartedTasks,
+    RunningTaskGroup,
     TaskShape,
     WaitingJobs,
 )
-from gridbridge.model.elastic.node import Node, NodeState
-from gridbridge.model.elastic.replay_outcome import NodeTerms, RecordedTask
+from gridbridge.model.elastic.node import ElasticNode, ElasticNodeState
+from gridbridge.model.elastic.replay_outcome import ReplayNodeTerms, ReplayTask
 from gridbridge.model.states import JobFact, JobState, QueueState
 
 QUEUE, POOL, ENVIRONMENT = "all.q", "replayed", "any"
@@ -39,20 +39,20 @@ class ReplayMachine:
     is_ready: bool = False
     idle_s: float | None = None  # since when; None: it is busy
     running: list[int] = field(default_factory=list)  # the slots of each task
-    begun: list[StartedTasks] = field(default_factory=list)  # whose they are, where rules ask
-    node: Node | None = None
+    begun: list[RunningTaskGroup] = field(default_factory=list)  # whose they are, where rules ask
+    node: ElasticNode | None = None
     instance: QueueInstance | None = None
 
     def changed(self) -> None:
         """Forget what a round saw of it."""
         self.node = self.instance = None
 
-    def as_node(self) -> Node:
+    def as_node(self) -> ElasticNode:
         """Return it as the balancer knows it."""
         if self.node is None:
-            self.node = Node(
+            self.node = ElasticNode(
                 name=self.name,
-                state=NodeState.READY if self.is_ready else NodeState.BOOTING,
+                state=ElasticNodeState.READY if self.is_ready else ElasticNodeState.BOOTING,
                 up_since=at(self.asked_s),
                 since=at(self.ready_s if self.is_ready else self.asked_s),
                 idle_since=None if self.idle_s is None else at(self.idle_s),
@@ -79,11 +79,11 @@ class ReplayMachine:
 class ReplayMachines:
     """All nodes that are on, in the order in which they were added."""
 
-    def __init__(self, terms: NodeTerms) -> None:
+    def __init__(self, terms: ReplayNodeTerms) -> None:
         self.terms = terms
         self.all = dict[str, ReplayMachine]()
         self.ready = list[ReplayMachine]()
-        self._hosts = dict[str, Host]()
+        self._hosts = dict[str, CellHost]()
         self._numbers = list[int]()
         self._most = 0
 
@@ -128,19 +128,19 @@ class ReplayMachines:
                 remaining -= share
         return [] if remaining else placement
 
-    def seen(self, waiting: tuple[WaitingJobs, ...]) -> CellSeen:
+    def seen(self, waiting: tuple[WaitingJobs, ...]) -> GridEngineCellSnapshot:
         """Return the cell as a round sees it: nodes that boot are no hosts yet."""
         slots = self.terms.slots
-        return CellSeen(
+        return GridEngineCellSnapshot(
             hosts=tuple(
-                self._hosts.setdefault(machine.name, Host(name=machine.name))
+                self._hosts.setdefault(machine.name, CellHost(name=machine.name))
                 for machine in self.ready
             ),
             instances=tuple(machine.as_instance(slots) for machine in self.ready),
             waiting=waiting,
         )
 
-    def nodes(self) -> tuple[Node, ...]:
+    def nodes(self) -> tuple[ElasticNode, ...]:
         """Return all of them as the balancer knows them."""
         return tuple(machine.as_node() for machine in self.all.values())
 
@@ -148,7 +148,7 @@ class ReplayMachines:
 class WaitingLine:
     """The tasks that wait: of each width the one that was submitted first is the next."""
 
-    def __init__(self, tasks: Sequence[RecordedTask]) -> None:
+    def __init__(self, tasks: Sequence[ReplayTask]) -> None:
         self._tasks = tasks
         self._by_width = dict[int, deque[int]]()
 

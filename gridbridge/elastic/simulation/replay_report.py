@@ -3,19 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from gridbridge.decisions.elastic.replay.slot_waits import explained
+from gridbridge.decisions.elastic.replay.slot_waits import drop_waits_for_other_causes
 from gridbridge.elastic.acts import workload_reader
 from gridbridge.elastic.simulation import policy_comparison, synthetic_workload
 from gridbridge.elastic.simulation.replay_policies import way_of
 from gridbridge.errors import ParseError
-from gridbridge.model.elastic.balance_sections import Demand
+from gridbridge.model.elastic.balance_sections import DemandSection
 from gridbridge.model.elastic.replay_outcome import (
-    LeftOut,
-    NodeTerms,
-    RecordedTask,
+    ReplayExclusion,
+    ReplayNodeTerms,
     ReplayOutcome,
     ReplayRules,
-    Workload,
+    ReplayTask,
+    ReplayWorkload,
 )
 from gridbridge.model.status_report import count
 
@@ -25,14 +25,14 @@ class PolicyComparison:
     """One workload, and what became of it by each policy."""
 
     name: str
-    workload: Workload
+    workload: ReplayWorkload
     outcomes: tuple[ReplayOutcome, ...]
     frontier: tuple[ReplayOutcome, ...] = ()  # of a sweep
 
 
-def from_file(path: str, begin_s: float | None, end_s: float | None) -> Workload:
+def from_file(path: str, begin_s: float | None, end_s: float | None) -> ReplayWorkload:
     """Read a file; only what was submitted in the time asked for is kept, if any was."""
-    read = explained(workload_reader.read(path))
+    read = drop_waits_for_other_causes(workload_reader.read(path))
     tasks = tuple(
         task
         for task in read.tasks
@@ -41,10 +41,10 @@ def from_file(path: str, begin_s: float | None, end_s: float | None) -> Workload
     )
     if not tasks:
         raise ParseError(f"{path}: no task was submitted in the time of --from and --to")
-    return _without(read, tasks, LeftOut.OUTSIDE)
+    return _without(read, tasks, ReplayExclusion.OUTSIDE)
 
 
-def made(distribution: synthetic_workload.WorkloadDistribution) -> Workload:
+def made(distribution: synthetic_workload.WorkloadDistribution) -> ReplayWorkload:
     """Make a workload; ParseError where it has no task."""
     workload = synthetic_workload.make(distribution)
     if not workload.tasks:
@@ -55,17 +55,19 @@ def made(distribution: synthetic_workload.WorkloadDistribution) -> Workload:
 
 def compared(
     name: str,
-    workload: Workload,
-    terms: NodeTerms,
+    workload: ReplayWorkload,
+    terms: ReplayNodeTerms,
     policies: Sequence[ReplayRules],
-    demand: Demand,
+    demand: DemandSection,
     *,
     is_swept: bool = False,
 ) -> PolicyComparison:
     """Replay a workload by each policy; tasks that fit in no cluster of that size are left out."""
     most = terms.max_nodes * terms.slots
     fit = _without(
-        workload, tuple(task for task in workload.tasks if task.slots <= most), LeftOut.TOO_WIDE
+        workload,
+        tuple(task for task in workload.tasks if task.slots <= most),
+        ReplayExclusion.TOO_WIDE,
     )
     if not fit.tasks:
         nodes, slots = count(terms.max_nodes, "node"), count(terms.slots, "slot")
@@ -78,7 +80,9 @@ def compared(
     return PolicyComparison(name=name, workload=fit, outcomes=outcomes, frontier=best)
 
 
-def _without(workload: Workload, tasks: tuple[RecordedTask, ...], why: LeftOut) -> Workload:
+def _without(
+    workload: ReplayWorkload, tasks: tuple[ReplayTask, ...], why: ReplayExclusion
+) -> ReplayWorkload:
     missing = len(workload.tasks) - len(tasks)
     left_out = {**workload.left_out, **({why: missing} if missing else {})}
     return replace(workload, tasks=tasks, left_out=left_out)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from gridbridge.model.accounting import LATEST_S
-from gridbridge.model.elastic.replay_outcome import BadLine, LeftOut, RecordedTask
+from gridbridge.model.elastic.replay_outcome import ReplayExclusion, ReplayTask, WorkloadLineFault
 
 FIELDS = 18
 NUMBER = re.compile(rb"[+-]?\d+(?:\.\d*)?")
@@ -25,7 +25,9 @@ def is_of(line: bytes) -> bool:
     )
 
 
-def read(lines: Iterable[bytes]) -> Iterator[tuple[int, RecordedTask | LeftOut | BadLine]]:
+def read(
+    lines: Iterable[bytes],
+) -> Iterator[tuple[int, ReplayTask | ReplayExclusion | WorkloadLineFault]]:
     """Give the number of each line with its task, or why it is none."""
     begin_s = 0.0
     for number, line in enumerate(lines, 1):
@@ -43,23 +45,27 @@ def _begin_s(text: bytes, before_s: float) -> float:
     return float(value) if is_told and float(value) < LATEST_S else before_s
 
 
-def _read(text: bytes, begin_s: float) -> RecordedTask | LeftOut | BadLine:
+def _read(text: bytes, begin_s: float) -> ReplayTask | ReplayExclusion | WorkloadLineFault:
     try:
         numbers = [float(word) for word in text.split()]
     except ValueError:
-        return BadLine.FORM
+        return WorkloadLineFault.FORM
     if len(numbers) != FIELDS:
-        return BadLine.FIELDS
+        return WorkloadLineFault.FIELDS
     if not all(abs(number) < LATEST_S for number in numbers):
-        return BadLine.TIMES
+        return WorkloadLineFault.TIMES
     slots = int(next((count for count in (numbers[ALLOCATED], numbers[ASKED]) if count > 0), 1))
     if numbers[STATUS] in PARTS:
-        return LeftOut.PART
+        return ReplayExclusion.PART
     if numbers[RAN] < 0 or (numbers[RAN] == 0 and numbers[STATUS] == CANCELLED):
-        return LeftOut.CANCELLED if numbers[STATUS] == CANCELLED else LeftOut.NEVER_STARTED
+        return (
+            ReplayExclusion.CANCELLED
+            if numbers[STATUS] == CANCELLED
+            else ReplayExclusion.NEVER_STARTED
+        )
     if numbers[SUBMITTED] < 0 or begin_s + numbers[SUBMITTED] >= LATEST_S:
-        return BadLine.TIMES
-    return RecordedTask(
+        return WorkloadLineFault.TIMES
+    return ReplayTask(
         submitted_s=begin_s + numbers[SUBMITTED],
         run_s=numbers[RAN],
         slots=slots,

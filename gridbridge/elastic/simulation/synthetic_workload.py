@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from random import Random
 
 from gridbridge.model.amounts import DAY_S
-from gridbridge.model.elastic.replay_outcome import RecordedTask, Workload
+from gridbridge.model.elastic.replay_outcome import ReplayTask, ReplayWorkload
 
 BEGIN = datetime.fromisoformat("2026-03-02T00:00:00+00:00")  # a Monday
 BURST, KINDS = 5.0, 12
@@ -34,16 +34,16 @@ class WorkloadDistribution:
     slots: int = 0  # of the largest cluster
 
 
-def make(distribution: WorkloadDistribution) -> Workload:
+def make(distribution: WorkloadDistribution) -> ReplayWorkload:
     """Make a workload; with a load, run times are stretched to it: slots x time used of all."""
     random = Random(f"gridbridge {distribution.seed}")
     kinds = [random.lognormvariate(math.log(MEDIAN_S), KIND_SIGMA) for _ in range(KINDS)]
-    tasks, now_s = list[RecordedTask](), 0.0
+    tasks, now_s = list[ReplayTask](), 0.0
     rate = distribution.tasks_a_day / BURST / DAY_S
     while (now_s := now_s + random.expovariate(rate * BUSY)) < distribution.days * DAY_S:
         if random.random() < _rate(now_s) / BUSY:
             tasks.extend(_burst(random, now_s, kinds, distribution))
-    return Workload(tasks=_loaded(tasks, distribution))
+    return ReplayWorkload(tasks=_loaded(tasks, distribution))
 
 
 def _rate(now_s: float) -> float:
@@ -53,12 +53,12 @@ def _rate(now_s: float) -> float:
 
 def _burst(
     random: Random, now_s: float, kinds: list[float], distribution: WorkloadDistribution
-) -> list[RecordedTask]:
+) -> list[ReplayTask]:
     number = 1 + int(math.log(1 - random.random()) / math.log(1 - 1 / BURST))
     kind = random.randrange(len(kinds))
     slots = random.choices((1, 2, max(1, distribution.node_slots // 2)), (70, 20, 10))[0]
     return [
-        RecordedTask(
+        ReplayTask(
             submitted_s=float(round(BEGIN.timestamp() + now_s)),
             run_s=_run_s(random.lognormvariate(math.log(kinds[kind]), TASK_SIGMA)),
             slots=min(slots, distribution.node_slots),
@@ -73,15 +73,13 @@ def _run_s(seconds: float) -> float:
     return float(round(min(MOST_S, max(LEAST_S, seconds))))
 
 
-def _loaded(
-    tasks: list[RecordedTask], distribution: WorkloadDistribution
-) -> tuple[RecordedTask, ...]:
+def _loaded(tasks: list[ReplayTask], distribution: WorkloadDistribution) -> tuple[ReplayTask, ...]:
     used = sum(task.run_s * task.slots for task in tasks)
     if not (distribution.load and used):
         return tuple(tasks)
     factor = distribution.load * distribution.slots * distribution.days * DAY_S / used
     return tuple(
-        RecordedTask(
+        ReplayTask(
             submitted_s=task.submitted_s,
             run_s=float(max(1, round(task.run_s * factor))),
             slots=task.slots,

@@ -14,14 +14,14 @@ from gridbridge.errors import ParseError
 from gridbridge.model.elastic.ganeti_cluster import (
     DEFAULT_POLICY,
     NO_NODE,
-    DiskTemplate,
     GanetiCluster,
+    GanetiDiskTemplate,
     GanetiInstance,
+    GanetiInstancePolicy,
+    GanetiInstanceSize,
+    GanetiInstanceStatus,
     GanetiNode,
-    GanetiPolicy,
-    InstanceSpec,
-    InstanceStatus,
-    NodeGroup,
+    GanetiNodeGroup,
 )
 
 SECTIONS = ("groups", "nodes", "instances", "tags", "policies")
@@ -151,7 +151,7 @@ def parse(text: str, path: str) -> GanetiCluster:
     )
 
 
-def _owner(row: GanetiRow, groups: Sequence[NodeGroup]) -> int:
+def _owner(row: GanetiRow, groups: Sequence[GanetiNodeGroup]) -> int:
     """Return the index of the group that a policy is of, by its name or uuid."""
     owner = row.fields[0]
     indices = [at for at, group in enumerate(groups) if owner in (group.name, group.uuid)]
@@ -203,13 +203,13 @@ def _listed(text: str, separator: str = ",") -> tuple[str, ...]:
     return tuple(text.split(separator)) if text else ()
 
 
-def _group(row: GanetiRow) -> NodeGroup:
+def _group(row: GanetiRow) -> GanetiNodeGroup:
     allocation = row.fields[2]
     if allocation not in ALLOCATIONS:
         raise row.wrong(
             f"the allocation policy is {allocation!r}", f"one of {', '.join(ALLOCATIONS)}"
         )
-    return NodeGroup(
+    return GanetiNodeGroup(
         name=row.fields[0],
         uuid=row.text(1, "the group's uuid"),
         allocation=allocation,
@@ -253,10 +253,10 @@ def _told_node(row: GanetiRow, name: str, group: int) -> GanetiNode:
 def _instance(row: GanetiRow, nodes: Mapping[str, int]) -> GanetiInstance:
     primary = row.place(6, "node", nodes)
     secondary = row.place(7, "node", nodes) if row.fields[7] else NO_NODE
-    template = row.word(row.fields[8], "the disk template", DiskTemplate)
-    if template is DiskTemplate.DRBD and secondary == primary:
+    template = row.word(row.fields[8], "the disk template", GanetiDiskTemplate)
+    if template is GanetiDiskTemplate.DRBD and secondary == primary:
         raise row.wrong("primary and secondary are one node", "two nodes")
-    if template is DiskTemplate.DRBD and secondary == NO_NODE:
+    if template is GanetiDiskTemplate.DRBD and secondary == NO_NODE:
         raise row.wrong("a drbd instance has no secondary node", "two nodes")
     if row.is_yes(12, "whether it is forthcoming"):
         raise row.wrong("the instance is forthcoming", "one that is there")
@@ -265,7 +265,7 @@ def _instance(row: GanetiRow, nodes: Mapping[str, int]) -> GanetiInstance:
         mem=row.whole(1, "its memory"),
         disk=row.whole(2, "its disk space"),
         vcpus=row.whole(3, "its number of processors"),
-        status=row.word(row.fields[4], "its status", InstanceStatus),
+        status=row.word(row.fields[4], "its status", GanetiInstanceStatus),
         is_balanced=row.is_yes(5, "whether it is balanced"),
         primary=primary,
         secondary=secondary,
@@ -276,23 +276,23 @@ def _instance(row: GanetiRow, nodes: Mapping[str, int]) -> GanetiInstance:
     )
 
 
-def _policy(row: GanetiRow) -> GanetiPolicy:
+def _policy(row: GanetiRow) -> GanetiInstancePolicy:
     specs = _listed(row.fields[2], ";")
     if len(specs) % 2:
         raise row.wrong(f"there are {len(specs)} limits", "a least and a most of each pair")
     limits = [_spec(row, text) for text in specs]
-    return GanetiPolicy(
+    return GanetiInstancePolicy(
         standard=_spec(row, row.fields[1]),
         limits=tuple(zip(limits[::2], limits[1::2], strict=True)),
         templates=tuple(
-            row.word(text, "a disk template", DiskTemplate) for text in _listed(row.fields[3])
+            row.word(text, "a disk template", GanetiDiskTemplate) for text in _listed(row.fields[3])
         ),
         vcpu_ratio=row.number(4, "the ratio of processors"),
         spindle_ratio=row.number(5, "the ratio of spindles"),
     )
 
 
-def _spec(row: GanetiRow, text: str) -> InstanceSpec:
+def _spec(row: GanetiRow, text: str) -> GanetiInstanceSize:
     numbers = [value for value in map(_whole, text.split(",")[:6]) if value is not None]
     if len(numbers) < 6:
         raise row.wrong(
@@ -300,4 +300,6 @@ def _spec(row: GanetiRow, text: str) -> InstanceSpec:
             "six whole numbers: memory, processors, disk space, disks, network cards, spindles",
         )
     mem, vcpus, disk, disks, nics, spindles = numbers
-    return InstanceSpec(mem=mem, vcpus=vcpus, disk=disk, disks=disks, nics=nics, spindles=spindles)
+    return GanetiInstanceSize(
+        mem=mem, vcpus=vcpus, disk=disk, disks=disks, nics=nics, spindles=spindles
+    )

@@ -4,10 +4,10 @@ from gridbridge.model.elastic.ganeti_cluster import (
     NO_NODE,
     GanetiCluster,
     GanetiInstance,
+    GanetiInstancePolicy,
+    GanetiInstanceSize,
     GanetiNode,
-    GanetiPolicy,
-    InstanceSpec,
-    NodeGroup,
+    GanetiNodeGroup,
 )
 
 
@@ -25,13 +25,13 @@ def written(cluster: GanetiCluster) -> str:
     return "\n".join("".join(f"{line}\n" for line in lines) for lines in sections)
 
 
-def _group_line(group: NodeGroup) -> str:
+def _group_line(group: GanetiNodeGroup) -> str:
     return "|".join(
         (group.name, group.uuid, group.allocation, ",".join(group.tags), ",".join(group.networks))
     )
 
 
-def _node_line(node: GanetiNode, groups: tuple[NodeGroup, ...]) -> str:
+def _node_line(node: GanetiNode, groups: tuple[GanetiNodeGroup, ...]) -> str:
     role = "Y" if node.is_offline else "M" if node.is_master else "N"
     numbers = (f"{node.mem:.0f}", node.own_mem, node.free_mem, f"{node.disk:.0f}", node.free_disk)
     exclusive = "Y" if node.has_own_spindles else "N"
@@ -61,14 +61,14 @@ def _instance_line(instance: GanetiInstance, nodes: list[str]) -> str:
     )
 
 
-def _policy_line(owner: str, policy: GanetiPolicy) -> str:
+def _policy_line(owner: str, policy: GanetiInstancePolicy) -> str:
     limits = ";".join(_spec_text(spec) for pair in policy.limits for spec in pair)
     ratios = (_number(policy.vcpu_ratio), _number(policy.spindle_ratio))
     templates = ",".join(template.value for template in policy.templates)
     return _line(owner, _spec_text(policy.standard), limits, templates, *ratios)
 
 
-def _spec_text(spec: InstanceSpec) -> str:
+def _spec_text(spec: GanetiInstanceSize) -> str:
     numbers = (spec.mem, spec.vcpus, spec.disk, spec.disks, spec.nics, spec.spindles)
     return ",".join(str(number) for number in numbers)
 

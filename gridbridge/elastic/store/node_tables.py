@@ -5,9 +5,9 @@ from dataclasses import asdict, fields
 
 from sqlalchemy import Boolean, Column, RowMapping, Table, bindparam, delete, insert, select
 
-from gridbridge.model.elastic.membership_steps import JoinStep
-from gridbridge.model.elastic.node import NodeState
-from gridbridge.model.elastic.owned_nodes import NodeCause, OwnedNode
+from gridbridge.model.elastic.membership_steps import HostJoinStep
+from gridbridge.model.elastic.node import ElasticNodeState
+from gridbridge.model.elastic.owned_nodes import NodeStateCause, OwnedNode
 from gridbridge.state.database.columns import METADATA, JsonColumn, MomentColumn, PrintableText
 from gridbridge.state.database.transaction import StateFile
 
@@ -87,8 +87,8 @@ def _row(node: OwnedNode) -> dict[str, object]:
 def _owned(row: RowMapping) -> OwnedNode:
     values = {field.name: row[field.name] for field in fields(OwnedNode)}
     values |= {
-        "state": NodeState(values["state"]),
-        "step": JoinStep(str(values["step"])),
-        "cause": NodeCause(str(values["cause"])),
+        "state": ElasticNodeState(values["state"]),
+        "step": HostJoinStep(str(values["step"])),
+        "cause": NodeStateCause(str(values["cause"])),
     }
     return OwnedNode(**values)

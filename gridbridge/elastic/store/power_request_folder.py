@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from gridbridge.errors import StateError
-from gridbridge.model.elastic.power_requests import PowerRequest, PowerWish
+from gridbridge.model.elastic.power_requests import OarPowerRequest, RequestedPowerState
 from gridbridge.model.places import BALANCE_ACCOUNT
 from gridbridge.shell import files
 
@@ -17,7 +17,7 @@ LOCK = ".lock"
 NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def read(folder: str) -> tuple[PowerRequest, ...]:
+def read(folder: str) -> tuple[OarPowerRequest, ...]:
     """Return all notes; StateError when the folder or one of them can't be read."""
     try:
         names = sorted(os.listdir(folder))
@@ -29,7 +29,7 @@ def read(folder: str) -> tuple[PowerRequest, ...]:
     return tuple(_notes(folder, names))
 
 
-def _notes(folder: str, names: list[str]) -> Iterator[PowerRequest]:
+def _notes(folder: str, names: list[str]) -> Iterator[OarPowerRequest]:
     for name in names:
         if named := NAME(name):
             try:
@@ -37,15 +37,15 @@ def _notes(folder: str, names: list[str]) -> Iterator[PowerRequest]:
             except FileNotFoundError:
                 continue
             hosts = content.decode("ascii", "replace").split()
-            yield PowerRequest(
+            yield OarPowerRequest(
                 file=name,
                 at_s=facts.st_mtime,
-                wish=PowerWish(named[1]),
+                wish=RequestedPowerState(named[1]),
                 hosts=tuple(host for host in hosts if HOST(host)),
             )
 
 
-def keep(folder: str, before: PowerRequest, after: PowerRequest) -> None:
+def keep(folder: str, before: OarPowerRequest, after: OarPowerRequest) -> None:
     """Have a note name what is left of it, as old as it was; an empty one goes. StateError."""
     path = f"{folder}/{before.file}"
     try:

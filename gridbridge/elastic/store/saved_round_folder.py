@@ -12,9 +12,9 @@ from stat import S_ISREG
 from typing import TypeVar
 
 from gridbridge.errors import ParseError
-from gridbridge.model.elastic.balance_plan import Watched
-from gridbridge.model.elastic.node import Node, NodeState
-from gridbridge.model.elastic.saved_round import PrintedOutputs, SavedRound
+from gridbridge.model.elastic.balance_plan import WatchedWaitingJobs
+from gridbridge.model.elastic.node import ElasticNode, ElasticNodeState
+from gridbridge.model.elastic.saved_round import SavedBalancerRound, SavedProgramOutputs
 from gridbridge.shell import files
 
 QSTAT, QHOST, QCONF, STATE = "qstat.xml", "qhost.xml", "qconf.json", "state.json"
@@ -34,7 +34,7 @@ MOST = 1e300  # no number of any cluster is near it
 Value = TypeVar("Value")
 
 
-def write(folder: str, documents: PrintedOutputs, saved_round: SavedRound) -> None:
+def write(folder: str, documents: SavedProgramOutputs, saved_round: SavedBalancerRound) -> None:
     """Save them in a folder, which is made if need be; OSError or StateError when they can't be.
 
     No link that is there already is followed, and no pipe written to: somebody else may have made
@@ -65,7 +65,7 @@ def _mode() -> int:
     return 0o666 & ~mask
 
 
-def read(folder: str) -> tuple[PrintedOutputs, SavedRound]:
+def read(folder: str) -> tuple[SavedProgramOutputs, SavedBalancerRound]:
     """Read a folder; ParseError with a line for what is wrong or missing.
 
     qconf.json may be missing. Without state.json the moment is the one at which qstat.xml was
@@ -75,15 +75,15 @@ def read(folder: str) -> tuple[PrintedOutputs, SavedRound]:
     path = os.path.join(folder, STATE)
     if not os.path.exists(path):
         written = os.stat(os.path.join(folder, OAR if documents.oar else QSTAT)).st_mtime
-        return documents, SavedRound(now=datetime.fromtimestamp(written, UTC).astimezone())
+        return documents, SavedBalancerRound(now=datetime.fromtimestamp(written, UTC).astimezone())
     return documents, _State(path, _bytes(folder, STATE)).kept()
 
 
-def _documents(folder: str) -> PrintedOutputs:
+def _documents(folder: str) -> SavedProgramOutputs:
     if os.path.exists(os.path.join(folder, OAR)):
-        return PrintedOutputs(oar=_bytes(folder, OAR))
+        return SavedProgramOutputs(oar=_bytes(folder, OAR))
     has_layout = os.path.exists(os.path.join(folder, QCONF))
-    return PrintedOutputs(
+    return SavedProgramOutputs(
         qstat=_bytes(folder, QSTAT),
         qhost=_bytes(folder, QHOST),
         qconf=_bytes(folder, QCONF) if has_layout else b"",
@@ -101,7 +101,7 @@ def _bytes(folder: str, name: str) -> bytes:
         raise ParseError(f"{path}: {error.strerror}") from error
 
 
-def _node_row(node: Node) -> dict[str, object]:
+def _node_row(node: ElasticNode) -> dict[str, object]:
     since = node.up_since.isoformat() if node.up_since else None
     more = {
         "since": node.since.isoformat() if node.since else None,
@@ -117,7 +117,7 @@ def _node_row(node: Node) -> dict[str, object]:
     return row | {key: value for key, value in more.items() if value}
 
 
-def _more_content(saved_round: SavedRound) -> dict[str, object]:
+def _more_content(saved_round: SavedBalancerRound) -> dict[str, object]:
     """Tell what else is known, as far as anything is."""
     runtimes = dict[str, dict[str, float]]()
     for (owner, name), time_s in saved_round.runtimes.items():
@@ -139,7 +139,7 @@ def _more_content(saved_round: SavedRound) -> dict[str, object]:
     return {key: value for key, value in content.items() if value}
 
 
-def _watched_row(observation: Watched) -> dict[str, object]:
+def _watched_row(observation: WatchedWaitingJobs) -> dict[str, object]:
     row = {
         "at": observation.at.isoformat(),
         "tasks": observation.tasks,
@@ -176,7 +176,7 @@ class _State:
             raise ParseError(f"{path}: no JSON: {error}") from error
         self._told = self._table(content, "", KEYS + MORE)
 
-    def kept(self) -> SavedRound:
+    def kept(self) -> SavedBalancerRound:
         """Return it; ParseError with a line for each key that is wrong."""
         saved_round = self._kept()
         if self._mistakes:
@@ -185,7 +185,7 @@ class _State:
             raise ParseError("\n".join(lines[:MOST_TOLD] + more))
         return saved_round
 
-    def _kept(self) -> SavedRound:
+    def _kept(self) -> SavedBalancerRound:
         now = self._time(self._told, "now")
         if now is None:
             self._wrong("now", self._told.get("now"), A_TIME)
@@ -193,7 +193,7 @@ class _State:
         if not isinstance(nodes, dict):
             self._wrong("nodes", nodes, "a table of nodes by their names")
             nodes = {}
-        return SavedRound(
+        return SavedBalancerRound(
             now=now or datetime.min.replace(tzinfo=UTC),
             master=self._text(self._told.get("master", ""), "master"),
             last_change=self._time(self._told, "last_change"),
@@ -252,15 +252,15 @@ class _State:
             return 0.0
         return float(number)
 
-    def _node(self, name: str, row: object) -> Node:
+    def _node(self, name: str, row: object) -> ElasticNode:
         where = f"nodes.{name}."
         table = self._table(row, where, OF_NODE)
-        words = ", ".join(member.value for member in NodeState)
-        told_state = table.get("state", NodeState.READY.value)
-        state = self._as(NodeState, told_state, f"{where}state", f"one of {words}")
-        return Node(
+        words = ", ".join(member.value for member in ElasticNodeState)
+        told_state = table.get("state", ElasticNodeState.READY.value)
+        state = self._as(ElasticNodeState, told_state, f"{where}state", f"one of {words}")
+        return ElasticNode(
             name=name,
-            state=state or NodeState.READY,
+            state=state or ElasticNodeState.READY,
             up_since=self._time(table, "up_since", where),
             since=self._time(table, "since", where),
             idle_since=self._time(table, "idle_since", where),
@@ -275,12 +275,12 @@ class _State:
     def _number_of(self, job: str, key: str) -> int:
         return self._as(_job, job, key, "the number of a job") or 0
 
-    def _watched(self, where: str, row: object) -> Watched:
+    def _watched(self, where: str, row: object) -> WatchedWaitingJobs:
         table = self._table(row, where, OF_WATCHED)
         at = self._time(table, "at", where)
         if at is None:
             self._wrong(f"{where}at", table.get("at"), A_TIME)
-        return Watched(
+        return WatchedWaitingJobs(
             at=at or datetime.min.replace(tzinfo=UTC),
             tasks=int(self._number(table.get("tasks", 0), f"{where}tasks")),
             room_since=self._time(table, "room_since", where),

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from gridbridge.errors import ParseError, StateError
-from gridbridge.model.elastic.published_balance import BalanceStatistics
+from gridbridge.model.elastic.published_balance import BalanceRoundStatistics
 from gridbridge.shell.files import lines
 
 COLUMNS = 8
@@ -16,7 +16,7 @@ YEARS = range(1970, 9000)  # outside of them no picture has a place for a day
 MOST = 10**12  # no number of a round reaches it
 
 
-def append(path: str, row: BalanceStatistics) -> None:
+def append(path: str, row: BalanceRoundStatistics) -> None:
     """Add a row, in one write; StateError when it can't be.
 
     Half a row that a full disk has left is ended first, so that it spoils no other.
@@ -27,14 +27,14 @@ def append(path: str, row: BalanceStatistics) -> None:
         raise StateError(f"{path}: {error.strerror}") from error
 
 
-def encode(row: BalanceStatistics) -> str:
+def encode(row: BalanceRoundStatistics) -> str:
     """Write a row; its time is ISO 8601 with its zone."""
     numbers = (row.hosts, row.running, row.queued, row.slots, row.duration_s, row.wait_s)
     at = row.at.replace(microsecond=0).isoformat()
     return f"{at},{','.join(map(str, numbers))},{row.load:.2f}\n"
 
 
-def read(path: str) -> tuple[tuple[BalanceStatistics, ...], tuple[int, ...]]:
+def read(path: str) -> tuple[tuple[BalanceRoundStatistics, ...], tuple[int, ...]]:
     """Return the rows in the order of time, and the numbers of the lines that are none.
 
     StarCluster's own files are read too: their times have no zone, and are in UTC. Raises
@@ -69,20 +69,20 @@ def _append(path: str, line: str) -> None:
         os.close(end)
 
 
-def _rows(texts: Iterator[str]) -> Iterator[tuple[int, BalanceStatistics | None]]:
+def _rows(texts: Iterator[str]) -> Iterator[tuple[int, BalanceRoundStatistics | None]]:
     for number, line in enumerate(texts, 1):
         if line.strip():
             yield number, _row(line.strip())
 
 
-def _row(line: str) -> BalanceStatistics | None:
+def _row(line: str) -> BalanceRoundStatistics | None:
     try:
         at, hosts, running, queued, slots, duration, wait, load = line.split(",")
         moment = datetime.fromisoformat(at)
         numbers = map(float, (hosts, running, queued, slots, duration, wait, load))
         if moment.year not in YEARS or not all(abs(number) < MOST for number in numbers):
             return None
-        return BalanceStatistics(
+        return BalanceRoundStatistics(
             at=moment if moment.tzinfo else moment.replace(tzinfo=UTC),
             hosts=int(hosts),
             running=int(running),

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from gridbridge.decisions.elastic import manual_removal_hint
-from gridbridge.decisions.elastic.round_acts import noted
+from gridbridge.decisions.elastic.round_acts import node_with_idle_time
 from gridbridge.elastic.acts import host_tags
 from gridbridge.elastic.balancer import (
     cell_observer,
@@ -16,13 +16,13 @@ from gridbridge.elastic.balancer import (
 )
 from gridbridge.errors import ConfigError, NotSeen
 from gridbridge.model.amounts import HOUR_S
-from gridbridge.model.elastic.balance_plan import BalanceSituation, Rules
-from gridbridge.model.elastic.balance_sections import Balance, Demand
-from gridbridge.model.elastic.node import NodeState, is_same_host
-from gridbridge.model.elastic.node_overview import NodeExplanation
+from gridbridge.model.elastic.balance_plan import BalancePolicyName, BalanceSituation
+from gridbridge.model.elastic.balance_sections import BalanceSection, DemandSection
+from gridbridge.model.elastic.node import ElasticNodeState, is_same_host
+from gridbridge.model.elastic.node_overview import JobOrHostExplanation
 from gridbridge.model.elastic.owned_nodes import OwnedNode
-from gridbridge.model.elastic.plan_report import PlanReport
-from gridbridge.model.elastic.standby_hosts import RestFacts, tags_by_host
+from gridbridge.model.elastic.plan_report import BalancePlanReport
+from gridbridge.model.elastic.standby_hosts import StandbyHostFacts, tags_by_host
 from gridbridge.model.places import BALANCE_ACCOUNT, CONFIG
 from gridbridge.model.policy import Policy
 from gridbridge.program import users_configuration
@@ -56,7 +56,7 @@ class BalanceOptions:
 
 def plan(
     options: BalanceOptions, now: datetime, folder: str = "", path: str = CONFIG
-) -> PlanReport:
+) -> BalancePlanReport:
     """Decide as a round would, and do nothing.
 
     A folder is decided about without a cell, and without gridbridge.toml if no path is given.
@@ -103,7 +103,7 @@ def _no_list(pool: str, why: str) -> str:
 
 def _decided(
     situation: BalanceSituation, policy: Policy, options: BalanceOptions, *, is_live: bool
-) -> PlanReport:
+) -> BalancePlanReport:
     """Decide by the policy, and by a squeeze if this caller knows its hosts."""
     rules, demand = ruled(policy, options)
     switched = {host.provider for host in policy.powered.values()}
@@ -122,7 +122,7 @@ def _decided(
     planned = plan_preview.planned(
         situation, rules, demand, policy.pools, is_faithful=options.is_faithful
     )
-    facts = RestFacts(tags=tags, movable=movable(policy, situation))
+    facts = StandbyHostFacts(tags=tags, movable=movable(policy, situation))
     mine = squeeze_round.only(situation, own, demand.retry_s)
     standby_plan, _, _ = squeeze_round.decide(mine, planned, rules, policy.squeeze, facts)
     decision = plan_preview.report(
@@ -147,7 +147,7 @@ def read(path: str = CONFIG) -> Policy:
     return users_configuration.with_own_cluster(path)
 
 
-def ruled(policy: Policy, options: BalanceOptions) -> tuple[Balance, Demand]:
+def ruled(policy: Policy, options: BalanceOptions) -> tuple[BalanceSection, DemandSection]:
     """Return by what it is decided with a command line's words."""
     return _balance_by(policy.balance, options), _demand_by(policy.demand, options)
 
@@ -163,10 +163,10 @@ def is_hidden() -> bool:
     return round_state_reader.is_hidden()
 
 
-def _balance_by(rules: Balance, options: BalanceOptions) -> Balance:
+def _balance_by(rules: BalanceSection, options: BalanceOptions) -> BalanceSection:
     """Return the rules with what is given in place of gridbridge.toml's."""
     words: dict[str, Any] = {  # of each key its own type
-        "policy": Rules(options.policy) if options.policy else None,
+        "policy": BalancePolicyName(options.policy) if options.policy else None,
         "max_nodes": options.max_nodes,
         "min_nodes": options.min_nodes,
         "add_nodes_per_iteration": options.add_nodes_per_iteration,
@@ -185,7 +185,7 @@ def _balance_by(rules: Balance, options: BalanceOptions) -> Balance:
     return new_rules
 
 
-def _demand_by(demand: Demand, options: BalanceOptions) -> Demand:
+def _demand_by(demand: DemandSection, options: BalanceOptions) -> DemandSection:
     """Return policy demand's own keys, for which StarCluster's options stand as well."""
     window = None if options.kill_after_min is None else 1 - options.kill_after_min * 60 / HOUR_S
     words: dict[str, Any] = {
@@ -205,7 +205,7 @@ def explain(
     nodes: tuple[OwnedNode, ...] = (),
     folder: str = "",
     path: str = CONFIG,
-) -> NodeExplanation:
+) -> JobOrHostExplanation:
     """Say what a round would make of a job's number, or of a host; raises as `plan` does.
 
     `nodes` are the balancer's, where somebody may see them; a folder tells its own.
@@ -213,7 +213,9 @@ def explain(
     policy = users_configuration.about(folder, path)
     situation = _situation(policy, folder, now)
     if nodes and not folder:
-        situation = replace(situation, nodes=tuple(noted(node, situation.now) for node in nodes))
+        situation = replace(
+            situation, nodes=tuple(node_with_idle_time(node, situation.now) for node in nodes)
+        )
     decision = _decided(situation, policy, BalanceOptions(), is_live=not folder)
     if subject.isascii() and subject.isdecimal():
         return _of_job(int(subject), situation, decision)
@@ -222,15 +224,19 @@ def explain(
     )
     if (
         explanation.node
-        and explanation.node.state is NodeState.STANDBY
-        and manual_removal_hint.is_own_host(explanation.node)
+        and explanation.node.state is ElasticNodeState.STANDBY
+        and manual_removal_hint.is_site_owned_host(explanation.node)
     ):
         tags = tags_by_host(host_tags.tags(users_configuration.with_own_cluster(path)))
-        return replace(explanation, reason=manual_removal_hint.waking(explanation.node, tags))
+        return replace(
+            explanation, reason=manual_removal_hint.explain_how_to_wake_host(explanation.node, tags)
+        )
     return explanation
 
 
-def _of_job(job: int, situation: BalanceSituation, report: PlanReport) -> NodeExplanation:
+def _of_job(
+    job: int, situation: BalanceSituation, report: BalancePlanReport
+) -> JobOrHostExplanation:
     of_job = (
         refusal.reason for refusal in report.refused if refusal.job == job and not refusal.host
     )
@@ -239,7 +245,7 @@ def _of_job(job: int, situation: BalanceSituation, report: PlanReport) -> NodeEx
     reason = refused or (
         "it counts as demand" if waits else "it does not wait: it runs, has ended, or never was"
     )
-    return NodeExplanation(
+    return JobOrHostExplanation(
         what=f"job {job}",
         is_known=waits or bool(refused),
         reason=reason,
@@ -252,10 +258,10 @@ def _of_host(
     host: str,
     nodes: tuple[OwnedNode, ...],
     situation: BalanceSituation,
-    report: PlanReport,
+    report: BalancePlanReport,
     *,
     is_unseen: bool,
-) -> NodeExplanation:
+) -> JobOrHostExplanation:
     node = next((node for node in nodes if is_same_host(node.name, host)), None)
     is_node = any(is_same_host(node.name, host) for node in situation.nodes)
     is_listed = any(is_same_host(listed.name, host) for listed in situation.cell.hosts)
@@ -267,7 +273,7 @@ def _of_host(
     if not is_node:
         refused = _OF_HIDDEN if is_unseen else _OF_OTHERS
         refused = refused if is_listed else "nobody knows it"
-    return NodeExplanation(
+    return JobOrHostExplanation(
         what=host,
         is_known=is_node or is_listed,
         node=node,

@@ -12,14 +12,14 @@ from gridbridge.elastic.providers import provider_registry
 from gridbridge.elastic.providers.power_provider import Untold
 from gridbridge.errors import ConfigError
 from gridbridge.model.elastic.balance_plan import BalanceSituation
-from gridbridge.model.elastic.balance_sections import Restriction
+from gridbridge.model.elastic.balance_sections import SqueezableNodes
 from gridbridge.model.elastic.cell import TaskShape
-from gridbridge.model.elastic.node import Node
-from gridbridge.model.elastic.owned_nodes import World
+from gridbridge.model.elastic.node import ElasticNode
+from gridbridge.model.elastic.owned_nodes import BalancerNodesSnapshot
 from gridbridge.model.elastic.standby_hosts import (
     STANDBY,
     HostStandbyStep,
-    RestFacts,
+    StandbyHostFacts,
     tags_by_host,
 )
 from gridbridge.model.places import BALANCE_ACCOUNT, CONFIG
@@ -81,7 +81,7 @@ def plan(
     )
     situation = replace(situation, standby=standby)
     planned = plan_preview.planned(situation, policy.balance, policy.demand, policy.pools)
-    facts = RestFacts(tags=tags, movable={} if folder else movable(policy, situation))
+    facts = StandbyHostFacts(tags=tags, movable={} if folder else movable(policy, situation))
     standby_plan, steps, sentence = squeeze_round.decide(
         situation, planned, policy.balance, rules, facts
     )
@@ -105,7 +105,7 @@ def lacking(policy: Policy) -> Iterator[str]:
 
 def movable(policy: Policy, situation: BalanceSituation) -> Mapping[str, tuple[TaskShape, ...]]:
     """Return the tasks that a squeeze may start again elsewhere, by host."""
-    if policy.squeeze.restriction is not Restriction.RERUNNABLE or not situation.nodes:
+    if policy.squeeze.restriction is not SqueezableNodes.RERUNNABLE or not situation.nodes:
         return {}
     return membership_of(policy).movable(node.name for node in situation.nodes)
 
@@ -113,19 +113,21 @@ def movable(policy: Policy, situation: BalanceSituation) -> Mapping[str, tuple[T
 def _with_own(situation: BalanceSituation, policy: Policy, note_untold: Untold) -> BalanceSituation:
     """Return a situation with the hosts that are switched on and off, as if long idle."""
     providers = provider_registry.switched(policy, note_untold)
-    world = World(
+    world = BalancerNodesSnapshot(
         now=situation.now,
         cluster=policy.site.cluster,
         kept=(),
         machines={name: provider.machines() for name, provider in providers.items()},
-        hosts=round_acts.hosts_seen(situation),
+        hosts=round_acts.host_states_from_cell(situation),
         switched=frozenset(providers),
     )
-    nodes = (_idle(host.node, world) for host in node_inventory_check.own_hosts(world))
+    nodes = (
+        _idle(host.node, world) for host in node_inventory_check.newly_adopted_site_hosts(world)
+    )
     return replace(situation, nodes=tuple(nodes))
 
 
-def _idle(node: Node, world: World) -> Node:
+def _idle(node: ElasticNode, world: BalancerNodesSnapshot) -> ElasticNode:
     host = world.host_of(node.name)
     return replace(node, idle_since=None if host is None or host.is_busy else NEVER)
 

@@ -20,7 +20,7 @@ GROUP = "@"  # begins the name of a group in a user list
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobIdentity:
+class JobAccessIdentity:
     """What lists judge a job by; what is not known keeps it out of nothing."""
 
     owner: str = ""  # empty: unknown
@@ -36,20 +36,20 @@ class UserList:
     entries: tuple[str, ...] = ()  # users, and groups that begin with @
     is_access: bool = True  # Grid Engine looks at no other list
 
-    def has(self, identity: JobIdentity) -> bool:
+    def has(self, identity: JobAccessIdentity) -> bool:
         """Say whether a job's owner or group is in it."""
         return identity.owner in self.entries or (
             bool(identity.group) and f"{GROUP}{identity.group}" in self.entries
         )
 
-    def may_have(self, identity: JobIdentity) -> bool:
+    def may_have(self, identity: JobAccessIdentity) -> bool:
         """Say whether the owner may be in it, as far as is known."""
         return self.is_access and (
             self.has(identity) or any(_may_be(identity, entry) for entry in self.entries)
         )
 
 
-def _may_be(identity: JobIdentity, entry: str) -> bool:
+def _may_be(identity: JobAccessIdentity, entry: str) -> bool:
     """Say whether an entry is a pattern of the owner's name, or a group while that is unknown."""
     if entry.startswith(GROUP):
         return not identity.group
@@ -57,7 +57,7 @@ def _may_be(identity: JobIdentity, entry: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AccessLists:
+class QueueAccessLists:
     """The names of a queue's or an environment's lists, as they are on one host."""
 
     users: tuple[str, ...] = ()  # none: everybody
@@ -76,7 +76,7 @@ class AccessLists:
         """Whether the project of a job counts."""
         return bool(self.projects or self.barred_projects)
 
-    def obstacle(self, identity: JobIdentity, lists: Mapping[str, UserList]) -> str:
+    def obstacle(self, identity: JobAccessIdentity, lists: Mapping[str, UserList]) -> str:
         """Return what keeps a job out; empty: it is admitted, as far as is known."""
         if identity.owner and not self._admits_user(identity, lists):
             return f"user {identity.owner}"
@@ -87,7 +87,7 @@ class AccessLists:
             return f"checkpointing environment {checkpoint}"
         return ""
 
-    def _admits_user(self, identity: JobIdentity, lists: Mapping[str, UserList]) -> bool:
+    def _admits_user(self, identity: JobAccessIdentity, lists: Mapping[str, UserList]) -> bool:
         barring = (lists[name] for name in self.barred_users if name in lists)
         if any(not user_list.is_access or user_list.has(identity) for user_list in barring):
             return False
@@ -101,13 +101,13 @@ class AccessLists:
         )
 
 
-ANYBODY, TO_ALL = JobIdentity(), AccessLists()
+ANYBODY, TO_ALL = JobAccessIdentity(), QueueAccessLists()
 
 
-def access_of(settings: Mapping[str, str]) -> AccessLists:
+def parse_access_lists(settings: Mapping[str, str]) -> QueueAccessLists:
     """Read the lists of a queue or an environment, each attribute as it is on one host."""
     named = {key: words(settings.get(key, "")) for key in ACCESS}
-    return AccessLists(
+    return QueueAccessLists(
         users=named[USERS],
         barred_users=named[BARRED_USERS],
         projects=named[PROJECTS],

@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum, StrEnum
 
-from gridbridge.model.elastic.cell import CellSeen
-from gridbridge.model.elastic.cell_layout import CellLayout
-from gridbridge.model.elastic.node import Node
+from gridbridge.model.elastic.cell import GridEngineCellSnapshot
+from gridbridge.model.elastic.cell_layout import CellConfiguration
+from gridbridge.model.elastic.node import ElasticNode
 
-NOTHING_TOLD = CellLayout()
+NOTHING_TOLD = CellConfiguration()
 
 
-class Rules(StrEnum):
+class BalancePolicyName(StrEnum):
     """The rules by which a cluster grows and shrinks."""
 
     DEMAND = "demand"
@@ -20,7 +20,7 @@ class Rules(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Watched:
+class WatchedWaitingJobs:
     """Waiting jobs of one shape as a round saw them: whether they start when there is room."""
 
     at: datetime  # the round
@@ -34,14 +34,16 @@ class BalanceSituation:
     """A cell, the nodes that the balancer owns, and the moment."""
 
     now: datetime
-    cell: CellSeen
+    cell: GridEngineCellSnapshot
     master: str = ""  # the qmaster's host, which is never removed
     last_change: datetime | None = None  # when a node came or went; None: none has
-    nodes: tuple[Node, ...] = ()
-    layout: CellLayout = NOTHING_TOLD
+    nodes: tuple[ElasticNode, ...] = ()
+    layout: CellConfiguration = NOTHING_TOLD
     best_effort: frozenset[str] = frozenset()  # queues, besides those that the layout tells
     eligible_since: Mapping[int, datetime] = field(default_factory=dict)  # when a job could start
-    watched: Mapping[int, Watched] = field(default_factory=dict)  # by the lowest job number
+    watched: Mapping[int, WatchedWaitingJobs] = field(
+        default_factory=dict
+    )  # by the lowest job number
     runtimes: Mapping[tuple[str, str], float] = field(default_factory=dict)  # s, by owner and name
     elsewhere: Mapping[str, float] = field(default_factory=dict)  # s until a transfer queue starts
     elsewhere_free: Mapping[str, int] = field(
@@ -58,7 +60,7 @@ class BalanceSituation:
         return self.local or self.now
 
 
-class DemandVerdict(Enum):
+class BalanceVerdict(Enum):
     """Why a round adds or removes nodes, or does nothing."""
 
     NO_MAXIMUM = "no maximum"
@@ -98,7 +100,7 @@ class DemandVerdict(Enum):
     ABOVE_MAXIMUM = "above the maximum"
 
 
-class RefusalKind(Enum):
+class BalanceRefusalCause(Enum):
     """Why a job does not make the cluster grow, or a host is not removed."""
 
     HELD = "it is held"
@@ -143,12 +145,12 @@ class RefusalKind(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnservedDemand:
+class BalanceRefusal:
     """A job or a host, and why nothing is done about it."""
 
     job: int = 0
     host: str = ""
-    cause: RefusalKind
+    cause: BalanceRefusalCause
     minute: int = 0
     name: str = ""  # of what it asks for
     wanted: str = ""
@@ -156,7 +158,7 @@ class UnservedDemand:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
+class BalanceFigures:
     """The numbers that a decision was made from."""
 
     nodes: int
@@ -198,13 +200,13 @@ class Figures:
 class BalancePlan:
     """What one round does; an empty one does nothing."""
 
-    verdict: DemandVerdict
-    hindrance: DemandVerdict | None = None  # why none is added though the least is not there
-    figures: Figures
+    verdict: BalanceVerdict
+    hindrance: BalanceVerdict | None = None  # why none is added though the least is not there
+    figures: BalanceFigures
     add: int = 0
     pool: str = ""  # where the new nodes come from
     groups: tuple[str, ...] = ()  # in which each of them is to be, of a pool that has some
     wake: tuple[str, ...] | None = None  # hosts on standby; None: as many as are to be added
     remove: tuple[str, ...] = ()
-    refused: tuple[UnservedDemand, ...] = ()
-    watched: Mapping[int, Watched] = field(default_factory=dict)  # for the next round
+    refused: tuple[BalanceRefusal, ...] = ()
+    watched: Mapping[int, WatchedWaitingJobs] = field(default_factory=dict)  # for the next round

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from gridbridge.model.elastic.balance_plan import Rules
+from gridbridge.model.elastic.balance_plan import BalancePolicyName
 from gridbridge.model.settings import ASKED, OBJECT_NAME, TextFormat, setting
 from gridbridge.model.text_tables import QueueDefaults
 
@@ -87,7 +87,7 @@ class ProviderKind(StrEnum):
     POWER = "power"
 
 
-class DecisionPolicy(StrEnum):
+class PowerSwitchMethod(StrEnum):
     """How a host of the site's own is switched on and off."""
 
     IPMI = "ipmi"
@@ -96,10 +96,10 @@ class DecisionPolicy(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Balance:
+class BalanceSection:
     """When nodes are added to the site's own cluster, and when they are removed."""
 
-    policy: Rules = setting(Rules.DEMAND, "the policy that decides")
+    policy: BalancePolicyName = setting(BalancePolicyName.DEMAND, "the policy that decides")
     queue: str = setting("all.q", "the queue whose slots count", form=OBJECT_NAME)
     max_nodes: int = setting(
         0,
@@ -165,7 +165,7 @@ class Balance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Demand:
+class DemandSection:
     """What policy demand does besides."""
 
     wait_s: float = setting(
@@ -227,7 +227,7 @@ class Demand:
     )
 
 
-class Restriction(StrEnum):
+class SqueezableNodes(StrEnum):
     """Which nodes a squeeze may put to rest."""
 
     IDLE = "idle"
@@ -236,7 +236,7 @@ class Restriction(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Squeeze:
+class SqueezeSection:
     """When nodes are put on standby instead of given back, and when they are woken."""
 
     enabled: bool = setting(False, "whether hosts are put on standby and woken")
@@ -263,14 +263,14 @@ class Squeeze:
         "what else a standard request asks for on one host: amounts of consumables",
         form=ASKED,
     )
-    restriction: Restriction = setting(
-        Restriction.IDLE,
+    restriction: SqueezableNodes = setting(
+        SqueezableNodes.IDLE,
         "hosts that may rest: idle ones, also those of tasks that can run again elsewhere, or all",
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pool:
+class PoolSection:
     """Where nodes of one kind come from."""
 
     provider: str = setting("", "the provider of its nodes; empty: none yet", form=PROVIDER)
@@ -311,7 +311,7 @@ class Pool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bootstrap:
+class BootstrapSection:
     """What makes a machine ready that its image does not make so."""
 
     steps: str = setting(
@@ -360,8 +360,8 @@ class ProviderSection:
     arguments: QueueDefaults = setting(
         QueueDefaults(), "of libcloud: further arguments of its driver", form=ARGUMENTS
     )
-    way: DecisionPolicy = setting(
-        DecisionPolicy.IPMI, "of power: how hosts are switched on and off"
+    way: PowerSwitchMethod = setting(
+        PowerSwitchMethod.IPMI, "of power: how hosts are switched on and off"
     )
     broadcast: str = setting(
         "", "of power by wake: the address to which the packet is sent", form=PLACE
@@ -369,7 +369,7 @@ class ProviderSection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PoweredHost:
+class PoweredHostSection:
     """How a host of the site's own is switched on and off."""
 
     provider: str = setting("", "its section [provider.NAME] of kind power", form=PROVIDER)

@@ -6,7 +6,7 @@ Waiting jobs that ask for the same are one row, so that 100,000 of them are a fe
 from dataclasses import dataclass
 from datetime import datetime
 
-from gridbridge.model.elastic.access import ANYBODY, JobIdentity
+from gridbridge.model.elastic.access import ANYBODY, JobAccessIdentity
 from gridbridge.model.places import BEST_EFFORT
 from gridbridge.model.states import JobState, QueueFact, QueueState
 
@@ -14,7 +14,7 @@ TRUE = ("TRUE", "true", "1")  # as qstat shows a boolean that was asked for (com
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Host:
+class CellHost:
     """An execution host."""
 
     name: str
@@ -24,7 +24,7 @@ class Host:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StartedTasks:
+class RunningTaskGroup:
     """Tasks of one owner and job name that began at one time in a queue on one host."""
 
     owner: str
@@ -45,7 +45,7 @@ class QueueInstance:
     state: QueueState
     running: tuple[int, ...] = ()  # the slots of each job or task that runs or starts here
     is_taken: bool = False  # one of them has the host alone
-    begun: tuple[StartedTasks, ...] = ()  # whose they are
+    begun: tuple[RunningTaskGroup, ...] = ()  # whose they are
     promised: int = 0  # slots of advance reservations, also of those that begin later
 
     @property
@@ -77,7 +77,7 @@ class TaskShape:
     is_on_all: bool = False  # it asks for all hosts that are there: a further one doesn't help
     groups: tuple["TaskShape", ...] = ()  # how the slots lie, if there are several ways at once
     others: tuple["TaskShape", ...] = ()  # what it may have instead, each of them larger
-    identity: JobIdentity = ANYBODY  # as far as lists of queues or environments judge by it
+    identity: JobAccessIdentity = ANYBODY  # as far as lists of queues or environments judge by it
 
     @property
     def makes_way(self) -> bool:
@@ -127,10 +127,10 @@ class WaitingJobs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CellSeen:
+class GridEngineCellSnapshot:
     """A cell at one moment."""
 
-    hosts: tuple[Host, ...]
+    hosts: tuple[CellHost, ...]
     instances: tuple[QueueInstance, ...]
     waiting: tuple[WaitingJobs, ...]  # in the order of the scheduler's list
     granted: tuple[tuple[str, int], ...] = ()  # slots in use, by parallel environment

@@ -15,8 +15,14 @@ from gridbridge.model.attributes import (
     varying,
     words,
 )
-from gridbridge.model.elastic.access import ACCESS, TO_ALL, AccessLists, UserList, access_of
-from gridbridge.model.elastic.node import short_name
+from gridbridge.model.elastic.access import (
+    ACCESS,
+    TO_ALL,
+    QueueAccessLists,
+    UserList,
+    parse_access_lists,
+)
+from gridbridge.model.elastic.node import short_host_name
 from gridbridge.model.request import long_name
 
 
@@ -69,7 +75,7 @@ class ParallelEnvironment:
     spread: SlotSpread = SlotSpread.UNKNOWN
     per_host: int = 0  # slots, of a fixed one
     slots: int = 0  # the most that all its tasks have together
-    access: AccessLists = TO_ALL
+    access: QueueAccessLists = TO_ALL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +89,7 @@ class CellQueue:
     is_batch: bool = True
     is_best_effort: bool = False  # its tasks make way for all others
     is_away: bool = False  # it sends its tasks to another cluster
-    access: AccessLists = TO_ALL
+    access: QueueAccessLists = TO_ALL
     varying: tuple[tuple[str, ValuesByHost], ...] = ()  # all attributes, if a host differs in any
 
     @property
@@ -99,17 +105,19 @@ class CellQueue:
         return frozenset(name for name, _ in self.values).union(*own)
 
     @property
-    def accesses(self) -> tuple[AccessLists, ...]:
+    def accesses(self) -> tuple[QueueAccessLists, ...]:
         """Its lists as they usually are, and each that a host or host group has instead."""
         lists = ((key, value) for key, value in self.varying if key in ACCESS)
-        own = (access_of({key: text}) for key, value in lists for _, text in value.others)
+        own = (parse_access_lists({key: text}) for key, value in lists for _, text in value.others)
         return (self.access, *own)
 
     def on(self, host: str, groups: Container[str]) -> "CellQueue":
         """Return the queue as it is on a host."""
         if not self.varying:
             return self
-        return queue_of(self.name, {name: value.on(host, groups) for name, value in self.varying})
+        return parse_cell_queue(
+            self.name, {name: value.on(host, groups) for name, value in self.varying}
+        )
 
 
 ARCH = "arch"  # a load value of every host that reports
@@ -118,7 +126,7 @@ LIMITS = ("s_rt", "h_rt", "s_cpu", "h_cpu", "s_fsize", "h_fsize", "s_data", "h_d
 MEMORY = ("s_stack", "h_stack", "s_core", "h_core", "s_rss", "h_rss", "s_vmem", "h_vmem")
 
 
-def queue_of(name: str, settings: Mapping[str, str]) -> CellQueue:
+def parse_cell_queue(name: str, settings: Mapping[str, str]) -> CellQueue:
     """Return a queue from its attributes as qconf(1) prints them."""
     values = {key: varying(text) for key, text in settings.items() if key != HOSTS}
     usual = {key: value.usual for key, value in values.items()}
@@ -131,7 +139,7 @@ def queue_of(name: str, settings: Mapping[str, str]) -> CellQueue:
         is_batch=BATCH in words(usual.get("qtype", BATCH)),
         is_best_effort=is_besteffort(usual),
         is_away=is_transfer(usual),
-        access=access_of(usual),
+        access=parse_access_lists(usual),
         varying=tuple(values.items()) if any(value.others for value in values.values()) else (),
     )
 
@@ -140,7 +148,7 @@ HOSTS, COMPLEX_VALUES = "hostlist", "complex_values"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CellLayout:
+class CellConfiguration:
     """What a cell's configuration tells; nothing at all where nobody asked for it."""
 
     resources: Mapping[str, CellResource] = field(default_factory=dict)  # by name and by shortcut
@@ -181,7 +189,7 @@ class CellLayout:
                 yield resource.name, text
 
     @property
-    def accesses(self) -> tuple[AccessLists, ...]:
+    def accesses(self) -> tuple[QueueAccessLists, ...]:
         """The lists of all queues, on any host, and of all parallel environments."""
         of_queues = (access for queue in self.queues.values() for access in queue.accesses)
         return (*of_queues, *(environment.access for environment in self.environments.values()))
@@ -200,4 +208,4 @@ class CellLayout:
         """The short names of the hosts that are in a queue, by name or by a host group."""
         names = (name for queue in self.queues.values() for name in queue.hosts)
         named = (host for name in names for host in self.groups.get(name, (name,)))
-        return frozenset(map(short_name, named))
+        return frozenset(map(short_host_name, named))

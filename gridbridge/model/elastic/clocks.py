@@ -5,7 +5,7 @@ from datetime import datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostClocks:
+class BalancerHostClocks:
     """The clock that can be set, and the one that nobody sets."""
 
     boot: str  # which start of the machine it is; empty: not known

@@ -9,7 +9,7 @@ from gridbridge.model.elastic.standby_hosts import STANDBY
 NO_NODE = -1  # the place of a copy that an instance does not have
 
 
-class DiskMirroring(Enum):
+class GanetiDiskMirroring(Enum):
     """How an instance's disks can be had elsewhere."""
 
     NONE = "none"
@@ -17,7 +17,7 @@ class DiskMirroring(Enum):
     EXTERNAL = "external"  # every node sees them
 
 
-class DiskTemplate(StrEnum):
+class GanetiDiskTemplate(StrEnum):
     """Where an instance keeps its disks."""
 
     DISKLESS = "diskless"
@@ -31,25 +31,25 @@ class DiskTemplate(StrEnum):
     GLUSTER = "gluster"
 
     @property
-    def mirror(self) -> DiskMirroring:
+    def mirror(self) -> GanetiDiskMirroring:
         """How its disks can be had elsewhere."""
-        if self is DiskTemplate.DRBD:
-            return DiskMirroring.INTERNAL
-        return DiskMirroring.EXTERNAL if self in SEEN_EVERYWHERE else DiskMirroring.NONE
+        if self is GanetiDiskTemplate.DRBD:
+            return GanetiDiskMirroring.INTERNAL
+        return GanetiDiskMirroring.EXTERNAL if self in SEEN_EVERYWHERE else GanetiDiskMirroring.NONE
 
     @property
     def is_local(self) -> bool:
         """Whether the node's own disk space is used."""
-        return self in (DiskTemplate.DRBD, DiskTemplate.PLAIN)
+        return self in (GanetiDiskTemplate.DRBD, GanetiDiskTemplate.PLAIN)
 
 
 SEEN_EVERYWHERE = (
-    *(DiskTemplate.BLOCK, DiskTemplate.SHARED_FILE, DiskTemplate.GLUSTER),
-    *(DiskTemplate.RBD, DiskTemplate.EXT),
+    *(GanetiDiskTemplate.BLOCK, GanetiDiskTemplate.SHARED_FILE, GanetiDiskTemplate.GLUSTER),
+    *(GanetiDiskTemplate.RBD, GanetiDiskTemplate.EXT),
 )
 
 
-class InstanceStatus(StrEnum):
+class GanetiInstanceStatus(StrEnum):
     """What an instance does, in Ganeti's words."""
 
     RUNNING = "running"
@@ -66,20 +66,20 @@ class InstanceStatus(StrEnum):
     def takes_memory(self) -> bool:
         """Whether it is in the memory of its node."""
         return self not in (
-            InstanceStatus.ERROR_DOWN,
-            InstanceStatus.DOWN,
-            InstanceStatus.USER_DOWN,
-            InstanceStatus.OFFLINE,
+            GanetiInstanceStatus.ERROR_DOWN,
+            GanetiInstanceStatus.DOWN,
+            GanetiInstanceStatus.USER_DOWN,
+            GanetiInstanceStatus.OFFLINE,
         )
 
     @property
     def is_up(self) -> bool:
         """Whether it runs, so that it can move without an end."""
-        return self in (InstanceStatus.RUNNING, InstanceStatus.ERROR_UP)
+        return self in (GanetiInstanceStatus.RUNNING, GanetiInstanceStatus.ERROR_UP)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InstanceSpec:
+class GanetiInstanceSize:
     """An instance's size."""
 
     mem: int  # MiB
@@ -91,29 +91,29 @@ class InstanceSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GanetiPolicy:
+class GanetiInstancePolicy:
     """What the cluster or one group allows."""
 
-    standard: InstanceSpec
-    limits: tuple[tuple[InstanceSpec, InstanceSpec], ...]
-    templates: tuple[DiskTemplate, ...]
+    standard: GanetiInstanceSize
+    limits: tuple[tuple[GanetiInstanceSize, GanetiInstanceSize], ...]
+    templates: tuple[GanetiDiskTemplate, ...]
     vcpu_ratio: float  # virtual processors for each real one
     spindle_ratio: float
 
 
-SMALLEST = InstanceSpec(mem=128, vcpus=1, disk=1024, disks=1, nics=1, spindles=1)
-LARGEST = InstanceSpec(mem=32768, vcpus=8, disk=1048576, disks=16, nics=8, spindles=12)
-DEFAULT_POLICY = GanetiPolicy(
+SMALLEST = GanetiInstanceSize(mem=128, vcpus=1, disk=1024, disks=1, nics=1, spindles=1)
+LARGEST = GanetiInstanceSize(mem=32768, vcpus=8, disk=1048576, disks=16, nics=8, spindles=12)
+DEFAULT_POLICY = GanetiInstancePolicy(
     standard=SMALLEST,
     limits=((SMALLEST, LARGEST),),
-    templates=tuple(DiskTemplate),
+    templates=tuple(GanetiDiskTemplate),
     vcpu_ratio=4.0,
     spindle_ratio=32.0,
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeGroup:
+class GanetiNodeGroup:
     """Nodes among which instances are placed by one policy."""
 
     name: str
@@ -121,7 +121,7 @@ class NodeGroup:
     allocation: str
     tags: tuple[str, ...]
     networks: tuple[str, ...]
-    policy: GanetiPolicy = DEFAULT_POLICY
+    policy: GanetiInstancePolicy = DEFAULT_POLICY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,11 +159,11 @@ class GanetiInstance:
     mem: int  # MiB
     disk: int  # MiB
     vcpus: int
-    status: InstanceStatus
+    status: GanetiInstanceStatus
     is_balanced: bool  # it may be moved for balance
     primary: int
     secondary: int  # NO_NODE: it has none
-    template: DiskTemplate
+    template: GanetiDiskTemplate
     tags: tuple[str, ...]
     spindle_use: int
     spindles: int | None  # None: it is not told
@@ -171,18 +171,18 @@ class GanetiInstance:
     @property
     def is_movable(self) -> bool:
         """Whether its disks let it move."""
-        return self.template.mirror is not DiskMirroring.NONE
+        return self.template.mirror is not GanetiDiskMirroring.NONE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GanetiCluster:
     """Everything that the file tells."""
 
-    groups: tuple[NodeGroup, ...]
+    groups: tuple[GanetiNodeGroup, ...]
     nodes: tuple[GanetiNode, ...]
     instances: tuple[GanetiInstance, ...]
     tags: tuple[str, ...]
-    policy: GanetiPolicy
+    policy: GanetiInstancePolicy
 
     @property
     def aliases(self) -> Mapping[str, str]:
@@ -199,7 +199,7 @@ def _shared_domain(names: list[str]) -> str:
     return next((end for end in ends if all(name.endswith(end) for name in names)), "")
 
 
-class MoveKindOfGaneti(Enum):
+class InstanceMoveKind(Enum):
     """How an instance comes to where it is to be."""
 
     FAILOVER = "to its second copy"
@@ -211,18 +211,18 @@ class MoveKindOfGaneti(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InstanceMove:
+class GanetiInstanceMove:
     """One step of balancing: an instance, what is done, and all nodes concerned."""
 
     instance: int
-    kind: MoveKindOfGaneti
+    kind: InstanceMoveKind
     target: int  # NO_NODE for a failover
     primary: int  # afterwards, and so the next one
     secondary: int
     nodes: frozenset[int]  # before and afterwards
 
 
-class MoveWay(Enum):
+class GanetiSqueezeAction(Enum):
     """What a squeeze does."""
 
     OFFLINE = "Nodes to offline"
@@ -231,13 +231,13 @@ class MoveWay(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SqueezePlan:
+class GanetiSqueezePlan:
     """What is to be done, and the cluster afterwards."""
 
-    way: MoveWay
+    way: GanetiSqueezeAction
     nodes: tuple[int, ...] = ()
     is_enough: bool = True  # False: even all standby nodes don't give the reserve
     offline_candidates: tuple[int, ...]
     online_candidates: tuple[int, ...]
-    moves: tuple[InstanceMove, ...] = ()
+    moves: tuple[GanetiInstanceMove, ...] = ()
     after: GanetiCluster

@@ -11,7 +11,7 @@ HOST_KEY_TAG = "gridbridge-host-key"  # of clouds that tell no host key by thems
 MASTER_TAG = "gridbridge-master"  # its value is the cluster whose master the machine is
 
 
-class MachineState(StrEnum):
+class ProviderMachineState(StrEnum):
     """What a provider says of a machine."""
 
     PENDING = "pending"
@@ -22,12 +22,12 @@ class MachineState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class ProviderMachine:
     """A machine of a provider's."""
 
     id: str
     name: str
-    state: MachineState
+    state: ProviderMachineState
     address: str = ""  # empty: not known yet
     tags: Mapping[str, str] = field(default_factory=dict)
     host_key: str = ""  # of its ssh server, as in known_hosts without the host; empty: not told

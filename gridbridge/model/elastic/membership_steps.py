@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class JoinStep(StrEnum):
+class HostJoinStep(StrEnum):
     """The last step of joining that is done."""
 
     NONE = "nothing"
@@ -14,7 +14,7 @@ class JoinStep(StrEnum):
     LEFT = "left"  # all of it was taken back
 
 
-class LeaveStep(StrEnum):
+class HostLeaveStep(StrEnum):
     """What came of a try to take a host out of its cell."""
 
     REFERENCED = "still referenced"  # the cell has not forgotten it yet: the next round goes on
@@ -25,18 +25,18 @@ class LeaveStep(StrEnum):
 class HostDeparture:
     """How far a host has left its cell."""
 
-    step: LeaveStep
+    step: HostLeaveStep
     refused_by: str = ""  # what keeps it there, with the command that shows it
 
     @classmethod
     def left(cls) -> "HostDeparture":
         """Return it of a host that the cell knows no more."""
-        return cls(step=LeaveStep.LEFT)
+        return cls(step=HostLeaveStep.LEFT)
 
     @classmethod
     def kept(cls, refused_by: str) -> "HostDeparture":
         """Return it of one that the next round tries again."""
-        return cls(step=LeaveStep.REFERENCED, refused_by=refused_by)
+        return cls(step=HostLeaveStep.REFERENCED, refused_by=refused_by)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ class JoiningMachine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Idleness:
+class HostIdleness:
     """What a cell says when it is asked about one host once more."""
 
     is_idle: (

@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import Enum
 
 
-class NodeState(Enum):
+class ElasticNodeState(Enum):
     """What a node is."""
 
     REQUESTED = "requested"
@@ -22,25 +22,33 @@ class NodeState(Enum):
     @property
     def is_coming(self) -> bool:
         """Whether it takes no jobs yet, and soon will."""
-        return self in (NodeState.REQUESTED, NodeState.BOOTING, NodeState.JOINING)
+        return self in (
+            ElasticNodeState.REQUESTED,
+            ElasticNodeState.BOOTING,
+            ElasticNodeState.JOINING,
+        )
 
     @property
     def is_leaving(self) -> bool:
         """Whether it takes no more jobs, and goes or rests when those that it has have ended."""
-        return self in (NodeState.DRAINING, NodeState.REMOVING)
+        return self in (ElasticNodeState.DRAINING, ElasticNodeState.REMOVING)
 
     @property
     def is_there(self) -> bool:
         """Whether it counts among a cluster's nodes."""
-        return self not in (NodeState.STANDBY, NodeState.GONE, NodeState.FAILED)
+        return self not in (
+            ElasticNodeState.STANDBY,
+            ElasticNodeState.GONE,
+            ElasticNodeState.FAILED,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class ElasticNode:
     """A node that the balancer owns."""
 
     name: str
-    state: NodeState = NodeState.READY
+    state: ElasticNodeState = ElasticNodeState.READY
     up_since: datetime | None = None  # None: nobody knows
     since: datetime | None = None  # it is in its state; None: nobody knows
     idle_since: datetime | None = None  # None: it is busy, or nobody knows
@@ -60,10 +68,10 @@ class Node:
     @property
     def is_left_over(self) -> bool:
         """Whether it is of no use, and its machine is not known to be gone."""
-        return self.state is NodeState.FAILED and self.has_machine
+        return self.state is ElasticNodeState.FAILED and self.has_machine
 
 
-def short_name(host: str) -> str:
+def short_host_name(host: str) -> str:
     """Return a host's name without its domain."""
     return host.partition(".")[0]
 
@@ -80,15 +88,15 @@ def is_same_host(first: str, second: str) -> bool:
     return short == other_short and (domain == other_domain or not (domain and other_domain))
 
 
-class Nodes:
+class NodesByHostName:
     """Nodes by the names of hosts, which may have a domain or none; nobody changes them."""
 
-    def __init__(self, nodes: Iterable[Node]) -> None:
-        self._by_short = dict[str, list[Node]]()
+    def __init__(self, nodes: Iterable[ElasticNode]) -> None:
+        self._by_short = dict[str, list[ElasticNode]]()
         for node in nodes:
-            self._by_short.setdefault(short_name(node.name), []).append(node)
+            self._by_short.setdefault(short_host_name(node.name), []).append(node)
 
-    def of_host(self, name: str) -> Node | None:
+    def of_host(self, name: str) -> ElasticNode | None:
         """Return a host's node; None for a host that has none."""
-        candidates = self._by_short.get(short_name(name), ())
+        candidates = self._by_short.get(short_host_name(name), ())
         return next((node for node in candidates if is_same_host(name, node.name)), None)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from gridbridge.model.elastic.owned_nodes import OwnedNode, PoolRecord
+from gridbridge.model.elastic.owned_nodes import OwnedNode, PoolFailureRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -11,14 +11,14 @@ class BalancerOverview:
     """The balancer's nodes and pools, as it keeps them."""
 
     nodes: tuple[OwnedNode, ...] = ()
-    pools: tuple[tuple[str, PoolRecord], ...] = ()
+    pools: tuple[tuple[str, PoolFailureRecord], ...] = ()
     last_round: datetime | None = None
     spent: float = 0.0  # this month
     asked: tuple[tuple[str, str], ...] = ()  # hosts, and what the next round does about them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeExplanation:
+class JobOrHostExplanation:
     """A job or a host, and what the balancer makes of it."""
 
     what: str

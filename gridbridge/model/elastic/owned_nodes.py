@@ -5,12 +5,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum, StrEnum
 
-from gridbridge.model.elastic.machines import Machine
-from gridbridge.model.elastic.membership_steps import JoinStep
-from gridbridge.model.elastic.node import Node, NodeState, short_name
+from gridbridge.model.elastic.machines import ProviderMachine
+from gridbridge.model.elastic.membership_steps import HostJoinStep
+from gridbridge.model.elastic.node import ElasticNode, ElasticNodeState, short_host_name
 
 
-class NodeCause(StrEnum):
+class NodeStateCause(StrEnum):
     """Why a node is given back, or is no node any more."""
 
     NONE = ""
@@ -37,10 +37,10 @@ class NodeCause(StrEnum):
     def is_boot_failure(self) -> bool:
         """Whether the pool failed: after several in a row it is left out."""
         return self in (
-            NodeCause.NOT_THERE,
-            NodeCause.NEVER_BOOTED,
-            NodeCause.NEVER_JOINED,
-            NodeCause.WRONG_HOST_KEY,
+            NodeStateCause.NOT_THERE,
+            NodeStateCause.NEVER_BOOTED,
+            NodeStateCause.NEVER_JOINED,
+            NodeStateCause.WRONG_HOST_KEY,
         )
 
 
@@ -50,21 +50,21 @@ class OwnedNode:
 
     name: str
     pool: str
-    state: NodeState
+    state: ElasticNodeState
     since: datetime  # it is in its state
     machine: str = ""  # its provider's id; empty: not told yet
     address: str = ""
     host_key: str = ""
     up_since: datetime | None = None
     idle_since: datetime | None = None
-    step: JoinStep = JoinStep.NONE
-    cause: NodeCause = NodeCause.NONE
+    step: HostJoinStep = HostJoinStep.NONE
+    cause: NodeStateCause = NodeStateCause.NONE
     is_kept: bool = False  # an administrator wants it to stay
 
     @property
-    def node(self) -> Node:
+    def node(self) -> ElasticNode:
         """The node as the policies see it."""
-        return Node(
+        return ElasticNode(
             name=self.name,
             state=self.state,
             up_since=self.up_since,
@@ -74,17 +74,17 @@ class OwnedNode:
             is_kept=self.is_kept,
             failed_at=self.since if self.cause.is_boot_failure else None,
             has_machine=bool(self.machine),
-            is_drained=self.cause is NodeCause.DRAINED,
+            is_drained=self.cause is NodeStateCause.DRAINED,
         )
 
     def entering(
-        self, state: NodeState, at: datetime, cause: NodeCause = NodeCause.NONE
+        self, state: ElasticNodeState, at: datetime, cause: NodeStateCause = NodeStateCause.NONE
     ) -> "OwnedNode":
         """Return it in a state since a time, for a cause or for none."""
         return replace(self, state=state, since=at, cause=cause)
 
 
-class WishFor(StrEnum):
+class NodeRequestKind(StrEnum):
     """What an administrator asks of a node."""
 
     DRAIN = "drain"  # no more tasks, and it is removed when those that run there have ended
@@ -107,7 +107,7 @@ class NodeAct(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DueAct:
+class DueNodeAct:
     """A node as it is to be kept before anything is done with it, and what is done then."""
 
     node: OwnedNode
@@ -129,27 +129,29 @@ class DueAct:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostSeen:
+class CellHostState:
     """What the cell tells of one host."""
 
     is_busy: bool  # something runs or starts there that counts
     is_silent: bool  # its execution daemon does not report
 
 
-def reports(host: HostSeen | None) -> bool:
+def is_host_reporting(host: CellHostState | None) -> bool:
     """Say whether a host's execution daemon does; not of one that the cell does not know."""
     return host is not None and not host.is_silent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class World:
+class BalancerNodesSnapshot:
     """All that is known of nodes at one moment."""
 
     now: datetime
     cluster: str
     kept: tuple[OwnedNode, ...]
-    machines: Mapping[str, tuple[Machine, ...]]  # by pool, as its provider listed them whole
-    hosts: Mapping[str, HostSeen] = field(default_factory=dict)  # the cell's, by short name
+    machines: Mapping[
+        str, tuple[ProviderMachine, ...]
+    ]  # by pool, as its provider listed them whole
+    hosts: Mapping[str, CellHostState] = field(default_factory=dict)  # the cell's, by short name
     pools: frozenset[str] = frozenset()  # those that are configured
     providers: Mapping[str, str] = field(default_factory=dict)  # their names, by pool
     switched: frozenset[str] = frozenset()  # of hosts that are switched on and off, never made
@@ -162,9 +164,9 @@ class World:
     closed: frozenset[str] = frozenset()  # queues that somebody closed on all hosts
     addresses: Mapping[str, str] = field(default_factory=dict)  # of strangers named as hosts, here
 
-    def host_of(self, name: str) -> HostSeen | None:
+    def host_of(self, name: str) -> CellHostState | None:
         """Return what the cell tells of a host; None where it does not know it."""
-        return self.hosts.get(short_name(name))
+        return self.hosts.get(short_host_name(name))
 
     def machine_key(self, pool: str, machine: str) -> tuple[str, str]:
         """Return what tells a machine from all others: an id is unique within its provider."""
@@ -172,7 +174,7 @@ class World:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PoolRecord:
+class PoolFailureRecord:
     """What went wrong with a pool of late."""
 
     failures: int = 0  # of booting, in a row

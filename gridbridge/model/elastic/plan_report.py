@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToldRefusal:
+class RefusalReport:
     """A job or a host, one of the two, and why nothing is done about it."""
 
     job: int = 0
@@ -13,12 +13,12 @@ class ToldRefusal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlanReport:
+class BalancePlanReport:
     """What a round does, or would do."""
 
     add: int
     pool: str | None
     remove: tuple[str, ...]
     sentence: str
-    refused: tuple[ToldRefusal, ...]
+    refused: tuple[RefusalReport, ...]
     unseen: tuple[str, ...] = ()  # what a round sees and this account does not

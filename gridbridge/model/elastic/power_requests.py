@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class PowerWish(StrEnum):
+class RequestedPowerState(StrEnum):
     """What is wanted of a node; a file's name begins with it."""
 
     WAKE = "wake"
@@ -12,10 +12,10 @@ class PowerWish(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PowerRequest:
+class OarPowerRequest:
     """One call of a hook."""
 
     file: str  # its name
     at_s: float  # when it was written, since 1970
-    wish: PowerWish
+    wish: RequestedPowerState
     hosts: tuple[str, ...]

@@ -13,7 +13,7 @@ MOST_NAMES = 2000  # of jobs, with their owners
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BalanceStatistics:
+class BalanceRoundStatistics:
     """The numbers of one round, in the order of StarCluster's columns."""
 
     at: datetime
@@ -27,7 +27,7 @@ class BalanceStatistics:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EndedTask:
+class TasksEndedInMinute:
     """The tasks that ended in one minute."""
 
     minute: int  # since 1970
@@ -37,7 +37,7 @@ class EndedTask:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecentRunTimes:
+class LearntRunTime:
     """How long the tasks of jobs of one owner and name took, as far as that counts still."""
 
     owner: str
@@ -47,12 +47,12 @@ class RecentRunTimes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecentEnds:
+class RecentlyEndedTasks:
     """The tasks that ended of late, and how far the accounting file was read for them."""
 
     place: AccountingFilePosition = BEGINNING
-    minutes: tuple[EndedTask, ...] = ()  # in their order
-    runs: tuple[RecentRunTimes, ...] = ()  # those that ended last come last
+    minutes: tuple[TasksEndedInMinute, ...] = ()  # in their order
+    runs: tuple[LearntRunTime, ...] = ()  # those that ended last come last
 
     @property
     def runtimes(self) -> dict[tuple[str, str], float]:
@@ -61,7 +61,7 @@ class RecentEnds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownNodes:
+class PublishedNodeCount:
     """The nodes of one pool in one state."""
 
     pool: str  # empty: no pool, as the cluster's own hosts
@@ -70,7 +70,7 @@ class ShownNodes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownPool:
+class PublishedPoolCounters:
     """What was done with the nodes of one pool since these numbers began."""
 
     pool: str
@@ -80,7 +80,7 @@ class ShownPool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownRefusal:
+class PublishedRefusalCount:
     """Jobs for which the cluster does not grow, by one cause."""
 
     cause: str  # the name of a model.elastic.plan.Refusal, in small letters
@@ -100,7 +100,7 @@ class PublishedBalance:
     is_acting: bool = False  # not only saying what it would do
     rounds: int = 0  # since these numbers began, and so the next one
     blind_rounds: int = 0  # of those: they saw nothing
-    statistics: BalanceStatistics | None = None
+    statistics: BalanceRoundStatistics | None = None
     wanted_slots: int = 0  # by tasks that wait and could start
     free_slots: int = 0
     longest_wait_s: float = 0.0
@@ -108,19 +108,19 @@ class PublishedBalance:
     max_nodes: int = 0
     cost_hour: float = 0.0  # of the nodes that are there
     cost_month: float = 0.0  # until now
-    nodes: tuple[ShownNodes, ...] = ()
-    pools: tuple[ShownPool, ...] = ()
-    refused: tuple[ShownRefusal, ...] = ()
+    nodes: tuple[PublishedNodeCount, ...] = ()
+    pools: tuple[PublishedPoolCounters, ...] = ()
+    refused: tuple[PublishedRefusalCount, ...] = ()
 
 
-def minute_of(at: datetime) -> int:
+def minute_since_epoch(at: datetime) -> int:
     """Return the minute that a moment is in."""
     return int(at.timestamp() // 60)
 
 
-def learnt(
-    runs: Iterable[RecentRunTimes], ended: Iterable[tuple[str, str, float]]
-) -> tuple[RecentRunTimes, ...]:
+def add_run_times(
+    runs: Iterable[LearntRunTime], ended: Iterable[tuple[str, str, float]]
+) -> tuple[LearntRunTime, ...]:
     """Return runs with further ones, told by owner, name and seconds.
 
     The last hundred count more than all before. Of too many names those that ended longest ago are
@@ -128,9 +128,9 @@ def learnt(
     """
     by_name = {(run.owner, run.name): run for run in runs}
     for owner, name, run_s in ended:
-        run = by_name.pop((owner, name), RecentRunTimes(owner=owner, name=name))
+        run = by_name.pop((owner, name), LearntRunTime(owner=owner, name=name))
         share = OLD_SHARE if run.tasks >= COUNTED else 1.0
-        by_name[owner, name] = RecentRunTimes(
+        by_name[owner, name] = LearntRunTime(
             owner=owner,
             name=name,
             tasks=run.tasks * share + 1.0,
@@ -139,10 +139,10 @@ def learnt(
     return _newest(tuple(by_name.values()))
 
 
-def _newest(runs: tuple[RecentRunTimes, ...]) -> tuple[RecentRunTimes, ...]:
+def _newest(runs: tuple[LearntRunTime, ...]) -> tuple[LearntRunTime, ...]:
     """Return as many as are kept."""
     share = _share(sorted(Counter(run.owner for run in runs).values()))
-    newest, of_owner = list[RecentRunTimes](), Counter[str]()
+    newest, of_owner = list[LearntRunTime](), Counter[str]()
     for run in reversed(runs):
         if of_owner[run.owner] < share:
             of_owner[run.owner] += 1
@@ -161,12 +161,14 @@ def _share(names: Sequence[int]) -> int:
     return MOST_NAMES
 
 
-def together(minutes: Iterable[EndedTask]) -> tuple[EndedTask, ...]:
+def merge_tasks_ended_by_minute(
+    minutes: Iterable[TasksEndedInMinute],
+) -> tuple[TasksEndedInMinute, ...]:
     """Return one row for each minute, in their order."""
-    by_minute = dict[int, EndedTask]()
+    by_minute = dict[int, TasksEndedInMinute]()
     for ended in minutes:
-        so_far = by_minute.get(ended.minute, EndedTask(minute=ended.minute))
-        by_minute[ended.minute] = EndedTask(
+        so_far = by_minute.get(ended.minute, TasksEndedInMinute(minute=ended.minute))
+        by_minute[ended.minute] = TasksEndedInMinute(
             minute=ended.minute,
             tasks=so_far.tasks + ended.tasks,
             run_s=so_far.run_s + ended.run_s,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from gridbridge.model.elastic.balance_sections import Balance, Demand, Squeeze
+from gridbridge.model.elastic.balance_sections import BalanceSection, DemandSection, SqueezeSection
 
 
 class ReplayRules(StrEnum):
@@ -17,7 +17,7 @@ class ReplayRules(StrEnum):
     ALWAYS_ON = "always-on"
 
 
-class LeftOut(StrEnum):
+class ReplayExclusion(StrEnum):
     """Why a line of a file is no task of a replay, or its wait is no one's."""
 
     NEVER_STARTED = "never started"
@@ -29,7 +29,7 @@ class LeftOut(StrEnum):
     UNEXPLAINED = "waited though slots were free"
 
 
-class BadLine(StrEnum):
+class WorkloadLineFault(StrEnum):
     """What is wrong with a line of a file that tells of no task."""
 
     FORM = "no known form"
@@ -41,7 +41,7 @@ class BadLine(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedTask:
+class ReplayTask:
     """A task that was run."""
 
     submitted_s: float  # since 1970
@@ -54,16 +54,18 @@ class RecordedTask:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Workload:
+class ReplayWorkload:
     """The tasks to replay, in the order of their submission."""
 
-    tasks: tuple[RecordedTask, ...]
-    left_out: Mapping[LeftOut, int] = field(default_factory=dict)
-    bad_lines: Mapping[int, BadLine] = field(default_factory=dict)  # by their numbers, from 1
+    tasks: tuple[ReplayTask, ...]
+    left_out: Mapping[ReplayExclusion, int] = field(default_factory=dict)
+    bad_lines: Mapping[int, WorkloadLineFault] = field(
+        default_factory=dict
+    )  # by their numbers, from 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeTerms:
+class ReplayNodeTerms:
     """What nodes are like in a replay, and what they cost."""
 
     max_nodes: int = 20
@@ -80,14 +82,14 @@ class ReplayPolicy:
     """One way to decide, with all its settings."""
 
     rules: ReplayRules
-    balance: Balance
-    demand: Demand
-    squeeze: Squeeze = field(default_factory=Squeeze)
+    balance: BalanceSection
+    demand: DemandSection
+    squeeze: SqueezeSection = field(default_factory=SqueezeSection)
     settings: str = ""  # in words, where they are not the usual ones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayMoment:
+class ReplayClusterState:
     """A cluster after something changed."""
 
     at_s: float
@@ -116,5 +118,5 @@ class ReplayOutcome:
     removed: int
     rounds: int
     used: float  # share of the slots of those node-hours in which a task ran
-    moments: tuple[ReplayMoment, ...] = ()
+    moments: tuple[ReplayClusterState, ...] = ()
     starts: tuple[float, ...] = ()  # of each task, in the order of the workload

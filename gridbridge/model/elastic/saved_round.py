@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from gridbridge.model.elastic.balance_plan import Watched
-from gridbridge.model.elastic.node import Node
+from gridbridge.model.elastic.balance_plan import WatchedWaitingJobs
+from gridbridge.model.elastic.node import ElasticNode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrintedOutputs:
+class SavedProgramOutputs:
     """What a cell's programs printed, in the zone of the moment that is kept with it."""
 
     qstat: bytes = b""  # qstat -u '*' -xml -f -r
@@ -19,16 +19,16 @@ class PrintedOutputs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SavedRound:
+class SavedBalancerRound:
     """The rest; a situation says what each of them is."""
 
     now: datetime
     master: str = ""
     last_change: datetime | None = None
-    nodes: tuple[Node, ...] = ()
+    nodes: tuple[ElasticNode, ...] = ()
     best_effort: frozenset[str] = frozenset()
     eligible_since: Mapping[int, datetime] = field(default_factory=dict)
-    watched: Mapping[int, Watched] = field(default_factory=dict)
+    watched: Mapping[int, WatchedWaitingJobs] = field(default_factory=dict)
     runtimes: Mapping[tuple[str, str], float] = field(default_factory=dict)
     elsewhere: Mapping[str, float] = field(default_factory=dict)
     elsewhere_free: Mapping[str, int] = field(default_factory=dict)

@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from gridbridge.model.elastic.cell import TaskShape
-from gridbridge.model.elastic.node import short_name
+from gridbridge.model.elastic.node import short_host_name
 
 STANDBY = "htools:standby:"  # the beginning of what marks a host that may be switched on
 STANDBY_AUTO = "htools:standby:auto"  # what a squeeze itself writes, and alone removes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RestFacts:
+class StandbyHostFacts:
     """What the cell keeps of each host, and which tasks could run elsewhere again."""
 
     tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by short name
@@ -21,15 +21,15 @@ class RestFacts:
 
 def tags_by_host(tags: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
     """Return the tags that a cell has of its hosts by their short names, as `tags_of` wants."""
-    return {short_name(name): host_tags for name, host_tags in tags.items()}
+    return {short_host_name(name): host_tags for name, host_tags in tags.items()}
 
 
-def tags_of(host: str, tags: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+def tags_of_host(host: str, tags: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
     """Return a host's tags, with or without its domain."""
-    return tags.get(short_name(host), ())
+    return tags.get(short_host_name(host), ())
 
 
-class RestCause(Enum):
+class StandbyPlanCause(Enum):
     """Why a squeeze does something, or nothing."""
 
     LACKING = "lacking"  # less than the minimal reserve
@@ -43,7 +43,7 @@ class RestCause(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RescheduledTasks:
+class TaskToMove:
     """A task that is to run elsewhere."""
 
     source: str
@@ -55,10 +55,10 @@ class RescheduledTasks:
 class StandbyPlan:
     """Which hosts are to rest, or to work again; never both."""
 
-    cause: RestCause
+    cause: StandbyPlanCause
     off: tuple[str, ...] = ()
     on: tuple[str, ...] = ()
-    moved: tuple[RescheduledTasks, ...] = ()
+    moved: tuple[TaskToMove, ...] = ()
     bound: tuple[str, ...] = ()  # hosts whose tasks might move, but have no room elsewhere
     last: str = ""  # a node that the policy would give back, and the last working host
     untagged: tuple[str, ...] = ()  # hosts that are off, and that nobody wakes without a tag
@@ -68,7 +68,7 @@ class StandbyPlan:
     target: float = 0.0
 
 
-class StandbyStep(Enum):
+class StandbyStepKind(Enum):
     """One thing that is done to a host when it is to rest, or to work again."""
 
     DRAIN = "drain"  # close its queues, and look again
@@ -84,5 +84,5 @@ class HostStandbyStep:
     """A thing to do, and to which host; those of one host are done in their order."""
 
     host: str
-    doing: StandbyStep
+    doing: StandbyStepKind
     tag: str = ""

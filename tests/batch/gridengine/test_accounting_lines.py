@@ -11,7 +11,7 @@ from gridbridge.batch.gridengine.accounting_lines import fields_of
 from gridbridge.batch.gridengine.qacct import parse_accounting, read_ends, read_lines, read_tasks
 from gridbridge.elastic.simulation.accounting_workload import read
 from gridbridge.errors import ParseError
-from gridbridge.model.elastic.replay_outcome import LeftOut, RecordedTask
+from gridbridge.model.elastic.replay_outcome import ReplayExclusion, ReplayTask
 from gridbridge.model.job import AskedArray
 from gridbridge.model.route import GridEngineCell
 
@@ -79,7 +79,7 @@ def test_every_reader_reads_the_lines_of_every_version(line: str) -> None:
     ((_, usage),), skipped = read_lines(data, "gb.")
     (record,) = parse_accounting(data)
 
-    assert isinstance(ran, RecordedTask)
+    assert isinstance(ran, ReplayTask)
     assert (ran.slots, round(ran.run_s), ran.owner, ran.name) == (2, 600, "alice", "solve")
     assert (round(end.run_s), owner, name) == (600, "alice", "solve")
     assert (record.task, record.pe_task, record.user_s, record.account) == (3, "", 5.5, ACCOUNT)
@@ -107,7 +107,7 @@ def test_a_part_of_a_parallel_task_is_told_by_every_version(line: str) -> None:
     part = line.replace(":0.0:NONE:6099869696", ":0.0:1.n2:6099869696")
 
     assert fields_of(part)["pe_taskid"] == "1.n2"
-    assert [why for _, why in read([part.encode()])] == [LeftOut.PART]
+    assert [why for _, why in read([part.encode()])] == [ReplayExclusion.PART]
 
 
 @pytest.mark.parametrize("behind", [":0:0", "", f":0:0:{UNIVA[0]}"])
@@ -115,7 +115,7 @@ def test_a_job_that_never_started_has_no_times_in_any_version(behind: str) -> No
     """Some versions write no time of its submission either."""
     line = f"{FRONT}:0:0:0:9:{USED[2:]}:NONE{BEHIND}{behind}".encode()
 
-    assert [why for _, why in read([line])] == [LeftOut.NEVER_STARTED]
+    assert [why for _, why in read([line])] == [ReplayExclusion.NEVER_STARTED]
     assert list(read_ends(line)) == []
 
 

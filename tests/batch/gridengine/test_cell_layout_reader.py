@@ -13,8 +13,8 @@ from gridbridge.batch.gridengine.demand import printed, read_cell, read_hosts
 from gridbridge.batch.gridengine.parse import parse_caps
 from gridbridge.errors import ParseError
 from gridbridge.model.attributes import varying
-from gridbridge.model.elastic.access import JobIdentity, UserList
-from gridbridge.model.elastic.cell import CellSeen
+from gridbridge.model.elastic.access import JobAccessIdentity, UserList
+from gridbridge.model.elastic.cell import GridEngineCellSnapshot
 from gridbridge.model.elastic.cell_layout import (
     CellResource,
     ConsumableKind,
@@ -144,7 +144,7 @@ ROW = (
 )
 
 
-def cell(*rows: tuple[object, ...], running: str = "") -> CellSeen:
+def cell(*rows: tuple[object, ...], running: str = "") -> GridEngineCellSnapshot:
     """Return a cell in which these jobs wait."""
     jobs = "".join(ROW.format(*row) for row in rows)
     document = f"<job_info><queue_info>{running}</queue_info><job_info>{jobs}</job_info></job_info>"
@@ -326,8 +326,8 @@ def test_a_cell_is_asked_for_the_lists_that_its_queues_name(tmp_path: Path) -> N
     assert (found.owners_groups, found.checkpoints) == ({7: "users", 8: "users"}, {8: "blcr"})
     rows = read_cell(documents.qstat, documents.qhost, UTC, found).waiting
     assert [one.shape.identity for one in rows] == [
-        JobIdentity(owner="bob", group="users", project="p1"),
-        JobIdentity(owner="bob", group="users", project="", checkpoint="blcr"),
+        JobAccessIdentity(owner="bob", group="users", project="p1"),
+        JobAccessIdentity(owner="bob", group="users", project="", checkpoint="blcr"),
     ]
 
 
@@ -337,7 +337,7 @@ def test_owners_count_only_where_lists_name_people(tmp_path: Path) -> None:
 
     assert (found.user_lists, found.projects) == ({}, None)
     rows = read_cell(documents.qstat, documents.qhost, UTC, found).waiting
-    assert {one.shape.identity for one in rows} == {JobIdentity()}
+    assert {one.shape.identity for one in rows} == {JobAccessIdentity()}
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import pytest
 
 from gridbridge.batch.gridengine.demand import read_cell
 from gridbridge.errors import ParseError
-from gridbridge.model.elastic.cell import CellSeen, WaitingJobs
-from gridbridge.model.elastic.cell_layout import CellLayout, CellResource
+from gridbridge.model.elastic.cell import GridEngineCellSnapshot, WaitingJobs
+from gridbridge.model.elastic.cell_layout import CellConfiguration, CellResource
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
 QSTAT, QHOST = (GOLDEN / "cell.xml").read_bytes(), (GOLDEN / "hosts.xml").read_bytes()
@@ -21,17 +21,19 @@ ROW = (
 NO_SLOTS = f"<job_info>{ROW.format(1, 'qw', '2026-01-01T12:00:00', 0, '')}</job_info>".encode()
 
 
-def cell(*rows: tuple[object, ...]) -> CellSeen:
+def cell(*rows: tuple[object, ...]) -> GridEngineCellSnapshot:
     """Return a cell in which these jobs wait."""
     jobs = "".join(ROW.format(*row) for row in rows)
     document = f"<job_info><queue_info/><job_info>{jobs}</job_info></job_info>"
     return read_cell(document.encode(), QHOST)
 
 
-def layout_of(**shortcuts: str) -> CellLayout:
+def layout_of(**shortcuts: str) -> CellConfiguration:
     """Return a cell with these resources."""
     rows = [CellResource(name=name, shortcut=short) for name, short in shortcuts.items()]
-    return CellLayout(resources={key: one for one in rows for key in (one.name, one.shortcut)})
+    return CellConfiguration(
+        resources={key: one for one in rows for key in (one.name, one.shortcut)}
+    )
 
 
 def asking(pe: str) -> list[WaitingJobs]:
@@ -182,10 +184,10 @@ def test_what_is_no_whole_answer_is_never_an_idle_cell(
 @pytest.mark.parametrize(
     ("shortcut", "laid_out", "expected"),
     [
-        ("h", CellLayout(), "hostname"),
-        ("q", CellLayout(), "qname"),
-        ("mf", CellLayout(), "mem_free"),
-        ("m", CellLayout(), "m"),
+        ("h", CellConfiguration(), "hostname"),
+        ("q", CellConfiguration(), "qname"),
+        ("mf", CellConfiguration(), "mem_free"),
+        ("m", CellConfiguration(), "m"),
         ("host", layout_of(hostname="host"), "hostname"),
         ("gpu", layout_of(gpu="gpu"), "gpu"),
         ("h", layout_of(gpu="g"), "hostname"),
@@ -193,7 +195,7 @@ def test_what_is_no_whole_answer_is_never_an_idle_cell(
     ],
 )
 def test_a_shortcut_is_read_as_its_resource(
-    shortcut: str, laid_out: CellLayout, expected: str
+    shortcut: str, laid_out: CellConfiguration, expected: str
 ) -> None:
     """By the cell's own list, and where it has none of that name by that of every cell."""
     asks = f"<hard_request name='{shortcut}'>x</hard_request></job_list>"

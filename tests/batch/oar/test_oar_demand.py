@@ -11,11 +11,11 @@ from gridbridge.batch.oar.oar_commands import BREAK, WHOLE
 from gridbridge.batch.oar.oar_demand import read, told_reachable
 from gridbridge.batch.oar.oar_output import MAY_REST
 from gridbridge.batch.oar.resource_levels import WAYS, lies
-from gridbridge.decisions.elastic.demand.demand_policy import decide
+from gridbridge.decisions.elastic.demand.demand_policy import decide_by_demand
 from gridbridge.errors import ParseError
-from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation, RefusalKind
-from gridbridge.model.elastic.balance_sections import Balance, Demand
-from gridbridge.model.elastic.cell import StartedTasks, TaskShape
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceRefusalCause, BalanceSituation
+from gridbridge.model.elastic.balance_sections import BalanceSection, DemandSection
+from gridbridge.model.elastic.cell import RunningTaskGroup, TaskShape
 from gridbridge.model.elastic.cell_layout import SlotSpread
 from gridbridge.model.states import QueueFact
 from tests.batch.oar.test_oar_output import shown
@@ -205,7 +205,10 @@ def test_a_job_inside_a_container_job_is_no_demand() -> None:
     run = shown(Job_Id=1, assigned_resources=[1, 2, 3, 4], queue="default", types=["container"])
     plan = _plan(document(TWO, run, _waiting("/core=1", types=["inner=1"])))
 
-    assert (plan.add, [refused.cause for refused in plan.refused]) == (0, [RefusalKind.INNER])
+    assert (plan.add, [refused.cause for refused in plan.refused]) == (
+        0,
+        [BalanceRefusalCause.INNER],
+    )
 
 
 def test_as_many_hosts_are_woken_as_all_groups_want() -> None:
@@ -237,7 +240,7 @@ def _plan(told: bytes, standby: tuple[str, ...] = ()) -> BalancePlan:
     cell, layout = read(told, QUEUE)
     now = datetime(2026, 11, 28, tzinfo=UTC)
     situation = BalanceSituation(now=now, cell=cell, layout=layout, master="m", standby=standby)
-    return decide(situation, Balance(max_nodes=9), Demand(), {})
+    return decide_by_demand(situation, BalanceSection(max_nodes=9), DemandSection(), {})
 
 
 def _waiting(wanted: str, **values: object) -> dict[str, object]:
@@ -280,7 +283,7 @@ def test_no_node_is_added_or_woken_for_a_job_on_all_nodes(wanted: str) -> None:
     plan = _plan(document([*UNLIKE, *REST], run, _waiting(wanted)), standby=("n5",))
 
     assert (plan.figures.fit, plan.add, plan.wake) == (0, 0, ())
-    assert [refused.cause for refused in plan.refused] == [RefusalKind.ALL_HOSTS]
+    assert [refused.cause for refused in plan.refused] == [BalanceRefusalCause.ALL_HOSTS]
 
 
 def test_all_nodes_of_a_cluster_that_rests_are_one() -> None:
@@ -359,7 +362,9 @@ def test_slots_that_jobs_have_are_used_and_best_effort_ones_apart() -> None:
     assert (usual["n2"].running, usual["n2"].free) == ((), 2)
     assert [one.running for one in cell.instances if one.queue == "besteffort"] == [(1,), (1,)]
     begun = datetime(1970, 1, 2, tzinfo=UTC)
-    assert usual["n1"].begun == (StartedTasks(owner="alice", name="solve", slots=1, since=begun),)
+    assert usual["n1"].begun == (
+        RunningTaskGroup(owner="alice", name="solve", slots=1, since=begun),
+    )
     assert layout.queues["besteffort"].is_best_effort
 
 

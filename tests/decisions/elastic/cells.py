@@ -6,14 +6,14 @@ from datetime import UTC, datetime, timedelta
 from gridbridge.batch.gridengine import sge_state_letters
 from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.elastic.cell import (
-    CellSeen,
-    Host,
+    CellHost,
+    GridEngineCellSnapshot,
     QueueInstance,
-    StartedTasks,
+    RunningTaskGroup,
     TaskShape,
     WaitingJobs,
 )
-from gridbridge.model.elastic.node import Node, NodeState
+from gridbridge.model.elastic.node import ElasticNode, ElasticNodeState
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MASTER = "master"
@@ -31,7 +31,7 @@ def instance(
     slots: int = 4,
     state: str = "",
     queue: str = "all.q",
-    begun: Iterable[StartedTasks] = (),
+    begun: Iterable[RunningTaskGroup] = (),
     promised: int = 0,
 ) -> QueueInstance:
     """Return a queue on a host, with the slots of what runs there."""
@@ -49,9 +49,9 @@ def instance(
     )
 
 
-def begun(minutes: float, slots: int = 4, name: str = "job") -> StartedTasks:
+def begun(minutes: float, slots: int = 4, name: str = "job") -> RunningTaskGroup:
     """Return a task of alice's that has run for so many minutes."""
-    return StartedTasks(owner="alice", name=name, slots=slots, since=ago(minutes))
+    return RunningTaskGroup(owner="alice", name=name, slots=slots, since=ago(minutes))
 
 
 def waiting(
@@ -93,12 +93,12 @@ def node(
     idle: float | None = None,
     pool: str = "",
     is_kept: bool = False,
-) -> Node:
+) -> ElasticNode:
     """Return a node that is up, and maybe idle, for so many minutes."""
     since = None if minutes is None else ago(minutes)
-    return Node(
+    return ElasticNode(
         name=name,
-        state=NodeState(state),
+        state=ElasticNodeState(state),
         up_since=since,
         idle_since=None if idle is None else ago(idle),
         pool=pool,
@@ -109,7 +109,7 @@ def node(
 def situation(
     *instances: QueueInstance,
     wait: Iterable[WaitingJobs] = (),
-    nodes: Iterable[Node] = (),
+    nodes: Iterable[ElasticNode] = (),
     changed: float | None = None,
     hosts: Iterable[str] = (),
 ) -> BalanceSituation:
@@ -117,8 +117,8 @@ def situation(
     names = dict.fromkeys([*(one.host for one in instances), *hosts])
     return BalanceSituation(
         now=NOON,
-        cell=CellSeen(
-            hosts=tuple(Host(name=name) for name in names),
+        cell=GridEngineCellSnapshot(
+            hosts=tuple(CellHost(name=name) for name in names),
             instances=instances,
             waiting=tuple(wait),
         ),
@@ -129,7 +129,7 @@ def situation(
 
 
 def cluster(
-    nodes: Mapping[str, Node],
+    nodes: Mapping[str, ElasticNode],
     running: Mapping[str, Iterable[int]] | None = None,
     wait: Iterable[WaitingJobs] = (),
     changed: float | None = None,

@@ -4,12 +4,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from gridbridge.decisions.elastic.demand.demand_policy import decide
+from gridbridge.decisions.elastic.demand.demand_policy import decide_by_demand
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
-from gridbridge.model.elastic.balance_sections import Balance, Demand, Pool
-from gridbridge.model.elastic.cell import CellSeen, Host, QueueInstance, WaitingJobs
+from gridbridge.model.elastic.balance_sections import BalanceSection, DemandSection, PoolSection
+from gridbridge.model.elastic.cell import (
+    CellHost,
+    GridEngineCellSnapshot,
+    QueueInstance,
+    WaitingJobs,
+)
 from gridbridge.model.elastic.cell_layout import (
-    CellLayout,
+    CellConfiguration,
     CellQueue,
     CellResource,
     ConsumableKind,
@@ -17,13 +22,13 @@ from gridbridge.model.elastic.cell_layout import (
     ResourceRelation,
     SlotSpread,
 )
-from gridbridge.model.elastic.node import Node, NodeState
+from gridbridge.model.elastic.node import ElasticNode, ElasticNodeState
 from gridbridge.model.text_tables import QueueDefaults
 from tests.decisions.elastic.cells import MASTER, NOON, instance
 
 PES = "smp fill round pairs"
 EVERY = ("all.q", "htc.q", "hpc.q", "far")
-LAYOUT = CellLayout(
+LAYOUT = CellConfiguration(
     resources={
         one.name: one
         for one in (
@@ -73,19 +78,19 @@ LAYOUT = CellLayout(
     },
 )
 FAR = instance("t1", queue="far", slots=99)
-HTC = Pool(slots=4, resources=QueueDefaults(mfree="8G"), hostgroups="@htc", limit=10)
-HPC = Pool(
+HTC = PoolSection(slots=4, resources=QueueDefaults(mfree="8G"), hostgroups="@htc", limit=10)
+HPC = PoolSection(
     slots=4, resources=QueueDefaults(mfree="8G"), hostgroups="@hpc", limit=100, span=5, spans=3
 )
 F4 = {"htc": HTC, "hpc": HPC}
-PLAIN = {"plain": Pool(slots=4, resources=QueueDefaults(mfree="8G", arch="lx-amd64"))}
-RULES = Balance(max_nodes=200)
+PLAIN = {"plain": PoolSection(slots=4, resources=QueueDefaults(mfree="8G", arch="lx-amd64"))}
+RULES = BalanceSection(max_nodes=200)
 
 
 def cell(
     *instances: QueueInstance,
     wait: Iterable[WaitingJobs] = (),
-    nodes: Iterable[Node] = (),
+    nodes: Iterable[ElasticNode] = (),
     left: Mapping[str, str] | None = None,
     licences: Mapping[str, str] | None = None,
     **more: Any,
@@ -93,8 +98,8 @@ def cell(
     """Return a cell; each host has the same left of its consumables."""
     names = dict.fromkeys(one.host for one in instances)
     values = (("arch", "lx-amd64"),)
-    hosts = (Host(name=one, left=tuple((left or {}).items()), values=values) for one in names)
-    seen = CellSeen(
+    hosts = (CellHost(name=one, left=tuple((left or {}).items()), values=values) for one in names)
+    seen = GridEngineCellSnapshot(
         hosts=tuple(hosts),
         instances=instances,
         waiting=tuple(wait),
@@ -110,11 +115,14 @@ def full(*names: str) -> tuple[QueueInstance, ...]:
 
 
 def plan(
-    seen: BalanceSituation, pools: Mapping[str, Pool] | None = None, most: int = 200, **demand: Any
+    seen: BalanceSituation,
+    pools: Mapping[str, PoolSection] | None = None,
+    most: int = 200,
+    **demand: Any,
 ) -> BalancePlan:
     """Return what a round does; by default with nodes of four slots and 8 GB."""
     rules = replace(RULES, max_nodes=most)
-    return decide(seen, rules, Demand(**demand), PLAIN if pools is None else pools)
+    return decide_by_demand(seen, rules, DemandSection(**demand), PLAIN if pools is None else pools)
 
 
 def after(seen: BalanceSituation, done: BalancePlan) -> BalanceSituation:
@@ -123,9 +131,9 @@ def after(seen: BalanceSituation, done: BalancePlan) -> BalanceSituation:
     numbers = (int(one.name[3:]) for one in seen.nodes if one.name.startswith("new"))
     first = max(numbers, default=0) + 1
     new = (
-        Node(
+        ElasticNode(
             name=f"new{first + place}",
-            state=NodeState.REQUESTED,
+            state=ElasticNodeState.REQUESTED,
             since=seen.now,
             pool=done.pool,
             group=group,

@@ -2,14 +2,14 @@
 
 import pytest
 
-from gridbridge.decisions.elastic.default_pool import supplied
-from gridbridge.model.elastic.balance_plan import BalancePlan, DemandVerdict, Figures
-from gridbridge.model.elastic.balance_sections import Pool
-from gridbridge.model.elastic.node import NodeState
+from gridbridge.decisions.elastic.default_pool import choose_pool_for_new_nodes
+from gridbridge.model.elastic.balance_plan import BalanceFigures, BalancePlan, BalanceVerdict
+from gridbridge.model.elastic.balance_sections import PoolSection
+from gridbridge.model.elastic.node import ElasticNodeState
 from gridbridge.model.elastic.owned_nodes import OwnedNode
 from tests.decisions.elastic.cells import NOON
 
-FIGURES = Figures(
+FIGURES = BalanceFigures(
     nodes=1,
     running=1,
     jobs=1,
@@ -21,12 +21,12 @@ FIGURES = Figures(
     unchanged_s=None,
 )
 POOLS = {
-    "dear": Pool(slots=2, price=4.0),
-    "cheap": Pool(slots=2, price=1.0, limit=2),
-    "first": Pool(slots=2, price=9.0, priority=1, quota=2),
+    "dear": PoolSection(slots=2, price=4.0),
+    "cheap": PoolSection(slots=2, price=1.0, limit=2),
+    "first": PoolSection(slots=2, price=9.0, priority=1, quota=2),
 }
-OWN = OwnedNode(name="alpha-n7", pool="first", state=NodeState.READY, since=NOON)
-FAILED = OwnedNode(name="alpha-n8", pool="first", state=NodeState.FAILED, since=NOON)
+OWN = OwnedNode(name="alpha-n7", pool="first", state=ElasticNodeState.READY, since=NOON)
+FAILED = OwnedNode(name="alpha-n8", pool="first", state=ElasticNodeState.FAILED, since=NOON)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ FAILED = OwnedNode(name="alpha-n8", pool="first", state=NodeState.FAILED, since=
 def test_where_nodes_come_from(
     usable: set[str], kept: tuple[OwnedNode, ...], pool: str, expected: tuple[str, int]
 ) -> None:
-    plan = BalancePlan(verdict=DemandVerdict.WAITS_TOO_LONG, figures=FIGURES, add=3, pool=pool)
-    told = supplied(plan, POOLS, usable, kept, NOON)
+    plan = BalancePlan(verdict=BalanceVerdict.WAITS_TOO_LONG, figures=FIGURES, add=3, pool=pool)
+    told = choose_pool_for_new_nodes(plan, POOLS, usable, kept, NOON)
 
     assert expected == (told.pool, told.add)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.decisions.elastic.expressions import matches
+from gridbridge.decisions.elastic.expressions import request_expression_matches
 
 
 @pytest.mark.parametrize(
@@ -25,15 +25,15 @@ from gridbridge.decisions.elastic.expressions import matches
     ],
 )
 def test_a_name_is_matched(expression: str, expected: bool) -> None:
-    assert expected == matches(expression, ("n1.example.org", "n1"))
+    assert expected == request_expression_matches(expression, ("n1.example.org", "n1"))
 
 
 @pytest.mark.parametrize("expression", ["", "(n1", "n1)", "n1&", "|n1", "!", "()", "(" * 100_000])
 def test_what_grid_engine_can_not_read_matches_nothing(expression: str) -> None:
-    assert not matches(expression, ("n1",))
+    assert not request_expression_matches(expression, ("n1",))
 
 
 def test_a_host_without_a_name_is_matched_by_what_it_is_not() -> None:
     """Nobody knows the name of a new node."""
-    assert matches("!n1&!n2", ("",))
-    assert not matches("n1", ("",))
+    assert request_expression_matches("!n1&!n2", ("",))
+    assert not request_expression_matches("n1", ("",))

@@ -5,29 +5,29 @@ from dataclasses import replace
 import pytest
 
 from gridbridge.decisions.elastic import kill_cluster
-from gridbridge.decisions.elastic.round_acts import hosts_seen
+from gridbridge.decisions.elastic.round_acts import host_states_from_cell
 from gridbridge.elastic.balancer.plan_preview import planned
-from gridbridge.model.elastic.balance_sections import Balance
+from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.cell import QueueInstance, WaitingJobs
-from gridbridge.model.elastic.machines import MASTER_TAG, Machine, MachineState
-from gridbridge.model.elastic.node import NodeState
-from gridbridge.model.elastic.owned_nodes import OwnedNode, World
+from gridbridge.model.elastic.machines import MASTER_TAG, ProviderMachine, ProviderMachineState
+from gridbridge.model.elastic.node import ElasticNodeState
+from gridbridge.model.elastic.owned_nodes import BalancerNodesSnapshot, OwnedNode
 from tests.decisions.elastic.cells import MASTER, NOON, ago, instance, situation, waiting
 
-OWN = Machine(
+OWN = ProviderMachine(
     id="m-0",
     name=MASTER,
-    state=MachineState.RUNNING,
+    state=ProviderMachineState.RUNNING,
     tags={MASTER_TAG: "alpha"},
     created=ago(50),
 )
-RULES = Balance(kill_master=True, max_nodes=4, min_nodes=0)
-NODE = OwnedNode(name="alpha-n1", pool="usual", state=NodeState.READY, since=NOON)
+RULES = BalanceSection(kill_master=True, max_nodes=4, min_nodes=0)
+NODE = OwnedNode(name="alpha-n1", pool="usual", state=ElasticNodeState.READY, since=NOON)
 
 
 def ended(
-    *machines: Machine,
-    rules: Balance = RULES,
+    *machines: ProviderMachine,
+    rules: BalanceSection = RULES,
     wait: tuple[WaitingJobs, ...] = (),
     there: tuple[QueueInstance, ...] = (instance(MASTER),),
     best_effort: frozenset[str] = frozenset(),
@@ -36,14 +36,17 @@ def ended(
 ) -> bool:
     """Say whether the master is to be ended."""
     seen = replace(situation(*there, wait=wait, hosts=hosts), best_effort=best_effort)
-    world = World(
+    world = BalancerNodesSnapshot(
         now=NOON,
         cluster="alpha",
         kept=kept,
         machines={"usual": machines},
-        hosts=hosts_seen(seen),
+        hosts=host_states_from_cell(seen),
     )
-    return kill_cluster.to_end(seen, world, planned(seen, rules), rules) == ("usual", OWN)
+    return kill_cluster.choose_master_machine_to_end(seen, world, planned(seen, rules), rules) == (
+        "usual",
+        OWN,
+    )
 
 
 def test_an_idle_master_whose_tag_names_it_is_ended() -> None:

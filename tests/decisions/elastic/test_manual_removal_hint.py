@@ -5,10 +5,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gridbridge.decisions.elastic.manual_removal_hint import ending, waking
+from gridbridge.decisions.elastic.manual_removal_hint import (
+    explain_how_to_wake_host,
+    manual_machine_removal_command,
+)
 from gridbridge.model.elastic.balance_sections import ProviderKind, ProviderSection
-from gridbridge.model.elastic.node import NodeState
-from gridbridge.model.elastic.owned_nodes import NodeCause, OwnedNode
+from gridbridge.model.elastic.node import ElasticNodeState
+from gridbridge.model.elastic.owned_nodes import NodeStateCause, OwnedNode
 
 COMMAND = ProviderSection(program="/opt/site/rent node")
 EC2 = ProviderSection(kind=ProviderKind.EC2, region="eu-west-1")
@@ -39,11 +42,11 @@ LIBCLOUD = ProviderSection(kind=ProviderKind.LIBCLOUD, driver="openstack")
 def test_what_ends_a_machine_by_hand(
     machine: str, section: ProviderSection | None, expected: str
 ) -> None:
-    assert expected == ending(machine, "cloud", section)
+    assert expected == manual_machine_removal_command(machine, "cloud", section)
 
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
-OFF = OwnedNode(name="n3", pool="rack", machine="n3", state=NodeState.STANDBY, since=NOON)
+OFF = OwnedNode(name="n3", pool="rack", machine="n3", state=ElasticNodeState.STANDBY, since=NOON)
 TAG = "`gridbridge balance tag n3 SUFFIX`"
 FREE = "`gridbridge balance keep --free n3`"
 NEVER = "it is off, and no round wakes it"
@@ -52,23 +55,31 @@ NEVER = "it is off, and no round wakes it"
 @pytest.mark.parametrize(
     ("cause", "tags", "expected"),
     [
-        (NodeCause.RESTS, ("htools:standby:auto",), "it is off, and is woken when it is wanted"),
-        (NodeCause.NONE, (), f"{NEVER}: it has no tag; {TAG} gives it one"),
-        (NodeCause.NONE, ("htools:other",), f"{NEVER}: it has no tag; {TAG} gives it one"),
         (
-            NodeCause.DRAINED,
+            NodeStateCause.RESTS,
+            ("htools:standby:auto",),
+            "it is off, and is woken when it is wanted",
+        ),
+        (NodeStateCause.NONE, (), f"{NEVER}: it has no tag; {TAG} gives it one"),
+        (NodeStateCause.NONE, ("htools:other",), f"{NEVER}: it has no tag; {TAG} gives it one"),
+        (
+            NodeStateCause.DRAINED,
             ("htools:standby:1",),
             f"{NEVER}: an administrator drained it; {FREE} allows it",
         ),
         (
-            NodeCause.DRAINED,
+            NodeStateCause.DRAINED,
             (),
             f"{NEVER}: an administrator drained it; {FREE}, then {TAG} allows it",
         ),
-        (NodeCause.UNDER_TASKS, ("htools:standby:1",), f"it is off: {NodeCause.UNDER_TASKS}"),
+        (
+            NodeStateCause.UNDER_TASKS,
+            ("htools:standby:1",),
+            f"it is off: {NodeStateCause.UNDER_TASKS}",
+        ),
     ],
 )
 def test_who_has_a_host_that_is_off_work_again(
-    cause: NodeCause, tags: tuple[str, ...], expected: str
+    cause: NodeStateCause, tags: tuple[str, ...], expected: str
 ) -> None:
-    assert expected == waking(replace(OFF, cause=cause), {"n3": tags})
+    assert expected == explain_how_to_wake_host(replace(OFF, cause=cause), {"n3": tags})

@@ -8,32 +8,50 @@ from dataclasses import replace
 import pytest
 
 from gridbridge.decisions.elastic import node_inventory_check, round_acts
-from gridbridge.decisions.elastic.demand.demand_policy import decide
-from gridbridge.decisions.elastic.node_lifecycle import LifecyclePatience
-from gridbridge.decisions.elastic.squeeze.power_actions import deeds
-from gridbridge.decisions.elastic.squeeze.squeeze_policy import rest, standby
-from gridbridge.decisions.elastic.starcluster import decide as by_starcluster
-from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation, DemandVerdict
-from gridbridge.model.elastic.balance_sections import Balance, Demand, Pool, Squeeze
-from gridbridge.model.elastic.machines import OWNER_TAG, POOL_TAG, Machine, MachineState
-from gridbridge.model.elastic.node import NodeState
-from gridbridge.model.elastic.owned_nodes import HostSeen, NodeAct, OwnedNode, World
-from gridbridge.model.elastic.standby_hosts import RestCause, RestFacts, StandbyPlan
+from gridbridge.decisions.elastic.demand.demand_policy import decide_by_demand
+from gridbridge.decisions.elastic.node_lifecycle import NodeLifecycleTimeouts
+from gridbridge.decisions.elastic.squeeze.power_actions import standby_steps_of_plan
+from gridbridge.decisions.elastic.squeeze.squeeze_policy import (
+    plan_standby_hosts,
+    wakeable_standby_nodes,
+)
+from gridbridge.decisions.elastic.starcluster import decide_by_starcluster as by_starcluster
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation, BalanceVerdict
+from gridbridge.model.elastic.balance_sections import (
+    BalanceSection,
+    DemandSection,
+    PoolSection,
+    SqueezeSection,
+)
+from gridbridge.model.elastic.machines import (
+    OWNER_TAG,
+    POOL_TAG,
+    ProviderMachine,
+    ProviderMachineState,
+)
+from gridbridge.model.elastic.node import ElasticNodeState
+from gridbridge.model.elastic.owned_nodes import (
+    BalancerNodesSnapshot,
+    CellHostState,
+    NodeAct,
+    OwnedNode,
+)
+from gridbridge.model.elastic.standby_hosts import StandbyHostFacts, StandbyPlan, StandbyPlanCause
 from tests.decisions.elastic.cells import NOON, ago, instance, situation
 from tests.measured import FIGURES
 
 MANY, MOST_S = 3000, 1.5  # of CPU: where each node looks at all others it is a minute
-RULES, POOLS = Balance(max_nodes=9999), {"usual": Pool(slots=4)}
+RULES, POOLS = BalanceSection(max_nodes=9999), {"usual": PoolSection(slots=4)}
 NAMES = tuple(f"n{number}" for number in range(MANY))
 RACK, ON, OFF = "rack", NAMES[::2], NAMES[1::2]
 
 
 @pytest.fixture(scope="module")
-def world() -> World:
+def world() -> BalancerNodesSnapshot:
     """Return nodes that have been idle for long."""
     tags = {OWNER_TAG: "alpha", POOL_TAG: "usual"}
-    states = NodeState.READY, MachineState.RUNNING
-    return World(
+    states = ElasticNodeState.READY, ProviderMachineState.RUNNING
+    return BalancerNodesSnapshot(
         now=NOON,
         cluster="alpha",
         kept=tuple(
@@ -50,31 +68,39 @@ def world() -> World:
         ),
         machines={
             "usual": tuple(
-                Machine(id=f"i-{one}", name=one, state=states[1], tags=tags) for one in NAMES
+                ProviderMachine(id=f"i-{one}", name=one, state=states[1], tags=tags)
+                for one in NAMES
             )
         },
-        hosts={one: HostSeen(is_busy=False, is_silent=False) for one in NAMES},
+        hosts={one: CellHostState(is_busy=False, is_silent=False) for one in NAMES},
         pools=frozenset(POOLS),
     )
 
 
 @pytest.fixture(scope="module")
-def seen(world: World) -> BalanceSituation:
+def seen(world: BalancerNodesSnapshot) -> BalanceSituation:
     """Return their cell."""
-    return situation(*map(instance, NAMES), nodes=round_acts.shown(world.kept, world))
+    return situation(
+        *map(instance, NAMES), nodes=round_acts.nodes_as_policies_see(world.kept, world)
+    )
 
 
-def test_each_node_is_decided_about_by_itself(world: World, seen: BalanceSituation) -> None:
-    plan = decide(seen, RULES, Demand(), POOLS)
-    patience = LifecyclePatience(boot_s=300, join_s=300, silent_s=300)
+def test_each_node_is_decided_about_by_itself(
+    world: BalancerNodesSnapshot, seen: BalanceSituation
+) -> None:
+    plan = decide_by_demand(seen, RULES, DemandSection(), POOLS)
+    patience = NodeLifecycleTimeouts(boot_s=300, join_s=300, silent_s=300)
     done: dict[str, Callable[[], int]] = {
         "starcluster": lambda: len(by_starcluster(seen, RULES).remove),
-        "shown": lambda: len(round_acts.shown(world.kept, world)),
+        "shown": lambda: len(round_acts.nodes_as_policies_see(world.kept, world)),
         "dues": lambda: sum(
-            one.act is NodeAct.REMOVE for one in round_acts.dues(world, plan, RULES, patience)
+            one.act is NodeAct.REMOVE
+            for one in round_acts.plan_due_node_acts(world, plan, RULES, patience)
         ),
-        "rest": lambda: len(rest(seen, plan, RULES, Squeeze(target_reserve=0.0)).off),
-        "unlisted": lambda: MANY - len(node_inventory_check.unlisted(world, {})),
+        "rest": lambda: len(
+            plan_standby_hosts(seen, plan, RULES, SqueezeSection(target_reserve=0.0)).off
+        ),
+        "unlisted": lambda: MANY - len(node_inventory_check.track_unlisted_nodes(world, {})),
     }
 
     for name, work in done.items():
@@ -89,34 +115,42 @@ def test_each_node_is_decided_about_by_itself(world: World, seen: BalanceSituati
 def test_hosts_with_tags_rest_and_are_woken_each_by_itself() -> None:
     """Those that begin to rest, those that are woken, and all of them when nobody knows any."""
     own, tags = {OWNER_TAG: "alpha", POOL_TAG: RACK}, dict.fromkeys(OFF, ("htools:standby:auto",))
-    states = {one: NodeState.STANDBY if one in tags else NodeState.READY for one in NAMES}
-    power = {NodeState.STANDBY: MachineState.STOPPED, NodeState.READY: MachineState.RUNNING}
+    states = {
+        one: ElasticNodeState.STANDBY if one in tags else ElasticNodeState.READY for one in NAMES
+    }
+    power = {
+        ElasticNodeState.STANDBY: ProviderMachineState.STOPPED,
+        ElasticNodeState.READY: ProviderMachineState.RUNNING,
+    }
     kept = tuple(
         OwnedNode(name=name, pool=RACK, state=state, since=ago(9), machine=name)
         for name, state in states.items()
     )
-    world = World(
+    world = BalancerNodesSnapshot(
         now=NOON,
         cluster="alpha",
         kept=kept,
         machines={
             RACK: tuple(
-                Machine(id=name, name=name, state=power[state], tags=own)
+                ProviderMachine(id=name, name=name, state=power[state], tags=own)
                 for name, state in states.items()
             )
         },
-        hosts={one: HostSeen(is_busy=False, is_silent=one in tags) for one in NAMES},
+        hosts={one: CellHostState(is_busy=False, is_silent=one in tags) for one in NAMES},
         switched=frozenset((RACK,)),
         tags=tags,
     )
-    found, facts = StandbyPlan(cause=RestCause.PLENTY, off=ON, on=OFF), RestFacts(tags=tags)
-    patience = LifecyclePatience(boot_s=300, join_s=300, silent_s=300)
-    nothing = BalancePlan(verdict=DemandVerdict.NO_NEED, figures=FIGURES)
+    found, facts = (
+        StandbyPlan(cause=StandbyPlanCause.PLENTY, off=ON, on=OFF),
+        StandbyHostFacts(tags=tags),
+    )
+    patience = NodeLifecycleTimeouts(boot_s=300, join_s=300, silent_s=300)
+    nothing = BalancePlan(verdict=BalanceVerdict.NO_NEED, figures=FIGURES)
     begun = time.process_time()
-    due = round_acts.dues(world, nothing, RULES, patience, standby_plan=found)
-    told = deeds(found, facts)
-    asleep = standby((one.node for one in kept), facts)
-    taken = node_inventory_check.own_hosts(replace(world, kept=()))
+    due = round_acts.plan_due_node_acts(world, nothing, RULES, patience, standby_plan=found)
+    told = standby_steps_of_plan(found, facts)
+    asleep = wakeable_standby_nodes((one.node for one in kept), facts)
+    taken = node_inventory_check.newly_adopted_site_hosts(replace(world, kept=()))
 
     assert time.process_time() - begun < MOST_S
     assert {NodeAct.REST: len(ON), NodeAct.WAKE: len(OFF)} == Counter(one.act for one in due)

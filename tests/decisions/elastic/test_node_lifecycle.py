@@ -10,27 +10,45 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.decisions.elastic import node_inventory_check, node_lifecycle
-from gridbridge.decisions.elastic.node_lifecycle import LifecyclePatience
-from gridbridge.model.elastic.machines import MASTER_TAG, OWNER_TAG, POOL_TAG, Machine, MachineState
-from gridbridge.model.elastic.membership_steps import JoinStep
-from gridbridge.model.elastic.node import NodeState
-from gridbridge.model.elastic.owned_nodes import HostSeen, NodeAct, NodeCause, OwnedNode, World
+from gridbridge.decisions.elastic.node_lifecycle import NodeLifecycleTimeouts
+from gridbridge.model.elastic.machines import (
+    MASTER_TAG,
+    OWNER_TAG,
+    POOL_TAG,
+    ProviderMachine,
+    ProviderMachineState,
+)
+from gridbridge.model.elastic.membership_steps import HostJoinStep
+from gridbridge.model.elastic.node import ElasticNodeState
+from gridbridge.model.elastic.owned_nodes import (
+    BalancerNodesSnapshot,
+    CellHostState,
+    NodeAct,
+    NodeStateCause,
+    OwnedNode,
+)
 from tests.decisions.elastic.cells import NOON
 
-PATIENCE = LifecyclePatience(boot_s=600, join_s=300, silent_s=900)
+PATIENCE = NodeLifecycleTimeouts(boot_s=600, join_s=300, silent_s=900)
 POOL = "usual"
-IDLE, BUSY = HostSeen(is_busy=False, is_silent=False), HostSeen(is_busy=True, is_silent=False)
-SILENT, STUCK = HostSeen(is_busy=False, is_silent=True), HostSeen(is_busy=True, is_silent=True)
+IDLE, BUSY = (
+    CellHostState(is_busy=False, is_silent=False),
+    CellHostState(is_busy=True, is_silent=False),
+)
+SILENT, STUCK = (
+    CellHostState(is_busy=False, is_silent=True),
+    CellHostState(is_busy=True, is_silent=True),
+)
 
 
-def machine(state: str = "running", *, owner: str = "alpha", **more: str) -> Machine:
+def machine(state: str = "running", *, owner: str = "alpha", **more: str) -> ProviderMachine:
     """Return a machine of a pool."""
     told = {"id": "m-1", "name": "alpha-n7", "address": "10.0.0.7", **more}
     tags = {OWNER_TAG: owner, POOL_TAG: POOL}
-    return Machine(state=MachineState(state), tags=tags, **told)
+    return ProviderMachine(state=ProviderMachineState(state), tags=tags, **told)
 
 
-def node(state: NodeState, seconds: float = 60, **more: object) -> OwnedNode:
+def node(state: ElasticNodeState, seconds: float = 60, **more: object) -> OwnedNode:
     """Return a node that is in its state for so long."""
     since = NOON - timedelta(seconds=seconds)
     told = {"machine": "m-1", **more}
@@ -39,14 +57,14 @@ def node(state: NodeState, seconds: float = 60, **more: object) -> OwnedNode:
 
 def world(
     kept: OwnedNode | None,
-    machines: tuple[Machine, ...],
-    host: HostSeen | None = None,
+    machines: tuple[ProviderMachine, ...],
+    host: CellHostState | None = None,
     *,
     unlisted_s: float = 120,
     silent_s: float = 3600,
-) -> World:
+) -> BalancerNodesSnapshot:
     """Return what is known of one node: for how long no list has it, and it is silent."""
-    return World(
+    return BalancerNodesSnapshot(
         now=NOON,
         cluster="alpha",
         kept=(kept,) if kept else (),
@@ -60,13 +78,13 @@ def world(
     )
 
 
-S = NodeState
+S = ElasticNodeState
 RUNNING, PENDING, STOPPED = machine(), machine("pending"), machine("stopped")
 IDLE_LONG = {"idle_since": NOON - timedelta(hours=1)}
 ROWS = [
     pytest.param(node(S.REQUESTED, machine=""), (), None, "", id="asked for, and not listed yet"),
     pytest.param(
-        *(node(S.REQUESTED, machine="", cause=NodeCause.LATER), (), None, "create requested"),
+        *(node(S.REQUESTED, machine="", cause=NodeStateCause.LATER), (), None, "create requested"),
         id="its provider said later",
     ),
     pytest.param(
@@ -137,7 +155,7 @@ ROWS = [
         id="rests for as long as it is kept",
     ),
     pytest.param(
-        *(node(S.FAILED, 200, cause=NodeCause.NEVER_BOOTED), (), None),
+        *(node(S.FAILED, 200, cause=NodeStateCause.NEVER_BOOTED), (), None),
         "forget gone: it did not boot in time",
         id="failed, and its machine is gone",
     ),
@@ -145,7 +163,7 @@ ROWS = [
     pytest.param(node(S.DRAINING), (), BUSY, "", id="draining, not listed, but it reports"),
     pytest.param(
         *(
-            node(S.DRAINING, cause=NodeCause.DRAINED),
+            node(S.DRAINING, cause=NodeStateCause.DRAINED),
             (),
             STUCK,
             "evict removing: its machine is gone",
@@ -154,27 +172,27 @@ ROWS = [
     ),
     pytest.param(node(S.REMOVING), (RUNNING,), IDLE, "evict removing", id="killed while removing"),
     pytest.param(
-        *(node(S.REMOVING, step=JoinStep.LEFT), (), None, "forget gone"), id="gone from both"
+        *(node(S.REMOVING, step=HostJoinStep.LEFT), (), None, "forget gone"), id="gone from both"
     ),
     pytest.param(
-        *(node(S.REMOVING, step=JoinStep.JOINED), (), None, "evict removing"),
+        *(node(S.REMOVING, step=HostJoinStep.JOINED), (), None, "evict removing"),
         id="gone from both, and its name may not be",
     ),
     pytest.param(
-        *(node(S.REMOVING, cause=NodeCause.VANISHED), (RUNNING,), STUCK, "join joining"),
+        *(node(S.REMOVING, cause=NodeStateCause.VANISHED), (RUNNING,), STUCK, "join joining"),
         id="taken for gone, and listed again",
     ),
     pytest.param(
-        *(node(S.REMOVING, cause=NodeCause.VANISHED), (), BUSY, "join joining"),
+        *(node(S.REMOVING, cause=NodeStateCause.VANISHED), (), BUSY, "join joining"),
         id="taken for gone, and reports again",
     ),
     pytest.param(
-        *(node(S.REMOVING, cause=NodeCause.VANISHED), (STOPPED,), SILENT),
+        *(node(S.REMOVING, cause=NodeStateCause.VANISHED), (STOPPED,), SILENT),
         "evict removing: its machine is gone",
         id="was stopped, and is still there",
     ),
     pytest.param(
-        *(node(S.REMOVING, cause=NodeCause.VANISHED), (), STUCK),
+        *(node(S.REMOVING, cause=NodeStateCause.VANISHED), (), STUCK),
         "evict removing: its machine is gone",
         id="still gone",
     ),
@@ -205,22 +223,27 @@ ROWS = [
 
 @pytest.mark.parametrize(("kept", "machines", "host", "expected"), ROWS)
 def test_what_is_due(
-    kept: OwnedNode | None, machines: tuple[Machine, ...], host: HostSeen | None, expected: str
+    kept: OwnedNode | None,
+    machines: tuple[ProviderMachine, ...],
+    host: CellHostState | None,
+    expected: str,
 ) -> None:
-    told = [said(one) for one in node_lifecycle.due(world(kept, machines, host), PATIENCE)]
+    told = [
+        said(one) for one in node_lifecycle.due_node_acts(world(kept, machines, host), PATIENCE)
+    ]
 
     assert expected == ", ".join(told)
 
 
 @pytest.mark.parametrize(
     "before",
-    [node(S.STANDBY, is_kept=True), node(S.REMOVING, cause=NodeCause.VANISHED)],
+    [node(S.STANDBY, is_kept=True), node(S.REMOVING, cause=NodeStateCause.VANISHED)],
     ids=["rested", "was taken for gone"],
 )
 def test_a_node_that_comes_back_joins_at_its_address_of_now(before: OwnedNode) -> None:
     """At its old one another machine may answer, whose key is a wrong one."""
     before = replace(before, address="10.0.0.6")
-    (told,) = node_lifecycle.due(world(before, (RUNNING,)), PATIENCE)
+    (told,) = node_lifecycle.due_node_acts(world(before, (RUNNING,)), PATIENCE)
 
     assert (NodeAct.JOIN, "10.0.0.7") == (told.act, told.node.address)
 
@@ -238,26 +261,28 @@ def test_what_is_prepared_by_ssh_joins_once_its_list_tells_its_key(
 ) -> None:
     seen = world(node(S.BOOTING, seconds), (machine(host_key=key),))
 
-    (due,) = node_lifecycle.due(seen, replace(PATIENCE, needs_key=True))
+    (due,) = node_lifecycle.due_node_acts(seen, replace(PATIENCE, needs_key=True))
 
     assert said(due) == expected
 
 
 @pytest.mark.parametrize("state", [S.BOOTING, S.JOINING, S.READY, S.DRAINING, S.STANDBY, S.FAILED])
-def test_one_list_that_leaves_a_node_out_is_not_believed(state: NodeState) -> None:
+def test_one_list_that_leaves_a_node_out_is_not_believed(state: ElasticNodeState) -> None:
     """However long it has been what it is, and though its daemon is silent just then."""
-    told = node_lifecycle.due(world(node(state, 9999), (), STUCK, unlisted_s=60), PATIENCE)
+    told = node_lifecycle.due_node_acts(
+        world(node(state, 9999), (), STUCK, unlisted_s=60), PATIENCE
+    )
 
     assert all((one.act, one.node) == (None, one.before) for one in told)
 
 
 def test_a_machine_that_was_made_twice_is_forgotten_though_the_other_one_works() -> None:
     """And that one is doubted by its own lists, not by those without its double."""
-    double = node(S.FAILED, machine="m-2", cause=NodeCause.DOUBLE)
+    double = node(S.FAILED, machine="m-2", cause=NodeStateCause.DOUBLE)
     known = replace(world(node(S.READY), (), STUCK, unlisted_s=60), kept=(node(S.READY), double))
     unlisted = {**known.unlisted, "alpha-n7 m-2": NOON - timedelta(seconds=120)}
 
-    told = node_lifecycle.due(replace(known, unlisted=unlisted), PATIENCE)
+    told = node_lifecycle.due_node_acts(replace(known, unlisted=unlisted), PATIENCE)
 
     assert [("m-2", True)] == [(one.node.machine, one.is_over) for one in told]
 
@@ -268,23 +293,27 @@ OTHER = replace(RUNNING, id="m-2", address="10.0.0.8")
 @pytest.mark.parametrize("state", [one for one in S if one is not S.GONE])
 @pytest.mark.parametrize("host", [BUSY, STUCK])
 def test_a_machine_takes_the_place_of_one_that_no_list_has(
-    state: NodeState, host: HostSeen
+    state: ElasticNodeState, host: CellHostState
 ) -> None:
     """As after a restored state file: its tasks are not those of a machine that is gone."""
-    kept = node(state, is_kept=True, cause=NodeCause.VANISHED, up_since=NOON - timedelta(days=9))
+    kept = node(
+        state, is_kept=True, cause=NodeStateCause.VANISHED, up_since=NOON - timedelta(days=9)
+    )
 
-    (due,) = node_lifecycle.due(known := world(kept, (OTHER,), host), PATIENCE)
+    (due,) = node_lifecycle.due_node_acts(known := world(kept, (OTHER,), host), PATIENCE)
 
     assert ("join joining" if host is BUSY else "booting") == said(due)
     assert kept == due.before
     assert ("m-2", "10.0.0.8", True, NOON) == (
         *(due.node.machine, due.node.address, due.node.is_kept, due.node.up_since),
     )
-    assert () == node_inventory_check.taken_in(known)
+    assert () == node_inventory_check.nodes_adopted_this_round(known)
 
 
 @pytest.mark.parametrize("host", [BUSY, STUCK])
-def test_a_machine_is_left_alone_as_long_as_that_of_its_name_is_doubted(host: HostSeen) -> None:
+def test_a_machine_is_left_alone_as_long_as_that_of_its_name_is_doubted(
+    host: CellHostState,
+) -> None:
     """Whichever of both the host is: too few lists lack the first, or none has come."""
     briefly = world(node(S.READY), (OTHER,), host, unlisted_s=60)
     others = replace(OTHER, tags={**OTHER.tags, POOL_TAG: "other"})
@@ -292,13 +321,17 @@ def test_a_machine_is_left_alone_as_long_as_that_of_its_name_is_doubted(host: Ho
     asked = world(node(S.REQUESTED, machine=""), (), host)
     asked = replace(asked, machines={POOL: (), "other": (others,)})
 
-    assert [()] * 3 == [node_lifecycle.due(one, PATIENCE) for one in (briefly, blind, asked)]
+    assert [()] * 3 == [
+        node_lifecycle.due_node_acts(one, PATIENCE) for one in (briefly, blind, asked)
+    ]
 
 
 @pytest.mark.parametrize("state", [S.JOINING, S.READY, S.DRAINING, S.STANDBY])
-def test_one_list_that_says_stopped_is_not_believed(state: NodeState) -> None:
+def test_one_list_that_says_stopped_is_not_believed(state: ElasticNodeState) -> None:
     """As of one that is started again at once, though its daemon is silent just then."""
-    assert () == node_lifecycle.due(world(node(state), (STOPPED,), STUCK, unlisted_s=60), PATIENCE)
+    assert () == node_lifecycle.due_node_acts(
+        world(node(state), (STOPPED,), STUCK, unlisted_s=60), PATIENCE
+    )
 
 
 @pytest.mark.parametrize(
@@ -318,7 +351,7 @@ def test_the_first_round_after_its_time_has_a_node_join_once_more(
     known = world(node(S.JOINING, 400), (RUNNING,), IDLE)
     last = None if paused_s is None else NOON - timedelta(seconds=paused_s)
 
-    (due,) = node_lifecycle.due(replace(known, last_round=last), PATIENCE)
+    (due,) = node_lifecycle.due_node_acts(replace(known, last_round=last), PATIENCE)
 
     assert expected == said(due)
 
@@ -336,12 +369,12 @@ def test_the_first_round_after_its_time_has_a_node_join_once_more(
     ids=["just now", "not for long", "its task is over just now", "for long", "unknown", "heard"],
 )
 def test_an_idle_node_goes_when_it_has_been_silent_for_long(
-    host: HostSeen | None, idle_s: float, silent_s: float, expected: str
+    host: CellHostState | None, idle_s: float, silent_s: float, expected: str
 ) -> None:
     """However long it was idle before, as after a restart of the qmaster."""
     kept = node(S.READY, idle_since=NOON - timedelta(seconds=idle_s))
 
-    told = node_lifecycle.due(world(kept, (RUNNING,), host, silent_s=silent_s), PATIENCE)
+    told = node_lifecycle.due_node_acts(world(kept, (RUNNING,), host, silent_s=silent_s), PATIENCE)
 
     assert expected == ", ".join(map(said, told))
 
@@ -349,9 +382,11 @@ def test_an_idle_node_goes_when_it_has_been_silent_for_long(
 def test_it_is_known_since_when_a_node_is_silent() -> None:
     known = world(node(S.READY), (RUNNING,), SILENT)
 
-    assert known.silent == node_inventory_check.silent(known, known.silent)
-    assert {"alpha-n7 m-1": NOON} == node_inventory_check.silent(known, {})
-    assert {} == node_inventory_check.silent(world(node(S.READY), (RUNNING,), BUSY), known.silent)
+    assert known.silent == node_inventory_check.track_silent_hosts(known, known.silent)
+    assert {"alpha-n7 m-1": NOON} == node_inventory_check.track_silent_hosts(known, {})
+    assert {} == node_inventory_check.track_silent_hosts(
+        world(node(S.READY), (RUNNING,), BUSY), known.silent
+    )
 
 
 def test_it_is_known_since_when_no_list_has_a_node() -> None:
@@ -362,23 +397,27 @@ def test_it_is_known_since_when_no_list_has_a_node() -> None:
 
     assert (
         before
-        == node_inventory_check.unlisted(known, before)
-        == node_inventory_check.unlisted(silent, before)
+        == node_inventory_check.track_unlisted_nodes(known, before)
+        == node_inventory_check.track_unlisted_nodes(silent, before)
     )
-    assert {"alpha-n7 m-1": NOON} == node_inventory_check.unlisted(known, {})
-    assert before == node_inventory_check.unlisted(world(node(S.READY), (STOPPED,)), before)
-    assert {} == node_inventory_check.unlisted(world(node(S.READY), (RUNNING,)), before)
+    assert {"alpha-n7 m-1": NOON} == node_inventory_check.track_unlisted_nodes(known, {})
+    assert before == node_inventory_check.track_unlisted_nodes(
+        world(node(S.READY), (STOPPED,)), before
+    )
+    assert {} == node_inventory_check.track_unlisted_nodes(world(node(S.READY), (RUNNING,)), before)
 
 
 @pytest.mark.parametrize("host", [IDLE, SILENT])
 @pytest.mark.parametrize("address", ["10.0.0.8", ""])
-def test_a_machine_named_as_a_host_of_the_site_is_left_alone(host: HostSeen, address: str) -> None:
+def test_a_machine_named_as_a_host_of_the_site_is_left_alone(
+    host: CellHostState, address: str
+) -> None:
     """Whatever its tags say; nobody knows it, and the name leads elsewhere."""
     known = world(None, (machine(address=address),), host)
 
     assert ((), ["m-1"]) == (
-        node_lifecycle.due(known, PATIENCE),
-        [one.id for one in node_inventory_check.other_hosts(known)],
+        node_lifecycle.due_node_acts(known, PATIENCE),
+        [one.id for one in node_inventory_check.machines_that_share_a_host_name(known)],
     )
 
 
@@ -392,34 +431,39 @@ def test_machines_of_two_providers_may_have_the_same_id() -> None:
     )
     ours = replace(RUNNING, name="alpha-n8", tags={**RUNNING.tags, POOL_TAG: "other"})
 
-    assert () == node_lifecycle.due(both, PATIENCE)
-    (due,) = node_lifecycle.due(
+    assert () == node_lifecycle.due_node_acts(both, PATIENCE)
+    (due,) = node_lifecycle.due_node_acts(
         replace(both, machines={POOL: (RUNNING,), "other": (ours,)}), PATIENCE
     )
     assert ("alpha-n8", "booting") == (due.node.name, due.node.state.value)
 
 
-def said(due: node_lifecycle.DueAct) -> str:
+def said(due: node_lifecycle.DueNodeAct) -> str:
     """Say what is done, and what the node is then."""
     act = due.act.value if due.act else "forget" if due.is_over else ""
     cause = f": {due.node.cause}" if due.node.cause else ""
     return f"{act} {due.node.state.value}{cause}".strip()
 
 
-@pytest.mark.parametrize("state", list(NodeState), ids=lambda one: one.value)
-def test_nothing_is_due_for_a_pool_whose_provider_gave_no_whole_list(state: NodeState) -> None:
+@pytest.mark.parametrize("state", list(ElasticNodeState), ids=lambda one: one.value)
+def test_nothing_is_due_for_a_pool_whose_provider_gave_no_whole_list(
+    state: ElasticNodeState,
+) -> None:
     """What is not known is never gone."""
     blind = replace(world(node(state, 99999), (), SILENT), machines={})
 
-    assert () == node_lifecycle.due(blind, PATIENCE)
+    assert () == node_lifecycle.due_node_acts(blind, PATIENCE)
 
 
-states = st.sampled_from([one for one in NodeState if one is not NodeState.GONE])
-hosts = st.none() | st.builds(HostSeen, is_busy=st.booleans(), is_silent=st.booleans())
+states = st.sampled_from([one for one in ElasticNodeState if one is not ElasticNodeState.GONE])
+hosts = st.none() | st.builds(CellHostState, is_busy=st.booleans(), is_silent=st.booleans())
 owners = st.sampled_from(["alpha", "beta", ""])
 lists = st.lists(
     st.builds(
-        machine, st.sampled_from(list(MachineState)), owner=owners, id=st.sampled_from("abc")
+        machine,
+        st.sampled_from(list(ProviderMachineState)),
+        owner=owners,
+        id=st.sampled_from("abc"),
     ),
     max_size=3,
     unique_by=lambda one: one.id,
@@ -428,14 +472,18 @@ lists = st.lists(
 
 @given(states, st.sampled_from(["", "a", "b"]), st.floats(0, 1e5), lists, hosts)
 def test_no_machine_of_another_owner_is_ever_given_back(
-    state: NodeState, known: str, seconds: float, machines: list[Machine], host: HostSeen | None
+    state: ElasticNodeState,
+    known: str,
+    seconds: float,
+    machines: list[ProviderMachine],
+    host: CellHostState | None,
 ) -> None:
     kept = node(state, seconds, machine=known)
     others = {one.id for one in machines if not one.belongs_to("alpha")}
 
     ended = {
         one.node.machine
-        for one in node_lifecycle.due(world(kept, tuple(machines), host), PATIENCE)
+        for one in node_lifecycle.due_node_acts(world(kept, tuple(machines), host), PATIENCE)
         if one.act in (NodeAct.DESTROY, NodeAct.EVICT, NodeAct.REMOVE)
     }
 
@@ -444,13 +492,16 @@ def test_no_machine_of_another_owner_is_ever_given_back(
 
 @given(states, st.floats(0, 1e5), st.booleans(), st.booleans())
 def test_a_host_that_reports_and_runs_tasks_is_never_taken_out_as_gone(
-    state: NodeState, seconds: float, is_listed: bool, is_kept: bool
+    state: ElasticNodeState, seconds: float, is_listed: bool, is_kept: bool
 ) -> None:
     """Whatever a list says: only what was being removed already is looked at again."""
     kept = node(state, seconds, is_kept=is_kept)
     machines = (RUNNING,) if is_listed else ()
 
-    causes = {one.node.cause for one in node_lifecycle.due(world(kept, machines, BUSY), PATIENCE)}
+    causes = {
+        one.node.cause
+        for one in node_lifecycle.due_node_acts(world(kept, machines, BUSY), PATIENCE)
+    }
 
-    if state in (NodeState.JOINING, NodeState.READY, NodeState.DRAINING):
-        assert causes <= {NodeCause.NONE}
+    if state in (ElasticNodeState.JOINING, ElasticNodeState.READY, ElasticNodeState.DRAINING):
+        assert causes <= {NodeStateCause.NONE}

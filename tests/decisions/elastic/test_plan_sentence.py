@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.elastic.plan_sentence import sentence
-from gridbridge.model.elastic.balance_plan import BalancePlan, DemandVerdict, Figures
-from gridbridge.model.elastic.balance_sections import Balance
+from gridbridge.decisions.elastic.plan_sentence import describe_balance_plan
+from gridbridge.model.elastic.balance_plan import BalanceFigures, BalancePlan, BalanceVerdict
+from gridbridge.model.elastic.balance_sections import BalanceSection
 from tests.measured import FIGURES
 
 ONE = replace(FIGURES, nodes=1, tasks=1, fit=1, free=1, coming=1, most=1, least=1, waited_s=60.0)
@@ -17,42 +17,47 @@ WAITS = "1 task waits 60 s, 1 fits in 1 free slot and 1 node on its way"
 @pytest.mark.parametrize(
     ("verdict", "figures", "expected"),
     [
-        (DemandVerdict.MORE_WANTED, ONE, f"{WAITS}, 1 of 1 node: nothing is done"),
+        (BalanceVerdict.MORE_WANTED, ONE, f"{WAITS}, 1 of 1 node: nothing is done"),
         (
-            DemandVerdict.MORE_WANTED,
+            BalanceVerdict.MORE_WANTED,
             NONE,
             "no task waits, 1 free slot, 1 of 1 node: nothing is done",
         ),
         (
-            DemandVerdict.ABOVE_MAXIMUM,
+            BalanceVerdict.ABOVE_MAXIMUM,
             ONE,
             f"{WAITS}, 1 node where at most 1 may be: nothing is done",
         ),
-        (DemandVerdict.FULL, ONE, "1 of at most 1 node: nothing is done"),
-        (DemandVerdict.BELOW_MINIMUM, ONE, "1 of at least 1 node: nothing is done"),
-        (DemandVerdict.AT_MINIMUM, NONE, "no job waits, 1 of at least 1 node: nothing is done"),
+        (BalanceVerdict.FULL, ONE, "1 of at most 1 node: nothing is done"),
+        (BalanceVerdict.BELOW_MINIMUM, ONE, "1 of at least 1 node: nothing is done"),
+        (BalanceVerdict.AT_MINIMUM, NONE, "no job waits, 1 of at least 1 node: nothing is done"),
         (
-            DemandVerdict.NO_CAPACITY,
+            BalanceVerdict.NO_CAPACITY,
             ONE,
             f"{WAITS}, and pools had no capacity in the last 600 s: nothing is done",
         ),
         (
-            DemandVerdict.MONTH_SPENT,
+            BalanceVerdict.MONTH_SPENT,
             ONE,
             "1 task waits, and what is left of the month's budget does not pay for 1 node:"
             " nothing is done",
         ),
         (
-            DemandVerdict.TOO_DEAR,
+            BalanceVerdict.TOO_DEAR,
             ONE,
             "1 task waits, and 1 node costs more at this hour than may be spent: nothing is done",
         ),
         (
-            DemandVerdict.TOO_DEAR,
+            BalanceVerdict.TOO_DEAR,
             replace(NONE, nodes=2),
             "no task waits, and 2 nodes cost more at this hour than may be spent: nothing is done",
         ),
     ],
 )
-def test_one_is_told_as_one(verdict: DemandVerdict, figures: Figures, expected: str) -> None:
-    assert sentence(BalancePlan(verdict=verdict, figures=figures), Balance()) == expected
+def test_one_is_told_as_one(
+    verdict: BalanceVerdict, figures: BalanceFigures, expected: str
+) -> None:
+    assert (
+        describe_balance_plan(BalancePlan(verdict=verdict, figures=figures), BalanceSection())
+        == expected
+    )

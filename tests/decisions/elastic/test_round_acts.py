@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 import pytest
 
 from gridbridge.decisions.elastic import alert_rules, node_inventory_check, round_acts
-from gridbridge.model.elastic.machines import Machine
-from gridbridge.model.elastic.node import NodeState
-from gridbridge.model.elastic.owned_nodes import HostSeen, PoolRecord
+from gridbridge.model.elastic.machines import ProviderMachine
+from gridbridge.model.elastic.node import ElasticNodeState
+from gridbridge.model.elastic.owned_nodes import CellHostState, PoolFailureRecord
 from tests.decisions.elastic.cells import NOON
 from tests.decisions.elastic.test_node_lifecycle import IDLE, POOL, RUNNING, S, node, world
 
@@ -25,22 +25,22 @@ EARLIER = NOON - timedelta(minutes=9)
     ],
 )
 def test_a_node_is_idle_since_a_round_saw_it_so(
-    state: NodeState, noted: datetime | None, expected: datetime | None
+    state: ElasticNodeState, noted: datetime | None, expected: datetime | None
 ) -> None:
     kept = node(state, up_since=LONG_AGO, idle_since=noted)
 
-    (shown,) = round_acts.shown([kept], world(kept, (RUNNING,), IDLE))
+    (shown,) = round_acts.nodes_as_policies_see([kept], world(kept, (RUNNING,), IDLE))
 
     assert expected == shown.idle_since
 
 
 def test_a_node_that_joins_ends_a_row_of_failures_and_no_lack_of_capacity() -> None:
     """It was asked for before its pool had none left."""
-    known = {POOL: PoolRecord(failures=2, failed_at=EARLIER, no_capacity_at=EARLIER)}
+    known = {POOL: PoolFailureRecord(failures=2, failed_at=EARLIER, no_capacity_at=EARLIER)}
 
-    found = round_acts.learnt(known, [(node(S.JOINING), node(S.READY))], NOON)
+    found = round_acts.update_pool_failure_records(known, [(node(S.JOINING), node(S.READY))], NOON)
 
-    assert found == {POOL: PoolRecord(no_capacity_at=EARLIER)}
+    assert found == {POOL: PoolFailureRecord(no_capacity_at=EARLIER)}
 
 
 @pytest.mark.parametrize(
@@ -48,10 +48,10 @@ def test_a_node_that_joins_ends_a_row_of_failures_and_no_lack_of_capacity() -> N
     [(S.READY, (), True), (S.READY, (RUNNING,), False), (S.BOOTING, (), False)],
 )
 def test_who_lists_no_machine_of_a_node_that_is_ready_would_not_end_it(
-    state: NodeState, machines: tuple[Machine, ...], expected: bool
+    state: ElasticNodeState, machines: tuple[ProviderMachine, ...], expected: bool
 ) -> None:
     kept = node(state)
-    (shown,) = round_acts.shown([kept], world(kept, machines, IDLE))
+    (shown,) = round_acts.nodes_as_policies_see([kept], world(kept, machines, IDLE))
 
     assert expected == shown.is_unreachable
 
@@ -62,16 +62,19 @@ def test_a_new_node_never_gets_a_name_that_is_in_use() -> None:
     beyond = replace(last, id="m-9", name="alpha-n1000000000")
     known = world(node(S.READY), (RUNNING, last, beyond))
 
-    assert round_acts.next_names(known, "alpha-n", 2) == ("alpha-n1000000001", "alpha-n1000000002")
+    assert round_acts.names_for_new_nodes(known, "alpha-n", 2) == (
+        "alpha-n1000000001",
+        "alpha-n1000000002",
+    )
 
 
 def lost(since_min: float, own: frozenset[str]) -> tuple[str, ...]:
     """Return which silent host is told as one without a machine, of alpha-n8 and of web1."""
-    hosts = {name: HostSeen(is_busy=False, is_silent=True) for name in ("alpha-n8", "web1")}
+    hosts = {name: CellHostState(is_busy=False, is_silent=True) for name in ("alpha-n8", "web1")}
     since = NOON - timedelta(minutes=since_min)
     known = replace(world(None, (), None), hosts=hosts, silent={"alpha-n8 ": since, "web1 ": since})
-    assert known.silent == node_inventory_check.silent(known, known.silent)
-    return alert_rules.machineless(known, "alpha-n", 900, own)
+    assert known.silent == node_inventory_check.track_silent_hosts(known, known.silent)
+    return alert_rules.find_silent_hosts_without_machine(known, "alpha-n", 900, own)
 
 
 def test_a_silent_host_is_told_as_lost_after_a_while_and_unless_it_is_the_sites_own() -> None:

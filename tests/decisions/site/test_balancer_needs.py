@@ -9,7 +9,12 @@ from pathlib import Path
 import pytest
 
 from gridbridge.decisions.site import balancer_needs
-from gridbridge.model.elastic.balance_sections import Balance, Bootstrap, Pool, ProviderSection
+from gridbridge.model.elastic.balance_sections import (
+    BalanceSection,
+    BootstrapSection,
+    PoolSection,
+    ProviderSection,
+)
 from gridbridge.model.places import BALANCE_ACCOUNT, BALANCE_CRON, BALANCE_HOME, BALANCE_SUDOERS
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.balancer_facts import BalancerFacts, CellRights, LastRound
@@ -57,9 +62,9 @@ POLICY = Policy(
     site=Site(cluster="alpha"),
     clusters={},
     queues={},
-    balance=Balance(max_nodes=5, apply=True),
-    bootstrap=Bootstrap(steps="execd", key=KEY),
-    pools={"usual": Pool(provider="cloud")},
+    balance=BalanceSection(max_nodes=5, apply=True),
+    bootstrap=BootstrapSection(steps="execd", key=KEY),
+    pools={"usual": PoolSection(provider="cloud")},
 )
 
 
@@ -230,7 +235,7 @@ def test_a_balancer_that_stopped_is_broken_and_a_blind_one_a_warning() -> None:
 def test_one_that_acted_once_and_only_says_by_now_is_not_late() -> None:
     assert RIGHT.last
     old = replace(RIGHT, last=replace(RIGHT.last, at=NOW - timedelta(hours=2)))
-    policy = replace(POLICY, balance=Balance(max_nodes=5, apply=False))
+    policy = replace(POLICY, balance=BalanceSection(max_nodes=5, apply=False))
 
     assert {} == wrong(old, policy)
     assert ["balancer"] == list(wrong(replace(old, has_unit=True), policy))
@@ -240,7 +245,7 @@ def test_one_that_acted_once_and_only_says_by_now_is_not_late() -> None:
     ("applies", "state"), [(True, FindingState.WARNING), (False, FindingState.NOTE)]
 )
 def test_one_that_never_acted_is_told(applies: bool, state: FindingState) -> None:
-    policy = replace(POLICY, balance=Balance(max_nodes=5, apply=applies))
+    policy = replace(POLICY, balance=BalanceSection(max_nodes=5, apply=applies))
 
     *_, last = balancer_needs.running(replace(RIGHT, last=None), policy, NOW)
 
@@ -290,7 +295,7 @@ def test_the_shipped_files_are_those_that_setup_makes() -> None:
     [
         (POLICY, True),
         (replace(POLICY, pools={}), False),
-        (replace(POLICY, balance=Balance()), False),
+        (replace(POLICY, balance=BalanceSection()), False),
     ],
 )
 def test_a_file_asks_for_a_balancer_by_a_maximum_and_a_provider(
@@ -302,8 +307,8 @@ def test_a_file_asks_for_a_balancer_by_a_maximum_and_a_provider(
 def test_queues_and_host_groups_that_pools_name_have_to_be_there() -> None:
     """Nobody asks for those of a pool that has no provider."""
     pools = {
-        "fat": Pool(provider="cloud", hostgroups="@allhosts @fat", queues="all.q big.q"),
-        "later": Pool(hostgroups="@later"),
+        "fat": PoolSection(provider="cloud", hostgroups="@allhosts @fat", queues="all.q big.q"),
+        "later": PoolSection(hostgroups="@later"),
     }
     policy = replace(POLICY, pools=pools, balance=replace(POLICY.balance, queue="main.q"))
 

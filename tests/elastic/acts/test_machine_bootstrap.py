@@ -12,7 +12,7 @@ import pytest
 
 from gridbridge.elastic.acts.machine_bootstrap import MachineBootstrap
 from gridbridge.errors import ConfigError
-from gridbridge.model.elastic.balance_sections import Bootstrap
+from gridbridge.model.elastic.balance_sections import BootstrapSection
 from gridbridge.model.elastic.membership_steps import JoiningMachine
 from gridbridge.model.route import GridEngineCell
 
@@ -46,7 +46,7 @@ def said(preparing: MachineBootstrap) -> str:
 def test_files_that_are_missing_or_no_text_are_told_with_their_keys(tmp_path: Path) -> None:
     """Anything else would end the round of all nodes."""
     mounts = tmp_path / "fstab"
-    settings = Bootstrap(steps="mounts", mounts=str(mounts))
+    settings = BootstrapSection(steps="mounts", mounts=str(mounts))
     preparing = MachineBootstrap(settings=settings, cell=CELL)
 
     assert f"[bootstrap] mounts: {mounts}: No such file or directory" == said(preparing)

@@ -15,12 +15,12 @@ from gridbridge.elastic.acts import membership
 from gridbridge.elastic.acts.machine_bootstrap import MachineBootstrap
 from gridbridge.elastic.acts.membership import GridEngineMembership
 from gridbridge.errors import AddressTaken, InNoQueue, StillThere
-from gridbridge.model.elastic.balance_sections import Bootstrap
+from gridbridge.model.elastic.balance_sections import BootstrapSection
 from gridbridge.model.elastic.membership_steps import (
     HostDeparture,
+    HostJoinStep,
+    HostLeaveStep,
     JoiningMachine,
-    JoinStep,
-    LeaveStep,
 )
 from gridbridge.model.route import GridEngineCell
 
@@ -74,7 +74,7 @@ def site(hosts: Hosts, monkeypatch: pytest.MonkeyPatch) -> GridEngineMembership:
     """Return a cell with one host."""
     monkeypatch.setattr(membership, "execution_hosts", hosts)
     monkeypatch.setattr(membership, "address_of", lambda _: "10.0.0.9")
-    preparing = MachineBootstrap(settings=Bootstrap(), cell=CELL)
+    preparing = MachineBootstrap(settings=BootstrapSection(), cell=CELL)
     return GridEngineMembership(cell=CELL, preparing=preparing, root=lambda *_: None)
 
 
@@ -93,7 +93,7 @@ def test_a_new_host_gets_its_slots_in_each_queue(
     hosts = Hosts(usual, besteffort)
     node = JoiningMachine(name="n1", address="10.0.0.9", slots=4, queues=queues)
 
-    assert site(hosts, monkeypatch).join(node) is JoinStep.JOINED
+    assert site(hosts, monkeypatch).join(node) is HostJoinStep.JOINED
     assert hosts.done == expected
 
 
@@ -134,7 +134,7 @@ def test_hosts_that_join_side_by_side_get_their_places_one_after_the_other(
     with ThreadPoolExecutor(2) as threads:
         done = list(threads.map(cell.join, nodes))
 
-    assert done == [JoinStep.JOINED] * 2
+    assert done == [HostJoinStep.JOINED] * 2
     assert not [one for one in hosts.done if "another" in one]
 
 
@@ -183,7 +183,7 @@ def test_a_new_host_in_best_effort_queues_alone_is_ready(monkeypatch: pytest.Mon
 
     done = site(hosts, monkeypatch).join(JoiningMachine(name="n1", address="10.0.0.9", slots=4))
 
-    assert (done, hosts.done) == (JoinStep.JOINED, ["open n1"])
+    assert (done, hosts.done) == (HostJoinStep.JOINED, ["open n1"])
 
 
 @pytest.mark.parametrize("taken", ["n2", "n2.site", "nfs1", socket.gethostname()])
@@ -196,7 +196,7 @@ def test_a_machine_with_the_address_of_another_host_is_not_prepared(
     monkeypatch.setattr(hosts, "admitted", lambda *_: ("n2", "n2.site"))
     cell = site(hosts, monkeypatch)
     done = list[tuple[object, ...]]()
-    settings = Bootstrap(steps="mounts", mounts=str(tmp_path / "mounts"))
+    settings = BootstrapSection(steps="mounts", mounts=str(tmp_path / "mounts"))
     cell = replace(cell, preparing=MachineBootstrap(settings=settings, cell=CELL), root=note(done))
     monkeypatch.setattr(membership, "address_of", {taken: "10.0.0.9"}.get)
 
@@ -220,7 +220,9 @@ def test_a_machine_may_have_the_address_of_a_host_that_is_silent(
     cell = site(hosts, monkeypatch)
     monkeypatch.setattr(membership, "address_of", {"n1": "10.0.0.9", "n2": "10.0.0.9"}.get)
 
-    assert cell.join(JoiningMachine(name="n1", address="10.0.0.9", slots=4)) is JoinStep.ADMITTED
+    assert (
+        cell.join(JoiningMachine(name="n1", address="10.0.0.9", slots=4)) is HostJoinStep.ADMITTED
+    )
 
 
 def test_a_queue_that_somebody_closed_stays_closed_on_a_new_host(
@@ -231,7 +233,7 @@ def test_a_queue_that_somebody_closed_stays_closed_on_a_new_host(
         name="n1", address="10.0.0.9", slots=4, closed=frozenset(("all.q", "long.q"))
     )
 
-    assert site(hosts, monkeypatch).join(node) is JoinStep.CLOSED
+    assert site(hosts, monkeypatch).join(node) is HostJoinStep.CLOSED
 
 
 def test_of_a_host_that_is_gone_the_tasks_are_named_that_stay_there(
@@ -255,7 +257,7 @@ def test_tasks_of_a_host_that_is_gone_and_that_run_elsewhere_are_nobodys_to_end(
 
     done = site(hosts, monkeypatch).leave("n1", is_dead=True)
 
-    assert done.step is LeaveStep.LEFT
+    assert done.step is HostLeaveStep.LEFT
 
 
 @pytest.mark.parametrize(
@@ -298,7 +300,7 @@ def leave(programs: Path, *, is_dead: bool = False) -> tuple[HostDeparture, list
     cell = GridEngineCell(
         root=str(programs), cell="c", binaries=str(programs), timeout_s=30, **ports
     )
-    preparing = MachineBootstrap(settings=Bootstrap(), cell=cell)
+    preparing = MachineBootstrap(settings=BootstrapSection(), cell=cell)
     site = GridEngineMembership(cell=cell, preparing=preparing, root=lambda *_: None)
     told = site.leave("n1", is_dead=is_dead)
     calls = (programs / "qconf.log").read_text().splitlines()

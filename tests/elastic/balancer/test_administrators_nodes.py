@@ -13,10 +13,10 @@ from gridbridge.elastic.balancer.balancer import Balancer
 from gridbridge.elastic.balancer.round_parts import RoundPlan, RoundView
 from gridbridge.elastic.balancer.round_state import RoundState
 from gridbridge.errors import StateError
-from gridbridge.model.elastic.balance_plan import Rules
+from gridbridge.model.elastic.balance_plan import BalancePolicyName
 from gridbridge.model.elastic.membership_steps import HostDeparture
-from gridbridge.model.elastic.node import NodeState
-from gridbridge.model.elastic.owned_nodes import WishFor
+from gridbridge.model.elastic.node import ElasticNodeState
+from gridbridge.model.elastic.owned_nodes import NodeRequestKind
 from tests.elastic.balancer.world import Trouble, World
 
 
@@ -35,7 +35,7 @@ def place(world: World) -> str:
 
 
 def test_the_nodes_and_what_was_asked_of_them_are_shown(world: World) -> None:
-    administrators_nodes.ask("alpha-n10", WishFor.KEEP, place(world))
+    administrators_nodes.ask("alpha-n10", NodeRequestKind.KEEP, place(world))
     told = administrators_nodes.overview(world.now, place(world))
 
     assert [("alpha-n10", "ready")] == [(one.name, one.state.value) for one in told.nodes]
@@ -43,7 +43,7 @@ def test_the_nodes_and_what_was_asked_of_them_are_shown(world: World) -> None:
 
 
 def test_a_drained_node_ends_its_task_and_goes(world: World) -> None:
-    administrators_nodes.ask("alpha-n10.cluster", WishFor.DRAIN, place(world))
+    administrators_nodes.ask("alpha-n10.cluster", NodeRequestKind.DRAIN, place(world))
     world.minutes(3)
     meanwhile = world.nodes(), world.running(), world.cell.hosts["alpha-n10"].is_open
     world.minutes(40)
@@ -58,10 +58,10 @@ def test_a_drained_node_ends_its_task_and_goes(world: World) -> None:
 
 
 def test_a_kept_node_stays_until_it_is_freed(world: World) -> None:
-    administrators_nodes.ask("alpha-n10", WishFor.KEEP, place(world))
+    administrators_nodes.ask("alpha-n10", NodeRequestKind.KEEP, place(world))
     world.minutes(60)
     kept = world.nodes()
-    administrators_nodes.ask("alpha-n10", WishFor.FREE, place(world))
+    administrators_nodes.ask("alpha-n10", NodeRequestKind.FREE, place(world))
     world.minutes(10)
 
     assert ({"alpha-n10": "ready"}, {}) == (kept, world.nodes())
@@ -73,7 +73,7 @@ def test_a_node_that_is_to_be_kept_is_not_given_back_in_the_round_that_hears_of_
     """It has been idle for long enough just then."""
     world.minutes(27)
     ready = world.nodes()
-    administrators_nodes.ask("alpha-n10", WishFor.KEEP, place(world))
+    administrators_nodes.ask("alpha-n10", NodeRequestKind.KEEP, place(world))
     world.minutes(1)
 
     assert {"alpha-n10": "ready"} == ready == world.nodes()
@@ -81,8 +81,12 @@ def test_a_node_that_is_to_be_kept_is_not_given_back_in_the_round_that_hears_of_
 
 
 def test_starcluster_gives_no_kept_node_back(world: World) -> None:
-    world.limits |= {"policy": Rules.STARCLUSTER, "kill_after_min": 0, "stabilization_s": 0}
-    administrators_nodes.ask("alpha-n10", WishFor.KEEP, place(world))
+    world.limits |= {
+        "policy": BalancePolicyName.STARCLUSTER,
+        "kill_after_min": 0,
+        "stabilization_s": 0,
+    }
+    administrators_nodes.ask("alpha-n10", NodeRequestKind.KEEP, place(world))
     world.minutes(60)
 
     plan = world.round()
@@ -95,7 +99,7 @@ def test_a_node_on_its_way_is_drained_once_it_is_ready(tmp_path: Path) -> None:
     world = World(tmp_path, Trouble())
     world.cell.waits = [timedelta(minutes=30)]
     world.minutes(1)
-    administrators_nodes.ask("alpha-n10", WishFor.DRAIN, place(world))
+    administrators_nodes.ask("alpha-n10", NodeRequestKind.DRAIN, place(world))
     world.minutes(2)
     first = world.nodes()
     world.minutes(3)
@@ -107,10 +111,10 @@ def test_a_node_on_its_way_is_drained_once_it_is_ready(tmp_path: Path) -> None:
 
 def test_a_wish_that_comes_while_a_round_acts_is_not_lost(world: World) -> None:
     """The round has read `drain`, and closes the node; then somebody says `keep`."""
-    administrators_nodes.ask("alpha-n10", WishFor.DRAIN, place(world))
+    administrators_nodes.ask("alpha-n10", NodeRequestKind.DRAIN, place(world))
     memory = RoundState(world.database())
     read = memory.asked()
-    administrators_nodes.ask("alpha-n10", WishFor.KEEP, place(world))
+    administrators_nodes.ask("alpha-n10", NodeRequestKind.KEEP, place(world))
     memory.forget_asked(read)
     world.minutes(2)
 
@@ -118,9 +122,9 @@ def test_a_wish_that_comes_while_a_round_acts_is_not_lost(world: World) -> None:
 
 
 def test_a_drained_node_that_is_freed_is_opened_again(world: World) -> None:
-    administrators_nodes.ask("alpha-n10", WishFor.DRAIN, place(world))
+    administrators_nodes.ask("alpha-n10", NodeRequestKind.DRAIN, place(world))
     world.minutes(2)
-    administrators_nodes.ask("alpha-n10", WishFor.FREE, place(world))
+    administrators_nodes.ask("alpha-n10", NodeRequestKind.FREE, place(world))
     world.minutes(2)
 
     assert {"alpha-n10": "ready"} == world.nodes()
@@ -128,20 +132,22 @@ def test_a_drained_node_that_is_freed_is_opened_again(world: World) -> None:
 
 
 def test_a_drained_node_that_is_to_be_kept_is_opened_again(world: World) -> None:
-    administrators_nodes.ask("alpha-n10", WishFor.DRAIN, place(world))
+    administrators_nodes.ask("alpha-n10", NodeRequestKind.DRAIN, place(world))
     world.minutes(2)
-    administrators_nodes.ask("alpha-n10", WishFor.KEEP, place(world))
+    administrators_nodes.ask("alpha-n10", NodeRequestKind.KEEP, place(world))
     world.minutes(2)
 
     assert {"alpha-n10": "ready"} == world.nodes()
     assert world.cell.hosts["alpha-n10"].is_open
 
 
-@pytest.mark.parametrize("wish", [WishFor.DRAIN, WishFor.KEEP])
-def test_nothing_is_asked_of_a_node_that_is_on_its_way_out(world: World, wish: WishFor) -> None:
+@pytest.mark.parametrize("wish", [NodeRequestKind.DRAIN, NodeRequestKind.KEEP])
+def test_nothing_is_asked_of_a_node_that_is_on_its_way_out(
+    world: World, wish: NodeRequestKind
+) -> None:
     kept = RoundState(world.database()).nodes
     (one,) = kept.all()
-    kept.replace([replace(one, state=NodeState.REMOVING)])
+    kept.replace([replace(one, state=ElasticNodeState.REMOVING)])
 
     with pytest.raises(StateError, match="it is being removed"):
         administrators_nodes.ask(one.name, wish, place(world))
@@ -149,7 +155,7 @@ def test_nothing_is_asked_of_a_node_that_is_on_its_way_out(world: World, wish: W
 
 def test_a_host_that_is_no_node_is_refused(world: World) -> None:
     with pytest.raises(StateError, match=r"^alpha-n9: no node of the balancer's"):
-        administrators_nodes.ask("alpha-n9", WishFor.DRAIN, place(world))
+        administrators_nodes.ask("alpha-n9", NodeRequestKind.DRAIN, place(world))
 
 
 def test_before_the_first_round_nothing_is_known(tmp_path: Path) -> None:
@@ -175,7 +181,7 @@ def test_a_node_that_somebody_keeps_while_a_round_decides_to_remove_it_stays(
         plan = decide(balancer, seen)
         removed.extend(plan.plan.remove)
         for name in plan.plan.remove:
-            administrators_nodes.ask(name, WishFor.KEEP, place(world))
+            administrators_nodes.ask(name, NodeRequestKind.KEEP, place(world))
         return plan
 
     monkeypatch.setattr(Balancer, "decide", decided)
@@ -194,7 +200,7 @@ def test_who_keeps_a_node_too_late_is_told_in_the_log_once(
 
     def kept_meanwhile(host: str, *, is_dead: bool) -> HostDeparture:
         monkeypatch.undo()
-        administrators_nodes.ask(host, WishFor.KEEP, place(world))
+        administrators_nodes.ask(host, NodeRequestKind.KEEP, place(world))
         return leave(host, is_dead=is_dead)
 
     monkeypatch.setattr(world.cell, "leave", kept_meanwhile)

@@ -5,30 +5,30 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.decisions.elastic.balance_publication_content import RoundOutcome
-from gridbridge.decisions.elastic.starcluster_statistics import statistics
+from gridbridge.decisions.elastic.balance_publication_content import BalancerRoundOutcome
+from gridbridge.decisions.elastic.starcluster_statistics import count_round_statistics
 from gridbridge.elastic.balancer.balance_publication import after_round, blind_round
 from gridbridge.elastic.store import published_balance_file
-from gridbridge.model.elastic.balance_plan import BalancePlan, DemandVerdict
-from gridbridge.model.elastic.published_balance import RecentEnds
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceVerdict
+from gridbridge.model.elastic.published_balance import RecentlyEndedTasks
 from gridbridge.site.metrics.elastic_metrics import families
 from tests.decisions.elastic.cells import NOON, instance, situation
 from tests.measured import FIGURES
 
 SEEN = situation(instance("n1", (1,)))
-PLAN = BalancePlan(verdict=DemandVerdict.WAITS, figures=FIGURES)
+PLAN = BalancePlan(verdict=BalanceVerdict.WAITS, figures=FIGURES)
 
 
-def publish(folder: Path, done: RoundOutcome) -> None:
+def publish(folder: Path, done: BalancerRoundOutcome) -> None:
     """Publish a round."""
-    counted = statistics(SEEN, RecentEnds(), "all.q")
+    counted = count_round_statistics(SEEN, RecentlyEndedTasks(), "all.q")
     after_round("alpha", SEEN, PLAN, counted, done, str(folder))
 
 
 def test_rounds_are_published_one_after_the_other_for_everybody(tmp_path: Path) -> None:
     folder = tmp_path / "published"
-    publish(folder, RoundOutcome(added={"usual": 2}))
-    publish(folder, RoundOutcome(added={"usual": 1}))
+    publish(folder, BalancerRoundOutcome(added={"usual": 2}))
+    publish(folder, BalancerRoundOutcome(added={"usual": 1}))
     blind_round("alpha", NOON, "no answer", folder=str(folder))
 
     found = published_balance_file.read(str(folder))
@@ -39,7 +39,7 @@ def test_rounds_are_published_one_after_the_other_for_everybody(tmp_path: Path) 
 
 
 def test_blind_rounds_are_among_all_rounds_in_numbers(tmp_path: Path) -> None:
-    publish(tmp_path, RoundOutcome())
+    publish(tmp_path, BalancerRoundOutcome())
     blind_round("alpha", NOON, "no answer", folder=str(tmp_path))
     shown = published_balance_file.read(str(tmp_path))
     assert shown is not None
@@ -51,7 +51,7 @@ def test_blind_rounds_are_among_all_rounds_in_numbers(tmp_path: Path) -> None:
 
 def test_counters_begin_anew_after_a_file_that_nobody_can_read(tmp_path: Path) -> None:
     (tmp_path / "balance.json").write_text("{")
-    publish(tmp_path, RoundOutcome(added={"usual": 2}))
+    publish(tmp_path, BalancerRoundOutcome(added={"usual": 2}))
 
     found = published_balance_file.read(str(tmp_path))
     assert found is not None
@@ -63,6 +63,6 @@ def test_a_folder_that_cannot_be_made_ends_no_round(
 ) -> None:
     (tmp_path / "file").write_text("")
     with caplog.at_level(logging.WARNING):
-        publish(tmp_path / "file" / "in", RoundOutcome())
+        publish(tmp_path / "file" / "in", BalancerRoundOutcome())
 
     assert "event=not_shown" in caplog.text

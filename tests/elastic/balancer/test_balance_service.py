@@ -25,10 +25,10 @@ from gridbridge.elastic.balancer.round_state import RoundState
 from gridbridge.elastic.store import published_balance_file
 from gridbridge.errors import ConfigError, NotSeen
 from gridbridge.model.elastic.balance_sections import ProviderKind
-from gridbridge.model.elastic.membership_steps import JoinStep
-from gridbridge.model.elastic.node import NodeState
+from gridbridge.model.elastic.membership_steps import HostJoinStep
+from gridbridge.model.elastic.node import ElasticNodeState
 from gridbridge.model.elastic.owned_nodes import OwnedNode
-from gridbridge.model.elastic.published_balance import ShownPool
+from gridbridge.model.elastic.published_balance import PublishedPoolCounters
 from gridbridge.model.places import BALANCE_ACCOUNT
 from gridbridge.program.cycle import once
 from gridbridge.shell.clock import Clock
@@ -195,7 +195,7 @@ def test_a_host_with_a_section_is_never_told_as_lost_though_nobody_squeezes(
     assert re.findall(r"event=no_machine host=(\S+)", caplog.text) == ["alpha-n8"]
 
 
-OFF, BOOTS = NodeState.STANDBY, NodeState.BOOTING
+OFF, BOOTS = ElasticNodeState.STANDBY, ElasticNodeState.BOOTING
 
 
 @pytest.mark.parametrize("enabled", ["true", "false"])
@@ -218,9 +218,9 @@ def test_where_nobody_makes_nodes_any_more_those_left_are_told(
     monkeypatch.setattr(balance_service, "BALANCE_STATE", str(tmp_path / "state.db"))
     memory = RoundState(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
     own = OwnedNode(name="alpha-n8", pool="rack", machine="alpha-n8", since=NOON, state=OFF)
-    works = replace(own, name="alpha-n7", machine="alpha-n7", state=NodeState.READY)
+    works = replace(own, name="alpha-n7", machine="alpha-n7", state=ElasticNodeState.READY)
     made = OwnedNode(
-        name="alpha-n9", pool="usual", machine="m-1", since=NOON, state=NodeState.READY
+        name="alpha-n9", pool="usual", machine="m-1", since=NOON, state=ElasticNodeState.READY
     )
     memory.nodes.replace((works, own, made))
     bare = f"{SITE.partition('[provider')[0]}[balance]\nmax_nodes = 9\n"
@@ -285,7 +285,7 @@ def acting(
     wanted: BalanceOptionsOfProgram,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    state: NodeState,
+    state: ElasticNodeState,
 ) -> ReportedRound:
     """Return a round that acts and publishes, with one node in that state and its machine."""
     monkeypatch.setattr(balance_service, "BALANCE_PUBLISHED", str(tmp_path / "published"))
@@ -302,8 +302,8 @@ def test_what_is_published_counts_nodes_and_not_requests(
     wanted: BalanceOptionsOfProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A node that joined comes, one without capacity does not, and those there have their price."""
-    round_ = acting(wanted, tmp_path, monkeypatch, NodeState.JOINING)
-    membership = Mock(join=Mock(return_value=JoinStep.JOINED))
+    round_ = acting(wanted, tmp_path, monkeypatch, ElasticNodeState.JOINING)
+    membership = Mock(join=Mock(return_value=HostJoinStep.JOINED))
     monkeypatch.setattr(round_, "_acts", replace(round_._acts, membership=membership))
 
     plan = once(round_, str)
@@ -312,7 +312,7 @@ def test_what_is_published_counts_nodes_and_not_requests(
     found = published_balance_file.read(str(tmp_path / "published"))
     assert found is not None
     assert 7 == plan.plan.add
-    assert (ShownPool(pool="usual", added=1),) == found.pools
+    assert (PublishedPoolCounters(pool="usual", added=1),) == found.pools
     assert 0.5 == found.cost_hour
 
 
@@ -355,7 +355,7 @@ def test_a_failed_node_has_its_price_for_as_long_as_its_machine_is_there(
     wanted: BalanceOptionsOfProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The budgets count it, and somebody pays for it."""
-    round_ = acting(wanted, tmp_path, monkeypatch, NodeState.FAILED)
+    round_ = acting(wanted, tmp_path, monkeypatch, ElasticNodeState.FAILED)
 
     once(round_, str)
     round_.report()

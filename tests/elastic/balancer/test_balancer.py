@@ -11,12 +11,17 @@ import pytest
 
 from gridbridge.elastic.balancer.round_state import RoundState
 from gridbridge.errors import NotReached
-from gridbridge.model.elastic.balance_plan import Rules
-from gridbridge.model.elastic.balance_sections import Pool
-from gridbridge.model.elastic.machines import Machine, MachineState
-from gridbridge.model.elastic.membership_steps import Idleness, JoiningMachine, JoinStep
-from gridbridge.model.elastic.node import NodeState
-from gridbridge.model.elastic.owned_nodes import DueAct, NodeAct, NodeCause, WishFor
+from gridbridge.model.elastic.balance_plan import BalancePolicyName
+from gridbridge.model.elastic.balance_sections import PoolSection
+from gridbridge.model.elastic.machines import ProviderMachine, ProviderMachineState
+from gridbridge.model.elastic.membership_steps import HostIdleness, HostJoinStep, JoiningMachine
+from gridbridge.model.elastic.node import ElasticNodeState
+from gridbridge.model.elastic.owned_nodes import (
+    DueNodeAct,
+    NodeAct,
+    NodeRequestKind,
+    NodeStateCause,
+)
 from tests.elastic.balancer.world import OTHERS, POOL, Cloud, HostThere, Killed, Trouble, World
 
 HOUR = timedelta(hours=1)
@@ -94,7 +99,7 @@ def test_a_node_that_stayed_closed_is_opened_once_no_queue_is_closed(
     world = World(tmp_path, Trouble(), own, min_nodes=3)
     world.minutes(5)
     closed = [
-        replace(one, step=JoinStep.CLOSED) for one in RoundState(world.database()).nodes.all()
+        replace(one, step=HostJoinStep.CLOSED) for one in RoundState(world.database()).nodes.all()
     ]
     RoundState(world.database()).nodes.replace(closed)
     for host in world.cell.hosts.values():
@@ -209,14 +214,14 @@ def test_a_pool_is_asked_again_though_the_clock_was_set_back(world: World) -> No
 
 def first(world: World, provider: Cloud | None) -> None:
     """Have a pool that is preferred to all others; None: nobody makes its nodes."""
-    world.pools = {"first": Pool(slots=2, provider="other", priority=1)}
+    world.pools = {"first": PoolSection(slots=2, provider="other", priority=1)}
     world.others = {"first": provider} if provider else {}
 
 
-@pytest.mark.parametrize("policy", list(Rules))
+@pytest.mark.parametrize("policy", list(BalancePolicyName))
 @pytest.mark.parametrize("trouble", ["it refuses", "its list does not come", "no provider"])
 def test_a_pool_that_gives_no_nodes_leaves_it_to_the_next_one(
-    world: World, policy: Rules, trouble: str
+    world: World, policy: BalancePolicyName, trouble: str
 ) -> None:
     world.limits |= {"policy": policy, "job_wait_time_s": 0}
     provider = Cloud(world, world.trouble)
@@ -327,7 +332,7 @@ def test_a_node_that_dies_while_draining_is_taken_out(world: World) -> None:
     world.cell.waits = [HOUR]
     world.minutes(5)
     ((name, host),) = world.cell.hosts.items()
-    RoundState(world.database()).ask(name, WishFor.DRAIN)
+    RoundState(world.database()).ask(name, NodeRequestKind.DRAIN)
     world.minutes(2)
     draining, is_open = world.nodes(), host.is_open
     world.cloud.made.clear()
@@ -430,10 +435,10 @@ def test_what_nobody_knows_but_has_our_tag_is_taken_in_again(world: World) -> No
     )
 
 
-@pytest.mark.parametrize("policy", list(Rules))
+@pytest.mark.parametrize("policy", list(BalancePolicyName))
 @pytest.mark.parametrize("minutes", [1, 2])
 def test_a_state_file_that_is_lost_while_nodes_boot_buys_none_beyond_the_maximum(
-    world: World, policy: Rules, minutes: int
+    world: World, policy: BalancePolicyName, minutes: int
 ) -> None:
     """The round that takes machines in counts them already."""
     world.limits |= {"policy": policy, "job_wait_time_s": 0, "stabilization_s": 0.0}
@@ -456,7 +461,7 @@ def test_a_host_that_is_closed_when_the_state_file_is_lost_is_opened_again(
     world.minutes(3 if lost_at == "joining" else 5)
     ((name, host),) = world.cell.hosts.items()
     if lost_at == "draining":
-        RoundState(world.database()).ask(name, WishFor.DRAIN)
+        RoundState(world.database()).ask(name, NodeRequestKind.DRAIN)
         world.cell.slips_in = True
         world.minutes(1)
     before, was_open = world.nodes(), host.is_open
@@ -482,8 +487,8 @@ def test_a_host_of_the_site_is_not_drained_for_a_machine_with_its_name(
 ) -> None:
     tags = {"gridbridge": "alpha", "gridbridge-pool": "usual"}
     world.cell.hosts["fixed"] = HostThere(address="10.9.9.9", is_open=True)
-    world.cloud.made["m-7"] = Machine(
-        id="m-7", name="fixed", state=MachineState.RUNNING, tags=tags, created=world.now
+    world.cloud.made["m-7"] = ProviderMachine(
+        id="m-7", name="fixed", state=ProviderMachineState.RUNNING, tags=tags, created=world.now
     )
     world.cloud.boots["m-7"] = world.now
     world.minutes(10)
@@ -499,10 +504,10 @@ def test_a_machine_whose_name_leads_nowhere_here_is_not_told_to_be_ended_first(
     """As on the host to which a qmaster has moved, where /etc/hosts lacks its nodes."""
     tags = {"gridbridge": "alpha", "gridbridge-pool": "usual"}
     world.cell.hosts["fixed"] = HostThere(address="", is_open=True)
-    world.cloud.made["m-7"] = Machine(
+    world.cloud.made["m-7"] = ProviderMachine(
         id="m-7",
         name="fixed",
-        state=MachineState.RUNNING,
+        state=ProviderMachineState.RUNNING,
         tags=tags,
         created=world.now,
     )
@@ -520,11 +525,11 @@ def test_a_machine_of_ours_whose_pool_nobody_knows_is_told_once_a_round(
 ) -> None:
     """Though two pools have its provider, and so list it; nothing is done about it."""
     tags = {"gridbridge": "alpha", **({"gridbridge-pool": pool} if pool else {})}
-    world.cloud.made["m-7"] = Machine(
-        id="m-7", name="alpha-n20", state=MachineState.RUNNING, tags=tags, created=world.now
+    world.cloud.made["m-7"] = ProviderMachine(
+        id="m-7", name="alpha-n20", state=ProviderMachineState.RUNNING, tags=tags, created=world.now
     )
     world.cloud.boots["m-7"] = world.now
-    world.pools = {"large": Pool(slots=9, provider="cloud")}
+    world.pools = {"large": PoolSection(slots=9, provider="cloud")}
     world.others = {"large": world.cloud}
     world.minutes(3)
 
@@ -541,7 +546,7 @@ def test_machines_of_others_are_left_alone(world: World) -> None:
 
     assert OTHERS.name == "alpha-n9"
     assert OTHERS in world.cloud.machines()
-    assert MachineState.RUNNING is OTHERS.state
+    assert ProviderMachineState.RUNNING is OTHERS.state
     assert {} == world.nodes()
 
 
@@ -570,8 +575,10 @@ def test_whatever_fails_no_task_is_killed_and_nothing_stays_paid_for(
     assert ({}, {}, {}) == (world.nodes(), world.cloud.made, world.cell.hosts)
 
 
-@pytest.mark.parametrize("policy", Rules)
-def test_a_fault_of_a_switch_has_no_machine_destroyed(tmp_path: Path, policy: Rules) -> None:
+@pytest.mark.parametrize("policy", BalancePolicyName)
+def test_a_fault_of_a_switch_has_no_machine_destroyed(
+    tmp_path: Path, policy: BalancePolicyName
+) -> None:
     """Most hosts are silent at once, and for longer than one may be; then they report again."""
     limits = {"policy": policy, "add_nodes_per_iteration": 8, "stabilization_s": 0.0}
     world = World(tmp_path, Trouble(), max_nodes=9, min_nodes=9, **limits)
@@ -762,9 +769,11 @@ def test_hosts_that_are_not_heard_of_just_after_a_start_of_the_qmaster_are_not_t
 
 
 @pytest.mark.parametrize("is_open", [True, False], ids=["opened", "closed"])
-@pytest.mark.parametrize("cause", [NodeCause.NOT_NEEDED, NodeCause.NEVER_JOINED, NodeCause.SILENT])
+@pytest.mark.parametrize(
+    "cause", [NodeStateCause.NOT_NEEDED, NodeStateCause.NEVER_JOINED, NodeStateCause.SILENT]
+)
 def test_a_node_that_runs_a_task_when_it_is_to_be_taken_out_stays(
-    world: World, cause: NodeCause, is_open: bool
+    world: World, cause: NodeStateCause, is_open: bool
 ) -> None:
     """What a round saw is over when it acts: whoever may be alive is looked at again."""
     world.cell.waits = [HOUR]
@@ -772,11 +781,11 @@ def test_a_node_that_runs_a_task_when_it_is_to_be_taken_out_stays(
     (node,) = RoundState(world.database()).nodes.all()
     host = world.cell.hosts[node.name]
     host.is_open = is_open
-    removing = node.entering(NodeState.REMOVING, world.now, cause)
+    removing = node.entering(ElasticNodeState.REMOVING, world.now, cause)
 
-    done = world.acts(world.site()).do(DueAct(node=removing, before=node, act=NodeAct.EVICT))
+    done = world.acts(world.site()).do(DueNodeAct(node=removing, before=node, act=NodeAct.EVICT))
 
-    assert done.state in (NodeState.JOINING, NodeState.READY)
+    assert done.state in (ElasticNodeState.JOINING, ElasticNodeState.READY)
     assert (1, [node.machine]) == (len(host.ends), [*world.cloud.made])
     assert (0, {node.name}) == (world.cell.restarted, {*world.cell.hosts})
 
@@ -786,7 +795,7 @@ def test_a_machine_that_boots_and_never_joins_is_given_back(
 ) -> None:
     """Nobody can log in there. Another one comes when it is late, and no third beside them."""
 
-    def join(node: JoiningMachine) -> JoinStep:
+    def join(node: JoiningMachine) -> HostJoinStep:
         raise NotReached(("ssh", node.name), 255)
 
     monkeypatch.setattr(world.cell, "join", join)
@@ -807,7 +816,7 @@ def test_what_is_meant_is_kept_before_it_is_done(
     """A kill after a node was closed leaves none closed that counts as one that works."""
     killed, seen = list[str](), list[dict[str, str]]()
 
-    def look(host: str) -> Idleness:
+    def look(host: str) -> HostIdleness:
         monkeypatch.undo()
         killed.append(host)
         raise Killed

@@ -10,9 +10,9 @@ import pytest
 from gridbridge.config import policy_file
 from gridbridge.elastic.balancer import cell_observer
 from gridbridge.elastic.store import recent_ends, saved_round_folder
-from gridbridge.model.elastic.balance_plan import BalanceSituation, Watched
-from gridbridge.model.elastic.published_balance import RecentEnds, learnt
-from gridbridge.model.elastic.saved_round import PrintedOutputs, SavedRound
+from gridbridge.model.elastic.balance_plan import BalanceSituation, WatchedWaitingJobs
+from gridbridge.model.elastic.published_balance import RecentlyEndedTasks, add_run_times
+from gridbridge.model.elastic.saved_round import SavedBalancerRound, SavedProgramOutputs
 from gridbridge.model.published import ShownCluster
 from gridbridge.shell import files
 from gridbridge.state import published_json
@@ -87,8 +87,8 @@ def test_nor_when_it_is_closed_here(tmp_path: Path, state: str) -> None:
 
 def test_run_times_are_those_that_were_learnt(tmp_path: Path) -> None:
     assert look(tmp_path, None).runtimes == {}
-    runs = learnt((), [("alice", "align", 30.0), ("alice", "align", 90.0)])
-    recent_ends.write(str(tmp_path / "ends.json"), RecentEnds(runs=runs))
+    runs = add_run_times((), [("alice", "align", 30.0), ("alice", "align", 90.0)])
+    recent_ends.write(str(tmp_path / "ends.json"), RecentlyEndedTasks(runs=runs))
 
     assert look(tmp_path, None).runtimes == {("alice", "align"): 60.0}
 
@@ -102,7 +102,7 @@ def test_a_damaged_file_of_them_ends_no_round(tmp_path: Path) -> None:
 def test_a_snapshot_has_the_transfer_queues_that_would_start_sooner(tmp_path: Path) -> None:
     (tmp_path / published_json.CLUSTERS).mkdir()
     files.replace(f"{tmp_path}/{published_json.CLUSTERS}/beta.json", published_json.encode(ROOM))
-    printed = PrintedOutputs(qstat=b"<a/>", qhost=b"<b/>"), SavedRound(now=NOON)
+    printed = SavedProgramOutputs(qstat=b"<a/>", qhost=b"<b/>"), SavedBalancerRound(now=NOON)
     queue = instance(MASTER, (1,), slots=5, queue="transfer-beta")
     with (
         patch.object(cell_observer.cell_queries, "printed", return_value=printed),
@@ -117,8 +117,8 @@ def test_a_snapshot_has_the_transfer_queues_that_would_start_sooner(tmp_path: Pa
 
 
 def test_a_snapshot_has_how_the_last_round_saw_what_waits(tmp_path: Path) -> None:
-    known = {7: Watched(at=NOON, tasks=3, room_since=NOON - timedelta(minutes=9))}
-    printed = PrintedOutputs(qstat=b"<a/>", qhost=b"<b/>"), SavedRound(now=NOON)
+    known = {7: WatchedWaitingJobs(at=NOON, tasks=3, room_since=NOON - timedelta(minutes=9))}
+    printed = SavedProgramOutputs(qstat=b"<a/>", qhost=b"<b/>"), SavedBalancerRound(now=NOON)
     with (
         patch.object(cell_observer.cell_queries, "printed", return_value=printed),
         patch.object(cell_observer.cell_queries, "situation", return_value=cell(instance(MASTER))),

@@ -14,10 +14,10 @@ from gridbridge.decisions.elastic import clock_step
 from gridbridge.elastic.balancer import balance_service
 from gridbridge.elastic.balancer.balance_service import BalanceDaemon, BalanceOptionsOfProgram
 from gridbridge.elastic.balancer.round_state import RoundState
-from gridbridge.model.elastic.balance_plan import Watched
-from gridbridge.model.elastic.clocks import HostClocks
-from gridbridge.model.elastic.node import NodeState
-from gridbridge.model.elastic.owned_nodes import OwnedNode, PoolRecord
+from gridbridge.model.elastic.balance_plan import WatchedWaitingJobs
+from gridbridge.model.elastic.clocks import BalancerHostClocks
+from gridbridge.model.elastic.node import ElasticNodeState
+from gridbridge.model.elastic.owned_nodes import OwnedNode, PoolFailureRecord
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from tests.elastic.balancer import test_balance_service
@@ -30,14 +30,14 @@ DAYS_AHEAD = timedelta(days=2)
 NODE = OwnedNode(
     name="alpha-n3",
     pool="usual",
-    state=NodeState.BOOTING,
+    state=ElasticNodeState.BOOTING,
     since=NOON - HOUR,
     machine="m-3",
     up_since=NOON - 2 * HOUR,
     idle_since=NOON - HOUR / 2,
 )
-RECORD = PoolRecord(failures=2, failed_at=NOON - HOUR, no_capacity_at=NOON - 2 * HOUR)
-SEEN = Watched(at=NOON - HOUR, tasks=3, room_since=NOON - 2 * HOUR, stuck_since=None)
+RECORD = PoolFailureRecord(failures=2, failed_at=NOON - HOUR, no_capacity_at=NOON - 2 * HOUR)
+SEEN = WatchedWaitingJobs(at=NOON - HOUR, tasks=3, room_since=NOON - 2 * HOUR, stuck_since=None)
 
 
 @pytest.fixture
@@ -57,9 +57,9 @@ def memory(tmp_path: Path) -> Iterator[RoundState]:
     database.close()
 
 
-def clocks(wall: datetime, steady_s: float, boot: str = BOOT) -> HostClocks:
+def clocks(wall: datetime, steady_s: float, boot: str = BOOT) -> BalancerHostClocks:
     """Return what both clocks say."""
-    return HostClocks(boot=boot, wall=wall, steady_s=steady_s)
+    return BalancerHostClocks(boot=boot, wall=wall, steady_s=steady_s)
 
 
 @pytest.mark.parametrize("by", [DAYS_AHEAD, -5 * HOUR], ids=["ahead", "back"])
@@ -107,7 +107,9 @@ def test_a_clock_that_is_right_again_has_all_as_it_was(memory: RoundState) -> No
     ],
     ids=["time passed", "a little", "the machine was started", "nobody knows"],
 )
-def test_without_a_step_that_is_known_nothing_moves(memory: RoundState, after: HostClocks) -> None:
+def test_without_a_step_that_is_known_nothing_moves(
+    memory: RoundState, after: BalancerHostClocks
+) -> None:
     """While a machine is off its nodes go on, and are paid for."""
     told = memory.follow(after)
 
@@ -118,7 +120,7 @@ def test_without_a_step_that_is_known_nothing_moves(memory: RoundState, after: H
 def test_a_moment_that_would_be_none_stays() -> None:
     last = datetime.max.replace(tzinfo=UTC)
 
-    assert last == clock_step.moved(last, HOUR)
+    assert last == clock_step.shift_time(last, HOUR)
 
 
 def test_a_round_follows_the_clock_and_tells_so(

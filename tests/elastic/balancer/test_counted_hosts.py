@@ -4,21 +4,31 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.elastic.demand.demand_policy import decide
-from gridbridge.decisions.elastic.squeeze.squeeze_policy import rest
+from gridbridge.decisions.elastic.demand.demand_policy import decide_by_demand
+from gridbridge.decisions.elastic.squeeze.squeeze_policy import plan_standby_hosts
 from gridbridge.elastic.balancer import squeeze_round
 from gridbridge.model.elastic.balance_plan import BalanceSituation
-from gridbridge.model.elastic.balance_sections import Balance, Demand, Restriction, Squeeze
-from gridbridge.model.elastic.node import Node
-from gridbridge.model.elastic.standby_hosts import STANDBY_AUTO, RestCause, RestFacts, StandbyPlan
+from gridbridge.model.elastic.balance_sections import (
+    BalanceSection,
+    DemandSection,
+    SqueezableNodes,
+    SqueezeSection,
+)
+from gridbridge.model.elastic.node import ElasticNode
+from gridbridge.model.elastic.standby_hosts import (
+    STANDBY_AUTO,
+    StandbyHostFacts,
+    StandbyPlan,
+    StandbyPlanCause,
+)
 from tests.decisions.elastic.cells import MASTER, ago, instance, node, situation
 
 FAILED = replace(node("n5", state="standby"), failed_at=ago(2))
 ALL = {f"n{at}" for at in range(7)}
-FACTS = RestFacts(tags=dict.fromkeys(ALL, (STANDBY_AUTO,)))
+FACTS = StandbyHostFacts(tags=dict.fromkeys(ALL, (STANDBY_AUTO,)))
 
 
-def seen(*asleep: Node) -> BalanceSituation:
+def seen(*asleep: ElasticNode) -> BalanceSituation:
     """Return a master, four hosts with a task each, and some that the cell lists closed."""
     on = [node(f"n{at}") for at in range(1, 5)]
     hosts = [instance(MASTER, slots=0), *(instance(one.name, (1,)) for one in on)]
@@ -27,12 +37,12 @@ def seen(*asleep: Node) -> BalanceSituation:
 
 
 def squeezed(
-    cell: BalanceSituation, own: set[str], squeeze: Squeeze, least: int, most: int
+    cell: BalanceSituation, own: set[str], squeeze: SqueezeSection, least: int, most: int
 ) -> StandbyPlan:
     """Return what a squeeze makes of a round."""
-    rules = Balance(min_nodes=least, max_nodes=most)
-    plan = decide(cell, rules, Demand(), {})
-    return rest(squeeze_round.only(cell, own, 600), plan, rules, squeeze, FACTS)
+    rules = BalanceSection(min_nodes=least, max_nodes=most)
+    plan = decide_by_demand(cell, rules, DemandSection(), {})
+    return plan_standby_hosts(squeeze_round.only(cell, own, 600), plan, rules, squeeze, FACTS)
 
 
 @pytest.mark.parametrize(
@@ -44,9 +54,11 @@ def squeezed(
     ],
     ids=["goes down", "did not come up", "off"],
 )
-def test_no_host_rests_for_one_that_rests_already(asleep: Node, own: set[str]) -> None:
+def test_no_host_rests_for_one_that_rests_already(asleep: ElasticNode, own: set[str]) -> None:
     """The least is kept of hosts that work, though the cell lists the others too."""
-    freed = Squeeze(restriction=Restriction.ALL, target_reserve=0.5, minimal_reserve=0.25)
+    freed = SqueezeSection(
+        restriction=SqueezableNodes.ALL, target_reserve=0.5, minimal_reserve=0.25
+    )
 
     assert squeezed(seen(asleep), own, freed, 5, 9).off == ()
     assert squeezed(seen(asleep), own, freed, 4, 9).off == ("n4",)
@@ -58,10 +70,10 @@ def test_no_host_rests_for_one_that_rests_already(asleep: Node, own: set[str]) -
     ids=["goes down", "did not come up"],
 )
 def test_a_host_that_rests_and_can_not_be_woken_takes_no_place_of_another(
-    asleep: Node, own: set[str]
+    asleep: ElasticNode, own: set[str]
 ) -> None:
-    wanted = Squeeze(minimal_reserve=9, target_reserve=9)
+    wanted = SqueezeSection(minimal_reserve=9, target_reserve=9)
     cell = seen(asleep, node("n6", state="standby"))
 
     assert squeezed(cell, own, wanted, 0, 6).on == ("n6",)
-    assert squeezed(seen(asleep), own, wanted, 0, 6).cause is RestCause.NO_STANDBY
+    assert squeezed(seen(asleep), own, wanted, 0, 6).cause is StandbyPlanCause.NO_STANDBY

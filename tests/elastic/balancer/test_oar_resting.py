@@ -16,7 +16,7 @@ from gridbridge.elastic.acts import cell_queries
 from gridbridge.elastic.acts.oar_nodes import OarNodes
 from gridbridge.errors import CommandFailed
 from gridbridge.model.elastic.balance_plan import BalanceSituation
-from gridbridge.model.elastic.saved_round import PrintedOutputs, SavedRound
+from gridbridge.model.elastic.saved_round import SavedBalancerRound, SavedProgramOutputs
 from tests.elastic.balancer.world import Killed, Trouble, World
 
 MINE, NEVER = "htools:standby:auto", 2147483647
@@ -108,8 +108,8 @@ class Server:
 
     def situation(self) -> BalanceSituation:
         """Return what a round looks at."""
-        kept = SavedRound(now=self.world.now, master="gamma-master")
-        return cell_queries.situation(PrintedOutputs(oar=self.document()), kept, "gamma")
+        kept = SavedBalancerRound(now=self.world.now, master="gamma-master")
+        return cell_queries.situation(SavedProgramOutputs(oar=self.document()), kept, "gamma")
 
     def tags(self) -> dict[str, tuple[str, ...]]:
         """Return the tags that nodes have."""

@@ -9,12 +9,12 @@ from gridbridge.elastic.balancer.cell_observer import look_at
 from gridbridge.elastic.balancer.plan_preview import decide
 from gridbridge.elastic.store import saved_round_folder
 from gridbridge.errors import NotSeen
-from gridbridge.model.elastic.balance_sections import Balance
-from gridbridge.model.elastic.node import Node
-from gridbridge.model.elastic.saved_round import PrintedOutputs, SavedRound
+from gridbridge.model.elastic.balance_sections import BalanceSection
+from gridbridge.model.elastic.node import ElasticNode
+from gridbridge.model.elastic.saved_round import SavedBalancerRound, SavedProgramOutputs
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
-BUSY = PrintedOutputs(
+BUSY = SavedProgramOutputs(
     qstat=(GOLDEN / "cell.xml").read_bytes(), qhost=(GOLDEN / "hosts.xml").read_bytes()
 )
 LATER = datetime(2126, 1, 1, tzinfo=UTC)
@@ -25,29 +25,34 @@ QUEUE = (
 )
 
 
-def kept(*nodes: str) -> SavedRound:
+def kept(*nodes: str) -> SavedBalancerRound:
     """Return a state with nodes that are up for 50 minutes."""
     since = LATER - timedelta(minutes=50)
-    found = tuple(Node(name=name, up_since=since) for name in nodes)
-    return SavedRound(now=LATER, master="alpha-master", nodes=found)
+    found = tuple(ElasticNode(name=name, up_since=since) for name in nodes)
+    return SavedBalancerRound(now=LATER, master="alpha-master", nodes=found)
 
 
 def test_a_real_cell_with_a_long_queue_grows(tmp_path: Path) -> None:
     saved_round_folder.write(str(tmp_path), BUSY, kept("alpha-n1", "alpha-n2"))
-    told = decide(look_at(str(tmp_path)), Balance(max_nodes=4, add_nodes_per_iteration=9))
+    told = decide(look_at(str(tmp_path)), BalanceSection(max_nodes=4, add_nodes_per_iteration=9))
 
     assert (told.add, told.remove, told.pool) == (1, (), None)
 
 
 def test_the_same_cell_without_jobs_shrinks(tmp_path: Path) -> None:
-    idle = PrintedOutputs(qstat=IDLE_ROW % b"".join(QUEUE % n for n in (1, 2)), qhost=BUSY.qhost)
+    idle = SavedProgramOutputs(
+        qstat=IDLE_ROW % b"".join(QUEUE % n for n in (1, 2)), qhost=BUSY.qhost
+    )
     saved_round_folder.write(str(tmp_path), idle, kept("alpha-n1", "alpha-n2"))
 
-    assert decide(look_at(str(tmp_path)), Balance(max_nodes=4)).remove == ("alpha-n1", "alpha-n2")
+    assert decide(look_at(str(tmp_path)), BalanceSection(max_nodes=4)).remove == (
+        "alpha-n1",
+        "alpha-n2",
+    )
 
 
 def test_a_folder_whose_answer_was_cut_is_never_an_idle_cell(tmp_path: Path) -> None:
-    cut = PrintedOutputs(qstat=BUSY.qstat[:2000], qhost=BUSY.qhost)
+    cut = SavedProgramOutputs(qstat=BUSY.qstat[:2000], qhost=BUSY.qhost)
     saved_round_folder.write(str(tmp_path), cut, kept("alpha-n1"))
 
     with pytest.raises(NotSeen, match=f"^{tmp_path}: qstat: broken XML"):

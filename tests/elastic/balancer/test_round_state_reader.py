@@ -13,9 +13,9 @@ from gridbridge.elastic.acts import host_tags
 from gridbridge.elastic.balancer import cell_observer, plan_preview, round_state_reader
 from gridbridge.elastic.balancer.round_state import RoundState
 from gridbridge.elastic.tools import balance_preview
-from gridbridge.model.elastic.balance_plan import DemandVerdict, Watched
-from gridbridge.model.elastic.node import NodeState
-from gridbridge.model.elastic.owned_nodes import OwnedNode, PoolRecord
+from gridbridge.model.elastic.balance_plan import BalanceVerdict, WatchedWaitingJobs
+from gridbridge.model.elastic.node import ElasticNodeState
+from gridbridge.model.elastic.owned_nodes import OwnedNode, PoolFailureRecord
 from gridbridge.state.database import StateFile
 from tests.decisions.elastic.cells import MASTER, NOON, ago, instance, situation, waiting
 
@@ -31,8 +31,8 @@ slots = 4
 max_nodes = 9
 """
 SEEN = situation(instance(MASTER, (1,), slots=1), wait=[waiting(5, tasks=12)])
-WATCHED = Watched(at=ago(1), tasks=12, room_since=ago(9))
-STUCK = Watched(at=ago(1), tasks=12, room_since=ago(30), stuck_since=ago(15))
+WATCHED = WatchedWaitingJobs(at=ago(1), tasks=12, room_since=ago(9))
+STUCK = WatchedWaitingJobs(at=ago(1), tasks=12, room_since=ago(30), stuck_since=ago(15))
 
 
 @pytest.fixture
@@ -53,9 +53,10 @@ def keep(path: str) -> None:
     names = ("alpha-n1", "alpha-n2", "alpha-n3")
     since = NOON - timedelta(seconds=30)
     memory.nodes.replace(
-        OwnedNode(name=name, pool="usual", state=NodeState.BOOTING, since=since) for name in names
+        OwnedNode(name=name, pool="usual", state=ElasticNodeState.BOOTING, since=since)
+        for name in names
     )
-    memory.keep_records({"large": PoolRecord(no_capacity_at=since)})
+    memory.keep_records({"large": PoolFailureRecord(no_capacity_at=since)})
     memory.keep_watched({5: WATCHED})
     memory.note_round(since, since, 4.5)
     database.close()
@@ -138,7 +139,7 @@ def test_hosts_that_rest_are_neither_broken_nor_nodes(path: str, tmp_path: Path)
     names = [f"n{number}" for number in range(1, 10)]
     keep(path)
     database = StateFile.open(f"sqlite:///{path}")
-    states = [NodeState.READY, *[NodeState.STANDBY] * 8]
+    states = [ElasticNodeState.READY, *[ElasticNodeState.STANDBY] * 8]
     RoundState(database).nodes.replace(
         OwnedNode(name=name, pool="rack", state=state, since=NOON, machine=name)
         for name, state in zip(names, states, strict=True)
@@ -150,14 +151,14 @@ def test_hosts_that_rest_are_neither_broken_nor_nodes(path: str, tmp_path: Path)
     told = plan_preview.planned(found, policy.balance, policy.demand, policy.pools)
 
     assert sorted(names[1:]) == sorted(one.name for one in found.nodes)
-    assert (DemandVerdict.ALL_FIT, 2) == (told.verdict, told.figures.nodes)  # with the master
+    assert (BalanceVerdict.ALL_FIT, 2) == (told.verdict, told.figures.nodes)  # with the master
 
 
 def test_a_node_of_which_no_round_noted_that_it_is_idle_is_so_since_now(path: str) -> None:
     """As the next round takes it."""
     keep(path)
     database = StateFile.open(f"sqlite:///{path}")
-    ready = OwnedNode(name="alpha-n1", pool="usual", state=NodeState.READY, since=ago(90))
+    ready = OwnedNode(name="alpha-n1", pool="usual", state=ElasticNodeState.READY, since=ago(90))
     RoundState(database).nodes.replace([ready])
     database.close()
 
@@ -193,7 +194,7 @@ def test_the_plan_is_the_rounds_where_hosts_are_squeezed(
     keep(path)
     database = StateFile.open(f"sqlite:///{path}")
     RoundState(database).nodes.replace(
-        OwnedNode(name=name, pool="rack", state=NodeState.STANDBY, since=NOON, machine=name)
+        OwnedNode(name=name, pool="rack", state=ElasticNodeState.STANDBY, since=NOON, machine=name)
         for name in ("n1", "n2")
     )
     database.close()

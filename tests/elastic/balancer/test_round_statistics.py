@@ -16,7 +16,7 @@ from gridbridge.elastic.store import saved_round_folder, statistics_file
 from gridbridge.elastic.store.recent_ends import read
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.elastic.balance_plan import BalanceSituation
-from gridbridge.model.elastic.published_balance import BalanceStatistics, learnt
+from gridbridge.model.elastic.published_balance import BalanceRoundStatistics, add_run_times
 from tests.elastic.balancer.test_plan_preview import BUSY, kept
 
 NOW = datetime(2026, 3, 1, 12, 0, 30, tzinfo=UTC)
@@ -59,7 +59,7 @@ class Round:
         self.stats = folder / "stats.csv"
         self.kept = folder / "ends.json"
 
-    def note(self, later: timedelta = timedelta()) -> BalanceStatistics:
+    def note(self, later: timedelta = timedelta()) -> BalanceRoundStatistics:
         """Do a round's part."""
         seeing = RoundStatistics(
             accounting=str(self.accounting), kept=str(self.kept), stats=str(self.stats)
@@ -196,14 +196,14 @@ def test_how_long_tasks_of_a_name_take_is_learnt(cell: Round) -> None:
 
 def test_names_that_ended_long_ago_are_forgotten() -> None:
     many = [("alice", f"job{number}", 1.0) for number in range(3000)]
-    found = learnt(learnt((), many), [("alice", "job1001", 1.0)])
+    found = add_run_times(add_run_times((), many), [("alice", "job1001", 1.0)])
 
     assert (len(found), found[-1].name, found[0].name) == (2000, "job1001", "job1000")
 
 
 def test_nobodys_many_names_forget_anothers() -> None:
     many = [("bob", f"job{number}", 1.0) for number in range(3000)]
-    found = learnt((), [("alice", "align", 5.0), ("carol", "sort", 7.0), *many])
+    found = add_run_times((), [("alice", "align", 5.0), ("carol", "sort", 7.0), *many])
 
     assert [(one.owner, one.name) for one in found[:3]] == [
         ("alice", "align"),
@@ -214,7 +214,7 @@ def test_nobodys_many_names_forget_anothers() -> None:
 
 
 def test_of_very_many_owners_those_of_late_are_known() -> None:
-    found = learnt((), [(f"owner{number}", "job", 1.0) for number in range(2500)])
+    found = add_run_times((), [(f"owner{number}", "job", 1.0) for number in range(2500)])
 
     assert (len(found), found[0].owner, found[-1].owner) == (2000, "owner500", "owner2499")
 

@@ -7,18 +7,18 @@ from random import Random
 import pytest
 
 from gridbridge.elastic.balancer.round_state import RoundState
-from gridbridge.model.elastic.balance_plan import DemandVerdict, Rules
-from gridbridge.model.elastic.balance_sections import Restriction
+from gridbridge.model.elastic.balance_plan import BalancePolicyName, BalanceVerdict
+from gridbridge.model.elastic.balance_sections import SqueezableNodes
 from gridbridge.model.elastic.cell import TaskShape
-from gridbridge.model.elastic.node import NodeState
-from gridbridge.model.elastic.owned_nodes import NodeCause, WishFor
+from gridbridge.model.elastic.node import ElasticNodeState
+from gridbridge.model.elastic.owned_nodes import NodeRequestKind, NodeStateCause
 from gridbridge.model.elastic.standby_hosts import STANDBY_AUTO
 from tests.elastic.balancer.world import Trouble, World
 
 SEEDS = [*range(6), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(6, 150))]
 KILLS = [*range(3), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(3, 8))]
 HOUR = timedelta(hours=1)
-OFF, ON = NodeState.STANDBY.value, NodeState.READY.value
+OFF, ON = ElasticNodeState.STANDBY.value, ElasticNodeState.READY.value
 
 
 @pytest.fixture
@@ -49,12 +49,12 @@ def test_idle_hosts_that_a_squeeze_keeps_are_not_said_to_be_given_back(world: Wo
     plan = world.round()
 
     assert plan
-    assert (plan.plan.verdict, plan.plan.remove) == (DemandVerdict.NO_NEED, ())
+    assert (plan.plan.verdict, plan.plan.remove) == (BalanceVerdict.NO_NEED, ())
 
 
 def test_idle_hosts_rest_by_starclusters_rules_too(world: World) -> None:
     """Late in their hour, as nodes are given back by them."""
-    world.limits |= {"policy": Rules.STARCLUSTER, "kill_after_min": 20}
+    world.limits |= {"policy": BalancePolicyName.STARCLUSTER, "kill_after_min": 20}
     world.minutes(18)
     before = asleep(world)
     world.minutes(12)
@@ -136,7 +136,7 @@ def test_a_host_that_an_administrator_drains_rests_until_a_person_wakes_it(world
     world.squeeze = {"target_reserve": 100}
     world.cell.waits = [timedelta(minutes=5)] * 8
     world.minutes(1)
-    RoundState(world.database()).ask("alpha-n3", WishFor.DRAIN)
+    RoundState(world.database()).ask("alpha-n3", NodeRequestKind.DRAIN)
     world.minutes(3)
     before = asleep(world)
     world.minutes(6)
@@ -166,7 +166,7 @@ def test_a_host_that_is_to_work_on_has_its_best_effort_tasks_go_on(world: World)
         world.minutes(0 if suspended(world) else 1)
     draining = suspended(world)
     for name in draining:
-        RoundState(world.database()).ask(name, WishFor.KEEP)
+        RoundState(world.database()).ask(name, NodeRequestKind.KEEP)
     world.cell.hosts[draining[0]].best_effort = 2
     world.round()
 
@@ -181,7 +181,11 @@ def suspended(world: World) -> list[str]:
 
 def test_who_has_the_tasks_of_its_hosts_end_condenses_them(world: World) -> None:
     """A host with the fewest tasks takes no more, and rests when they have ended."""
-    world.squeeze = {"restriction": Restriction.ALL, "target_reserve": 0.5, "minimal_reserve": 0.25}
+    world.squeeze = {
+        "restriction": SqueezableNodes.ALL,
+        "target_reserve": 0.5,
+        "minimal_reserve": 0.25,
+    }
     world.cell.waits = [timedelta(minutes=9)] + [HOUR] * 2
     world.minutes(1)
     world.minutes(20)
@@ -191,7 +195,7 @@ def test_who_has_the_tasks_of_its_hosts_end_condenses_them(world: World) -> None
 
 
 MOVES: dict[str, object] = {
-    "restriction": Restriction.RERUNNABLE,
+    "restriction": SqueezableNodes.RERUNNABLE,
     "target_reserve": 0.5,
     "minimal_reserve": 0.25,
 }
@@ -344,7 +348,7 @@ def test_a_host_is_not_switched_off_for_its_boot_limit_while_tasks_may_run_there
     world.cell.hosts[chosen].ends = [world.now + 9 * HOUR]
     world.minutes(12)
 
-    assert world.nodes()[chosen] == NodeState.FAILED.value
+    assert world.nodes()[chosen] == ElasticNodeState.FAILED.value
     assert (world.switches.off.count(chosen), world.cell.killed) == (1, 0)
     assert f"event=not_done node={chosen} act=stop" in caplog.text
 
@@ -398,17 +402,21 @@ def test_a_drained_host_that_can_not_be_switched_off_stays_closed(world: World) 
     world.squeeze = {"target_reserve": 100}
     world.switches.broken = {"alpha-n3"}
     world.minutes(1)
-    RoundState(world.database()).ask("alpha-n3", WishFor.DRAIN)
+    RoundState(world.database()).ask("alpha-n3", NodeRequestKind.DRAIN)
     world.minutes(20)
 
-    assert world.nodes()["alpha-n3"] == NodeState.DRAINING.value
+    assert world.nodes()["alpha-n3"] == ElasticNodeState.DRAINING.value
     assert not world.cell.hosts["alpha-n3"].is_open
     assert world.switches.off.count("alpha-n3") == 20
 
 
 def test_hosts_on_their_way_work_once_they_are_squeezed_no_more(world: World) -> None:
     """What was closed for their tasks' ends is opened; and is no node any more."""
-    world.squeeze = {"restriction": Restriction.ALL, "target_reserve": 0.5, "minimal_reserve": 0.25}
+    world.squeeze = {
+        "restriction": SqueezableNodes.ALL,
+        "target_reserve": 0.5,
+        "minimal_reserve": 0.25,
+    }
     spread(world)
     world.minutes(9)
     closed = [name for name, host in world.cell.hosts.items() if not host.is_open]
@@ -461,7 +469,11 @@ def test_a_host_that_is_off_and_that_nobody_switches_any_more_is_told_with_its_l
 
 def test_a_host_on_its_way_down_that_nobody_switches_any_more_works_on(world: World) -> None:
     """It was closed until its tasks have ended; it is opened before it is forgotten."""
-    world.squeeze = {"restriction": Restriction.ALL, "target_reserve": 0.5, "minimal_reserve": 0.25}
+    world.squeeze = {
+        "restriction": SqueezableNodes.ALL,
+        "target_reserve": 0.5,
+        "minimal_reserve": 0.25,
+    }
     spread(world)
     world.minutes(9)
     closed = [name for name, host in world.cell.hosts.items() if not host.is_open]
@@ -566,8 +578,8 @@ def test_a_host_that_somebody_switches_off_under_tasks_is_told(
 
     assert "node=alpha-n2" in told
     assert "clear alpha-n2" in told
-    assert (kept.state.value, kept.cause) == (OFF, NodeCause.UNDER_TASKS)
-    assert (after.state.value, after.cause) == (OFF, NodeCause.NONE)
+    assert (kept.state.value, kept.cause) == (OFF, NodeStateCause.UNDER_TASKS)
+    assert (after.state.value, after.cause) == (OFF, NodeStateCause.NONE)
     assert "off_under_tasks" not in caplog.text
 
 

@@ -26,21 +26,25 @@ from gridbridge.errors import (
     NotSeen,
     ProviderFailed,
 )
-from gridbridge.model.elastic.balance_plan import BalanceSituation, Figures, Rules
-from gridbridge.model.elastic.balance_sections import (
-    Balance,
-    Demand,
-    Pool,
-    ProviderSection,
-    Squeeze,
+from gridbridge.model.elastic.balance_plan import (
+    BalanceFigures,
+    BalancePolicyName,
+    BalanceSituation,
 )
-from gridbridge.model.elastic.cell import CellSeen, Host, TaskShape, WaitingJobs
-from gridbridge.model.elastic.machines import Machine, MachineState
+from gridbridge.model.elastic.balance_sections import (
+    BalanceSection,
+    DemandSection,
+    PoolSection,
+    ProviderSection,
+    SqueezeSection,
+)
+from gridbridge.model.elastic.cell import CellHost, GridEngineCellSnapshot, TaskShape, WaitingJobs
+from gridbridge.model.elastic.machines import ProviderMachine, ProviderMachineState
 from gridbridge.model.elastic.membership_steps import (
     HostDeparture,
-    Idleness,
+    HostIdleness,
+    HostJoinStep,
     JoiningMachine,
-    JoinStep,
 )
 from gridbridge.program.cycle import once
 from gridbridge.shell.clock import Clock
@@ -53,8 +57,8 @@ BEST = "best.q"  # its tasks make way
 RACK = "rack"  # the site's own hosts, which are switched on and off
 SLOTS = 2
 BOOT_S = 90
-OTHERS = Machine(
-    id="theirs", name="alpha-n9", state=MachineState.RUNNING, tags={"gridbridge": "beta"}
+OTHERS = ProviderMachine(
+    id="theirs", name="alpha-n9", state=ProviderMachineState.RUNNING, tags={"gridbridge": "beta"}
 )
 
 
@@ -96,13 +100,13 @@ class Cloud:
     untags: bool = False  # it gives no tags back
     keeps: bool = False  # it ends no machine
     left_out: bool = False  # its list leaves our machines out
-    made: dict[str, Machine] = field(default_factory=dict)
+    made: dict[str, ProviderMachine] = field(default_factory=dict)
     boots: dict[str, datetime] = field(default_factory=dict)
     stopped: set[str] = field(default_factory=set)  # machines that stopped by themselves
     asked: int = 0
     most: int = 0
 
-    def create(self, name: str, tags: Mapping[str, str]) -> Machine:
+    def create(self, name: str, tags: Mapping[str, str]) -> ProviderMachine:
         """Make a machine that boots."""
         self.trouble.may_end()
         self.asked += 1
@@ -112,10 +116,10 @@ class Cloud:
             raise AskAgain("later")
         if len(self.made) >= self.capacity:
             raise NoCapacity("none left")
-        machine = Machine(
+        machine = ProviderMachine(
             id=f"m-{self.asked}",
             name=name,
-            state=MachineState.PENDING,
+            state=ProviderMachineState.PENDING,
             tags=dict(tags),
             created=self.world.now,
         )
@@ -132,7 +136,7 @@ class Cloud:
             raise NotGranted("no answer")
         return machine
 
-    def destroy(self, machine: Machine) -> None:
+    def destroy(self, machine: ProviderMachine) -> None:
         """Take a machine away, whatever runs there."""
         self.trouble.may_end()
         assert machine.id != OTHERS.id
@@ -144,7 +148,7 @@ class Cloud:
         if self.trouble.strikes(self.trouble.lost):
             raise NotGranted("no answer")
 
-    def machines(self) -> tuple[Machine, ...]:
+    def machines(self) -> tuple[ProviderMachine, ...]:
         """Return what there is, with somebody else's."""
         self.trouble.may_end()
         if self.is_silent:
@@ -152,21 +156,23 @@ class Cloud:
         made = () if self.left_out else self.made.values()
         return (*(self._now(one) for one in made), OTHERS)
 
-    def start(self, machine: Machine) -> None:
+    def start(self, machine: ProviderMachine) -> None:
         """Nobody asks for it here."""
         raise AssertionError(machine)
 
-    def stop(self, machine: Machine) -> None:
+    def stop(self, machine: ProviderMachine) -> None:
         """Nobody asks for it here."""
         raise AssertionError(machine)
 
-    def _now(self, machine: Machine) -> Machine:
+    def _now(self, machine: ProviderMachine) -> ProviderMachine:
         machine = replace(machine, tags={}) if self.untags else machine
         if machine.id in self.stopped:
-            return replace(machine, state=MachineState.STOPPED)
+            return replace(machine, state=ProviderMachineState.STOPPED)
         if self.world.now < self.boots[machine.id]:
             return machine
-        return replace(machine, state=MachineState.RUNNING, address=f"10.0.0.{machine.id[2:]}")
+        return replace(
+            machine, state=ProviderMachineState.RUNNING, address=f"10.0.0.{machine.id[2:]}"
+        )
 
 
 @dataclass
@@ -187,23 +193,24 @@ class Switches:
     halt_s: float = 0.0  # how long one needs to go down; it hears no packet until then
     down_at: dict[str, datetime] = field(default_factory=dict)  # when those that go down are off
 
-    def create(self, name: str, tags: Mapping[str, str]) -> Machine:
+    def create(self, name: str, tags: Mapping[str, str]) -> ProviderMachine:
         """Nobody asks for it."""
         raise AssertionError((name, tags))
 
-    def destroy(self, machine: Machine) -> None:
+    def destroy(self, machine: ProviderMachine) -> None:
         """Nobody asks for it."""
         raise AssertionError(machine)
 
-    def machines(self) -> tuple[Machine, ...]:
+    def machines(self) -> tuple[ProviderMachine, ...]:
         """Return all of them."""
         self.world.trouble.may_end()
         tags = {"gridbridge": CLUSTER, "gridbridge-pool": RACK}
         return tuple(
-            Machine(id=name, name=name, tags=tags, state=self._state(name)) for name in self.up_at
+            ProviderMachine(id=name, name=name, tags=tags, state=self._state(name))
+            for name in self.up_at
         )
 
-    def start(self, machine: Machine) -> None:
+    def start(self, machine: ProviderMachine) -> None:
         """Switch one on."""
         self.world.trouble.may_end()
         self.on.append(machine.name)
@@ -216,7 +223,7 @@ class Switches:
             self.up_at[machine.name] = self.world.now + timedelta(days=days, seconds=self.boot_s)
         self.world.trouble.may_end()
 
-    def stop(self, machine: Machine) -> None:
+    def stop(self, machine: ProviderMachine) -> None:
         """Switch one off, whatever runs there."""
         self.world.trouble.may_end()
         self.off.append(machine.name)
@@ -243,13 +250,13 @@ class Switches:
         at = self.down_at.get(name)
         return self.up_at[name] is None and at is not None and self.world.now < at
 
-    def _state(self, name: str) -> MachineState:
+    def _state(self, name: str) -> ProviderMachineState:
         if name in self.silent:
-            return MachineState.UNKNOWN
+            return ProviderMachineState.UNKNOWN
         if name in self.lying:
-            return MachineState.STOPPED
+            return ProviderMachineState.STOPPED
         is_off = self.up_at[name] is None and not self._goes_down(name)
-        return MachineState.STOPPED if is_off else MachineState.RUNNING
+        return ProviderMachineState.STOPPED if is_off else ProviderMachineState.RUNNING
 
 
 @dataclass
@@ -314,7 +321,7 @@ class Cell:
         others = tuple(one for one in self.tags.get(host, ()) if one != tag)
         self.tags[host] = (*others, tag) if is_wanted else others
 
-    def join(self, node: JoiningMachine) -> JoinStep:
+    def join(self, node: JoiningMachine) -> HostJoinStep:
         """Make it a host by one step after the other."""
         self.trouble.may_end()
         if not any(one.address == node.address for one in self.world.cloud.machines()):
@@ -322,7 +329,7 @@ class Cell:
         self.exports.add(node.name)
         if node.name not in self.hosts:
             self.hosts[node.name] = HostThere(address=node.address)
-            return JoinStep.ADMITTED
+            return HostJoinStep.ADMITTED
         self.trouble.may_end()
         return self._opened(node.name, node.closed)
 
@@ -336,17 +343,17 @@ class Cell:
             self.hosts[host].ends.append(self.world.now + timedelta(minutes=9))
         self.hosts[host].is_open = False
 
-    def open(self, host: str, closed: frozenset[str]) -> JoinStep:
+    def open(self, host: str, closed: frozenset[str]) -> HostJoinStep:
         """Let tasks start there, unless the queue is one of those that stay closed."""
         self.trouble.may_end()
         self.hosts[host].is_suspended = False
         self.trouble.may_end()
         return self._opened(host, closed)
 
-    def _opened(self, host: str, closed: frozenset[str]) -> JoinStep:
+    def _opened(self, host: str, closed: frozenset[str]) -> HostJoinStep:
         there = self.hosts[host]
         there.is_open = there.is_open or "all.q" not in closed
-        return JoinStep.JOINED if there.is_open else JoinStep.CLOSED
+        return HostJoinStep.JOINED if there.is_open else HostJoinStep.CLOSED
 
     def shut(self, *, is_shut: bool) -> None:
         """Close the queue on all hosts, or open it, as `qmod -d all.q` and `-e` do."""
@@ -374,13 +381,13 @@ class Cell:
         there.is_suspended = there.is_suspended or there.best_effort > 0
         return not there.best_effort
 
-    def look(self, host: str) -> Idleness:
+    def look(self, host: str) -> HostIdleness:
         """Tell of a host."""
         self.trouble.may_end()
         if host not in self.hosts:
-            return Idleness(is_idle=True, is_closed=True, is_listed=False)
+            return HostIdleness(is_idle=True, is_closed=True, is_listed=False)
         found = self.hosts[host]
-        return Idleness(is_idle=not found.ends, is_closed=not found.is_open)
+        return HostIdleness(is_idle=not found.ends, is_closed=not found.is_open)
 
     def halt(self, host: str) -> None:
         """Be told that a host goes off; it has to be closed and idle."""
@@ -423,8 +430,8 @@ class Cell:
         names = [MASTER, *self.hosts]
         return BalanceSituation(
             now=self.world.now,
-            cell=CellSeen(
-                hosts=tuple(Host(name=name, load=0.1) for name in names),
+            cell=GridEngineCellSnapshot(
+                hosts=tuple(CellHost(name=name, load=0.1) for name in names),
                 instances=tuple(instances),
                 waiting=tuple(_since(one, self.world.now) for one in wait),
             ),
@@ -463,7 +470,7 @@ class World:
         self.squeeze: dict[str, object] = {}
         self.is_squeezed = True
         self.pool = POOL
-        self.pools: dict[str, Pool] = {}  # more of them, and who makes their nodes
+        self.pools: dict[str, PoolSection] = {}  # more of them, and who makes their nodes
         self.others: dict[str, MachineProvider] = {}
         self.wide = 0  # slots of a task that waits, for as long as that is not 0
         self.billing_s, self.price = 1.0, 0.0
@@ -480,15 +487,15 @@ class World:
 
     def site(self) -> BalancedSite:
         """Return by what it is balanced."""
-        rules = Balance(**{"policy": Rules.DEMAND, **self.limits})  # type: ignore[arg-type]  # a test's
-        demand = Demand(
+        rules = BalanceSection(**{"policy": BalancePolicyName.DEMAND, **self.limits})  # type: ignore[arg-type]  # a test's
+        demand = DemandSection(
             idle_timeout_s=120,
             shrink_pause_s=0,
             boot_timeout_s=self.boot_timeout_s,
             retry_s=self.retry_s,
             billing_s=self.billing_s,
         )
-        usual = Pool(slots=SLOTS, provider="cloud", boot_s=60, price=self.price)
+        usual = PoolSection(slots=SLOTS, provider="cloud", boot_s=60, price=self.price)
         pools = {self.pool: usual, **self.pools}
         if not self.switches.up_at:
             sections = {"cloud": ProviderSection(program="/opt/rent")}
@@ -498,7 +505,7 @@ class World:
         own = BalancedSite(cluster=CLUSTER, rules=rules, demand=demand, pools={})
         if not self.is_squeezed:
             return replace(own, released=frozenset({RACK}))
-        squeeze = Squeeze(**self.squeeze)  # type: ignore[arg-type]  # a test's
+        squeeze = SqueezeSection(**self.squeeze)  # type: ignore[arg-type]  # a test's
         return replace(own, squeeze=squeeze, switched=frozenset({RACK}))
 
     def providers(self, site: BalancedSite) -> dict[str, MachineProvider]:
@@ -521,7 +528,7 @@ class World:
             tag=self.tag,
         )
 
-    def cut(self, machine: Machine) -> None:
+    def cut(self, machine: ProviderMachine) -> None:
         """Have a machine's host silent for ever; tasks that ran there are killed."""
         host = self.cell.hosts.get(machine.name)
         if host and host.address == f"10.0.0.{machine.id[2:]}":
@@ -580,7 +587,7 @@ class World:
         self.trouble = self.cloud.trouble = self.cell.trouble = quiet
         self.cell.slips_in = False
 
-    def figures(self) -> Figures:
+    def figures(self) -> BalanceFigures:
         """Return the numbers of a round."""
         plan = self.round()
         assert plan

@@ -8,11 +8,14 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
-from gridbridge.decisions.elastic.current_power_requests import desired_by_node, unsettled_requests
+from gridbridge.decisions.elastic.current_power_requests import (
+    keep_unfinished_power_requests,
+    latest_power_request_by_node,
+)
 from gridbridge.elastic.balancer import power_requests_service
 from gridbridge.errors import StateError
-from gridbridge.model.elastic.membership_steps import Idleness
-from gridbridge.model.elastic.power_requests import PowerRequest, PowerWish
+from gridbridge.model.elastic.membership_steps import HostIdleness
+from gridbridge.model.elastic.power_requests import OarPowerRequest, RequestedPowerState
 from gridbridge.shell.poller_lock import MomentaryLock
 from tests.batch.test_power_hooks import call
 
@@ -48,9 +51,9 @@ class Rack:
             f'kind = "power"\nway = "command"\nprogram = "{program}"\n{powered}'
         )
         self.config.chmod(0o600)
-        self.seen = Idleness(is_idle=True, is_closed=True)
+        self.seen = HostIdleness(is_idle=True, is_closed=True)
 
-    def look(self, _: str) -> Idleness:
+    def look(self, _: str) -> HostIdleness:
         """Say what OAR tells of each node."""
         return self.seen
 
@@ -100,14 +103,14 @@ def test_the_last_wish_about_a_node_is_done_and_no_note_stays(rack: Rack) -> Non
 @pytest.mark.parametrize(
     ("seen", "status", "noted"),
     [
-        (Idleness(is_idle=False, is_closed=True), 1, []),
-        (Idleness(is_idle=False, is_closed=False), 1, []),
-        (Idleness(is_idle=True, is_closed=False), 75, ["n1\n"]),
+        (HostIdleness(is_idle=False, is_closed=True), 1, []),
+        (HostIdleness(is_idle=False, is_closed=False), 1, []),
+        (HostIdleness(is_idle=True, is_closed=False), 75, ["n1\n"]),
     ],
     ids=["a job is there", "a job started", "one may start"],
 )
 def test_no_node_is_switched_off_that_may_run_a_job(
-    rack: Rack, seen: Idleness, status: int, noted: list[str]
+    rack: Rack, seen: HostIdleness, status: int, noted: list[str]
 ) -> None:
     """Minutes may lie between OAR's wish and who does it."""
     rack.seen = seen
@@ -188,12 +191,18 @@ def test_nodes_are_switched_side_by_side(rack: Rack) -> None:
 
 def test_notes_of_one_moment_are_taken_in_the_order_of_their_names() -> None:
     notes = tuple(
-        PowerRequest(file=file, at_s=5.0, wish=wish, hosts=("n1",))
-        for file, wish in (("wake.b", PowerWish.WAKE), ("sleep.a", PowerWish.SLEEP))
+        OarPowerRequest(file=file, at_s=5.0, wish=wish, hosts=("n1",))
+        for file, wish in (
+            ("wake.b", RequestedPowerState.WAKE),
+            ("sleep.a", RequestedPowerState.SLEEP),
+        )
     )
 
-    assert desired_by_node(notes, 6.0) == {"n1": PowerWish.WAKE}
-    assert [one.hosts for one in unsettled_requests(notes, {"n1": PowerWish.WAKE}, 6.0)] == [
+    assert latest_power_request_by_node(notes, 6.0) == {"n1": RequestedPowerState.WAKE}
+    assert [
+        one.hosts
+        for one in keep_unfinished_power_requests(notes, {"n1": RequestedPowerState.WAKE}, 6.0)
+    ] == [
         ("n1",),
         (),
     ]

@@ -21,9 +21,9 @@ from gridbridge.elastic.balancer.balance_service import BalanceOptionsOfProgram
 from gridbridge.elastic.balancer.round_parts import RoundPlan
 from gridbridge.elastic.cli.balance_program import balance
 from gridbridge.errors import NotSeen
-from gridbridge.model.elastic.balance_plan import BalancePlan, DemandVerdict, Figures
-from gridbridge.model.elastic.balance_sections import Balance
-from gridbridge.model.elastic.plan_report import PlanReport
+from gridbridge.model.elastic.balance_plan import BalanceFigures, BalancePlan, BalanceVerdict
+from gridbridge.model.elastic.balance_sections import BalanceSection
+from gridbridge.model.elastic.plan_report import BalancePlanReport
 from gridbridge.model.places import BALANCE_PLOTS, BALANCE_STATS
 from gridbridge.model.policy import Policy
 from gridbridge.program.version import version
@@ -47,7 +47,7 @@ def run(tmp_path: Path, *words: str, balance_keys: str = "") -> Result:
     return CliRunner().invoke(balance, ["--config", str(path), *words])
 
 
-FIGURES = Figures(
+FIGURES = BalanceFigures(
     nodes=1,
     running=1,
     jobs=0,
@@ -66,9 +66,9 @@ program = "/opt/rented"
 provider = "rented"
 """
 NOTHING = RoundPlan(
-    plan=BalancePlan(verdict=DemandVerdict.NO_NEED, figures=FIGURES),
+    plan=BalancePlan(verdict=BalanceVerdict.NO_NEED, figures=FIGURES),
     dues=(),
-    told=PlanReport(add=0, pool=None, remove=(), sentence="nothing waits", refused=()),
+    told=BalancePlanReport(add=0, pool=None, remove=(), sentence="nothing waits", refused=()),
 )
 
 
@@ -156,7 +156,7 @@ def test_what_rules_a_round_has_all_names_that_users_of_starcluster_know(
         assert 0 == run(tmp_path, name, value, balance_keys="max_nodes = 20").exit_code, name
 
     assert {found} == {getattr(one.rules, key) for one in asked}
-    assert found != getattr(Balance(), key)
+    assert found != getattr(BalanceSection(), key)
 
 
 def test_the_lookback_is_in_minutes(tmp_path: Path, asked: list[BalanceOptionsOfProgram]) -> None:
@@ -237,9 +237,9 @@ def test_rounds_that_go_on_say_each_what_they_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], printed: str
 ) -> None:
     """Also one that does nothing, and one by a changed file."""
-    told = PlanReport(add=0, pool=None, remove=(), sentence="nothing waits", refused=())
+    told = BalancePlanReport(add=0, pool=None, remove=(), sentence="nothing waits", refused=())
     quiet = RoundPlan(
-        plan=BalancePlan(verdict=DemandVerdict.NO_NEED, figures=FIGURES), dues=(), told=told
+        plan=BalancePlan(verdict=BalanceVerdict.NO_NEED, figures=FIGURES), dues=(), told=told
     )
 
     def rounds(
@@ -327,7 +327,9 @@ def test_pictures_that_can_not_be_drawn_end_no_round(
 ) -> None:
     def acted(wanted: BalanceOptionsOfProgram) -> RoundPlan:
         wanted.after()
-        told = PlanReport(add=0, pool=None, remove=(), sentence="nothing is done", refused=())
+        told = BalancePlanReport(
+            add=0, pool=None, remove=(), sentence="nothing is done", refused=()
+        )
         return RoundPlan(plan=Mock(), dues=(), told=told)
 
     monkeypatch.setattr(service, "run_once", acted)

@@ -13,9 +13,9 @@ from gridbridge.cli.main import gridbridge
 from gridbridge.elastic.balancer import administrators_nodes, balance_journal
 from gridbridge.elastic.balancer.round_state import RoundState
 from gridbridge.errors import StateError
-from gridbridge.model.elastic.membership_steps import JoinStep
-from gridbridge.model.elastic.node import NodeState
-from gridbridge.model.elastic.owned_nodes import PoolRecord, WishFor
+from gridbridge.model.elastic.membership_steps import HostJoinStep
+from gridbridge.model.elastic.node import ElasticNodeState
+from gridbridge.model.elastic.owned_nodes import NodeRequestKind, PoolFailureRecord
 from gridbridge.state.database.decisions import DecisionRows
 from tests.elastic.balancer.world import POOL, Trouble, World
 
@@ -48,8 +48,8 @@ def as_json(*words: str) -> object:
 
 def test_status_tells_each_node_and_the_pools(world: World) -> None:
     memory = RoundState(world.database())
-    memory.ask(NODE, WishFor.KEEP)
-    memory.keep_records({POOL: PoolRecord(failures=2, failed_at=world.now)})
+    memory.ask(NODE, NodeRequestKind.KEEP)
+    memory.keep_records({POOL: PoolFailureRecord(failures=2, failed_at=world.now)})
     now = datetime.now(UTC)
     memory.note_round(now, None, 12.5)
     (owned,) = memory.nodes.all()
@@ -77,8 +77,8 @@ def test_status_tells_each_node_and_the_pools(world: World) -> None:
 
 def test_a_person_reads_a_table_and_what_failed(world: World) -> None:
     memory = RoundState(world.database())
-    memory.ask(NODE, WishFor.DRAIN)
-    memory.keep_records({POOL: PoolRecord(failures=2, failed_at=world.now)})
+    memory.ask(NODE, NodeRequestKind.DRAIN)
+    memory.keep_records({POOL: PoolFailureRecord(failures=2, failed_at=world.now)})
     head, row, failed, last = run("status").stdout.splitlines()
 
     assert head.split() == ["node", "state", "since", "pool", "machine", "idle", "since", "why"]
@@ -90,7 +90,7 @@ def test_a_person_reads_a_table_and_what_failed(world: World) -> None:
 
 
 def test_failures_of_a_pool_that_is_removed_are_forgotten(world: World) -> None:
-    known = PoolRecord(failures=2, failed_at=world.now)
+    known = PoolFailureRecord(failures=2, failed_at=world.now)
     RoundState(world.database()).keep_records({POOL: known, "old": known})
     world.round()
 
@@ -100,14 +100,16 @@ def test_failures_of_a_pool_that_is_removed_are_forgotten(world: World) -> None:
 @pytest.mark.parametrize(
     ("step", "why"),
     [
-        (JoinStep.NONE, "it is being made a host"),
-        (JoinStep.ADMITTED, "its daemon is waited for"),
+        (HostJoinStep.NONE, "it is being made a host"),
+        (HostJoinStep.ADMITTED, "its daemon is waited for"),
     ],
 )
-def test_a_node_that_joins_tells_what_it_waits_for(world: World, step: JoinStep, why: str) -> None:
+def test_a_node_that_joins_tells_what_it_waits_for(
+    world: World, step: HostJoinStep, why: str
+) -> None:
     memory = RoundState(world.database())
     (owned,) = memory.nodes.all()
-    memory.nodes.replace([replace(owned, state=NodeState.JOINING, step=step)])
+    memory.nodes.replace([replace(owned, state=ElasticNodeState.JOINING, step=step)])
     row = run("status").stdout.splitlines()[1]
 
     assert row.endswith(f" {why}")
@@ -116,7 +118,7 @@ def test_a_node_that_joins_tells_what_it_waits_for(world: World, step: JoinStep,
 def test_a_node_that_stayed_closed_tells_why(world: World) -> None:
     memory = RoundState(world.database())
     (owned,) = memory.nodes.all()
-    memory.nodes.replace([replace(owned, state=NodeState.READY, step=JoinStep.CLOSED)])
+    memory.nodes.replace([replace(owned, state=ElasticNodeState.READY, step=HostJoinStep.CLOSED)])
     row = run("status").stdout.splitlines()[1]
 
     assert row.endswith(" a queue that somebody closed is closed there, too")
@@ -149,8 +151,12 @@ def test_what_is_asked_of_a_node_is_told_and_kept(
     assert RoundState(world.database()).wishes() == {NODE: wish}
 
 
-@pytest.mark.parametrize("state", [NodeState.REQUESTED, NodeState.BOOTING, NodeState.JOINING])
-def test_a_drained_node_that_is_on_its_way_joins_first(world: World, state: NodeState) -> None:
+@pytest.mark.parametrize(
+    "state", [ElasticNodeState.REQUESTED, ElasticNodeState.BOOTING, ElasticNodeState.JOINING]
+)
+def test_a_drained_node_that_is_on_its_way_joins_first(
+    world: World, state: ElasticNodeState
+) -> None:
     memory = RoundState(world.database())
     (owned,) = memory.nodes.all()
     memory.nodes.replace([replace(owned, state=state)])

@@ -9,10 +9,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
-from gridbridge.decisions.elastic.manual_removal_hint import waking
+from gridbridge.decisions.elastic.manual_removal_hint import explain_how_to_wake_host
 from gridbridge.elastic.balancer import cell_observer
 from gridbridge.elastic.tools import balance_preview
-from gridbridge.model.elastic.node import NodeState
+from gridbridge.model.elastic.node import ElasticNodeState
 from gridbridge.model.elastic.owned_nodes import OwnedNode
 from gridbridge.model.places import BALANCE_ACCOUNT
 from gridbridge.model.policy import Policy
@@ -100,11 +100,13 @@ def test_a_host_that_is_off_is_told_what_wakes_it(
     monkeypatch.setattr(balance_preview, "_situation", lambda *_: seen)
     monkeypatch.setattr(balance_preview.host_tags, "tags", lambda _: {})
     name = "alpha-n2"
-    off = OwnedNode(name=name, pool="rack", machine=name, state=NodeState.STANDBY, since=seen.now)
+    off = OwnedNode(
+        name=name, pool="rack", machine=name, state=ElasticNodeState.STANDBY, since=seen.now
+    )
 
     told = balance_preview.explain(name, seen.now, (off,))
 
-    assert (told.node, told.reason) == (off, waking(off, {}))
+    assert (told.node, told.reason) == (off, explain_how_to_wake_host(off, {}))
 
 
 @pytest.mark.skipif(has_account(), reason="root would become that account")

@@ -12,7 +12,7 @@ from gridbridge.elastic.providers.command_provider import CommandProvider
 from gridbridge.elastic.providers.ec2 import Ec2Provider
 from gridbridge.elastic.providers.libcloud import LibcloudProvider
 from gridbridge.elastic.providers.provider_registry import provider_of
-from gridbridge.model.elastic.balance_sections import Pool, ProviderKind, ProviderSection
+from gridbridge.model.elastic.balance_sections import PoolSection, ProviderKind, ProviderSection
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import Site as SiteSection
 from gridbridge.model.text_tables import QueueDefaults
@@ -59,7 +59,7 @@ def secret(path: Path, text: str) -> str:
     return str(path)
 
 
-def settings(section: ProviderSection, pool: Pool) -> Policy:
+def settings(section: ProviderSection, pool: PoolSection) -> Policy:
     """Return a configuration with one pool of one provider."""
     return Policy(
         site=SiteSection(cluster="alpha"),
@@ -86,7 +86,7 @@ def ec2(gate: Gate, tmp_path: Path) -> Ec2:
     )
 
     def make(**said: object) -> Ec2Provider:
-        pool = Pool(provider="cloud", image=IMAGE, **said)  # type: ignore[arg-type]
+        pool = PoolSection(provider="cloud", image=IMAGE, **said)  # type: ignore[arg-type]
         made = provider_of(settings(section, pool), "small")
         assert isinstance(made, Ec2Provider)
         return made
@@ -117,7 +117,9 @@ def labelled(tmp_path: Path) -> LibcloudProvider:
         arguments=QueueDefaults({"ex_project": "hpc"}),
         timeout_s=20,
     )
-    made = provider_of(settings(section, Pool(provider="cloud", image="Ubuntu 9.10")), "small")
+    made = provider_of(
+        settings(section, PoolSection(provider="cloud", image="Ubuntu 9.10")), "small"
+    )
     assert isinstance(made, LibcloudProvider)
     return made
 

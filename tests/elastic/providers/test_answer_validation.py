@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gridbridge.elastic.providers import answer_validation
 from gridbridge.errors import ParseError
-from gridbridge.model.elastic.machines import Machine
+from gridbridge.model.elastic.machines import ProviderMachine
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEV1aZ0WJkmP6xhNJQmY0v5jWJ8dJ1l1kYx3hR2oNw8K"
 NODES: list[dict[str, Any]] = [
@@ -33,7 +33,7 @@ JSON = st.recursive(
 )
 
 
-def read(raw: bytes) -> tuple[tuple[Machine, ...], str]:
+def read(raw: bytes) -> tuple[tuple[ProviderMachine, ...], str]:
     """Return machines, or why there are none."""
     try:
         return answer_validation.machines(raw), ""

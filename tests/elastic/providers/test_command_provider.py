@@ -12,7 +12,7 @@ import pytest
 from gridbridge.elastic.providers import provider_program
 from gridbridge.elastic.providers.command_provider import CommandProvider
 from gridbridge.errors import AskAgain, NoCapacity, NotGranted, ProviderFailed
-from gridbridge.model.elastic.machines import Machine, MachineState
+from gridbridge.model.elastic.machines import ProviderMachine, ProviderMachineState
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEV1aZ0WJkmP6xhNJQmY0v5jWJ8dJ1l1kYx3hR2oNw8K"
 TAGS = {"gridbridge": "alpha", "gridbridge-pool": "small"}
@@ -25,10 +25,10 @@ NODE = {
     "host_key": KEY,
     "created": "2026-05-04T09:00:00+00:00",
 }
-MACHINE = Machine(
+MACHINE = ProviderMachine(
     id="lab-1",
     name="alpha-n7",
-    state=MachineState.RUNNING,
+    state=ProviderMachineState.RUNNING,
     address="10.77.0.13",
     tags=TAGS,
     host_key=KEY,
@@ -69,7 +69,7 @@ def test_a_list_is_read(by: Make) -> None:
         listed[1].address,
         listed[1].belongs_to("alpha"),
     )
-    assert (MachineState.UNKNOWN, None, "") == (
+    assert (ProviderMachineState.UNKNOWN, None, "") == (
         listed[2].state,
         listed[2].created,
         listed[2].host_key,

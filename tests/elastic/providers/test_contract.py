@@ -5,7 +5,12 @@
 import pytest
 
 from gridbridge.errors import NoCapacity, NotGranted
-from gridbridge.model.elastic.machines import OWNER_TAG, POOL_TAG, Machine, MachineState
+from gridbridge.model.elastic.machines import (
+    OWNER_TAG,
+    POOL_TAG,
+    ProviderMachine,
+    ProviderMachineState,
+)
 from tests.elastic.providers.sites import KINDS, Site
 
 TAGS = {OWNER_TAG: "alpha", POOL_TAG: "small"}
@@ -19,10 +24,10 @@ def site(request: pytest.FixtureRequest) -> Site:
     return made
 
 
-def ours(site: Site) -> dict[str, Machine]:
+def ours(site: Site) -> dict[str, ProviderMachine]:
     """Return the machines of the cluster alpha that there still are, by their names."""
     listed = site.provider.machines()
-    there = (one for one in listed if one.state is not MachineState.GONE)
+    there = (one for one in listed if one.state is not ProviderMachineState.GONE)
     return {one.name: one for one in there if one.belongs_to("alpha")}
 
 
@@ -32,7 +37,7 @@ def test_a_machine_that_was_made_is_listed_with_its_name_and_tags(site: Site) ->
     (listed,) = ours(site).values()
     assert (made.id, "alpha-n7", "small") == (listed.id, listed.name, listed.pool)
     assert TAGS.items() <= listed.tags.items()
-    assert listed.state in (MachineState.PENDING, MachineState.RUNNING)
+    assert listed.state in (ProviderMachineState.PENDING, ProviderMachineState.RUNNING)
 
 
 def test_several_machines_have_ids_of_their_own(site: Site) -> None:

@@ -17,7 +17,7 @@ from libcloud.compute.types import NodeState
 from gridbridge.elastic.providers import libcloud as module
 from gridbridge.elastic.providers.libcloud import LibcloudProvider
 from gridbridge.errors import AskAgain, NoCapacity, NotGranted, ProviderFailed
-from gridbridge.model.elastic.balance_sections import Pool
+from gridbridge.model.elastic.balance_sections import PoolSection
 
 TAGS = {"gridbridge": "alpha", "gridbridge-pool": "small"}
 
@@ -200,4 +200,4 @@ def test_a_driver_that_is_not_there_or_takes_other_words_is_told(
     section = replace(labelled.section, driver=driver)
 
     with pytest.raises(ProviderFailed, match=f"^libcloud begin: .*{words}"):
-        module.made(section, Pool(), "alpha")
+        module.made(section, PoolSection(), "alpha")

@@ -11,7 +11,7 @@ import pytest
 from gridbridge.config import policy_file
 from gridbridge.elastic.providers.command_provider import CommandProvider
 from gridbridge.errors import NoCapacity
-from gridbridge.model.elastic.machines import MachineState
+from gridbridge.model.elastic.machines import ProviderMachineState
 
 DOCS = Path(__file__).parents[3] / "docs" / "how-to"
 PAGES = [(DOCS / name).read_text() for name in ("providers.md", "squeeze.md")]
@@ -39,7 +39,7 @@ def test_the_program_on_the_page_makes_lists_and_removes_nodes(shown: CommandPro
 
     assert () == none
     assert (second,) == shown.machines()
-    assert (MachineState.PENDING, "rented") == (second.state, second.pool)
+    assert (ProviderMachineState.PENDING, "rented") == (second.state, second.pool)
 
 
 def test_the_program_on_the_page_has_four_nodes(shown: CommandProvider) -> None:

@@ -14,7 +14,7 @@ from gridbridge.config import policy_file
 from gridbridge.elastic.providers.power_provider import ManagementController, PowerProvider
 from gridbridge.elastic.providers.provider_registry import power_of
 from gridbridge.errors import NotGranted, ProviderFailed
-from gridbridge.model.elastic.machines import Machine, MachineState
+from gridbridge.model.elastic.machines import ProviderMachine, ProviderMachineState
 from tests.elastic.providers import ipmi
 from tests.elastic.providers.ipmi import Tools
 
@@ -32,14 +32,14 @@ def provider_of(text: str, host: str = "n1") -> PowerProvider:
     return made
 
 
-def states(provider: PowerProvider) -> dict[str, MachineState]:
+def states(provider: PowerProvider) -> dict[str, ProviderMachineState]:
     """Return the state of each host."""
     return {one.name: one.state for one in provider.machines()}
 
 
-def named(name: str) -> Machine:
+def named(name: str) -> ProviderMachine:
     """Return a host as a balancer knows it."""
-    return Machine(id=name, name=name, state=MachineState.UNKNOWN)
+    return ProviderMachine(id=name, name=name, state=ProviderMachineState.UNKNOWN)
 
 
 @pytest.fixture(scope="session")
@@ -96,7 +96,7 @@ def test_a_host_is_switched_by_its_controller_and_twice_is_no_error(
         act(named("n1"))
         seen.append(states(provider))
 
-    on, off = {"n1": MachineState.RUNNING}, {"n1": MachineState.STOPPED}
+    on, off = {"n1": ProviderMachineState.RUNNING}, {"n1": ProviderMachineState.STOPPED}
     assert [off, on, on, off, off] == seen
     asked = (tmp_path / "asked").read_text().splitlines()
     assert ["set power 1", "set power 1", "set shutdown 1", "set shutdown 1"] == [
@@ -109,7 +109,9 @@ def test_a_host_that_does_not_answer_is_unknown_beside_others(
 ) -> None:
     provider = by_ipmi(controller, "127.0.0.1:9", timeout_s=2)
 
-    assert {"n1": MachineState.STOPPED, "n2": MachineState.UNKNOWN} == states(provider)
+    assert {"n1": ProviderMachineState.STOPPED, "n2": ProviderMachineState.UNKNOWN} == states(
+        provider
+    )
     with pytest.raises(NotGranted, match="chassis power on: no answer in time"):
         provider.start(named("n2"))
 
@@ -122,7 +124,7 @@ def test_a_wrong_password_is_told_and_is_not_in_what_is_told(
     with pytest.raises(NotGranted, match="Unable to establish IPMI") as refused:
         provider.start(named("n1"))
     assert "wrong-one" not in str(refused.value)
-    assert {"n1": MachineState.UNKNOWN} == states(provider)
+    assert {"n1": ProviderMachineState.UNKNOWN} == states(provider)
 
 
 def test_a_password_that_others_can_read_is_not_used(
@@ -155,9 +157,9 @@ def test_hosts_are_switched_by_any_program(switch: str) -> None:
     provider.stop(named("n2"))
 
     assert {
-        "n1": MachineState.RUNNING,
-        "n2": MachineState.STOPPED,
-        "dark": MachineState.UNKNOWN,
+        "n1": ProviderMachineState.RUNNING,
+        "n2": ProviderMachineState.STOPPED,
+        "dark": ProviderMachineState.UNKNOWN,
     } == states(provider)
     assert all(one.belongs_to("alpha") for one in provider.machines())
     with pytest.raises(ProviderFailed, match="switch on dark: exit status 1"):
@@ -173,7 +175,7 @@ def test_why_a_host_has_no_known_state_is_logged(
     (tmp_path / "n1").write_text("ON\n")
     (tmp_path / "n2").write_text("on\n")
 
-    assert MachineState.UNKNOWN is states(provider_of(way + hosts))["n1"]
+    assert ProviderMachineState.UNKNOWN is states(provider_of(way + hosts))["n1"]
     told = sorted(one.getMessage() for one in caplog.records)
     why = "\"its state is told as 'ON'; expected on or off\""
     assert told[0].startswith("event=no_state host=dark why=")
@@ -197,7 +199,7 @@ def test_a_host_is_woken_by_a_packet() -> None:
 
     assert 102 == len(packet)
     assert b"\xff" * 6 + 16 * b"\x52\x54\x00\x12\x34\x56" == packet
-    assert {"n1": MachineState.UNKNOWN} == states(provider)
+    assert {"n1": ProviderMachineState.UNKNOWN} == states(provider)
     with pytest.raises(ProviderFailed, match="a packet only wakes; its provider needs a program"):
         provider.stop(named("n1"))
 
@@ -207,7 +209,7 @@ def test_a_host_that_is_woken_is_put_to_sleep_by_a_program(switch: str) -> None:
 
     provider.stop(named("n1"))
 
-    assert {"n1": MachineState.STOPPED} == states(provider)
+    assert {"n1": ProviderMachineState.STOPPED} == states(provider)
 
 
 def test_a_packet_that_can_t_be_sent_is_sent_later() -> None:

@@ -15,9 +15,9 @@ from gridbridge.elastic.providers.provider_protocol import MachineListing
 from gridbridge.elastic.providers.provider_registry import makers, provider_of, supplies
 from gridbridge.errors import ProviderFailed, UntrustedFile
 from gridbridge.model.elastic.balance_sections import (
-    DecisionPolicy,
-    Pool,
-    PoweredHost,
+    PoolSection,
+    PoweredHostSection,
+    PowerSwitchMethod,
     ProviderKind,
     ProviderSection,
 )
@@ -29,7 +29,7 @@ POLICY = Policy(
     site=Site(cluster="alpha"),
     clusters={},
     queues={},
-    pools={"small": Pool(provider="rental"), "other": Pool()},
+    pools={"small": PoolSection(provider="rental"), "other": PoolSection()},
     providers={"rental": SECTION},
 )
 
@@ -116,14 +116,14 @@ def test_a_provider_that_can_t_be_made_hides_no_other(tmp_path: Path) -> None:
     switch.chmod(0o775)
     policy = replace(
         POLICY,
-        pools={"small": Pool(provider="rental"), "large": Pool(provider="nobody")},
+        pools={"small": PoolSection(provider="rental"), "large": PoolSection(provider="nobody")},
         providers={
             "rental": replace(SECTION, program=str(program)),
             "rack": ProviderSection(
-                kind=ProviderKind.POWER, way=DecisionPolicy.COMMAND, program=str(switch)
+                kind=ProviderKind.POWER, way=PowerSwitchMethod.COMMAND, program=str(switch)
             ),
         },
-        powered={"n1": PoweredHost(provider="rack")},
+        powered={"n1": PoweredHostSection(provider="rack")},
     )
 
     found: dict[str, MachineListing] = {**makers(policy), **supplies(policy, {"rack"})}

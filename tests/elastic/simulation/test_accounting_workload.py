@@ -6,7 +6,7 @@ import pytest
 
 from gridbridge.batch.gridengine.qacct import read_ends
 from gridbridge.elastic.simulation.accounting_workload import read
-from gridbridge.model.elastic.replay_outcome import BadLine, LeftOut, RecordedTask
+from gridbridge.model.elastic.replay_outcome import ReplayExclusion, ReplayTask, WorkloadLineFault
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9" / "accounting.txt"
 
@@ -25,7 +25,7 @@ def test_a_record_is_a_task() -> None:
     assert list(read([b"# a comment\n", record()])) == [
         (
             2,
-            RecordedTask(
+            ReplayTask(
                 submitted_s=1000,
                 run_s=600,
                 slots=2,
@@ -41,7 +41,7 @@ def test_times_in_milliseconds_are_seen_as_such() -> None:
     late = record(submitted="1795212511500", started="1795212512500", ended="1795212514000")
     ((_, found),) = read([late])
 
-    assert isinstance(found, RecordedTask)
+    assert isinstance(found, ReplayTask)
     assert (found.submitted_s, found.waited_s, found.run_s) == (1795212511.5, 1.0, 1.5)
 
 
@@ -51,7 +51,7 @@ def test_a_host_whose_clock_is_seconds_behind_has_tasks_that_did_not_wait() -> N
     ((_, found),) = read([line])
     ((end, _, _),) = read_ends(line)
 
-    assert isinstance(found, RecordedTask)
+    assert isinstance(found, ReplayTask)
     assert (found.submitted_s, found.waited_s, found.run_s) == (1000, 0, 662)
     assert (end.tasks, end.wait_s, end.run_s) == (1, 0, 662)
 
@@ -59,20 +59,20 @@ def test_a_host_whose_clock_is_seconds_behind_has_tasks_that_did_not_wait() -> N
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        (record(started="0", ended="0", failed="1"), LeftOut.NEVER_STARTED),
-        (record(failed="24"), LeftOut.PUT_BACK),
-        (record(failed="25"), LeftOut.PUT_BACK),
-        (record(part="1.n2"), LeftOut.PART),
-        (b"all.q:n1:alice\n", BadLine.FORM),
-        (record(submitted="soon"), BadLine.FORM),
-        (record().rsplit(b":", 4)[0] + b"\n", BadLine.FIELDS),
-        (record(slots="0"), BadLine.SLOTS),
-        (record(slots="many"), BadLine.FORM),
-        (record(started="900"), BadLine.TIMES),
-        (record(ended="1000"), BadLine.END),
-        (record(submitted="-5"), BadLine.TIMES),
-        (b"\xff" * 40 + b"\n", BadLine.FORM),
+        (record(started="0", ended="0", failed="1"), ReplayExclusion.NEVER_STARTED),
+        (record(failed="24"), ReplayExclusion.PUT_BACK),
+        (record(failed="25"), ReplayExclusion.PUT_BACK),
+        (record(part="1.n2"), ReplayExclusion.PART),
+        (b"all.q:n1:alice\n", WorkloadLineFault.FORM),
+        (record(submitted="soon"), WorkloadLineFault.FORM),
+        (record().rsplit(b":", 4)[0] + b"\n", WorkloadLineFault.FIELDS),
+        (record(slots="0"), WorkloadLineFault.SLOTS),
+        (record(slots="many"), WorkloadLineFault.FORM),
+        (record(started="900"), WorkloadLineFault.TIMES),
+        (record(ended="1000"), WorkloadLineFault.END),
+        (record(submitted="-5"), WorkloadLineFault.TIMES),
+        (b"\xff" * 40 + b"\n", WorkloadLineFault.FORM),
     ],
 )
-def test_what_is_no_task_is_told(line: bytes, why: LeftOut | BadLine) -> None:
+def test_what_is_no_task_is_told(line: bytes, why: ReplayExclusion | WorkloadLineFault) -> None:
     assert list(read([line])) == [(1, why)]

@@ -4,12 +4,12 @@ from collections.abc import Iterable
 
 import pytest
 
-from gridbridge.decisions.elastic.replay.azge import decide
+from gridbridge.decisions.elastic.replay.azge import decide_like_cyclecloud
 from gridbridge.elastic.simulation.replay_policies import way_of
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
-from gridbridge.model.elastic.balance_sections import Demand
+from gridbridge.model.elastic.balance_sections import DemandSection
 from gridbridge.model.elastic.cell import WaitingJobs
-from gridbridge.model.elastic.replay_outcome import NodeTerms, ReplayRules
+from gridbridge.model.elastic.replay_outcome import ReplayNodeTerms, ReplayRules
 from tests.decisions.elastic.cells import instance, node, situation, waiting
 
 LONG = 5.0  # minutes after which an idle node goes
@@ -26,8 +26,10 @@ def seen(
 
 def decided(looked: BalanceSituation, *, least: int = 0, most: int = 9) -> BalancePlan:
     """Return what a round does."""
-    terms = NodeTerms(min_nodes=least, max_nodes=most, slots=4)
-    return decide(looked, way_of(ReplayRules.AZGE, terms, Demand()), terms.slots)
+    terms = ReplayNodeTerms(min_nodes=least, max_nodes=most, slots=4)
+    return decide_like_cyclecloud(
+        looked, way_of(ReplayRules.AZGE, terms, DemandSection()), terms.slots
+    )
 
 
 def test_of_idle_nodes_the_last_one_goes_first_and_the_minimum_stays() -> None:

@@ -11,32 +11,32 @@ from gridbridge.elastic.simulation.policy_comparison import frontier, swept
 from gridbridge.elastic.simulation.replay_engine import WorkloadReplay
 from gridbridge.elastic.simulation.replay_policies import way_of
 from gridbridge.elastic.simulation.synthetic_workload import WorkloadDistribution, make
-from gridbridge.model.elastic.balance_sections import Demand
+from gridbridge.model.elastic.balance_sections import DemandSection
 from gridbridge.model.elastic.replay_outcome import (
-    NodeTerms,
-    RecordedTask,
+    ReplayNodeTerms,
     ReplayOutcome,
     ReplayRules,
+    ReplayTask,
 )
 
-TERMS = NodeTerms(max_nodes=2, min_nodes=1, slots=2, boot_s=120.0, price=2.0, watts=500.0)
-ONE_NODE = NodeTerms(max_nodes=1, min_nodes=1, slots=2)
+TERMS = ReplayNodeTerms(max_nodes=2, min_nodes=1, slots=2, boot_s=120.0, price=2.0, watts=500.0)
+ONE_NODE = ReplayNodeTerms(max_nodes=1, min_nodes=1, slots=2)
 FROM_NOTHING = replace(TERMS, min_nodes=0)
 
 
-def task(submitted_s: float, run_s: float, slots: int = 1) -> RecordedTask:
+def task(submitted_s: float, run_s: float, slots: int = 1) -> ReplayTask:
     """Return a task that nobody held."""
-    return RecordedTask(submitted_s=submitted_s, run_s=run_s, slots=slots)
+    return ReplayTask(submitted_s=submitted_s, run_s=run_s, slots=slots)
 
 
 def replay(
-    tasks: tuple[RecordedTask, ...],
-    terms: NodeTerms,
+    tasks: tuple[ReplayTask, ...],
+    terms: ReplayNodeTerms,
     rules: ReplayRules,
-    demand: Demand | None = None,
+    demand: DemandSection | None = None,
 ) -> ReplayOutcome:
     """Run tasks by a policy with its usual settings."""
-    return WorkloadReplay(tasks, terms, way_of(rules, terms, demand or Demand())).run()
+    return WorkloadReplay(tasks, terms, way_of(rules, terms, demand or DemandSection())).run()
 
 
 @pytest.mark.parametrize(
@@ -122,8 +122,8 @@ def replay(
     ],
 )
 def test_small_replays_are_as_reckoned_by_hand(
-    tasks: tuple[RecordedTask, ...],
-    terms: NodeTerms,
+    tasks: tuple[ReplayTask, ...],
+    terms: ReplayNodeTerms,
     rules: ReplayRules,
     starts: tuple[float, ...],
     node_s: float,
@@ -151,7 +151,7 @@ def test_the_picture_of_nodes_goes_on_to_the_end() -> None:
 
 
 def test_begun_units_are_paid_for_whole() -> None:
-    found = replay((task(0, 60),), ONE_NODE, ReplayRules.ALWAYS_ON, Demand(billing_s=3600))
+    found = replay((task(0, 60),), ONE_NODE, ReplayRules.ALWAYS_ON, DemandSection(billing_s=3600))
 
     assert (found.paid_hours, found.node_hours) == (1.0, pytest.approx(60 / 3600))
 
@@ -159,7 +159,7 @@ def test_begun_units_are_paid_for_whole() -> None:
 @pytest.mark.parametrize("rules", list(ReplayRules))
 def test_the_same_seed_gives_the_same_replay(rules: ReplayRules) -> None:
     asked = WorkloadDistribution(seed="ash", days=0.5, load=0.5, slots=32)
-    terms = NodeTerms(max_nodes=4)
+    terms = ReplayNodeTerms(max_nodes=4)
     first, second = (replay(make(asked).tasks, terms, rules) for _ in range(2))
 
     assert first == second
@@ -189,9 +189,9 @@ TASKS = st.lists(
 @settings(max_examples=60)
 @given(TASKS, st.sampled_from(list(ReplayRules)), st.booleans(), st.integers(0, 2))
 def test_every_task_runs_once_and_no_node_has_more_than_its_slots(
-    made: list[RecordedTask], rules: ReplayRules, is_spread: bool, least: int
+    made: list[ReplayTask], rules: ReplayRules, is_spread: bool, least: int
 ) -> None:
-    terms = NodeTerms(max_nodes=3, min_nodes=least, slots=2, boot_s=90, is_spread=is_spread)
+    terms = ReplayNodeTerms(max_nodes=3, min_nodes=least, slots=2, boot_s=90, is_spread=is_spread)
     tasks = tuple(sorted(made, key=lambda one: one.submitted_s))
     found = replay(tasks, terms, rules)
 
@@ -214,12 +214,12 @@ def test_every_task_runs_once_and_no_node_has_more_than_its_slots(
 @settings(max_examples=25)
 @given(TASKS, st.sampled_from(list(ReplayRules)))
 def test_a_round_that_is_left_out_would_have_done_nothing(
-    made: list[RecordedTask], rules: ReplayRules
+    made: list[ReplayTask], rules: ReplayRules
 ) -> None:
     """Rounds are made only where something changed; one each minute gives the same replay."""
-    terms = NodeTerms(max_nodes=3, min_nodes=1, slots=2, boot_s=90)
+    terms = ReplayNodeTerms(max_nodes=3, min_nodes=1, slots=2, boot_s=90)
     tasks = tuple(sorted(made, key=lambda one: one.submitted_s))
-    way = way_of(rules, terms, Demand(billing_s=600))
+    way = way_of(rules, terms, DemandSection(billing_s=600))
     sparse, dense = (
         WorkloadReplay(tasks, terms, way).run(),
         WorkloadReplay(tasks, terms, way, is_dense=True).run(),
@@ -230,9 +230,9 @@ def test_a_round_that_is_left_out_would_have_done_nothing(
 
 
 def test_the_frontier_has_what_none_beats() -> None:
-    terms = NodeTerms(max_nodes=4)
+    terms = ReplayNodeTerms(max_nodes=4)
     tasks = make(WorkloadDistribution(seed="ash", days=0.5, load=0.5, slots=32)).tasks
-    ways = list(swept(way_of(ReplayRules.SQUEEZE, terms, Demand())))
+    ways = list(swept(way_of(ReplayRules.SQUEEZE, terms, DemandSection())))
     found = [WorkloadReplay(tasks, terms, way).run() for way in ways]
     best = frontier(found)
 
@@ -246,7 +246,7 @@ def test_what_is_done_within_the_target_and_a_boot_gets_no_node() -> None:
     """At 180 what runs and waits takes 120 s more: that is within 60 s and a boot of 120."""
     terms, tasks = replace(TERMS, slots=1), (task(0, 100), task(100, 100), task(160, 100))
     found = [
-        replay(tasks, one, ReplayRules.DEMAND, Demand(target_wait_s=60, stuck_after_s=0))
+        replay(tasks, one, ReplayRules.DEMAND, DemandSection(target_wait_s=60, stuck_after_s=0))
         for one in (terms, replace(terms, boot_s=30))
     ]
 
@@ -255,7 +255,7 @@ def test_what_is_done_within_the_target_and_a_boot_gets_no_node() -> None:
 
 
 def test_energy_is_that_of_the_time_on_and_not_of_what_is_paid_for() -> None:
-    found = replay((task(0, 60),), TERMS, ReplayRules.ALWAYS_ON, Demand(billing_s=3600))
+    found = replay((task(0, 60),), TERMS, ReplayRules.ALWAYS_ON, DemandSection(billing_s=3600))
 
     assert found.energy_kwh == pytest.approx(2 * 60 / 3600 * 0.5)
     assert found.cost == pytest.approx(2 * 2.0)
@@ -263,7 +263,7 @@ def test_energy_is_that_of_the_time_on_and_not_of_what_is_paid_for() -> None:
 
 def test_a_node_that_is_given_back_is_paid_for_in_whole_units_too() -> None:
     tasks = (task(0, 1200, 2), task(30, 60))
-    found = replay(tasks, TERMS, ReplayRules.AZGE, Demand(billing_s=3600))
+    found = replay(tasks, TERMS, ReplayRules.AZGE, DemandSection(billing_s=3600))
 
     assert found.removed == 1
     assert (found.paid_hours, found.node_hours) == (2.0, pytest.approx((1200 + 480) / 3600))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.elastic.simulation.standard_workload_format import is_of, read
-from gridbridge.model.elastic.replay_outcome import BadLine, LeftOut, RecordedTask
+from gridbridge.model.elastic.replay_outcome import ReplayExclusion, ReplayTask, WorkloadLineFault
 
 SAMPLE = Path(__file__).parents[2] / "golden" / "workloads" / "small.swf"
 RIGHT = b"1 5 10 60 2 -1 -1 4 -1 -1 1 7 1 3 1 -1 -1 -1"
@@ -16,51 +16,53 @@ def test_a_sample_gives_its_jobs_and_tells_the_rest() -> None:
     begin_s = 1767225600.0
 
     assert found == [
-        RecordedTask(submitted_s=begin_s, run_s=3600, slots=4, waited_s=10, owner="1", name="2"),
-        LeftOut.CANCELLED,
-        RecordedTask(submitted_s=begin_s + 120, run_s=600, waited_s=30, owner="2", name="3"),
-        LeftOut.PART,
-        LeftOut.PART,
-        RecordedTask(submitted_s=begin_s + 240, run_s=900, slots=8, owner="3", name="4"),
+        ReplayTask(submitted_s=begin_s, run_s=3600, slots=4, waited_s=10, owner="1", name="2"),
+        ReplayExclusion.CANCELLED,
+        ReplayTask(submitted_s=begin_s + 120, run_s=600, waited_s=30, owner="2", name="3"),
+        ReplayExclusion.PART,
+        ReplayExclusion.PART,
+        ReplayTask(submitted_s=begin_s + 240, run_s=900, slots=8, owner="3", name="4"),
     ]
 
 
 @pytest.mark.parametrize(
     ("line", "right"),
     [
-        (b"1 5 10 60 2 -1 -1 4 -1 -1 4 7 1 3 1 -1 -1 -1", LeftOut.PART),
-        (b"1 5 10 0 2 -1 -1 4 -1 -1 5 7 1 3 1 -1 -1 -1", LeftOut.CANCELLED),
-        (b"1 5 -1 -1 -1 -1 -1 4 -1 -1 -1 7 1 3 1 -1 -1 -1", LeftOut.NEVER_STARTED),
+        (b"1 5 10 60 2 -1 -1 4 -1 -1 4 7 1 3 1 -1 -1 -1", ReplayExclusion.PART),
+        (b"1 5 10 0 2 -1 -1 4 -1 -1 5 7 1 3 1 -1 -1 -1", ReplayExclusion.CANCELLED),
+        (b"1 5 -1 -1 -1 -1 -1 4 -1 -1 -1 7 1 3 1 -1 -1 -1", ReplayExclusion.NEVER_STARTED),
         (
             b"1 5 -1 60 -1 -1 -1 -1 -1 -1 5 -1 1 -1 1 -1 -1 -1",
-            RecordedTask(submitted_s=5, run_s=60, slots=1, waited_s=0, owner="-1", name="-1"),
+            ReplayTask(submitted_s=5, run_s=60, slots=1, waited_s=0, owner="-1", name="-1"),
         ),
     ],
     ids=["the last part", "cancelled", "never started", "cancelled while it ran"],
 )
-def test_what_is_not_known_is_minus_one(line: bytes, right: LeftOut | RecordedTask) -> None:
+def test_what_is_not_known_is_minus_one(line: bytes, right: ReplayExclusion | ReplayTask) -> None:
     assert list(read([line])) == [(1, right)]
 
 
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        (RIGHT + b" 1", BadLine.FIELDS),
-        (RIGHT.rsplit(b" ", 1)[0], BadLine.FIELDS),
-        (RIGHT.replace(b"60", b"x"), BadLine.FORM),
-        (RIGHT.replace(b"60", b"nan"), BadLine.TIMES),
-        (RIGHT.replace(b"60", b"1e300"), BadLine.TIMES),
-        (RIGHT.replace(b"1 5", b"1 -1"), BadLine.TIMES),
-        (b"\xff\xfe", BadLine.FORM),
+        (RIGHT + b" 1", WorkloadLineFault.FIELDS),
+        (RIGHT.rsplit(b" ", 1)[0], WorkloadLineFault.FIELDS),
+        (RIGHT.replace(b"60", b"x"), WorkloadLineFault.FORM),
+        (RIGHT.replace(b"60", b"nan"), WorkloadLineFault.TIMES),
+        (RIGHT.replace(b"60", b"1e300"), WorkloadLineFault.TIMES),
+        (RIGHT.replace(b"1 5", b"1 -1"), WorkloadLineFault.TIMES),
+        (b"\xff\xfe", WorkloadLineFault.FORM),
     ],
     ids=["19", "17", "a word", "no number", "too large", "never submitted", "no text"],
 )
-def test_a_line_that_is_none_is_told_by_its_number_and_fault(line: bytes, why: BadLine) -> None:
+def test_a_line_that_is_none_is_told_by_its_number_and_fault(
+    line: bytes, why: WorkloadLineFault
+) -> None:
     found = list(read([b"; a comment\n", line, b"\n", RIGHT]))
 
     assert [number for number, _ in found] == [2, 4]
     assert found[0][1] is why
-    assert isinstance(found[1][1], RecordedTask)
+    assert isinstance(found[1][1], ReplayTask)
 
 
 def test_a_file_is_known_by_its_first_line() -> None:

@@ -8,7 +8,7 @@ from itertools import groupby
 import pytest
 
 from gridbridge.elastic.simulation.synthetic_workload import WorkloadDistribution, make
-from gridbridge.model.elastic.replay_outcome import RecordedTask
+from gridbridge.model.elastic.replay_outcome import ReplayTask
 
 DAYS, NODE = 70, 16
 ASKED = WorkloadDistribution(seed="ash", days=DAYS, tasks_a_day=1000.0, node_slots=NODE)
@@ -18,7 +18,7 @@ BURSTS = [
 ]
 
 
-def is_busy(one: RecordedTask) -> bool:
+def is_busy(one: ReplayTask) -> bool:
     """Say whether a task came on a working day from 8 to 20 o'clock."""
     at = datetime.fromtimestamp(one.submitted_s, UTC)
     return at.weekday() < 5 and 8 <= at.hour < 20

@@ -8,28 +8,32 @@ import pytest
 
 from gridbridge.elastic.store import saved_round_folder
 from gridbridge.errors import ParseError
-from gridbridge.model.elastic.balance_plan import Watched
-from gridbridge.model.elastic.node import Node, NodeState
-from gridbridge.model.elastic.saved_round import PrintedOutputs, SavedRound
+from gridbridge.model.elastic.balance_plan import WatchedWaitingJobs
+from gridbridge.model.elastic.node import ElasticNode, ElasticNodeState
+from gridbridge.model.elastic.saved_round import SavedBalancerRound, SavedProgramOutputs
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-DOCUMENTS = PrintedOutputs(qstat=b"<a/>", qhost=b"<b/>")
-KEPT = SavedRound(
+DOCUMENTS = SavedProgramOutputs(qstat=b"<a/>", qhost=b"<b/>")
+KEPT = SavedBalancerRound(
     now=NOON,
     master="m",
     last_change=NOON - timedelta(hours=30),
     nodes=(
-        Node(name="n1", up_since=NOON - timedelta(days=2)),
-        Node(name="n2", state=NodeState.BOOTING, since=NOON, pool="big", group="big-1"),
-        Node(name="n3", idle_since=NOON, is_kept=True),
-        Node(name="n4", state=NodeState.FAILED, failed_at=NOON, has_machine=True),
-        Node(name="n5", state=NodeState.DRAINING, is_drained=True),
+        ElasticNode(name="n1", up_since=NOON - timedelta(days=2)),
+        ElasticNode(
+            name="n2", state=ElasticNodeState.BOOTING, since=NOON, pool="big", group="big-1"
+        ),
+        ElasticNode(name="n3", idle_since=NOON, is_kept=True),
+        ElasticNode(name="n4", state=ElasticNodeState.FAILED, failed_at=NOON, has_machine=True),
+        ElasticNode(name="n5", state=ElasticNodeState.DRAINING, is_drained=True),
     ),
     best_effort=frozenset(("be.q",)),
     eligible_since={7: NOON},
     watched={
-        7: Watched(at=NOON, tasks=3),
-        9: Watched(at=NOON, tasks=1, room_since=NOON - timedelta(hours=1), stuck_since=NOON),
+        7: WatchedWaitingJobs(at=NOON, tasks=3),
+        9: WatchedWaitingJobs(
+            at=NOON, tasks=1, room_since=NOON - timedelta(hours=1), stuck_since=NOON
+        ),
     },
     runtimes={("alice", "job"): 60.0, ("alice", "other"): 5.5},
     elsewhere={"transfer-beta": 90.0},
@@ -76,7 +80,7 @@ def test_without_a_state_the_moment_is_that_of_the_list(tmp_path: Path) -> None:
     os.remove(tmp_path / "state.json")
     os.utime(tmp_path / "qstat.xml", (NOON.timestamp(), NOON.timestamp()))
 
-    assert saved_round_folder.read(str(tmp_path)) == (DOCUMENTS, SavedRound(now=NOON))
+    assert saved_round_folder.read(str(tmp_path)) == (DOCUMENTS, SavedBalancerRound(now=NOON))
 
 
 @pytest.mark.parametrize("name", ["qstat.xml", "qhost.xml"])

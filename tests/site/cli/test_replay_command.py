@@ -7,11 +7,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
-from gridbridge.decisions.elastic.node_lifecycle import LifecyclePatience
+from gridbridge.decisions.elastic.node_lifecycle import NodeLifecycleTimeouts
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.elastic.balance_plan import BalancePlan, DemandVerdict, Figures
-from gridbridge.model.elastic.balance_sections import Balance
-from gridbridge.model.elastic.owned_nodes import World
+from gridbridge.model.elastic.balance_plan import BalanceFigures, BalancePlan, BalanceVerdict
+from gridbridge.model.elastic.balance_sections import BalanceSection
+from gridbridge.model.elastic.owned_nodes import BalancerNodesSnapshot
 from gridbridge.model.places import BALANCE_ACCOUNT
 from gridbridge.program.encoding import encode
 from gridbridge.program.journal import DecisionJournal
@@ -27,7 +27,7 @@ from tests.decisions.transfer.test_transfer_policy import (
     second,
 )
 
-FIGURES = Figures(
+FIGURES = BalanceFigures(
     nodes=0,
     running=0,
     jobs=0,
@@ -38,7 +38,7 @@ FIGURES = Figures(
     waited_s=0,
     unchanged_s=None,
 )
-PATIENCE = LifecyclePatience(boot_s=600, join_s=300, silent_s=120)
+PATIENCE = NodeLifecycleTimeouts(boot_s=600, join_s=300, silent_s=120)
 WHY = "look up end gb.alpha.7.0.1: beta lists it no more"
 TOLD = "gb.alpha.7.0.1: looking up its end in the accounting there: beta lists it no more"
 
@@ -124,14 +124,14 @@ def test_a_decision_of_the_balancers_comes_from_its_own_file(
     monkeypatch.setattr(service, "BALANCE_STATE", f"{tmp_path}/balance.db")
     none = run(config, "--balancer", "1")
     own = DecisionRows(StateFile.open(f"sqlite:///{tmp_path}/balance.db"))
-    world = World(cluster="alpha", now=second(0), kept=(), machines={})
+    world = BalancerNodesSnapshot(cluster="alpha", now=second(0), kept=(), machines={})
     inputs = {
         "world": encode(world),
         "patience": encode(PATIENCE),
-        "plan": encode(BalancePlan(verdict=DemandVerdict.NO_NEED, figures=FIGURES)),
+        "plan": encode(BalancePlan(verdict=BalanceVerdict.NO_NEED, figures=FIGURES)),
     }
     inputs |= {
-        "rules": encode(Balance()),
+        "rules": encode(BalanceSection()),
         "asked": None,
         "rest": None,
         "ended": [],

@@ -13,7 +13,7 @@ from gridbridge.batch.gridengine.client_commands import Argv
 from gridbridge.batch.gridengine.parse import TRUE, whole
 from gridbridge.batch.gridengine.submit import call
 from gridbridge.batch.gridengine.submitted_request import INTERACTIVE
-from gridbridge.model.elastic.access import JobIdentity
+from gridbridge.model.elastic.access import JobAccessIdentity
 from gridbridge.model.elastic.cell import TaskShape
 from gridbridge.model.places import BEST_EFFORT
 from gridbridge.model.route import GridEngineCell
@@ -91,7 +91,7 @@ def _shape(job: "_Element") -> TaskShape:
     return TaskShape(
         requests=tuple(zip(names, values, strict=False)),
         queues=_leafs(job, "JB_hard_queue_list", "QR_name"),
-        identity=JobIdentity(
+        identity=JobAccessIdentity(
             owner=job.findtext("JB_owner", ""),
             group=job.findtext("JB_group", ""),
             project=job.findtext("JB_project", ""),

@@ -6,14 +6,14 @@ from fnmatch import fnmatchcase
 from typing import TypeAlias
 
 from gridbridge.decisions.elastic.demand.requirements import (
-    RequiredValue,
-    Requirement,
-    is_met,
-    number,
+    RequiredHostValue,
+    TaskRequirement,
+    host_value_meets_requirement,
+    parse_amount_or_zero,
 )
-from gridbridge.decisions.elastic.expressions import matches
-from gridbridge.model.elastic.access import TO_ALL, AccessLists
-from gridbridge.model.elastic.cell_layout import LIMITS, MEMORY, CellLayout
+from gridbridge.decisions.elastic.expressions import request_expression_matches
+from gridbridge.model.elastic.access import TO_ALL, QueueAccessLists
+from gridbridge.model.elastic.cell_layout import LIMITS, MEMORY, CellConfiguration
 from gridbridge.model.request import HOSTNAME, QNAME, SHORTCUTS
 
 BUILT_IN = frozenset((*SHORTCUTS.values(), *LIMITS, *MEMORY, "cpu"))  # complex(5): of every host
@@ -30,11 +30,11 @@ class QueueOnHost:
     amounts: tuple[tuple[str, float], ...] = ()  # the queue's own consumables
     is_batch: bool = True
     is_told: bool = True  # the queue's configuration is known
-    access: AccessLists = TO_ALL
+    access: QueueAccessLists = TO_ALL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostRoom:
+class FreeHostCapacity:
     """What is free on a host, and what the host is like."""
 
     parts: tuple[QueueOnHost, ...]
@@ -54,15 +54,15 @@ class HostRoom:
         return sum(part.free for part in self.parts)
 
 
-Block: TypeAlias = tuple[HostRoom, tuple[str, ...]]  # with the hosts that are like it
-Blocks: TypeAlias = tuple[Block, ...]
+HostBlock: TypeAlias = tuple[FreeHostCapacity, tuple[str, ...]]  # with the hosts that are like it
+HostBlocks: TypeAlias = tuple[HostBlock, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueueLayout:
+class CellPlacementRules:
     """What tasks are placed by, besides the rooms."""
 
-    layout: CellLayout
+    layout: CellConfiguration
     queue: str  # where tasks go that ask for none, where no layout is known
     common: frozenset[str] = frozenset()  # resources that hosts like new ones have
     told: Mapping[str, frozenset[str]] = field(default_factory=dict)  # values of such hosts
@@ -73,13 +73,15 @@ class QueueLayout:
     in_cell: frozenset[str] = frozenset()  # consumables of the whole cell
     closed: frozenset[str] = frozenset()  # queues that nobody starts a task in, on any host
 
-    def without_closed(self, room: HostRoom) -> HostRoom:
+    def without_closed(self, room: FreeHostCapacity) -> FreeHostCapacity:
         """Return the room of a new node without what nobody may start there."""
         open_ = tuple(part for part in room.parts if part.queue not in self.closed)
         return room if open_ == room.parts else replace(room, parts=open_)
 
 
-def pieces_in(need: Requirement, room: HostRoom, ground: QueueLayout) -> int:
+def count_pieces_that_fit_host(
+    need: TaskRequirement, room: FreeHostCapacity, ground: CellPlacementRules
+) -> int:
     """Return how many pieces of a need a host has room for."""
     if need.slots > max((part.free for part in room.parts), default=0):
         return 0
@@ -89,38 +91,48 @@ def pieces_in(need: Requirement, room: HostRoom, ground: QueueLayout) -> int:
         return 0
     if not all(_has_value(requirement, room, ground) for requirement in need.values):
         return 0
-    count = sum(_in_part(need, part, room, ground) for part in room.parts)
+    count = sum(_pieces_in_queue(need, part, room, ground) for part in room.parts)
     amounts, spent = dict(room.amounts), _spent(need)
     return min(
-        (count, *(_times(amounts[name], amount) for name, amount in spent if name in amounts))
+        (
+            count,
+            *(_whole_multiples(amounts[name], amount) for name, amount in spent if name in amounts),
+        )
     )
 
 
-def _in_part(need: Requirement, part: QueueOnHost, room: HostRoom, ground: QueueLayout) -> int:
+def _pieces_in_queue(
+    need: TaskRequirement, part: QueueOnHost, room: FreeHostCapacity, ground: CellPlacementRules
+) -> int:
     """Return the number of pieces that fit in a queue on a host, without the host's values."""
-    if not is_open(need, part, room, ground):
+    if not queue_accepts_task(need, part, room, ground):
         return 0
-    if missing(need, part, room, ground):
+    if missing_queue_resources(need, part, room, ground):
         return 0
     own = dict(part.amounts)
     offered = own.keys() | {name for name, _ in room.amounts}
     demanded = (name for name, amount in need.amounts if amount > 0 and name not in offered)
-    if any(lacks(name, room, ground) for name in demanded):
+    if any(host_lacks_consumable(name, room, ground) for name in demanded):
         return 0
     fit = part.free // need.slots
-    return min((fit, *(_times(own[name], amount) for name, amount in _spent(need) if name in own)))
+    return min(
+        (
+            fit,
+            *(_whole_multiples(own[name], amount) for name, amount in _spent(need) if name in own),
+        )
+    )
 
 
-def _spent(need: Requirement) -> tuple[tuple[str, float], ...]:
+def _spent(need: TaskRequirement) -> tuple[tuple[str, float], ...]:
     """Return the consumables that a piece uses up."""
     return tuple(amount for amount in (*need.amounts, *need.usual) if amount[1] > 0)
 
 
-def _times(available: float, amount: float) -> int:
+def _whole_multiples(available: float, amount: float) -> int:
     return int(available / amount + 1e-9)  # what was subtracted may have left a rounding error
 
 
-def lacks(name: str, room: HostRoom, ground: QueueLayout) -> bool:
+def host_lacks_consumable(name: str, room: FreeHostCapacity, ground: CellPlacementRules) -> bool:
     """Say whether a host is known not to have a consumable.
 
     A host that tells none is taken to have it: a task that waits in vain costs less than a node.
@@ -128,8 +140,8 @@ def lacks(name: str, room: HostRoom, ground: QueueLayout) -> bool:
     return room.is_told and name not in ground.in_cell
 
 
-def missing(
-    need: Requirement, part: QueueOnHost, room: HostRoom, ground: QueueLayout
+def missing_queue_resources(
+    need: TaskRequirement, part: QueueOnHost, room: FreeHostCapacity, ground: CellPlacementRules
 ) -> frozenset[str]:
     """Return the values and exclusive resources asked for that a queue on a host does not have.
 
@@ -147,7 +159,9 @@ def missing(
     return lacking - ground.common if room.is_new else lacking
 
 
-def _has_value(requirement: RequiredValue, room: HostRoom, ground: QueueLayout) -> bool:
+def _has_value(
+    requirement: RequiredHostValue, room: FreeHostCapacity, ground: CellPlacementRules
+) -> bool:
     """Say whether a host has a value, as far as is known: a new one is as those that are there."""
     if requirement.name == HOSTNAME:  # hosts don't list it among their values
         return f"{HOSTNAME}={requirement.value}" in room.tags
@@ -155,17 +169,22 @@ def _has_value(requirement: RequiredValue, room: HostRoom, ground: QueueLayout) 
         return True
     has = next((text for name, text in room.values if name == requirement.name), None)
     if has is not None:
-        return is_met(requirement, has)
+        return host_value_meets_requirement(requirement, has)
     common = ground.told.get(requirement.name, frozenset())
     limits = any(name == requirement.name for part in room.parts for name, _ in part.values)
     return (
-        limits or not room.is_new or not common or any(is_met(requirement, text) for text in common)
+        limits
+        or not room.is_new
+        or not common
+        or any(host_value_meets_requirement(requirement, text) for text in common)
     )
 
 
-def is_open(need: Requirement, part: QueueOnHost, room: HostRoom, ground: QueueLayout) -> bool:
+def queue_accepts_task(
+    need: TaskRequirement, part: QueueOnHost, room: FreeHostCapacity, ground: CellPlacementRules
+) -> bool:
     """Say whether a queue on a host takes a task of this need, whatever is free."""
-    if not _is_asked(need, part.queue, room, ground):
+    if not _is_queue_requested(need, part.queue, room, ground):
         return False
     if not part.is_told:
         return True
@@ -175,23 +194,27 @@ def is_open(need: Requirement, part: QueueOnHost, room: HostRoom, ground: QueueL
         return False
     if part.access.obstacle(need.identity, ground.layout.user_lists):
         return False
-    return _admits(need, part.values, ground.layout)
+    return _queue_values_admit(need, part.values, ground.layout)
 
 
-def _is_asked(need: Requirement, queue: str, room: HostRoom, ground: QueueLayout) -> bool:
-    if not all(matches(expression, (queue,)) for expression in need.named):
+def _is_queue_requested(
+    need: TaskRequirement, queue: str, room: FreeHostCapacity, ground: CellPlacementRules
+) -> bool:
+    if not all(request_expression_matches(expression, (queue,)) for expression in need.named):
         return False
     if not need.queues:
         return bool(ground.layout.queues or need.named) or queue == ground.queue
-    return any(_is_like(expression, queue, room) for expression in need.queues)
+    return any(_matches_queue_pattern(expression, queue, room) for expression in need.queues)
 
 
-def _is_like(pattern: str, queue: str, room: HostRoom) -> bool:
+def _matches_queue_pattern(pattern: str, queue: str, room: FreeHostCapacity) -> bool:
     name, at, host = pattern.partition("@")
     return fnmatchcase(queue, name) and (not at or host in room.tags)
 
 
-def _admits(need: Requirement, values: Iterable[tuple[str, str]], layout: CellLayout) -> bool:
+def _queue_values_admit(
+    need: TaskRequirement, values: Iterable[tuple[str, str]], layout: CellConfiguration
+) -> bool:
     """Say whether a queue's limits and values let a task in."""
     own = dict(values)
     for name in own:
@@ -199,13 +222,15 @@ def _admits(need: Requirement, values: Iterable[tuple[str, str]], layout: CellLa
         if resource is not None and resource.is_forced and name not in need.asked:
             return False
     return all(
-        is_met(requirement, own[requirement.name])
+        host_value_meets_requirement(requirement, own[requirement.name])
         for requirement in need.values
         if requirement.name in own
     )
 
 
-def with_pieces(need: Requirement, room: HostRoom, pieces: int, ground: QueueLayout) -> HostRoom:
+def subtract_pieces_from_host(
+    need: TaskRequirement, room: FreeHostCapacity, pieces: int, ground: CellPlacementRules
+) -> FreeHostCapacity:
     """Return a room with some pieces of a need in it, as far as the queues have slots."""
     if need.is_exclusive:
         parts = tuple(replace(part, free=0) for part in room.parts)
@@ -213,31 +238,31 @@ def with_pieces(need: Requirement, room: HostRoom, pieces: int, ground: QueueLay
     unplaced, parts_left = pieces, list[QueueOnHost]()
     spent = dict(_spent(need))
     for part in room.parts:
-        fit = min(unplaced, _in_part(need, part, room, ground))
-        own = _without(part.amounts, spent, fit)
+        fit = min(unplaced, _pieces_in_queue(need, part, room, ground))
+        own = _subtract_amounts(part.amounts, spent, fit)
         parts_left.append(replace(part, free=part.free - fit * need.slots, amounts=own))
         unplaced -= fit
     if not any(part.free for part in parts_left):  # full hosts are alike, whatever else is left
         return replace(room, parts=tuple(parts_left), amounts=(), is_used=True)
-    amounts = _without(room.amounts, spent, pieces)
+    amounts = _subtract_amounts(room.amounts, spent, pieces)
     return replace(room, parts=tuple(parts_left), amounts=amounts, is_used=True)
 
 
-def _without(
+def _subtract_amounts(
     amounts: tuple[tuple[str, float], ...], spent: Mapping[str, float], pieces: int
 ) -> tuple[tuple[str, float], ...]:
     return tuple((name, has - pieces * spent.get(name, 0.0)) for name, has in amounts)
 
 
-def merged(blocks: Iterable[Block]) -> Blocks:
+def merge_equal_hosts(blocks: Iterable[HostBlock]) -> HostBlocks:
     """Join the blocks of equal rooms; the first keeps its place."""
-    by_room = dict[HostRoom, tuple[str, ...]]()
+    by_room = dict[FreeHostCapacity, tuple[str, ...]]()
     for room, names in blocks:
         if names:
             by_room[room] = by_room.get(room, ()) + names
     return tuple(by_room.items())
 
 
-def amounts_of(values: Iterable[tuple[str, str]]) -> tuple[tuple[str, float], ...]:
+def parse_consumable_amounts(values: Iterable[tuple[str, str]]) -> tuple[tuple[str, float], ...]:
     """Read amounts of consumables."""
-    return tuple(sorted((name, number(text)) for name, text in values))
+    return tuple(sorted((name, parse_amount_or_zero(text)) for name, text in values))

@@ -4,10 +4,14 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from math import ceil
 
-from gridbridge.decisions.elastic.demand.capacity import HostRoom, QueueLayout, pieces_in
-from gridbridge.decisions.elastic.demand.pending_demand import PendingShape
+from gridbridge.decisions.elastic.demand.capacity import (
+    CellPlacementRules,
+    FreeHostCapacity,
+    count_pieces_that_fit_host,
+)
+from gridbridge.decisions.elastic.demand.pending_demand import PendingTaskShape
 from gridbridge.decisions.elastic.starcluster_counts import elapsed_s
-from gridbridge.model.elastic.cell import StartedTasks
+from gridbridge.model.elastic.cell import RunningTaskGroup
 
 SCHEDULER_S = 15.0  # how often Grid Engine looks for places, by default (sched_conf(5))
 
@@ -15,7 +19,7 @@ SCHEDULER_S = 15.0  # how often Grid Engine looks for places, by default (sched_
 Runtimes = Mapping[tuple[str, str], float]  # s that jobs of an owner and name usually take
 
 
-def waiting_slot_s(claims: Iterable[PendingShape], runtimes: Runtimes) -> float | None:
+def estimate_waiting_slot_s(claims: Iterable[PendingTaskShape], runtimes: Runtimes) -> float | None:
     """Return the seconds of one slot that what waits takes; None where a run time is unknown."""
     total = 0.0
     for claim in claims:
@@ -27,8 +31,8 @@ def waiting_slot_s(claims: Iterable[PendingShape], runtimes: Runtimes) -> float 
     return total
 
 
-def running_slot_s(
-    begun: Iterable[StartedTasks], runtimes: Runtimes, now: datetime
+def estimate_running_slot_s(
+    begun: Iterable[RunningTaskGroup], runtimes: Runtimes, now: datetime
 ) -> float | None:
     """Return the same of what runs yet.
 
@@ -43,41 +47,43 @@ def running_slot_s(
     return total
 
 
-def first_of(
-    claims: Iterable[tuple[PendingShape, int]], slots: float
-) -> list[tuple[PendingShape, int]]:
+def first_tasks_for_slots(
+    claims: Iterable[tuple[PendingTaskShape, int]], slots: float
+) -> list[tuple[PendingTaskShape, int]]:
     """Return as many tasks, the first before the others, as so many slots are enough for."""
-    first = list[tuple[PendingShape, int]]()
+    first = list[tuple[PendingTaskShape, int]]()
     for claim, tasks in claims:
-        fitting = min(tasks, ceil(slots / _slots(claim)))
+        fitting = min(tasks, ceil(slots / _slots_per_task(claim)))
         if fitting > 0:
             first.append((claim, fitting))
-            slots -= fitting * _slots(claim)
+            slots -= fitting * _slots_per_task(claim)
     return first
 
 
-class TransferCapacity:
+class TransferQueueCapacity:
     """Transfer queues, how soon each starts a task, and how many slots it can fill."""
 
     def __init__(
         self,
         waits_s: Mapping[str, float],
         free: Mapping[str, int],
-        rooms: Mapping[str, tuple[HostRoom, ...]],
-        ground: QueueLayout,
+        rooms: Mapping[str, tuple[FreeHostCapacity, ...]],
+        ground: CellPlacementRules,
     ) -> None:
         self._waits_s = waits_s
         self._free = dict(free)  # of those that tell
         self._rooms = rooms  # as if nothing ran in the queues
         self._ground = ground
 
-    def sooner(self, claim: PendingShape, boot_s: float, late_s: float) -> tuple[str, float] | None:
+    def sooner(
+        self, claim: PendingTaskShape, boot_s: float, late_s: float
+    ) -> tuple[str, float] | None:
         """Return the queue that starts a task the soonest, if sooner than a new node would.
 
         `late_s` is for how long the task could have made the cluster grow: a queue that should have
         started it by then is no choice.
         """
-        task_slots = _slots(claim)
+        task_slots = _slots_per_task(claim)
         open_to = {
             name: wait_s
             for name, wait_s in self._waits_s.items()
@@ -90,19 +96,22 @@ class TransferCapacity:
         name = min(open_to, key=lambda queue: (open_to[queue], queue))
         return (name, open_to[name]) if open_to[name] < boot_s else None
 
-    def _takes(self, claim: PendingShape, queue: str) -> bool:
+    def _takes(self, claim: PendingTaskShape, queue: str) -> bool:
         """Say whether a queue would run such a task, as any other queue is asked."""
         need, rooms = claim.need, self._rooms.get(queue, ())
-        return sum(pieces_in(need, room, self._ground) for room in rooms) >= need.pieces
+        return (
+            sum(count_pieces_that_fit_host(need, room, self._ground) for room in rooms)
+            >= need.pieces
+        )
 
-    def take(self, queue: str, claim: PendingShape, tasks: int) -> int:
+    def take(self, queue: str, claim: PendingTaskShape, tasks: int) -> int:
         """Return how many of these tasks a queue can start, and count their slots as taken."""
         if queue not in self._free:
             return tasks
-        started = min(tasks, self._free[queue] // _slots(claim))
-        self._free[queue] -= started * _slots(claim)
+        started = min(tasks, self._free[queue] // _slots_per_task(claim))
+        self._free[queue] -= started * _slots_per_task(claim)
         return started
 
 
-def _slots(claim: PendingShape) -> int:
+def _slots_per_task(claim: PendingTaskShape) -> int:
     return max(1, claim.need.all_slots)

@@ -4,100 +4,132 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gridbridge.decisions.elastic.demand import budget, completion_times, stuck_jobs
-from gridbridge.decisions.elastic.demand.capacity import Blocks, HostRoom
-from gridbridge.decisions.elastic.demand.first_fit import fit_tasks, place_any
+from gridbridge.decisions.elastic.demand.capacity import FreeHostCapacity, HostBlocks
+from gridbridge.decisions.elastic.demand.first_fit import (
+    pack_tasks_first_fit,
+    pack_tasks_with_alternatives,
+)
 from gridbridge.decisions.elastic.demand.free_capacity import (
-    instances_of,
-    is_expected,
-    patterns_of,
-    transfer_rooms,
-    whole_rooms,
-    widest,
+    capacity_of_unopened_hosts,
+    is_arriving_in_time,
+    most_slots_on_one_host,
+    queue_instances_by_host,
+    requested_host_patterns,
+    transfer_queue_capacity,
 )
-from gridbridge.decisions.elastic.demand.pending_demand import PendingShape, claims, told_of
-from gridbridge.decisions.elastic.demand.pool_offers import PurchaseLimits, purse
-from gridbridge.decisions.elastic.demand.requirements import Requirement
-from gridbridge.decisions.elastic.demand.round_context import RoundContext, scene_of
-from gridbridge.decisions.elastic.demand.scale_down import shrunk
-from gridbridge.decisions.elastic.demand.scale_up import ScaleUp, buy, too_few
-from gridbridge.decisions.elastic.demand.unschedulable import lacking
-from gridbridge.decisions.elastic.readiness import counted, is_unready
-from gridbridge.decisions.elastic.starcluster_counts import elapsed_s, nodes_of
+from gridbridge.decisions.elastic.demand.pending_demand import (
+    PendingTaskShape,
+    find_startable_demand,
+    repeat_refusal_for_jobs,
+)
+from gridbridge.decisions.elastic.demand.pool_offers import NewNodeLimits, limit_new_nodes
+from gridbridge.decisions.elastic.demand.requirements import TaskRequirement
+from gridbridge.decisions.elastic.demand.round_context import (
+    DemandRoundContext,
+    prepare_demand_round,
+)
+from gridbridge.decisions.elastic.demand.scale_down import plan_node_removal
+from gridbridge.decisions.elastic.demand.scale_up import (
+    ScaleUpProgress,
+    add_nodes_for_tasks,
+    refuse_task_that_needs_too_many_nodes,
+)
+from gridbridge.decisions.elastic.demand.unschedulable import explain_unschedulable_task
+from gridbridge.decisions.elastic.readiness import are_too_many_hosts_unready, count_unready_hosts
+from gridbridge.decisions.elastic.starcluster_counts import cluster_nodes_by_name, elapsed_s
 from gridbridge.model.elastic.balance_plan import (
+    BalanceFigures,
     BalancePlan,
+    BalanceRefusal,
     BalanceSituation,
-    DemandVerdict,
-    Figures,
-    UnservedDemand,
-    Watched,
+    BalanceVerdict,
+    WatchedWaitingJobs,
 )
-from gridbridge.model.elastic.balance_sections import Balance, Demand, Pool
-from gridbridge.model.elastic.node import Nodes
+from gridbridge.model.elastic.balance_sections import BalanceSection, DemandSection, PoolSection
+from gridbridge.model.elastic.node import NodesByHostName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PackingResult:
+class WaitingTaskPacking:
     """What waits, and where there is room for it."""
 
-    blocks: Blocks
+    blocks: HostBlocks
     fit: int  # tasks
-    left: tuple[tuple[PendingShape, int], ...]  # tasks without room
-    buffer: tuple[tuple[Requirement, int], ...]  # what is to be spare and is not
+    left: tuple[tuple[PendingTaskShape, int], ...]  # tasks without room
+    buffer: tuple[tuple[TaskRequirement, int], ...]  # what is to be spare and is not
 
 
-def decide(
-    situation: BalanceSituation, rules: Balance, demand: Demand, pools: Mapping[str, Pool]
+def decide_by_demand(
+    situation: BalanceSituation,
+    rules: BalanceSection,
+    demand: DemandSection,
+    pools: Mapping[str, PoolSection],
 ) -> BalancePlan:
     """Return what a round does; the same situation gives the same plan.
 
     It holds that nodes + add <= the most, and nodes - removed >= the least.
     """
-    scene = scene_of(situation, rules, demand, pools)
+    scene = prepare_demand_round(situation, rules, demand, pools)
     claims, refused, watched = _demand(scene)
     packed = _packed(scene, claims)
     plan = BalancePlan(
-        verdict=DemandVerdict.NO_NEED,
+        verdict=BalanceVerdict.NO_NEED,
         figures=_figures(scene, claims),
         refused=(*refused, *_impossible(scene, packed)),
         wake=None if situation.standby is None else (),
         watched=watched,
     )
     if not rules.max_nodes:
-        return replace(plan, verdict=DemandVerdict.NO_MAXIMUM)
-    if is_unready(situation):
-        return replace(plan, verdict=DemandVerdict.UNREADY)
-    if unpaid := budget.unpaid(situation, rules, demand, pools, scene.order):
-        return replace(plan, verdict=DemandVerdict.MONTH_SPENT, remove=unpaid)
-    if dear := budget.too_dear(situation, demand, pools, scene.order):
-        return replace(plan, verdict=DemandVerdict.TOO_DEAR, remove=dear)
+        return replace(plan, verdict=BalanceVerdict.NO_MAXIMUM)
+    if are_too_many_hosts_unready(situation):
+        return replace(plan, verdict=BalanceVerdict.UNREADY)
+    if unpaid := budget.idle_nodes_beyond_month_budget(
+        situation, rules, demand, pools, scene.order
+    ):
+        return replace(plan, verdict=BalanceVerdict.MONTH_SPENT, remove=unpaid)
+    if dear := budget.idle_nodes_over_hour_budget(situation, demand, pools, scene.order):
+        return replace(plan, verdict=BalanceVerdict.TOO_DEAR, remove=dear)
     plan = replace(plan, figures=replace(plan.figures, fit=packed.fit))
     grown = _grown(plan, scene, packed, claims)
-    if grown.add or grown.wake or grown.verdict is DemandVerdict.BELOW_MINIMUM:
+    if grown.add or grown.wake or grown.verdict is BalanceVerdict.BELOW_MINIMUM:
         return grown
-    return shrunk(grown, situation, demand, scene.least, packed.blocks, scene.order)
+    return plan_node_removal(grown, situation, demand, scene.least, packed.blocks, scene.order)
 
 
 def _demand(
-    scene: RoundContext,
-) -> tuple[tuple[PendingShape, ...], tuple[UnservedDemand, ...], Mapping[int, Watched]]:
+    scene: DemandRoundContext,
+) -> tuple[
+    tuple[PendingTaskShape, ...], tuple[BalanceRefusal, ...], Mapping[int, WatchedWaitingJobs]
+]:
     """Return what is demand, why the other jobs are none, and what to know of them next time."""
     situation, after_s = scene.situation, scene.demand.stuck_after_s
-    still = stuck_jobs.still(situation, after_s)
-    demand, refused = claims(
-        situation, widest(situation.cell, [offer.room for offer in scene.offers]), still.keys()
+    still = stuck_jobs.jobs_still_stuck(situation, after_s)
+    demand, refused = find_startable_demand(
+        situation,
+        most_slots_on_one_host(situation.cell, [offer.room for offer in scene.offers]),
+        still.keys(),
     )
-    rows = {**still, **stuck_jobs.watched(demand, situation, scene.there, scene.ground, after_s)}
-    return stuck_jobs.without(demand, rows), (*refused, *stuck_jobs.refusals(situation, rows)), rows
+    rows = {
+        **still,
+        **stuck_jobs.track_unstarted_jobs_with_room(
+            demand, situation, scene.there, scene.ground, after_s
+        ),
+    }
+    return (
+        stuck_jobs.demand_without_stuck_jobs(demand, rows),
+        (*refused, *stuck_jobs.stuck_job_refusals(situation, rows)),
+        rows,
+    )
 
 
-def _figures(scene: RoundContext, demand: Sequence[PendingShape]) -> Figures:
+def _figures(scene: DemandRoundContext, demand: Sequence[PendingTaskShape]) -> BalanceFigures:
     situation = scene.situation
-    nodes, by_host = nodes_of(situation), instances_of(situation)
+    nodes, by_host = cluster_nodes_by_name(situation), queue_instances_by_host(situation)
     usable = [
         instance for instances in by_host.values() for instance in instances if instance.is_usable
     ]
-    hosts, unready = counted(situation)
-    return Figures(
+    hosts, unready = count_unready_hosts(situation)
+    return BalanceFigures(
         nodes=len(nodes),
         running=sum(not node.state.is_coming for node in nodes),
         failed=sum(node.is_left_over for node in nodes),
@@ -113,7 +145,8 @@ def _figures(scene: RoundContext, demand: Sequence[PendingShape]) -> Figures:
         else elapsed_s(situation.last_change, situation.now),
         tasks=sum(claim.tasks for claim in demand),
         coming=sum(
-            is_expected(node, situation, scene.demand.boot_timeout_s) for node in situation.nodes
+            is_arriving_in_time(node, situation, scene.demand.boot_timeout_s)
+            for node in situation.nodes
         ),
         most=scene.most,
         least=scene.least,
@@ -123,95 +156,108 @@ def _figures(scene: RoundContext, demand: Sequence[PendingShape]) -> Figures:
     )
 
 
-def _packed(scene: RoundContext, demand: Sequence[PendingShape]) -> PackingResult:
+def _packed(scene: DemandRoundContext, demand: Sequence[PendingTaskShape]) -> WaitingTaskPacking:
     """Put what waits where there is room: what may make the cluster grow, large needs first."""
-    blocks, fit, unplaced = scene.rooms, 0, list[tuple[PendingShape, int]]()
+    blocks, fit, unplaced = scene.rooms, 0, list[tuple[PendingTaskShape, int]]()
     in_order = sorted(
         demand, key=lambda claim: (not _is_ripe(claim, scene.demand), _size(claim.need))
     )
     for claim in in_order:
-        placed, blocks = place_any(claim.needs, claim.tasks, blocks, scene.ground)
+        placed, blocks = pack_tasks_with_alternatives(
+            claim.needs, claim.tasks, blocks, scene.ground
+        )
         fit += placed
         if placed < claim.tasks:
             unplaced.append((claim, claim.tasks - placed))
-    buffer = list[tuple[Requirement, int]]()
+    buffer = list[tuple[TaskRequirement, int]]()
     for need, number in _buffer(scene):
-        placed, blocks = fit_tasks(need, number, blocks, scene.ground)
+        placed, blocks = pack_tasks_first_fit(need, number, blocks, scene.ground)
         if placed < number:
             buffer.append((need, number - placed))
-    return PackingResult(
+    return WaitingTaskPacking(
         blocks=blocks, fit=fit, left=_possible(unplaced, scene), buffer=tuple(buffer)
     )
 
 
 def _possible(
-    unplaced: Sequence[tuple[PendingShape, int]], scene: RoundContext
-) -> tuple[tuple[PendingShape, int], ...]:
+    unplaced: Sequence[tuple[PendingTaskShape, int]], scene: DemandRoundContext
+) -> tuple[tuple[PendingTaskShape, int], ...]:
     """Return each claim with the least of its needs that new nodes could meet, if any could."""
     rooms = _whole_host_rooms(scene) if any(claim.others for claim, _ in unplaced) else ()
 
-    def chosen(claim: PendingShape) -> PendingShape:
+    def chosen(claim: PendingTaskShape) -> PendingTaskShape:
         if not claim.others:
             return claim
-        needs = (n for n in claim.needs if not lacking(n, scene.offers, scene.ground, rooms))
+        needs = (
+            n
+            for n in claim.needs
+            if not explain_unschedulable_task(n, scene.offers, scene.ground, rooms)
+        )
         return replace(claim, need=next(needs, claim.need), others=())
 
     return tuple((chosen(claim), tasks) for claim, tasks in unplaced)
 
 
-def _impossible(scene: RoundContext, packed: PackingResult) -> Iterator[UnservedDemand]:
+def _impossible(scene: DemandRoundContext, packed: WaitingTaskPacking) -> Iterator[BalanceRefusal]:
     """Give the jobs that no new node could run, whether or not nodes may be added now."""
     rooms = (
         _whole_host_rooms(scene) if any(claim.need.total > 1 for claim, _ in packed.left) else ()
     )
     for claim, _ in packed.left:
-        why = lacking(claim.need, scene.offers, scene.ground, rooms)
-        yield from told_of(why, claim.jobs)
+        why = explain_unschedulable_task(claim.need, scene.offers, scene.ground, rooms)
+        yield from repeat_refusal_for_jobs(why, claim.jobs)
 
 
-def _whole_host_rooms(scene: RoundContext) -> tuple[tuple[str, HostRoom], ...]:
+def _whole_host_rooms(scene: DemandRoundContext) -> tuple[tuple[str, FreeHostCapacity], ...]:
     """Return each host's room as if nothing ran there, with the pool of its node."""
-    situation, own = scene.situation, Nodes(scene.situation.nodes)
-    patterns = patterns_of(row.shape for row in situation.cell.waiting)
-    rooms = whole_rooms(situation, instances_of(situation), scene.ground, patterns)
+    situation, own = scene.situation, NodesByHostName(scene.situation.nodes)
+    patterns = requested_host_patterns(row.shape for row in situation.cell.waiting)
+    rooms = capacity_of_unopened_hosts(
+        situation, queue_instances_by_host(situation), scene.ground, patterns
+    )
     return tuple((node.pool if (node := own.of_host(name)) else "", r) for name, r in rooms.items())
 
 
-def _buffer(scene: RoundContext) -> list[tuple[Requirement, int]]:
+def _buffer(scene: DemandRoundContext) -> list[tuple[TaskRequirement, int]]:
     """Return what is to stay free: whole nodes, and slots."""
     own = (scene.rules.queue,)
-    nodes = Requirement(is_exclusive=True, queues=own), scene.demand.spare_nodes
+    nodes = TaskRequirement(is_exclusive=True, queues=own), scene.demand.spare_nodes
     return [
-        share for share in (nodes, (Requirement(queues=own), scene.demand.spare_slots)) if share[1]
+        share
+        for share in (nodes, (TaskRequirement(queues=own), scene.demand.spare_slots))
+        if share[1]
     ]
 
 
-def _is_ripe(claim: PendingShape, demand: Demand) -> bool:
+def _is_ripe(claim: PendingTaskShape, demand: DemandSection) -> bool:
     return claim.waited_s >= demand.wait_s
 
 
-def _size(need: Requirement) -> tuple[object, ...]:
+def _size(need: TaskRequirement) -> tuple[object, ...]:
     """Order needs, the largest first: those that share no host, and those that need many slots."""
     spent = tuple((name, -amount) for name, amount in need.amounts)
     return not need.is_exclusive, -need.slots, -need.pieces, -len(spent), spent, need.queues
 
 
 def _grown(
-    plan: BalancePlan, scene: RoundContext, packed: PackingResult, demand: Sequence[PendingShape]
+    plan: BalancePlan,
+    scene: DemandRoundContext,
+    packed: WaitingTaskPacking,
+    demand: Sequence[PendingTaskShape],
 ) -> BalancePlan:
     """Return the plan with the nodes to add, or with what is said of none."""
     short = scene.least - plan.figures.useful
     if not packed.left and not packed.buffer and short <= 0:
-        return replace(plan, verdict=DemandVerdict.ALL_FIT if demand else DemandVerdict.NO_NEED)
+        return replace(plan, verdict=BalanceVerdict.ALL_FIT if demand else BalanceVerdict.NO_NEED)
     since = plan.figures.unchanged_s
     if since is not None and since < scene.demand.grow_pause_s:
-        return replace(plan, verdict=DemandVerdict.NOT_STABLE)
+        return replace(plan, verdict=BalanceVerdict.NOT_STABLE)
     ripe = [ripe_claim for ripe_claim in packed.left if _is_ripe(ripe_claim[0], scene.demand)]
     if packed.left and not ripe and not packed.buffer and short <= 0:
-        return replace(plan, verdict=DemandVerdict.NOT_YET)
+        return replace(plan, verdict=BalanceVerdict.NOT_YET)
     plan, ripe = _patient(plan, scene, ripe, demand)
     if (
-        plan.verdict in (DemandVerdict.SOON, DemandVerdict.ELSEWHERE)
+        plan.verdict in (BalanceVerdict.SOON, BalanceVerdict.ELSEWHERE)
         and short <= 0
         and not packed.buffer
     ):
@@ -221,10 +267,10 @@ def _grown(
 
 def _patient(
     plan: BalancePlan,
-    scene: RoundContext,
-    ripe: list[tuple[PendingShape, int]],
-    claims: Sequence[PendingShape],
-) -> tuple[BalancePlan, list[tuple[PendingShape, int]]]:
+    scene: DemandRoundContext,
+    ripe: list[tuple[PendingTaskShape, int]],
+    claims: Sequence[PendingTaskShape],
+) -> tuple[BalancePlan, list[tuple[PendingTaskShape, int]]]:
     """Leave out what is done soon enough without new nodes, here or at another cluster."""
     figures, demand = plan.figures, scene.demand
     slots = figures.slots + scene.arriving
@@ -233,10 +279,10 @@ def _patient(
         if slot_s is not None and slots:
             plan = replace(plan, figures=replace(figures, backlog_s=slot_s / slots))
             if slot_s <= slots * within_s:
-                return replace(plan, verdict=DemandVerdict.SOON), []
-            ripe = completion_times.first_of(ripe, slot_s / within_s - slots)
+                return replace(plan, verdict=BalanceVerdict.SOON), []
+            ripe = completion_times.first_tasks_for_slots(ripe, slot_s / within_s - slots)
             figures = plan.figures
-    unserved = list[tuple[PendingShape, int]]()
+    unserved = list[tuple[PendingTaskShape, int]]()
     transfer_queues = _elsewhere(scene)
     for claim, tasks in ripe:
         late_s = claim.waited_s - demand.wait_s - scene.rules.interval_s
@@ -246,38 +292,40 @@ def _patient(
             unserved.append((claim, tasks - started))
         if sooner and started:
             figures = replace(figures, elsewhere=sooner[0], elsewhere_s=sooner[1])
-    verdict = DemandVerdict.ELSEWHERE if ripe and not unserved else plan.verdict
+    verdict = BalanceVerdict.ELSEWHERE if ripe and not unserved else plan.verdict
     return replace(plan, figures=figures, verdict=verdict), unserved
 
 
-def _slot_s(scene: RoundContext, demand: Sequence[PendingShape]) -> float | None:
+def _slot_s(scene: DemandRoundContext, demand: Sequence[PendingTaskShape]) -> float | None:
     """Return the seconds of one slot until all is done; None where a run time is unknown."""
     situation = scene.situation
     usable = [
         instance
-        for instances in instances_of(situation).values()
+        for instances in queue_instances_by_host(situation).values()
         for instance in instances
         if instance.is_usable
     ]
     if any(instance.used > sum(tasks.slots for tasks in instance.begun) for instance in usable):
         return None  # nobody tells whose tasks have them
     begun = (tasks for instance in usable for tasks in instance.begun)
-    running_s = completion_times.running_slot_s(begun, situation.runtimes, situation.now)
-    waiting_s = completion_times.waiting_slot_s(demand, situation.runtimes)
+    running_s = completion_times.estimate_running_slot_s(begun, situation.runtimes, situation.now)
+    waiting_s = completion_times.estimate_waiting_slot_s(demand, situation.runtimes)
     return None if running_s is None or waiting_s is None else running_s + waiting_s
 
 
-def _elsewhere(scene: RoundContext) -> completion_times.TransferCapacity:
+def _elsewhere(scene: DemandRoundContext) -> completion_times.TransferQueueCapacity:
     situation = scene.situation
-    rooms = transfer_rooms(
-        situation, scene.ground, patterns_of(row.shape for row in situation.cell.waiting)
+    rooms = transfer_queue_capacity(
+        situation,
+        scene.ground,
+        requested_host_patterns(row.shape for row in situation.cell.waiting),
     )
-    return completion_times.TransferCapacity(
+    return completion_times.TransferQueueCapacity(
         situation.elsewhere, situation.elsewhere_free, rooms, scene.ground
     )
 
 
-def _could_run(need: Requirement, scene: RoundContext) -> bool:
+def _could_run(need: TaskRequirement, scene: DemandRoundContext) -> bool:
     """Say whether a host that is there has slots enough, once they are free."""
     return any(
         instance.total >= need.slots and instance.is_usable
@@ -287,14 +335,14 @@ def _could_run(need: Requirement, scene: RoundContext) -> bool:
 
 def _bought(
     plan: BalancePlan,
-    scene: RoundContext,
-    packed: PackingResult,
-    ripe: list[tuple[PendingShape, int]],
+    scene: DemandRoundContext,
+    packed: WaitingTaskPacking,
+    ripe: list[tuple[PendingTaskShape, int]],
     short: int,
 ) -> BalancePlan:
     if not scene.offers:
         return _first(plan, scene, ripe, short)
-    purchase = ScaleUp(
+    purchase = ScaleUpProgress(
         purse=_purse(scene, plan.figures.nodes),
         blocks=packed.blocks,
         offers=scene.offers,
@@ -302,35 +350,42 @@ def _bought(
     )
     refused, refusals = {refusal.job for refusal in plan.refused}, list(plan.refused)
     for claim, tasks in ripe:
-        if buy(claim.need, tasks, purchase):
+        if add_nodes_for_tasks(claim.need, tasks, purchase):
             jobs = [job for job in claim.jobs if job not in refused]
-            refusals.extend(told_of(too_few(claim.need, purchase), jobs))
+            refusals.extend(
+                repeat_refusal_for_jobs(
+                    refuse_task_that_needs_too_many_nodes(claim.need, purchase), jobs
+                )
+            )
     for need, number in packed.buffer:
-        buy(need, number, purchase)
+        add_nodes_for_tasks(need, number, purchase)
     return _purchased(replace(plan, refused=tuple(refusals)), scene, purchase, short)
 
 
-def _purse(scene: RoundContext, nodes: int) -> PurchaseLimits:
+def _purse(scene: DemandRoundContext, nodes: int) -> NewNodeLimits:
     settings = scene.rules, scene.demand, scene.pools
-    return purse(scene.situation, *settings, scene.most, nodes, scene.least)
+    return limit_new_nodes(scene.situation, *settings, scene.most, nodes, scene.least)
 
 
 def _first(
-    plan: BalancePlan, scene: RoundContext, ripe: list[tuple[PendingShape, int]], short: int
+    plan: BalancePlan,
+    scene: DemandRoundContext,
+    ripe: list[tuple[PendingTaskShape, int]],
+    short: int,
 ) -> BalancePlan:
     """Add the first node of a cluster of which nobody knows how its nodes will be."""
     if plan.figures.coming:
-        return replace(plan, verdict=DemandVerdict.ON_THEIR_WAY)
+        return replace(plan, verdict=BalanceVerdict.ON_THEIR_WAY)
     room = scene.most - plan.figures.nodes
     nodes = max(short, 1 if ripe else 0)
-    verdict = DemandVerdict.BELOW_MINIMUM if short > 0 else DemandVerdict.NO_SLOTS
+    verdict = BalanceVerdict.BELOW_MINIMUM if short > 0 else BalanceVerdict.NO_SLOTS
     return replace(
-        plan, verdict=verdict if room > 0 else DemandVerdict.FULL, add=max(0, min(nodes, room))
+        plan, verdict=verdict if room > 0 else BalanceVerdict.FULL, add=max(0, min(nodes, room))
     )
 
 
 def _purchased(
-    plan: BalancePlan, scene: RoundContext, purchase: ScaleUp, short: int
+    plan: BalancePlan, scene: DemandRoundContext, purchase: ScaleUpProgress, short: int
 ) -> BalancePlan:
     """Return the plan of a purchase: a round adds nodes of one pool, the next one of another.
 
@@ -342,18 +397,18 @@ def _purchased(
     if len(wake) + sum(map(len, purchase.bought.values())) < short:
         return _minimum(plan, scene, short)
     if wake:
-        return replace(plan, verdict=DemandVerdict.MORE_WANTED, wake=wake)
+        return replace(plan, verdict=BalanceVerdict.MORE_WANTED, wake=wake)
     if pool is None:
-        verdict = purchase.hindrances[0] if purchase.hindrances else DemandVerdict.NO_NODE
+        verdict = purchase.hindrances[0] if purchase.hindrances else BalanceVerdict.NO_NODE
         if purchase.hindrances and purchase.purse.closed:
             verdict = purchase.purse.closed
         return replace(
-            plan, verdict=verdict if plan.verdict is DemandVerdict.NO_NEED else plan.verdict
+            plan, verdict=verdict if plan.verdict is BalanceVerdict.NO_NEED else plan.verdict
         )
     price = next(offer.price for offer in scene.offers if offer.name == pool)
     return replace(
         plan,
-        verdict=DemandVerdict.MORE_WANTED,
+        verdict=BalanceVerdict.MORE_WANTED,
         add=len(bought),
         pool=pool,
         groups=tuple(bought) if any(bought) else (),
@@ -361,22 +416,22 @@ def _purchased(
     )
 
 
-def _minimum(plan: BalancePlan, scene: RoundContext, short: int) -> BalancePlan:
+def _minimum(plan: BalancePlan, scene: DemandRoundContext, short: int) -> BalancePlan:
     """Add what is missing to the least, or say why nothing is."""
     limits = _purse(scene, plan.figures.nodes)
     for offer in scene.offers:
         number = min(short, offer.most, limits.for_price(offer.price)[0])
         if number > 0 and offer.hosts:
-            return replace(plan, verdict=DemandVerdict.BELOW_MINIMUM, wake=offer.hosts[:number])
+            return replace(plan, verdict=BalanceVerdict.BELOW_MINIMUM, wake=offer.hosts[:number])
         if number > 0:
             figures = replace(plan.figures, price=offer.price)
             return replace(
                 plan,
-                verdict=DemandVerdict.BELOW_MINIMUM,
+                verdict=BalanceVerdict.BELOW_MINIMUM,
                 add=number,
                 pool=offer.name,
                 figures=figures,
             )
     first = scene.offers[0]
     hindrance = limits.closed or first.hindrance or limits.for_price(first.price)[1]
-    return replace(plan, verdict=DemandVerdict.BELOW_MINIMUM, hindrance=hindrance)
+    return replace(plan, verdict=BalanceVerdict.BELOW_MINIMUM, hindrance=hindrance)

@@ -5,43 +5,43 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from gridbridge.decisions.elastic.demand.capacity import (
-    Block,
-    Blocks,
-    HostRoom,
-    QueueLayout,
-    merged,
-    pieces_in,
-    with_pieces,
+    CellPlacementRules,
+    FreeHostCapacity,
+    HostBlock,
+    HostBlocks,
+    count_pieces_that_fit_host,
+    merge_equal_hosts,
+    subtract_pieces_from_host,
 )
-from gridbridge.decisions.elastic.demand.requirements import Requirement
+from gridbridge.decisions.elastic.demand.requirements import TaskRequirement
 
 
-def fit_tasks(
-    need: Requirement, tasks: int, blocks: Blocks, ground: QueueLayout
-) -> tuple[int, Blocks]:
+def pack_tasks_first_fit(
+    need: TaskRequirement, tasks: int, blocks: HostBlocks, ground: CellPlacementRules
+) -> tuple[int, HostBlocks]:
     """Return how many of the tasks fit, and what is free then; a task is placed whole or not."""
     if need.also:
-        return _together(need, tasks, blocks, ground)
+        return _pack_joint_tasks(need, tasks, blocks, ground)
     if need.pieces == 1:
-        return _within(need, tasks, blocks, ground)
+        return _pack_into_blocks(need, tasks, blocks, ground)
     placed = 0
-    for choice in in_one_environment(need, (room for room, _ in blocks)):
+    for choice in split_by_parallel_environment(need, (room for room, _ in blocks)):
         for group in dict.fromkeys(room.group for room, _ in blocks):
             own = tuple(block for block in blocks if block[0].group == group)
             other_groups = tuple(block for block in blocks if block[0].group != group)
-            fit, own = _within(choice, tasks - placed, own, ground)
+            fit, own = _pack_into_blocks(choice, tasks - placed, own, ground)
             placed, blocks = placed + fit, (*own, *other_groups) if fit else blocks
     return placed, blocks
 
 
-def _together(
-    need: Requirement, tasks: int, blocks: Blocks, ground: QueueLayout
-) -> tuple[int, Blocks]:
+def _pack_joint_tasks(
+    need: TaskRequirement, tasks: int, blocks: HostBlocks, ground: CellPlacementRules
+) -> tuple[int, HostBlocks]:
     """Place tasks that need several things at once: the most of which all parts fit."""
     low, high, placed = 0, tasks, blocks
     while low < high:
         middle = (low + high + 1) // 2
-        remaining = _all_parts(need, middle, blocks, ground)
+        remaining = _pack_all_parts(need, middle, blocks, ground)
         if remaining is None:
             high = middle - 1
         else:
@@ -49,27 +49,31 @@ def _together(
     return low, placed
 
 
-def _all_parts(need: Requirement, tasks: int, blocks: Blocks, ground: QueueLayout) -> Blocks | None:
+def _pack_all_parts(
+    need: TaskRequirement, tasks: int, blocks: HostBlocks, ground: CellPlacementRules
+) -> HostBlocks | None:
     """Return what is free beside so many tasks; None: not all of them fit."""
     for part in need.parts:
-        placed, blocks = fit_tasks(part, tasks, blocks, ground)
+        placed, blocks = pack_tasks_first_fit(part, tasks, blocks, ground)
         if placed < tasks:
             return None
     return blocks
 
 
-def place_any(
-    needs: Iterable[Requirement], tasks: int, blocks: Blocks, ground: QueueLayout
-) -> tuple[int, Blocks]:
+def pack_tasks_with_alternatives(
+    needs: Iterable[TaskRequirement], tasks: int, blocks: HostBlocks, ground: CellPlacementRules
+) -> tuple[int, HostBlocks]:
     """Return the same for tasks that start with any of these needs; the first ones go first."""
     placed = 0
     for need in needs:
-        fit, blocks = fit_tasks(need, tasks - placed, blocks, ground)
+        fit, blocks = pack_tasks_first_fit(need, tasks - placed, blocks, ground)
         placed += fit
     return placed, blocks
 
 
-def in_one_environment(need: Requirement, rooms: Iterable[HostRoom]) -> tuple[Requirement, ...]:
+def split_by_parallel_environment(
+    need: TaskRequirement, rooms: Iterable[FreeHostCapacity]
+) -> tuple[TaskRequirement, ...]:
     """Return a need for each environment: all hosts of a task are in the same environment.
 
     If all hosts have the same environments, the need itself is returned.
@@ -84,24 +88,26 @@ def in_one_environment(need: Requirement, rooms: Iterable[HostRoom]) -> tuple[Re
     return tuple(replace(need, environments=frozenset((name,))) for name in names)
 
 
-def _within(
-    need: Requirement, tasks: int, blocks: Blocks, ground: QueueLayout
-) -> tuple[int, Blocks]:
+def _pack_into_blocks(
+    need: TaskRequirement, tasks: int, blocks: HostBlocks, ground: CellPlacementRules
+) -> tuple[int, HostBlocks]:
     """Place tasks in one group of hosts."""
-    room_for = [pieces_in(need, room, ground) for room, _ in blocks]
+    room_for = [count_pieces_that_fit_host(need, room, ground) for room, _ in blocks]
     if not tasks or not any(room_for):
         return 0, blocks
     if need.is_exclusive:
-        return _alone(need, tasks, blocks, room_for, ground)
+        return _pack_exclusive_tasks(need, tasks, blocks, room_for, ground)
     counts = [len(names) for _, names in blocks]
     if need.is_apart:
-        tasks = _apart(need, tasks, counts, room_for)
+        tasks = _count_spread_tasks(need, tasks, counts, room_for)
         room_for = [min(room, tasks) for room in room_for]
     fit = min(tasks, sum(n * k for n, k in zip(counts, room_for, strict=True)) // need.pieces)
-    return fit, _filled(need, fit * need.pieces, blocks, room_for, ground)
+    return fit, _subtract_pieces(need, fit * need.pieces, blocks, room_for, ground)
 
 
-def _apart(need: Requirement, tasks: int, counts: Sequence[int], room_for: Sequence[int]) -> int:
+def _count_spread_tasks(
+    need: TaskRequirement, tasks: int, counts: Sequence[int], room_for: Sequence[int]
+) -> int:
     """Return how many tasks fit whose pieces lie on hosts of their own.
 
     It is the most for which  sum of min(pieces on a host, tasks) >= tasks * pieces  holds.
@@ -114,10 +120,14 @@ def _apart(need: Requirement, tasks: int, counts: Sequence[int], room_for: Seque
     return low
 
 
-def _filled(
-    need: Requirement, pieces: int, blocks: Blocks, room_for: Sequence[int], ground: QueueLayout
-) -> Blocks:
-    filled = list[Block]()
+def _subtract_pieces(
+    need: TaskRequirement,
+    pieces: int,
+    blocks: HostBlocks,
+    room_for: Sequence[int],
+    ground: CellPlacementRules,
+) -> HostBlocks:
+    filled = list[HostBlock]()
     for (room, names), most in zip(blocks, room_for, strict=True):
         used = min(pieces, most * len(names))
         pieces -= used
@@ -125,39 +135,47 @@ def _filled(
             filled.append((room, names))
             continue
         full, remainder = divmod(used, most)
-        filled.append((with_pieces(need, room, most, ground), names[:full]))
+        filled.append((subtract_pieces_from_host(need, room, most, ground), names[:full]))
         if remainder:
-            filled.append((with_pieces(need, room, remainder, ground), names[full : full + 1]))
+            filled.append(
+                (subtract_pieces_from_host(need, room, remainder, ground), names[full : full + 1])
+            )
         filled.append((room, names[full + bool(remainder) :]))
-    return merged(filled)
+    return merge_equal_hosts(filled)
 
 
-def _alone(
-    need: Requirement, tasks: int, blocks: Blocks, room_for: Sequence[int], ground: QueueLayout
-) -> tuple[int, Blocks]:
+def _pack_exclusive_tasks(
+    need: TaskRequirement,
+    tasks: int,
+    blocks: HostBlocks,
+    room_for: Sequence[int],
+    ground: CellPlacementRules,
+) -> tuple[int, HostBlocks]:
     """Place tasks that share their hosts with no other; hosts of a task may differ in size."""
     most = 1 if need.is_apart else need.pieces
     sizes, by_size = [min(pieces, most) for pieces in room_for], Counter[int]()
     for size, (_, names) in zip(sizes, blocks, strict=True):
         by_size[size] += len(names)
-    placed, used = hosts_for(need.pieces, tasks, by_size)
-    filled = list[Block]()
+    placed, used = count_hosts_for_exclusive_tasks(need.pieces, tasks, by_size)
+    filled = list[HostBlock]()
     for size, (room, names) in zip(sizes, blocks, strict=True):
         hosts = min(used[size], len(names))
         used[size] -= hosts
-        filled.append((with_pieces(need, room, size, ground), names[:hosts]))
+        filled.append((subtract_pieces_from_host(need, room, size, ground), names[:hosts]))
         filled.append((room, names[hosts:]))
-    return placed, merged(filled)
+    return placed, merge_equal_hosts(filled)
 
 
-def hosts_for(pieces: int, tasks: int, by_size: Mapping[int, int]) -> tuple[int, Counter[int]]:
+def count_hosts_for_exclusive_tasks(
+    pieces: int, tasks: int, by_size: Mapping[int, int]
+) -> tuple[int, Counter[int]]:
     """Return how many tasks get hosts of their own, and how many hosts of each size they take.
 
     The size of a host is the number of pieces of one task that fit on it. Tasks that get hosts of
     the same sizes are handled in one step.
     """
     unused, used, placed = Counter(by_size), Counter[int](), 0
-    while placed < tasks and (hosts := _of_one_task(pieces, unused)):
+    while placed < tasks and (hosts := _choose_hosts_of_task(pieces, unused)):
         times = min(tasks - placed, *(unused[size] // number for size, number in hosts.items()))
         for size, number in hosts.items():
             unused[size] -= times * number
@@ -166,7 +184,7 @@ def hosts_for(pieces: int, tasks: int, by_size: Mapping[int, int]) -> tuple[int,
     return placed, used
 
 
-def _of_one_task(pieces: int, unused: Mapping[int, int]) -> Mapping[int, int]:
+def _choose_hosts_of_task(pieces: int, unused: Mapping[int, int]) -> Mapping[int, int]:
     """Return the number of hosts of each size for a task: a largest host, and the best rest.
 
     The choice leaves the least room unused and, among equals, prefers larger hosts. Empty: there
@@ -180,7 +198,7 @@ def _of_one_task(pieces: int, unused: Mapping[int, int]) -> Mapping[int, int]:
     pieces_left = max(0, pieces - largest)
     sums = [1]  # with the hosts of so many of the sizes; bit n: some of them have n pieces in all
     for size in sizes:
-        sums.append(_with_hosts(sums[-1], size, smaller_hosts[size], pieces_left + largest))
+        sums.append(_possible_sums(sums[-1], size, smaller_hosts[size], pieces_left + largest))
     enough = sums.pop() >> pieces_left
     if not enough:
         return {}
@@ -194,7 +212,7 @@ def _of_one_task(pieces: int, unused: Mapping[int, int]) -> Mapping[int, int]:
     return +hosts
 
 
-def _with_hosts(sums: int, size: int, hosts: int, most: int) -> int:
+def _possible_sums(sums: int, size: int, hosts: int, most: int) -> int:
     """Return the sums that are possible with some of these hosts, too, as far as `most`.
 
     Hosts are added in powers of two: a few shifts do for any number of them.

@@ -7,19 +7,28 @@ from fnmatch import fnmatchcase
 
 from gridbridge.decisions.elastic.demand.capacity import (
     BUILT_IN,
-    Block,
-    Blocks,
-    HostRoom,
-    QueueLayout,
+    CellPlacementRules,
+    FreeHostCapacity,
+    HostBlock,
+    HostBlocks,
     QueueOnHost,
-    amounts_of,
-    merged,
+    merge_equal_hosts,
+    parse_consumable_amounts,
 )
-from gridbridge.decisions.elastic.expressions import for_host, matches
+from gridbridge.decisions.elastic.expressions import (
+    drop_domains_from_expression,
+    request_expression_matches,
+)
 from gridbridge.model.elastic.balance_plan import BalanceSituation
-from gridbridge.model.elastic.cell import CellSeen, Host, QueueInstance, TaskShape
-from gridbridge.model.elastic.cell_layout import ARCH, CellLayout
-from gridbridge.model.elastic.node import Node, Nodes, NodeState, is_same_host, short_name
+from gridbridge.model.elastic.cell import CellHost, GridEngineCellSnapshot, QueueInstance, TaskShape
+from gridbridge.model.elastic.cell_layout import ARCH, CellConfiguration
+from gridbridge.model.elastic.node import (
+    ElasticNode,
+    ElasticNodeState,
+    NodesByHostName,
+    is_same_host,
+    short_host_name,
+)
 from gridbridge.model.request import HOSTNAME, long_name
 from gridbridge.model.states import QueueFact
 
@@ -28,7 +37,7 @@ BY_CALENDAR = frozenset((QueueFact.OFF_HOURS,))
 AT, ASKED = "@", f"{HOSTNAME}="
 
 
-def ground_of(situation: BalanceSituation, queue: str) -> QueueLayout:
+def describe_cell_placement(situation: BalanceSituation, queue: str) -> CellPlacementRules:
     """Return what tasks are placed by."""
     hosts = [host for host in situation.cell.hosts if host.left or host.values]
     like_new = _like_new(hosts, situation)
@@ -39,7 +48,7 @@ def ground_of(situation: BalanceSituation, queue: str) -> QueueLayout:
     in_queues = (queue.offered for queue in situation.layout.queues.values())
     offered = _names(hosts).union(*in_queues) - BUILT_IN if hosts else frozenset[str]()
     is_reported = any(map(_reports, hosts))
-    return QueueLayout(
+    return CellPlacementRules(
         layout=situation.layout,
         queue=queue,
         told={name: frozenset(texts) for name, texts in texts_by_name.items()},
@@ -50,28 +59,28 @@ def ground_of(situation: BalanceSituation, queue: str) -> QueueLayout:
         is_new_silent=is_reported
         and not any(map(_reports, _like_new(situation.cell.hosts, situation))),
         in_cell=frozenset(name for name, _ in situation.cell.left),
-        closed=closed_everywhere(situation),
+        closed=queues_closed_everywhere(situation),
     )
 
 
-def _reports(host: Host) -> bool:
+def _reports(host: CellHost) -> bool:
     return any(name == ARCH for name, _ in host.values)
 
 
-def _like_new(hosts: Sequence[Host], situation: BalanceSituation) -> Sequence[Host]:
+def _like_new(hosts: Sequence[CellHost], situation: BalanceSituation) -> Sequence[CellHost]:
     """Return the hosts that new nodes resemble: the balancer's nodes, else all but the master."""
-    ours = Nodes(situation.nodes)
+    ours = NodesByHostName(situation.nodes)
     nodes = [host for host in hosts if ours.of_host(host.name)]
     return (
         nodes or [host for host in hosts if not is_same_host(host.name, situation.master)] or hosts
     )
 
 
-def _names(hosts: Iterable[Host]) -> frozenset[str]:
+def _names(hosts: Iterable[CellHost]) -> frozenset[str]:
     return frozenset(name for host in hosts for name, _ in (*host.left, *host.values))
 
 
-def patterns_of(shapes: Iterable[TaskShape]) -> frozenset[str]:
+def requested_host_patterns(shapes: Iterable[TaskShape]) -> frozenset[str]:
     """Return the host parts of the queues that are asked for, and the hosts that are."""
     all_shapes = tuple(shapes)
     queues = (
@@ -82,16 +91,18 @@ def patterns_of(shapes: Iterable[TaskShape]) -> frozenset[str]:
     return frozenset((*queues, *hosts))
 
 
-def instances_of(situation: BalanceSituation) -> dict[str, list[QueueInstance]]:
+def queue_instances_by_host(situation: BalanceSituation) -> dict[str, list[QueueInstance]]:
     """Return the queues of each host that take what is neither best-effort nor sent away."""
     by_host = {host.name: list[QueueInstance]() for host in situation.cell.hosts}
     for instance in situation.cell.instances:
-        if not is_left_out(instance.queue, situation, instance.host):
+        if not is_best_effort_or_transfer_queue(instance.queue, situation, instance.host):
             by_host.setdefault(instance.host, []).append(instance)
     return by_host
 
 
-def is_left_out(queue: str, situation: BalanceSituation, host: str = "") -> bool:
+def is_best_effort_or_transfer_queue(
+    queue: str, situation: BalanceSituation, host: str = ""
+) -> bool:
     """Say whether a queue's tasks are no occupation: a best-effort or a transfer queue.
 
     The queue may differ on one host.
@@ -102,7 +113,7 @@ def is_left_out(queue: str, situation: BalanceSituation, host: str = "") -> bool
     return cell_queue is not None and cell_queue.is_left_out
 
 
-def closed_by_hand(situation: BalanceSituation) -> frozenset[str]:
+def queues_closed_by_hand(situation: BalanceSituation) -> frozenset[str]:
     """Return the queues that somebody closed: on two hosts or more that report, and on all.
 
     One that is disabled or suspended on its only host may be open on others.
@@ -110,7 +121,7 @@ def closed_by_hand(situation: BalanceSituation) -> frozenset[str]:
     return frozenset(name for name, hosts in _closed(situation, BY_HAND).items() if hosts > 1)
 
 
-def closed_everywhere(situation: BalanceSituation) -> frozenset[str]:
+def queues_closed_everywhere(situation: BalanceSituation) -> frozenset[str]:
     """Return these queues, and those that their calendars close, on a single host too.
 
     A calendar is the whole queue's, and so a new node's as well.
@@ -126,7 +137,9 @@ def _closed(situation: BalanceSituation, facts: frozenset[str]) -> Counter[str]:
     Nodes that come, go or rest are closed by the balancer; where it does not know its nodes, those
     that rest are silent.
     """
-    ours = Nodes(node for node in situation.nodes if node.state is not NodeState.READY)
+    ours = NodesByHostName(
+        node for node in situation.nodes if node.state is not ElasticNodeState.READY
+    )
     closed, open_ = Counter[str](), set[str]()
     for instance in situation.cell.instances:
         if ours.of_host(instance.host):
@@ -138,26 +151,29 @@ def _closed(situation: BalanceSituation, facts: frozenset[str]) -> Counter[str]:
     return Counter({name: hosts for name, hosts in closed.items() if name not in open_})
 
 
-def is_busy(instances: Iterable[QueueInstance]) -> bool:
+def has_running_or_reserved_slots(instances: Iterable[QueueInstance]) -> bool:
     """Say whether a task that counts runs or starts on a host, or has slots reserved there."""
     return any(instance.is_wanted for instance in instances)
 
 
-def standing(
-    situation: BalanceSituation, ground: QueueLayout, patterns: frozenset[str], keep: Sequence[str]
-) -> Blocks:
+def free_capacity_of_working_hosts(
+    situation: BalanceSituation,
+    ground: CellPlacementRules,
+    patterns: frozenset[str],
+    keep: Sequence[str],
+) -> HostBlocks:
     """Return what is free on the hosts that take work, the busy ones first.
 
     Then come idle hosts that are not the balancer's, and last its idle nodes in the order `keep`.
     """
-    own, ranks = Nodes(situation.nodes), {name: rank for rank, name in enumerate(keep)}
+    own, ranks = NodesByHostName(situation.nodes), {name: rank for rank, name in enumerate(keep)}
     hosts = {host.name: host for host in situation.cell.hosts}
-    ranked = list[tuple[int, Block]]()
-    for name, instances in instances_of(situation).items():
+    ranked = list[tuple[int, HostBlock]]()
+    for name, instances in queue_instances_by_host(situation).items():
         node = own.of_host(name)
         if node is not None and (node.state.is_leaving or node.state.is_coming):
             continue
-        room = _room(hosts.get(name, Host(name=name)), instances, ground, patterns)
+        room = _capacity_of_host(hosts.get(name, CellHost(name=name)), instances, ground, patterns)
         if room.parts:
             room = replace(room, group=node.group if node else "")
             order = (
@@ -169,53 +185,53 @@ def standing(
             )
             ranked.append((order, (room, (node.name if node else name,))))
     ranked.sort(key=lambda ranked_block: ranked_block[0])
-    return merged(block for _, block in ranked)
+    return merge_equal_hosts(block for _, block in ranked)
 
 
-def rooms_of(
-    situation: BalanceSituation, ground: QueueLayout, patterns: frozenset[str]
-) -> dict[str, HostRoom]:
+def free_capacity_by_host(
+    situation: BalanceSituation, ground: CellPlacementRules, patterns: frozenset[str]
+) -> dict[str, FreeHostCapacity]:
     """Return what is free on each host, in the cell's order."""
     hosts = {host.name: host for host in situation.cell.hosts}
     return {
-        name: _room(hosts.get(name, Host(name=name)), instances, ground, patterns)
-        for name, instances in instances_of(situation).items()
+        name: _capacity_of_host(hosts.get(name, CellHost(name=name)), instances, ground, patterns)
+        for name, instances in queue_instances_by_host(situation).items()
     }
 
 
-def transfer_rooms(
-    situation: BalanceSituation, ground: QueueLayout, patterns: frozenset[str]
-) -> dict[str, tuple[HostRoom, ...]]:
+def transfer_queue_capacity(
+    situation: BalanceSituation, ground: CellPlacementRules, patterns: frozenset[str]
+) -> dict[str, tuple[FreeHostCapacity, ...]]:
     """Return what transfer queues that tell when they start a task have where nothing runs."""
     hosts = {host.name: host for host in situation.cell.hosts}
-    by_queue = dict[str, tuple[HostRoom, ...]]()
+    by_queue = dict[str, tuple[FreeHostCapacity, ...]]()
     for instance in situation.cell.instances:
         if instance.queue in situation.elsewhere:
             host, empty = (
-                hosts.get(instance.host, Host(name=instance.host)),
+                hosts.get(instance.host, CellHost(name=instance.host)),
                 replace(instance, used=0, reserved=0),
             )
-            room = _room(host, [empty], ground, patterns)
+            room = _capacity_of_host(host, [empty], ground, patterns)
             by_queue[instance.queue] = (*by_queue.get(instance.queue, ()), room)
     return by_queue
 
 
-def _room(
-    host: Host,
+def _capacity_of_host(
+    host: CellHost,
     instances: Sequence[QueueInstance],
-    ground: QueueLayout,
+    ground: CellPlacementRules,
     patterns: frozenset[str],
     *,
     is_whole: bool = False,
-) -> HostRoom:
+) -> FreeHostCapacity:
     groups = (
         ground.layout.groups_of(host.name) if _asks_groups(ground.layout, patterns) else frozenset()
     )
     is_taken = not is_whole and any(instance.is_taken for instance in instances)
     free = {instance.queue: instance.total if is_whole else instance.free for instance in instances}
-    return HostRoom(
+    return FreeHostCapacity(
         parts=tuple(
-            part_of(
+            describe_queue_on_host(
                 instance.queue,
                 0 if is_taken else free[instance.queue],
                 ground.layout,
@@ -225,21 +241,21 @@ def _room(
             for instance in instances
             if free[instance.queue]
         ),
-        amounts=amounts_of(host.left),
+        amounts=parse_consumable_amounts(host.left),
         values=host.values,
-        tags=tags_of(host.name, groups, patterns),
-        is_empty=is_whole or not is_busy(instances),
+        tags=matching_host_patterns(host.name, groups, patterns),
+        is_empty=is_whole or not has_running_or_reserved_slots(instances),
         is_told=bool(host.left or host.values),
         is_silent=ground.is_reported and not _reports(host),
     )
 
 
-def _asks_groups(layout: CellLayout, patterns: frozenset[str]) -> bool:
+def _asks_groups(layout: CellConfiguration, patterns: frozenset[str]) -> bool:
     return bool(patterns) or any(queue.varying for queue in layout.queues.values())
 
 
-def part_of(
-    queue: str, free: int, layout: CellLayout, groups: frozenset[str], host: str = ""
+def describe_queue_on_host(
+    queue: str, free: int, layout: CellConfiguration, groups: frozenset[str], host: str = ""
 ) -> QueueOnHost:
     """Return a queue as it is on a host of these groups; a new host has no name yet."""
     cell_queue = layout.queues.get(queue)
@@ -251,38 +267,40 @@ def part_of(
         free=free,
         environments=on_host.environments,
         values=on_host.values,
-        amounts=amounts_of(layout.counted(on_host.values)),
+        amounts=parse_consumable_amounts(layout.counted(on_host.values)),
         is_batch=on_host.is_batch,
         access=on_host.access,
     )
 
 
-def tags_of(host: str, groups: Iterable[str], patterns: frozenset[str]) -> frozenset[str]:
+def matching_host_patterns(
+    host: str, groups: Iterable[str], patterns: frozenset[str]
+) -> frozenset[str]:
     """Return which patterns fit a host: `n1`, `n*`, `@big` for a host group, or `hostname=n1|n2`.
 
     Nobody knows the name of a new host, which is empty.
     """
-    return frozenset(pattern for pattern in patterns if _fits(pattern, host, groups))
+    return frozenset(pattern for pattern in patterns if _pattern_fits_host(pattern, host, groups))
 
 
-def _fits(pattern: str, host: str, groups: Iterable[str]) -> bool:
-    names, named = (host, short_name(host)), for_host(pattern, host)
+def _pattern_fits_host(pattern: str, host: str, groups: Iterable[str]) -> bool:
+    names, named = (host, short_host_name(host)), drop_domains_from_expression(pattern, host)
     if pattern.startswith(ASKED):
-        return matches(named.removeprefix(ASKED), names)
+        return request_expression_matches(named.removeprefix(ASKED), names)
     is_host = any(fnmatchcase(name.lower(), named.lower()) for name in names)
     return is_host or any(fnmatchcase(group, pattern) for group in groups)
 
 
-def usual_room(
-    situation: BalanceSituation, ground: QueueLayout, patterns: frozenset[str]
-) -> HostRoom | None:
+def capacity_of_typical_node(
+    situation: BalanceSituation, ground: CellPlacementRules, patterns: frozenset[str]
+) -> FreeHostCapacity | None:
     """Return a new node's room where no pool says it: as most of the nodes, the larger of two.
 
     The master's is of its own kind, unless there is nothing else; None where no host has slots.
     """
     occupied = {
         name: instances
-        for name, instances in instances_of(situation).items()
+        for name, instances in queue_instances_by_host(situation).items()
         if any(i.total for i in instances)
     }
     nodes = {
@@ -304,11 +322,13 @@ def usual_room(
         if host.name in occupied and _kind(occupied[host.name]) == kind
     ]
     groups = ground.layout.groups_of(name)
-    return HostRoom(
-        parts=tuple(part_of(queue, slots, ground.layout, groups) for queue, slots in kind),
-        amounts=tuple(amount for amount in _most(hosts) if amount[0] in ground.common),
+    return FreeHostCapacity(
+        parts=tuple(
+            describe_queue_on_host(queue, slots, ground.layout, groups) for queue, slots in kind
+        ),
+        amounts=tuple(amount for amount in _largest_amounts(hosts) if amount[0] in ground.common),
         values=next((host.values for host in _like_new(hosts, situation) if host.values), ()),
-        tags=tags_of("", groups, patterns),
+        tags=matching_host_patterns("", groups, patterns),
         is_told=any(host.left or host.values for host in hosts),
         is_silent=ground.is_new_silent,
         is_new=True,
@@ -319,18 +339,21 @@ def _kind(instances: Iterable[QueueInstance]) -> tuple[tuple[str, int], ...]:
     return tuple((instance.queue, instance.total) for instance in instances if instance.total)
 
 
-def _most(hosts: Iterable[Host]) -> tuple[tuple[str, float], ...]:
+def _largest_amounts(hosts: Iterable[CellHost]) -> tuple[tuple[str, float], ...]:
     """Return the most of each consumable that is left on one of the hosts."""
     largest = dict[str, float]()
     for host in hosts:
-        for name, amount in amounts_of(host.left):
+        for name, amount in parse_consumable_amounts(host.left):
             largest[name] = max(amount, largest.get(name, 0.0))
     return tuple(sorted(largest.items()))
 
 
-def whole_rooms(
-    situation: BalanceSituation, names: Iterable[str], ground: QueueLayout, patterns: frozenset[str]
-) -> Mapping[str, HostRoom]:
+def capacity_of_unopened_hosts(
+    situation: BalanceSituation,
+    names: Iterable[str],
+    ground: CellPlacementRules,
+    patterns: frozenset[str],
+) -> Mapping[str, FreeHostCapacity]:
     """Return the rooms of hosts that take nothing yet, as they are once they do.
 
     Those on which the cell lists no queue are left out.
@@ -338,44 +361,44 @@ def whole_rooms(
     hosts_wanted = list(names)
     if not hosts_wanted:
         return {}
-    by_host = instances_of(situation)
-    short = {short_name(host): host for host in by_host}
+    by_host = queue_instances_by_host(situation)
+    short = {short_host_name(host): host for host in by_host}
     hosts = {host.name: host for host in situation.cell.hosts}
-    rooms = dict[str, HostRoom]()
+    rooms = dict[str, FreeHostCapacity]()
     for name in hosts_wanted:
-        host = name if name in by_host else short.get(short_name(name), "")
+        host = name if name in by_host else short.get(short_host_name(name), "")
         if host and is_same_host(host, name):
-            own = hosts.get(host, Host(name=host))
-            room = _room(own, by_host[host], ground, patterns, is_whole=True)
+            own = hosts.get(host, CellHost(name=host))
+            room = _capacity_of_host(own, by_host[host], ground, patterns, is_whole=True)
             rooms[name] = replace(room, is_new=True)
     return {name: room for name, room in rooms.items() if room.parts}
 
 
-def coming(
+def capacity_of_arriving_nodes(
     situation: BalanceSituation,
-    rooms: Mapping[str, HostRoom],
-    own: Mapping[str, HostRoom],
+    rooms: Mapping[str, FreeHostCapacity],
+    own: Mapping[str, FreeHostCapacity],
     timeout_s: float,
-) -> Blocks:
+) -> HostBlocks:
     """Return the rooms of nodes on their way, as those of their pools; late ones are left out.
 
     A host of the site's own has no pool, but a room of its own.
     """
-    blocks = list[Block]()
+    blocks = list[HostBlock]()
     for node in situation.nodes:
         room = rooms.get(node.pool) or own.get(node.name)
-        if room is not None and is_expected(node, situation, timeout_s):
+        if room is not None and is_arriving_in_time(node, situation, timeout_s):
             blocks.append((replace(room, group=node.group, is_new=True), (node.name,)))
-    return merged(blocks)
+    return merge_equal_hosts(blocks)
 
 
-def is_expected(node: Node, situation: BalanceSituation, timeout_s: float) -> bool:
+def is_arriving_in_time(node: ElasticNode, situation: BalanceSituation, timeout_s: float) -> bool:
     """Say whether a node is on its way, and not for longer than one may be."""
     late = node.since is not None and (situation.now - node.since).total_seconds() > timeout_s
     return node.state.is_coming and not late
 
 
-def widest(cell: CellSeen, rooms: Iterable[HostRoom]) -> int:
+def most_slots_on_one_host(cell: GridEngineCellSnapshot, rooms: Iterable[FreeHostCapacity]) -> int:
     """Return the most slots that a queue has on one host, there or new."""
     new = (part.free for room in rooms for part in room.parts)
     return max((*(instance.total for instance in cell.instances), *new), default=0)

@@ -3,38 +3,42 @@
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from gridbridge.decisions.elastic.demand.free_capacity import is_left_out
+from gridbridge.decisions.elastic.demand.free_capacity import is_best_effort_or_transfer_queue
 from gridbridge.decisions.elastic.demand.requirements import (
-    Requirement,
-    barred,
-    need_of,
-    number,
-    undivided,
+    TaskRequirement,
+    environment_that_cannot_split_slots,
+    environment_that_refuses_job,
+    parse_amount_or_zero,
+    requirement_of_task_shape,
 )
 from gridbridge.decisions.elastic.starcluster_counts import (
-    able_since,
     elapsed_s,
-    queues_named,
-    takes,
-    why_unable,
+    first_startable_since,
+    is_queue_requested,
+    requested_qname_expressions,
+    why_jobs_cannot_start,
 )
-from gridbridge.model.elastic.balance_plan import BalanceSituation, RefusalKind, UnservedDemand
+from gridbridge.model.elastic.balance_plan import (
+    BalanceRefusal,
+    BalanceRefusalCause,
+    BalanceSituation,
+)
 from gridbridge.model.elastic.cell import TaskShape, WaitingJobs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PendingShape:
+class PendingTaskShape:
     """Tasks of one shape that could start."""
 
-    need: Requirement  # the least of what they may have
+    need: TaskRequirement  # the least of what they may have
     jobs: tuple[int, ...]
     tasks: int
     waited_s: float  # since the first of them could start
     kinds: tuple[tuple[str, str, int], ...] = ()
-    others: tuple[Requirement, ...] = ()  # what they may have instead
+    others: tuple[TaskRequirement, ...] = ()  # what they may have instead
 
     @property
-    def needs(self) -> tuple[Requirement, ...]:
+    def needs(self) -> tuple[TaskRequirement, ...]:
         """All that each task may have, the least first: any of them lets it start."""
         return (self.need, *self.others)
 
@@ -49,13 +53,15 @@ class PendingShape:
         return self.tasks * self.need.all_slots
 
 
-class CellLimits:
+class CellWideLimits:
     """What the whole cell has of licences and of slots in parallel environments, so far."""
 
     def __init__(self, situation: BalanceSituation) -> None:
         on_hosts = {name for host in situation.cell.hosts for name, _ in host.left}
         self._licences = {
-            name: number(text) for name, text in situation.cell.left if name not in on_hosts
+            name: parse_amount_or_zero(text)
+            for name, text in situation.cell.left
+            if name not in on_hosts
         }
         used = dict(situation.cell.granted)
         self._slots = {
@@ -64,7 +70,7 @@ class CellLimits:
             if environment.slots
         }
 
-    def take(self, need: Requirement, tasks: int) -> tuple[int, UnservedDemand | None]:
+    def take(self, need: TaskRequirement, tasks: int) -> tuple[int, BalanceRefusal | None]:
         """Return how many of the tasks they are enough for, and what keeps the others waiting.
 
         Only those take of them. A job that does not ask for a licence takes what is usual of it.
@@ -81,21 +87,21 @@ class CellLimits:
             if (affordable := int(has / amount + 1e-9)) < fit:
                 fit, shortage = (
                     affordable,
-                    _short(RefusalKind.LICENCE, name, f"{amount:g}", f"{has:g}"),
+                    _shortage(BalanceRefusalCause.LICENCE, name, f"{amount:g}", f"{has:g}"),
                 )
         fit, full = self._environment(need, fit)
         for name, amount in licences.items():
             self._licences[name] -= fit * amount
         return fit, full or shortage
 
-    def _environment(self, need: Requirement, tasks: int) -> tuple[int, UnservedDemand | None]:
+    def _environment(self, need: TaskRequirement, tasks: int) -> tuple[int, BalanceRefusal | None]:
         """Fill environments, those with the most slots first; each task is in one of them."""
         if not need.environments or any(name not in self._slots for name in need.environments):
             return tasks, None
         task_slots, unplaced = need.slots * need.pieces, tasks
         environments = sorted(need.environments, key=lambda name: (-self._slots[name], name))
-        full = _short(
-            RefusalKind.ENVIRONMENT_FULL,
+        full = _shortage(
+            BalanceRefusalCause.ENVIRONMENT_FULL,
             environments[0],
             str(task_slots),
             str(self._slots[environments[0]]),
@@ -107,83 +113,95 @@ class CellLimits:
         return tasks - unplaced, full if unplaced else None
 
 
-def _short(cause: RefusalKind, name: str, required: str, has: str) -> UnservedDemand:
-    return UnservedDemand(cause=cause, name=name, wanted=required, has=has)
+def _shortage(cause: BalanceRefusalCause, name: str, required: str, has: str) -> BalanceRefusal:
+    return BalanceRefusal(cause=cause, name=name, wanted=required, has=has)
 
 
-def claims(
+def find_startable_demand(
     situation: BalanceSituation, widest: int, stuck: Collection[int] = ()
-) -> tuple[tuple[PendingShape, ...], tuple[UnservedDemand, ...]]:
+) -> tuple[tuple[PendingTaskShape, ...], tuple[BalanceRefusal, ...]]:
     """Return the tasks that are demand, and why each other waiting job is none.
 
     Rows that are known to be stuck, told by their lowest job numbers, are in neither.
     """
-    pending, refused, limits = list[PendingShape](), list[UnservedDemand](), CellLimits(situation)
+    pending, refused, limits = (
+        list[PendingTaskShape](),
+        list[BalanceRefusal](),
+        CellWideLimits(situation),
+    )
     for row in situation.cell.waiting:
-        cause = _cause(row, situation)
+        cause = _refusal_cause(row, situation)
         if cause is not None:
-            refused.extend(UnservedDemand(job=job, cause=cause) for job in row.jobs)
+            refused.extend(BalanceRefusal(job=job, cause=cause) for job in row.jobs)
         elif row.state.is_waiting and row.first not in stuck:
-            claim, why = _claim(row, situation, widest, limits)
-            refused.extend(told_of(why, row.jobs))
+            claim, why = _pending_shape(row, situation, widest, limits)
+            refused.extend(repeat_refusal_for_jobs(why, row.jobs))
             if claim.tasks:
                 pending.append(claim)
     return tuple(pending), tuple(refused)
 
 
-def told_of(refusal: UnservedDemand | None, jobs: Iterable[int]) -> Iterator[UnservedDemand]:
+def repeat_refusal_for_jobs(
+    refusal: BalanceRefusal | None, jobs: Iterable[int]
+) -> Iterator[BalanceRefusal]:
     """Give a copy of a refusal for each job; nothing without a refusal."""
     if refusal is not None:
         yield from (replace(refusal, job=job) for job in jobs)
 
 
-def _claim(
-    row: WaitingJobs, situation: BalanceSituation, widest: int, limits: CellLimits
-) -> tuple[PendingShape, UnservedDemand | None]:
-    need = need_of(row.shape, situation.layout, widest)
+def _pending_shape(
+    row: WaitingJobs, situation: BalanceSituation, widest: int, limits: CellWideLimits
+) -> tuple[PendingTaskShape, BalanceRefusal | None]:
+    need = requirement_of_task_shape(row.shape, situation.layout, widest)
     tasks, refusal = _startable(row, need, situation, limits)
-    claim = PendingShape(
+    claim = PendingTaskShape(
         need=need,
         jobs=row.jobs,
         tasks=tasks,
         waited_s=_waited_s(row, situation),
         kinds=row.kinds,
-        others=tuple(need_of(shape, situation.layout, widest) for shape in row.shape.others),
+        others=tuple(
+            requirement_of_task_shape(shape, situation.layout, widest) for shape in row.shape.others
+        ),
     )
     return claim, refusal
 
 
 def _startable(
-    row: WaitingJobs, need: Requirement, situation: BalanceSituation, limits: CellLimits
-) -> tuple[int, UnservedDemand | None]:
+    row: WaitingJobs, need: TaskRequirement, situation: BalanceSituation, limits: CellWideLimits
+) -> tuple[int, BalanceRefusal | None]:
     """Return how many of a row's tasks could start, and what keeps the others waiting."""
-    if rule := undivided(row.shape, situation.layout):
+    if rule := environment_that_cannot_split_slots(row.shape, situation.layout):
         slots, per_host = str(row.shape.slots), str(rule.per_host)
-        return 0, _short(RefusalKind.UNDIVIDED, rule.name, slots, per_host)
-    name, barred_user = barred(row.shape, situation.layout)
+        return 0, _shortage(BalanceRefusalCause.UNDIVIDED, rule.name, slots, per_host)
+    name, barred_user = environment_that_refuses_job(row.shape, situation.layout)
     if name:
-        return 0, UnservedDemand(cause=RefusalKind.BARRED, name=name, wanted=barred_user)
+        return 0, BalanceRefusal(cause=BalanceRefusalCause.BARRED, name=name, wanted=barred_user)
     tasks, refusal = limits.take(need, row.tasks - row.capped)
     if refusal is None and row.capped and not tasks:
-        return 0, UnservedDemand(cause=RefusalKind.CAPPED)
+        return 0, BalanceRefusal(cause=BalanceRefusalCause.CAPPED)
     return tasks, refusal
 
 
-def _cause(row: WaitingJobs, situation: BalanceSituation) -> RefusalKind | None:
+def _refusal_cause(row: WaitingJobs, situation: BalanceSituation) -> BalanceRefusalCause | None:
     """Say what keeps jobs from being demand."""
-    if (cause := why_unable(row)) is not None:
+    if (cause := why_jobs_cannot_start(row)) is not None:
         return cause
-    asks_queues = row.shape.queues or queues_named(row.shape)
-    return RefusalKind.BEST_EFFORT if asks_queues and _all_left_out(row.shape, situation) else None
+    asks_queues = row.shape.queues or requested_qname_expressions(row.shape)
+    return (
+        BalanceRefusalCause.BEST_EFFORT
+        if asks_queues and _all_left_out(row.shape, situation)
+        else None
+    )
 
 
 def _all_left_out(shape: TaskShape, situation: BalanceSituation) -> bool:
     names = set(situation.layout.queues) | {instance.queue for instance in situation.cell.instances}
-    fit = [queue for queue in names if takes(queue, shape)]
-    return bool(fit) and all(is_left_out(queue, situation) for queue in fit)
+    fit = [queue for queue in names if is_queue_requested(queue, shape)]
+    return bool(fit) and all(is_best_effort_or_transfer_queue(queue, situation) for queue in fit)
 
 
 def _waited_s(row: WaitingJobs, situation: BalanceSituation) -> float:
     """Return for how long the first of them could start: as seen, or since it was submitted."""
-    since = able_since(row, situation)
+    since = first_startable_since(row, situation)
     return max(0.0, elapsed_s(since, situation.now)) if since else 0.0

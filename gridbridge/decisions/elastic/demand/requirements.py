@@ -9,13 +9,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
-from gridbridge.decisions.elastic.expressions import matches
+from gridbridge.decisions.elastic.expressions import request_expression_matches
 from gridbridge.errors import ParseError
 from gridbridge.model import amounts
-from gridbridge.model.elastic.access import ANYBODY, JobIdentity
+from gridbridge.model.elastic.access import ANYBODY, JobAccessIdentity
 from gridbridge.model.elastic.cell import TaskShape
 from gridbridge.model.elastic.cell_layout import (
-    CellLayout,
+    CellConfiguration,
     CellResource,
     ConsumableKind,
     ParallelEnvironment,
@@ -32,7 +32,7 @@ BEYOND = 1e290  # of what a job asks for: no host has as much, times any number 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RequiredValue:
+class RequiredHostValue:
     """A value that a host has to have."""
 
     name: str
@@ -41,7 +41,7 @@ class RequiredValue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Requirement:
+class TaskRequirement:
     """What the tasks of one shape need, each of them."""
 
     slots: int = 1  # of a piece
@@ -51,18 +51,18 @@ class Requirement:
     is_on_all: bool = False  # a task asks for all hosts that are there
     amounts: tuple[tuple[str, float], ...] = ()  # of consumables, a piece
     usual: tuple[tuple[str, float], ...] = ()  # the same, where a host has it at all
-    values: tuple[RequiredValue, ...] = ()
+    values: tuple[RequiredHostValue, ...] = ()
     queues: tuple[str, ...] = ()  # any of them will do; none: every queue
     pe: str = ""  # as it is asked for, maybe with wildcards
     environments: frozenset[str] = frozenset()  # any of them will do
     asked: frozenset[str] = frozenset()  # resources
-    identity: JobIdentity = ANYBODY  # by which queues admit it
+    identity: JobAccessIdentity = ANYBODY  # by which queues admit it
     also: tuple[
-        "Requirement", ...
+        "TaskRequirement", ...
     ] = ()  # what a task needs beside this, on the same or other hosts
 
     @property
-    def parts(self) -> tuple["Requirement", ...]:
+    def parts(self) -> tuple["TaskRequirement", ...]:
         """All that a task needs together, each part with its own pieces."""
         return (replace(self, also=()), *self.also) if self.also else (self,)
 
@@ -82,26 +82,32 @@ class Requirement:
         return tuple(requirement.value for requirement in self.values if requirement.name == QNAME)
 
 
-def need_of(shape: TaskShape, layout: CellLayout, widest: int) -> Requirement:
+def requirement_of_task_shape(
+    shape: TaskShape, layout: CellConfiguration, widest: int
+) -> TaskRequirement:
     """Return what a task of this shape needs; `widest` is the most slots that a host has.
 
     Of a parallel environment whose rule is not known its slots are on one host if they fit there.
     `qstat` without -r shows a job's slots, but not its environment.
     """
     if shape.groups:
-        return _joint(need_of(group, layout, widest) for group in shape.groups)
-    named_resources = [(_resource(name, layout), text) for name, text in shape.requests]
+        return _join_requirements(
+            requirement_of_task_shape(group, layout, widest) for group in shape.groups
+        )
+    named_resources = [(_find_resource(name, layout), text) for name, text in shape.requests]
     requested = [(resource, text) for resource, text in named_resources if resource is not None]
     environments = [
-        environment for environment in _environments(shape, layout) if _divides(environment, shape)
+        environment
+        for environment in _admitting_environments(shape, layout)
+        if _can_split_slots(environment, shape)
     ]
-    slots, pieces, is_apart = _lies(shape, environments, widest)
+    slots, pieces, is_apart = _split_slots(shape, environments, widest)
     names = frozenset(resource.name for resource, _ in requested)
     all_resources = {resource.name: resource for resource in layout.resources.values()}.values()
     unrequested = [
         (resource, resource.default) for resource in all_resources if resource.name not in names
     ]
-    return Requirement(
+    return TaskRequirement(
         slots=slots,
         pieces=pieces,
         is_apart=is_apart,
@@ -109,7 +115,7 @@ def need_of(shape: TaskShape, layout: CellLayout, widest: int) -> Requirement:
         is_on_all=shape.is_on_all,
         amounts=_amounts(requested, slots, pieces),
         usual=tuple(amount for amount in _amounts(unrequested, slots, pieces) if amount[1] > 0),
-        values=tuple(_requirement(*pair) for pair in requested if _is_value(pair[0])),
+        values=tuple(_required_value(*pair) for pair in requested if _is_host_value(pair[0])),
         queues=shape.queues,
         pe=shape.pe,
         environments=frozenset(environment.name for environment in environments),
@@ -118,35 +124,37 @@ def need_of(shape: TaskShape, layout: CellLayout, widest: int) -> Requirement:
     )
 
 
-def _joint(needs: Iterable[Requirement]) -> Requirement:
+def _join_requirements(needs: Iterable[TaskRequirement]) -> TaskRequirement:
     """Return one need for several at once: whole hosts first, then the widest pieces."""
     first, *other_needs = sorted(needs, key=lambda need: (not need.is_exclusive, -need.slots))
     is_on_all = any(need.is_on_all for need in (first, *other_needs))
     return replace(first, is_on_all=is_on_all, also=tuple(other_needs))
 
 
-def undivided(shape: TaskShape, layout: CellLayout) -> ParallelEnvironment | None:
+def environment_that_cannot_split_slots(
+    shape: TaskShape, layout: CellConfiguration
+) -> ParallelEnvironment | None:
     """Return the first environment when none can hand a task's slots out; None where one can.
 
     Grid Engine never starts a task whose slots a fixed number a host does not divide.
     """
-    environments = _environments(shape, layout)
+    environments = _admitting_environments(shape, layout)
     return (
         None
-        if any(_divides(environment, shape) for environment in environments)
+        if any(_can_split_slots(environment, shape) for environment in environments)
         else next(iter(environments), None)
     )
 
 
-def barred(shape: TaskShape, layout: CellLayout) -> tuple[str, str]:
+def environment_that_refuses_job(shape: TaskShape, layout: CellConfiguration) -> tuple[str, str]:
     """Return the first environment when none admits a task, and what it does not admit."""
-    named = _named(shape.pe, layout)
-    if not named or _environments(shape, layout):
+    named = _matching_environments(shape.pe, layout)
+    if not named or _admitting_environments(shape, layout):
         return "", ""
     return named[0].name, named[0].access.obstacle(shape.identity, layout.user_lists)
 
 
-def _divides(environment: ParallelEnvironment, shape: TaskShape) -> bool:
+def _can_split_slots(environment: ParallelEnvironment, shape: TaskShape) -> bool:
     """Say whether an environment's rule can give a task its slots; of a range, some number."""
     return (
         environment.spread is not SlotSpread.FIXED
@@ -155,23 +163,25 @@ def _divides(environment: ParallelEnvironment, shape: TaskShape) -> bool:
     )
 
 
-def _resource(name: str, layout: CellLayout) -> CellResource | None:
+def _find_resource(name: str, layout: CellConfiguration) -> CellResource | None:
     """Return a resource; a cell with an unknown list has at least the resources of host names."""
     long_name = layout.long_name(name)
     return layout.resources.get(long_name, PLACES.get(long_name))
 
 
-def _environments(shape: TaskShape, layout: CellLayout) -> list[ParallelEnvironment]:
+def _admitting_environments(
+    shape: TaskShape, layout: CellConfiguration
+) -> list[ParallelEnvironment]:
     """Return the environments that a task may be in, in the order of names."""
     lists = layout.user_lists
     return [
         environment
-        for environment in _named(shape.pe, layout)
+        for environment in _matching_environments(shape.pe, layout)
         if not environment.access.obstacle(shape.identity, lists)
     ]
 
 
-def _named(pe: str, layout: CellLayout) -> list[ParallelEnvironment]:
+def _matching_environments(pe: str, layout: CellConfiguration) -> list[ParallelEnvironment]:
     """Return the environments that a name with wildcards stands for, in the order of names."""
     if not pe:
         return []
@@ -182,7 +192,7 @@ def _named(pe: str, layout: CellLayout) -> list[ParallelEnvironment]:
     ]
 
 
-def _lies(
+def _split_slots(
     shape: TaskShape, environments: list[ParallelEnvironment], widest: int
 ) -> tuple[int, int, bool]:
     """Return the slots of a piece, the pieces of a task, and whether they lie apart."""
@@ -206,11 +216,11 @@ def _amounts(
         if resource.counted is ConsumableKind.NO or resource.relation is ResourceRelation.EXCLUSIVE:
             continue
         times = float(slots) if resource.counted is ConsumableKind.BY_SLOT else 1 / pieces
-        amounts.append((resource.name, asked_for(text) * times))
+        amounts.append((resource.name, parse_requested_amount(text) * times))
     return tuple(sorted(amounts))
 
 
-def number(text: str) -> float:
+def parse_amount_or_zero(text: str) -> float:
     """Read an amount; 0 for what is none."""
     try:
         return amounts.read(text)
@@ -218,7 +228,7 @@ def number(text: str) -> float:
         return 0.0
 
 
-def asked_for(text: str) -> float:
+def parse_requested_amount(text: str) -> float:
     """Read an amount that a job asks for; more than any host has for what is none, as `nan`.
 
     Such a job is one that never starts: it is no demand, whatever its owner wrote.
@@ -233,23 +243,23 @@ def _is_exclusive(resource: CellResource, text: str) -> bool:
     return resource.relation is ResourceRelation.EXCLUSIVE and text.lower() in TRUE
 
 
-def _is_value(resource: CellResource) -> bool:
+def _is_host_value(resource: CellResource) -> bool:
     return (
         resource.counted is ConsumableKind.NO
         and resource.relation is not ResourceRelation.EXCLUSIVE
     )
 
 
-def _requirement(resource: CellResource, text: str) -> RequiredValue:
-    return RequiredValue(name=resource.name, relation=resource.relation, value=text)
+def _required_value(resource: CellResource, text: str) -> RequiredHostValue:
+    return RequiredHostValue(name=resource.name, relation=resource.relation, value=text)
 
 
-def is_met(requirement: RequiredValue, text: str) -> bool:
+def host_value_meets_requirement(requirement: RequiredHostValue, text: str) -> bool:
     """Say whether a value is what is wanted; a text may be an expression, such as `!lx-x86`."""
     relation = requirement.relation
     if relation in (ResourceRelation.EQUAL, ResourceRelation.OTHER):
-        return _is_like(requirement.value, text) == (relation is ResourceRelation.EQUAL)
-    amount, has = asked_for(requirement.value), number(text)
+        return _matches_value(requirement.value, text) == (relation is ResourceRelation.EQUAL)
+    amount, has = parse_requested_amount(requirement.value), parse_amount_or_zero(text)
     if amounts.is_unlimited(text):
         return relation in (ResourceRelation.AT_MOST, ResourceRelation.LESS)
     if relation is ResourceRelation.AT_MOST:
@@ -259,16 +269,16 @@ def is_met(requirement: RequiredValue, text: str) -> bool:
     return amount < has if relation is ResourceRelation.LESS else amount > has
 
 
-def _is_like(pattern: str, text: str) -> bool:
-    if matches(pattern, (text,)):
+def _matches_value(pattern: str, text: str) -> bool:
+    if request_expression_matches(pattern, (text,)):
         return True
     try:
-        return _plain(pattern) == _plain(text)
+        return _parse_number_or_bool(pattern) == _parse_number_or_bool(text)
     except ParseError:
         return False
 
 
-def _plain(text: str) -> float:
+def _parse_number_or_bool(text: str) -> float:
     """Read a number or a BOOL."""
     word = text.lower()
     return float(word == "true") if word in ("true", "false") else amounts.read(text)

@@ -3,67 +3,78 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gridbridge.decisions.elastic.demand.capacity import Blocks, QueueLayout
+from gridbridge.decisions.elastic.demand.capacity import CellPlacementRules, HostBlocks
 from gridbridge.decisions.elastic.demand.free_capacity import (
-    coming,
-    ground_of,
-    patterns_of,
-    standing,
-    usual_room,
-    whole_rooms,
+    capacity_of_arriving_nodes,
+    capacity_of_typical_node,
+    capacity_of_unopened_hosts,
+    describe_cell_placement,
+    free_capacity_of_working_hosts,
+    requested_host_patterns,
 )
-from gridbridge.decisions.elastic.demand.pool_offers import AS_USUAL, PoolOffer, offers
-from gridbridge.decisions.elastic.demand.scale_down import preference
-from gridbridge.decisions.elastic.demand.standby_offers import resting_offers
-from gridbridge.decisions.elastic.demand.time_of_day import bounds_at
+from gridbridge.decisions.elastic.demand.pool_offers import (
+    AS_USUAL,
+    PoolOffer,
+    offer_new_nodes_by_pool,
+)
+from gridbridge.decisions.elastic.demand.scale_down import rank_nodes_for_removal
+from gridbridge.decisions.elastic.demand.standby_offers import offer_standby_hosts
+from gridbridge.decisions.elastic.demand.time_of_day import node_count_limits_at_hour
 from gridbridge.model.elastic.balance_plan import BalanceSituation
-from gridbridge.model.elastic.balance_sections import Balance, Demand, Pool
+from gridbridge.model.elastic.balance_sections import BalanceSection, DemandSection, PoolSection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RoundContext:
+class DemandRoundContext:
     """A cell, the rules, the free room, and the possible new nodes."""
 
     situation: BalanceSituation
-    rules: Balance
-    demand: Demand
-    pools: Mapping[str, Pool]
-    ground: QueueLayout
+    rules: BalanceSection
+    demand: DemandSection
+    pools: Mapping[str, PoolSection]
+    ground: CellPlacementRules
     offers: tuple[PoolOffer, ...]
-    there: Blocks  # room on hosts that take work now
-    rooms: Blocks  # `there`, and the room of nodes on their way
+    there: HostBlocks  # room on hosts that take work now
+    rooms: HostBlocks  # `there`, and the room of nodes on their way
     arriving: int  # slots of nodes on their way
     order: tuple[str, ...]  # names of nodes, in the order of removal
     least: int
     most: int
 
 
-def scene_of(
-    situation: BalanceSituation, rules: Balance, demand: Demand, pools: Mapping[str, Pool]
-) -> RoundContext:
+def prepare_demand_round(
+    situation: BalanceSituation,
+    rules: BalanceSection,
+    demand: DemandSection,
+    pools: Mapping[str, PoolSection],
+) -> DemandRoundContext:
     """Return the scene of a round."""
-    ground = ground_of(situation, rules.queue)
-    patterns = patterns_of(row.shape for row in situation.cell.waiting)
-    order = preference(situation, pools, demand)
-    usual = usual_room(situation, ground, patterns)
-    pool_offers = offers(situation, pools, ground, patterns, usual, demand)
+    ground = describe_cell_placement(situation, rules.queue)
+    patterns = requested_host_patterns(row.shape for row in situation.cell.waiting)
+    order = rank_nodes_for_removal(situation, pools, demand)
+    usual = capacity_of_typical_node(situation, ground, patterns)
+    pool_offers = offer_new_nodes_by_pool(situation, pools, ground, patterns, usual, demand)
     rooms = {offer.name: offer.room for offer in pool_offers}
     if usual is not None:
         rooms.setdefault(AS_USUAL, usual)
-    standing_rooms = standing(situation, ground, patterns, tuple(reversed(order)))
+    standing_rooms = free_capacity_of_working_hosts(
+        situation, ground, patterns, tuple(reversed(order))
+    )
     poolless = (
         node.name for node in situation.nodes if node.state.is_coming and node.pool not in rooms
     )
-    own = whole_rooms(situation, (*poolless, *(situation.standby or ())), ground, patterns)
-    arriving = coming(situation, rooms, own, demand.boot_timeout_s)
-    least, most = bounds_at(rules, demand, situation.local_now)
-    return RoundContext(
+    own = capacity_of_unopened_hosts(
+        situation, (*poolless, *(situation.standby or ())), ground, patterns
+    )
+    arriving = capacity_of_arriving_nodes(situation, rooms, own, demand.boot_timeout_s)
+    least, most = node_count_limits_at_hour(rules, demand, situation.local_now)
+    return DemandRoundContext(
         situation=situation,
         rules=rules,
         demand=demand,
         pools=pools,
         ground=ground,
-        offers=(*resting_offers(situation, own, ground), *pool_offers),
+        offers=(*offer_standby_hosts(situation, own, ground), *pool_offers),
         there=standing_rooms,
         rooms=(*standing_rooms, *arriving),
         arriving=sum(len(names) * room.free for room, names in arriving),

@@ -4,147 +4,177 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from gridbridge.decisions.elastic.demand.capacity import (
-    Blocks,
-    HostRoom,
-    QueueLayout,
-    merged,
-    pieces_in,
+    CellPlacementRules,
+    FreeHostCapacity,
+    HostBlocks,
+    count_pieces_that_fit_host,
+    merge_equal_hosts,
 )
-from gridbridge.decisions.elastic.demand.first_fit import fit_tasks, in_one_environment
-from gridbridge.decisions.elastic.demand.pool_offers import PoolOffer, PurchaseLimits, waste
-from gridbridge.decisions.elastic.demand.requirements import Requirement
-from gridbridge.model.elastic.balance_plan import DemandVerdict, RefusalKind, UnservedDemand
+from gridbridge.decisions.elastic.demand.first_fit import (
+    pack_tasks_first_fit,
+    split_by_parallel_environment,
+)
+from gridbridge.decisions.elastic.demand.pool_offers import (
+    NewNodeLimits,
+    PoolOffer,
+    unused_slot_share,
+)
+from gridbridge.decisions.elastic.demand.requirements import TaskRequirement
+from gridbridge.model.elastic.balance_plan import (
+    BalanceRefusal,
+    BalanceRefusalCause,
+    BalanceVerdict,
+)
 
 
 @dataclass(slots=True, kw_only=True)
-class ScaleUp:
+class ScaleUpProgress:
     """The nodes that are bought so far, and the pools to buy from."""
 
-    purse: PurchaseLimits
-    blocks: Blocks
+    purse: NewNodeLimits
+    blocks: HostBlocks
     offers: Sequence[PoolOffer]
-    ground: QueueLayout
+    ground: CellPlacementRules
     woken: tuple[str, ...] = ()  # hosts on standby that are woken
     bought: dict[str, list[str]] = field(default_factory=dict)  # the group of each node, by pool
-    hindrances: list[DemandVerdict] = field(default_factory=list)
+    hindrances: list[BalanceVerdict] = field(default_factory=list)
 
 
-def buy(need: Requirement, tasks: int, purchase: ScaleUp) -> int:
+def add_nodes_for_tasks(need: TaskRequirement, tasks: int, purchase: ScaleUpProgress) -> int:
     """Add nodes for tasks that fit nowhere, and return how many of them have no place even so.
 
     Hosts on standby come before all pools, in the order of waking. Of pools those of the highest
     priority come first, then those with the lowest price of a slot, then those whose nodes nobody
     takes back, then those of which the least stays unused.
     """
-    tasks -= _wake(need, tasks, purchase)
+    tasks -= _wake_standby_hosts(need, tasks, purchase)
     for offer in sorted(
-        _pools(need, purchase), key=lambda pool: _rank(pool, need, tasks, purchase)
+        _usable_pool_offers(need, purchase),
+        key=lambda pool: _rank_offer(pool, need, tasks, purchase),
     ):
-        for choice in _choices(need, offer, purchase):
-            tasks -= _from(offer, choice, tasks, purchase) if tasks else 0
+        for choice in _environment_choices(need, offer, purchase):
+            tasks -= _add_nodes_of_pool(offer, choice, tasks, purchase) if tasks else 0
     return tasks
 
 
-def too_few(need: Requirement, purchase: ScaleUp) -> UnservedDemand | None:
+def refuse_task_that_needs_too_many_nodes(
+    need: TaskRequirement, purchase: ScaleUpProgress
+) -> BalanceRefusal | None:
     """Refuse a parallel task that needs more nodes at once than may be added now."""
     if need.pieces == 1:
         return None
     shortages = list[tuple[int, int]]()
-    for offer in (pool for pool in _pools(need, purchase) if pool.hindrance is None):
-        for group, room_for in _groups(offer, need, purchase):
-            fit, nodes = _least(offer, group, need, 1, purchase, need.pieces)
-            may, _ = _most(offer, group, room_for, need, purchase)
+    for offer in (pool for pool in _usable_pool_offers(need, purchase) if pool.hindrance is None):
+        for group, room_for in _groups_with_room(offer, need, purchase):
+            fit, nodes = _fewest_nodes(offer, group, need, 1, purchase, need.pieces)
+            may, _ = _most_nodes_in_group(offer, group, room_for, need, purchase)
             if fit and nodes > may:
                 shortages.append((nodes, may))
     if not shortages:
         return None
     nodes, may = min(shortages, key=lambda counts: counts[0] - counts[1])
-    return UnservedDemand(cause=RefusalKind.TOO_FEW, wanted=str(nodes), has=str(may))
+    return BalanceRefusal(cause=BalanceRefusalCause.TOO_FEW, wanted=str(nodes), has=str(may))
 
 
-def _pools(need: Requirement, purchase: ScaleUp) -> Iterator[PoolOffer]:
+def _usable_pool_offers(need: TaskRequirement, purchase: ScaleUpProgress) -> Iterator[PoolOffer]:
     """Return the pools whose nodes could run a task, and pools whose nodes get no queue."""
     for offer in purchase.offers:
-        is_nowhere = offer.hindrance is DemandVerdict.NO_SUCH_PLACE
-        if not offer.hosts and (is_nowhere or _fits(need, offer.room, purchase.ground)):
+        is_nowhere = offer.hindrance is BalanceVerdict.NO_SUCH_PLACE
+        if not offer.hosts and (is_nowhere or _fits_any_part(need, offer.room, purchase.ground)):
             yield offer
 
 
-def _fits(need: Requirement, room: HostRoom, ground: QueueLayout) -> bool:
+def _fits_any_part(
+    need: TaskRequirement, room: FreeHostCapacity, ground: CellPlacementRules
+) -> bool:
     """Say whether a host has room for a piece of any part of a task."""
-    return any(pieces_in(part, room, ground) for part in need.parts)
+    return any(count_pieces_that_fit_host(part, room, ground) for part in need.parts)
 
 
-def _rank(offer: PoolOffer, need: Requirement, tasks: int, purchase: ScaleUp) -> tuple[object, ...]:
-    unused, pool = waste(need, tasks, offer, purchase.ground), offer.pool
+def _rank_offer(
+    offer: PoolOffer, need: TaskRequirement, tasks: int, purchase: ScaleUpProgress
+) -> tuple[object, ...]:
+    unused, pool = unused_slot_share(need, tasks, offer, purchase.ground), offer.pool
     return -pool.priority, offer.slot_price, pool.spot, unused, offer.name
 
 
-def _choices(need: Requirement, offer: PoolOffer, purchase: ScaleUp) -> list[Requirement]:
+def _environment_choices(
+    need: TaskRequirement, offer: PoolOffer, purchase: ScaleUpProgress
+) -> list[TaskRequirement]:
     """Return a need for each environment of new nodes, the environment with most room first."""
     rooms = (offer.room, *(room for room, _ in purchase.blocks))
-    choices = in_one_environment(need, rooms)
+    choices = split_by_parallel_environment(need, rooms)
     if len(choices) == 1:
         return [need]
-    usable = [choice for choice in choices if pieces_in(choice, offer.room, purchase.ground)]
+    usable = [
+        choice
+        for choice in choices
+        if count_pieces_that_fit_host(choice, offer.room, purchase.ground)
+    ]
     usable.sort(key=lambda choice: -_free_pieces(choice, purchase.blocks, purchase.ground))
     return usable or [need]
 
 
-def _wake(need: Requirement, tasks: int, purchase: ScaleUp) -> int:
+def _wake_standby_hosts(need: TaskRequirement, tasks: int, purchase: ScaleUpProgress) -> int:
     """Wake the fewest first hosts that hold as many tasks as all; return how many tasks fit."""
-    asleep, blocks = _asleep(need, purchase), purchase.blocks
+    asleep, blocks = _wakeable_hosts(need, purchase), purchase.blocks
     if not asleep:
         return 0
 
-    def placed(hosts: int, tasks: int) -> tuple[int, Blocks]:
-        return fit_tasks(need, tasks, merged((*blocks, *asleep[:hosts])), purchase.ground)
+    def placed(hosts: int, tasks: int) -> tuple[int, HostBlocks]:
+        return pack_tasks_first_fit(
+            need, tasks, merge_equal_hosts((*blocks, *asleep[:hosts])), purchase.ground
+        )
 
     fit, low, high = placed(len(asleep), tasks)[0], 0, len(asleep)
     while low < high:
         middle = (low + high) // 2
         low, high = (low, middle) if placed(middle, fit)[0] == fit else (middle + 1, high)
-    _take(purchase, placed(low, fit)[1], asleep)
+    _record_woken_hosts(purchase, placed(low, fit)[1], asleep)
     return fit
 
 
-def _asleep(need: Requirement, purchase: ScaleUp) -> Blocks:
+def _wakeable_hosts(need: TaskRequirement, purchase: ScaleUpProgress) -> HostBlocks:
     """Return the hosts on standby that may be woken for a need, each of them a block."""
     blocks = (
         (offer.room, (host,))
         for offer in purchase.offers
         for host in offer.hosts
-        if host not in purchase.woken and _fits(need, offer.room, purchase.ground)
+        if host not in purchase.woken and _fits_any_part(need, offer.room, purchase.ground)
     )
     return tuple(blocks)[: max(0, purchase.purse.for_price(0.0)[0])]
 
 
-def _take(purchase: ScaleUp, blocks: Blocks, asleep: Blocks) -> None:
+def _record_woken_hosts(purchase: ScaleUpProgress, blocks: HostBlocks, asleep: HostBlocks) -> None:
     """Wake the hosts on standby that tasks lie on; other hosts on standby count as no room."""
     names = {name for _, hosts in asleep for name in hosts}
     used = {name for room, hosts in blocks if room.is_used for name in hosts} & names
     still = names - used
-    purchase.blocks = merged(
+    purchase.blocks = merge_equal_hosts(
         (room, tuple(name for name in hosts if name not in still)) for room, hosts in blocks
     )
     purchase.woken += tuple(used)
     purchase.purse = purchase.purse.after(len(used), 0.0)
 
 
-def _from(offer: PoolOffer, need: Requirement, tasks: int, purchase: ScaleUp) -> int:
+def _add_nodes_of_pool(
+    offer: PoolOffer, need: TaskRequirement, tasks: int, purchase: ScaleUpProgress
+) -> int:
     """Add nodes of one pool, and return how many tasks they, with what was free, have room for."""
     if offer.hindrance is not None:
         purchase.hindrances.append(offer.hindrance)
         return 0
     placed = 0
-    for group, room_for in _groups(offer, need, purchase):
+    for group, room_for in _groups_with_room(offer, need, purchase):
         if placed == tasks:
             break
-        placed += _in_group(offer, group, room_for, need, tasks - placed, purchase)
+        placed += _add_nodes_to_group(offer, group, room_for, need, tasks - placed, purchase)
     return placed
 
 
-def _groups(offer: PoolOffer, need: Requirement, purchase: ScaleUp) -> list[tuple[str, int]]:
+def _groups_with_room(
+    offer: PoolOffer, need: TaskRequirement, purchase: ScaleUpProgress
+) -> list[tuple[str, int]]:
     """Return the groups in which tasks may get nodes, each with how many it may get.
 
     Parallel tasks stay within a group; of those that a pool has, the ones with room come first.
@@ -163,48 +193,57 @@ def _groups(offer: PoolOffer, need: Requirement, purchase: ScaleUp) -> list[tupl
     return existing + [(name, span) for name in names if name not in sizes][:new]
 
 
-def _in_group(
-    offer: PoolOffer, group: str, room_for: int, need: Requirement, tasks: int, purchase: ScaleUp
+def _add_nodes_to_group(
+    offer: PoolOffer,
+    group: str,
+    room_for: int,
+    need: TaskRequirement,
+    tasks: int,
+    purchase: ScaleUpProgress,
 ) -> int:
-    most, cause = _most(offer, group, room_for, need, purchase)
-    fit, nodes = _least(offer, group, need, tasks, purchase, most)
+    most, cause = _most_nodes_in_group(offer, group, room_for, need, purchase)
+    fit, nodes = _fewest_nodes(offer, group, need, tasks, purchase, most)
     if fit < tasks and cause is not None:
         purchase.hindrances.append(cause)
     if not fit:
         return 0
-    asleep = _beside(group, need, purchase)
-    added = _with((*purchase.blocks, *asleep), offer, group, _own(offer, purchase), nodes)
-    blocks = fit_tasks(need, fit, _first(added, group, need), purchase.ground)[1]
+    asleep = _shareable_standby_hosts(group, need, purchase)
+    added = _with_new_nodes(
+        (*purchase.blocks, *asleep), offer, group, _nodes_added_of_pool(offer, purchase), nodes
+    )
+    blocks = pack_tasks_first_fit(need, fit, _group_first(added, group, need), purchase.ground)[1]
     purchase.purse = purchase.purse.after(nodes, offer.price)
     purchase.bought.setdefault(offer.name, []).extend([group] * nodes)
-    _take(purchase, blocks, asleep)
+    _record_woken_hosts(purchase, blocks, asleep)
     return fit
 
 
-def _own(offer: PoolOffer, purchase: ScaleUp) -> int:
+def _nodes_added_of_pool(offer: PoolOffer, purchase: ScaleUpProgress) -> int:
     """Return the number of nodes of a pool that are bought already."""
     return len(purchase.bought.get(offer.name, ()))
 
 
-def _most(
-    offer: PoolOffer, group: str, room_for: int, need: Requirement, purchase: ScaleUp
-) -> tuple[int, DemandVerdict | None]:
+def _most_nodes_in_group(
+    offer: PoolOffer, group: str, room_for: int, need: TaskRequirement, purchase: ScaleUpProgress
+) -> tuple[int, BalanceVerdict | None]:
     """Return how many nodes a group may get, and what forbids more; None: the group's size."""
     limit, cause = purchase.purse.for_price(offer.price)
-    limit -= len(_beside(group, need, purchase))
-    remaining = offer.most - _own(offer, purchase)
+    limit -= len(_shareable_standby_hosts(group, need, purchase))
+    remaining = offer.most - _nodes_added_of_pool(offer, purchase)
     most = max(0, min(limit, remaining, room_for))
     if most < min(limit, remaining):
         return most, None
-    return most, cause if limit <= remaining else DemandVerdict.POOL_FULL
+    return most, cause if limit <= remaining else BalanceVerdict.POOL_FULL
 
 
-def _beside(group: str, need: Requirement, purchase: ScaleUp) -> Blocks:
+def _shareable_standby_hosts(
+    group: str, need: TaskRequirement, purchase: ScaleUpProgress
+) -> HostBlocks:
     """Return the hosts on standby that a parallel task may share with new nodes."""
-    return _asleep(need, purchase) if need.pieces > 1 and not group else ()
+    return _wakeable_hosts(need, purchase) if need.pieces > 1 and not group else ()
 
 
-def _first(blocks: Blocks, group: str, need: Requirement) -> Blocks:
+def _group_first(blocks: HostBlocks, group: str, need: TaskRequirement) -> HostBlocks:
     """Put a group's hosts before all others, when tasks are to lie in it."""
     if need.pieces == 1:
         return blocks
@@ -212,16 +251,21 @@ def _first(blocks: Blocks, group: str, need: Requirement) -> Blocks:
     return (*own, *(block for block in blocks if block[0].group != group))
 
 
-def _least(
-    offer: PoolOffer, group: str, need: Requirement, tasks: int, purchase: ScaleUp, most: int
+def _fewest_nodes(
+    offer: PoolOffer,
+    group: str,
+    need: TaskRequirement,
+    tasks: int,
+    purchase: ScaleUpProgress,
+    most: int,
 ) -> tuple[int, int]:
     """Return how many tasks fit with at most so many new nodes, and the fewest that do for them."""
     most, blocks = min(most, tasks * need.total), purchase.blocks
     if need.pieces > 1:
         own = (block for block in blocks if block[0].group == group)
-        blocks = merged((*own, *_beside(group, need, purchase)))
+        blocks = merge_equal_hosts((*own, *_shareable_standby_hosts(group, need, purchase)))
     if need.also or (need.pieces > 1 and (need.is_apart or need.is_exclusive)):
-        return _halved(offer, group, need, tasks, blocks, most, purchase.ground)
+        return _fewest_nodes_by_bisection(offer, group, need, tasks, blocks, most, purchase.ground)
     free, pieces_each = (
         _free_pieces(need, blocks, purchase.ground),
         _pieces_each(need, offer.room, purchase.ground),
@@ -232,37 +276,43 @@ def _least(
     return fit, max(0, -(-(fit * need.pieces - free) // pieces_each))
 
 
-def _free_pieces(need: Requirement, blocks: Blocks, ground: QueueLayout) -> int:
+def _free_pieces(need: TaskRequirement, blocks: HostBlocks, ground: CellPlacementRules) -> int:
     """Return the number of pieces that fit."""
     return sum(len(names) * _pieces_each(need, room, ground) for room, names in blocks)
 
 
-def _pieces_each(need: Requirement, room: HostRoom, ground: QueueLayout) -> int:
+def _pieces_each(need: TaskRequirement, room: FreeHostCapacity, ground: CellPlacementRules) -> int:
     """Return how many pieces a host gets."""
-    pieces = pieces_in(need, room, ground)
+    pieces = count_pieces_that_fit_host(need, room, ground)
     return min(pieces, 1) if need.is_exclusive else pieces
 
 
-def _halved(
+def _fewest_nodes_by_bisection(
     offer: PoolOffer,
     group: str,
-    need: Requirement,
+    need: TaskRequirement,
     tasks: int,
-    blocks: Blocks,
+    blocks: HostBlocks,
     most: int,
-    ground: QueueLayout,
+    ground: CellPlacementRules,
 ) -> tuple[int, int]:
     """Return the same, found by halving, where tasks want several hosts of their own."""
-    fit, _ = fit_tasks(need, tasks, _with(blocks, offer, group, 0, most), ground)
+    fit, _ = pack_tasks_first_fit(
+        need, tasks, _with_new_nodes(blocks, offer, group, 0, most), ground
+    )
     low, high = 0, most
     while low < high:
         middle = (low + high) // 2
-        placed, _ = fit_tasks(need, fit, _with(blocks, offer, group, 0, middle), ground)
+        placed, _ = pack_tasks_first_fit(
+            need, fit, _with_new_nodes(blocks, offer, group, 0, middle), ground
+        )
         low, high = (low, middle) if placed == fit else (middle + 1, high)
     return fit, low
 
 
-def _with(blocks: Blocks, offer: PoolOffer, group: str, first: int, nodes: int) -> Blocks:
+def _with_new_nodes(
+    blocks: HostBlocks, offer: PoolOffer, group: str, first: int, nodes: int
+) -> HostBlocks:
     """Return the blocks with new nodes behind them."""
     names = tuple(f"{offer.name}+{number}" for number in range(first, first + nodes))
-    return merged((*blocks, (replace(offer.room, group=group), names)))
+    return merge_equal_hosts((*blocks, (replace(offer.room, group=group), names)))

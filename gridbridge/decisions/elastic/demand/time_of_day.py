@@ -3,27 +3,31 @@
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from gridbridge.model.elastic.balance_sections import Balance, Demand, Pool
+from gridbridge.model.elastic.balance_sections import BalanceSection, DemandSection, PoolSection
 
 HOURS = 24
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 
-def price_at(pool: Pool, local: datetime) -> float:
+def node_price_at_hour(pool: PoolSection, local: datetime) -> float:
     """Return what a node costs an hour: `22-6=0.12` holds from 22 o'clock to 6."""
     for entry in pool.prices.split():
         hours, _, price = entry.partition("=")
-        if _holds(hours, local.hour):
+        if _is_in_hours(hours, local.hour):
             return float(price)
     return pool.price
 
 
-def hourly(of_nodes: Iterable[str], pools: Mapping[str, Pool], local: datetime) -> float:
+def hourly_cost_of_nodes(
+    of_nodes: Iterable[str], pools: Mapping[str, PoolSection], local: datetime
+) -> float:
     """Return what nodes of these pools cost an hour together; pools that nobody knows are left."""
-    return sum(price_at(pools[name], local) for name in of_nodes if name in pools)
+    return sum(node_price_at_hour(pools[name], local) for name in of_nodes if name in pools)
 
 
-def bounds_at(rules: Balance, demand: Demand, local: datetime) -> tuple[int, int]:
+def node_count_limits_at_hour(
+    rules: BalanceSection, demand: DemandSection, local: datetime
+) -> tuple[int, int]:
     """Return how many nodes there are at least and at most: the first entry that fits holds.
 
     `mon-fri 8-20 2-10, 0-24 0-5` is 2 to 10 nodes on working days, and at most 5 otherwise. An
@@ -31,7 +35,7 @@ def bounds_at(rules: Balance, demand: Demand, local: datetime) -> tuple[int, int
     """
     for entry in filter(None, demand.schedule.split(", ")):
         *days, hours, nodes = entry.split(" ")
-        if _is_day(days, local.weekday()) and _holds(hours, local.hour):
+        if _is_day(days, local.weekday()) and _is_in_hours(hours, local.hour):
             least, _, most = nodes.partition("-")
             most_nodes = min(int(most), rules.max_nodes)
             return min(int(least), most_nodes), most_nodes
@@ -46,7 +50,7 @@ def _is_day(days: list[str], today: int) -> bool:
     return _is_between(today, start, (end + 1) % len(DAYS), len(DAYS))
 
 
-def _holds(hours: str, hour: int) -> bool:
+def _is_in_hours(hours: str, hour: int) -> bool:
     start, _, end = hours.partition("-")
     return _is_between(hour, int(start), int(end), HOURS)
 

@@ -4,116 +4,137 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from gridbridge.decisions.elastic.demand.capacity import (
-    HostRoom,
-    QueueLayout,
-    is_open,
-    lacks,
-    missing,
-    pieces_in,
+    CellPlacementRules,
+    FreeHostCapacity,
+    count_pieces_that_fit_host,
+    host_lacks_consumable,
+    missing_queue_resources,
+    queue_accepts_task,
 )
 from gridbridge.decisions.elastic.demand.pool_offers import PoolOffer
-from gridbridge.decisions.elastic.demand.requirements import Requirement
+from gridbridge.decisions.elastic.demand.requirements import TaskRequirement
 from gridbridge.model.elastic.access import ANYBODY
-from gridbridge.model.elastic.balance_plan import RefusalKind, UnservedDemand
+from gridbridge.model.elastic.balance_plan import BalanceRefusal, BalanceRefusalCause
 from gridbridge.model.request import QNAME
 
 
-def lacking(
-    need: Requirement,
+def explain_unschedulable_task(
+    need: TaskRequirement,
     offers: Sequence[PoolOffer],
-    ground: QueueLayout,
-    rooms: Sequence[tuple[str, HostRoom]] = (),
-) -> UnservedDemand | None:
+    ground: CellPlacementRules,
+    rooms: Sequence[tuple[str, FreeHostCapacity]] = (),
+) -> BalanceRefusal | None:
     """Return what every pool's nodes lack, named for the pool that lacks the least.
 
     A parallel task may lie on new nodes and on present hosts. `there` has the present hosts with
     their pools, as if nothing ran on them.
     """
     if need.is_on_all:
-        return UnservedDemand(cause=RefusalKind.ALL_HOSTS)
+        return BalanceRefusal(cause=BalanceRefusalCause.ALL_HOSTS)
     if need.also:
-        parts = (lacking(part, offers, ground, rooms) for part in need.parts)
+        parts = (explain_unschedulable_task(part, offers, ground, rooms) for part in need.parts)
         return next(filter(None, parts), None)
-    if any(_could(need, offer, ground, rooms) for offer in offers):
+    if any(_fits_with_more_nodes(need, offer, ground, rooms) for offer in offers):
         return None
-    if any(pieces_in(need, offer.room, ground) for offer in offers):
-        return UnservedDemand(cause=RefusalKind.TOO_SPREAD)
-    causes = [refusal for offer in offers if (refusal := _lack(need, offer.room, ground))]
+    if any(count_pieces_that_fit_host(need, offer.room, ground) for offer in offers):
+        return BalanceRefusal(cause=BalanceRefusalCause.TOO_SPREAD)
+    causes = [refusal for offer in offers if (refusal := _first_missing(need, offer.room, ground))]
     return max(causes, key=lambda refusal: ORDER.index(refusal.cause), default=None)
 
 
 ORDER = (
-    RefusalKind.NO_QUEUE,
-    RefusalKind.NO_ACCESS,
-    RefusalKind.NO_VALUE,
-    RefusalKind.TOO_WIDE,
-    RefusalKind.TOO_MUCH,
+    BalanceRefusalCause.NO_QUEUE,
+    BalanceRefusalCause.NO_ACCESS,
+    BalanceRefusalCause.NO_VALUE,
+    BalanceRefusalCause.TOO_WIDE,
+    BalanceRefusalCause.TOO_MUCH,
 )
 
 
-def _could(
-    need: Requirement, offer: PoolOffer, ground: QueueLayout, rooms: Sequence[tuple[str, HostRoom]]
+def _fits_with_more_nodes(
+    need: TaskRequirement,
+    offer: PoolOffer,
+    ground: CellPlacementRules,
+    rooms: Sequence[tuple[str, FreeHostCapacity]],
 ) -> bool:
     """Say whether a task fits on nodes of a pool, if it has as many as it may together."""
-    pieces_each, pool = _pieces_of_one(need, offer.room, ground), offer.pool
+    pieces_each, pool = _pieces_of_one_task(need, offer.room, ground), offer.pool
     if not pieces_each or need.pieces == 1:
         return pieces_each > 0
     limits = [limit for limit in (pool.span, pool.limit) if limit]
     limits += [pool.quota // pool.slots] if pool.quota else []
     limits += [0] if offer.hosts else []  # a pool of hosts on standby adds no node
     other_rooms = () if pool.span else (room for name, room in rooms if name != offer.name)
-    beside = sum(_pieces_of_one(need, room, ground) for room in other_rooms)
+    beside = sum(_pieces_of_one_task(need, room, ground) for room in other_rooms)
     return not limits or min(limits) * pieces_each + beside >= need.pieces
 
 
-def _pieces_of_one(need: Requirement, room: HostRoom, ground: QueueLayout) -> int:
+def _pieces_of_one_task(
+    need: TaskRequirement, room: FreeHostCapacity, ground: CellPlacementRules
+) -> int:
     """Return the number of pieces of one task that fit on a host."""
-    pieces = pieces_in(need, room, ground)
+    pieces = count_pieces_that_fit_host(need, room, ground)
     return min(pieces, 1) if need.is_apart else pieces
 
 
-def _lack(need: Requirement, room: HostRoom, ground: QueueLayout) -> UnservedDemand | None:
-    return next(_lacks(need, room, ground), None)
+def _first_missing(
+    need: TaskRequirement, room: FreeHostCapacity, ground: CellPlacementRules
+) -> BalanceRefusal | None:
+    return next(_missing_on_host(need, room, ground), None)
 
 
-def _lacks(need: Requirement, room: HostRoom, ground: QueueLayout) -> Iterator[UnservedDemand]:
-    parts = [part for part in room.parts if is_open(need, part, room, ground)]
+def _missing_on_host(
+    need: TaskRequirement, room: FreeHostCapacity, ground: CellPlacementRules
+) -> Iterator[BalanceRefusal]:
+    parts = [part for part in room.parts if queue_accepts_task(need, part, room, ground)]
     if not parts:
-        yield _no_queue(need, room, ground)
+        yield _explain_missing_queue(need, room, ground)
     widest = max((part.free for part in parts), default=0)
     if widest < need.slots:
-        yield UnservedDemand(cause=RefusalKind.TOO_WIDE, wanted=str(need.slots), has=str(widest))
+        yield BalanceRefusal(
+            cause=BalanceRefusalCause.TOO_WIDE, wanted=str(need.slots), has=str(widest)
+        )
     has = dict(room.amounts) | dict(own for part in parts for own in part.amounts)
     for name, amount in need.amounts:
-        if has.get(name, 0.0) < amount and (name in has or lacks(name, room, ground)):
-            yield _too_much(name, amount, has.get(name, 0.0))
+        if has.get(name, 0.0) < amount and (
+            name in has or host_lacks_consumable(name, room, ground)
+        ):
+            yield _amount_refusal(name, amount, has.get(name, 0.0))
     texts = {requirement.name: requirement.value for requirement in need.values}
-    missing_in = (missing(need, part, room, ground) for part in parts)
+    missing_in = (missing_queue_resources(need, part, room, ground) for part in parts)
     for name in sorted(min(missing_in, key=len, default=())):
-        yield UnservedDemand(cause=RefusalKind.NO_VALUE, name=name, wanted=texts.get(name, "TRUE"))
+        yield BalanceRefusal(
+            cause=BalanceRefusalCause.NO_VALUE, name=name, wanted=texts.get(name, "TRUE")
+        )
     for requirement in need.values:
         if requirement.name != QNAME:
-            yield UnservedDemand(
-                cause=RefusalKind.NO_VALUE, name=requirement.name, wanted=requirement.value
+            yield BalanceRefusal(
+                cause=BalanceRefusalCause.NO_VALUE, name=requirement.name, wanted=requirement.value
             )
 
 
-def _no_queue(need: Requirement, room: HostRoom, ground: QueueLayout) -> UnservedDemand:
-    if excluded := _kept_out(need, room, ground):
-        return UnservedDemand(cause=RefusalKind.NO_ACCESS, wanted=excluded)
-    words = (*need.queues, *need.named, need.pe, *_limited(need, room))
-    return UnservedDemand(cause=RefusalKind.NO_QUEUE, wanted=" ".join(filter(None, words)) or "any")
+def _explain_missing_queue(
+    need: TaskRequirement, room: FreeHostCapacity, ground: CellPlacementRules
+) -> BalanceRefusal:
+    if excluded := _access_obstacle(need, room, ground):
+        return BalanceRefusal(cause=BalanceRefusalCause.NO_ACCESS, wanted=excluded)
+    words = (*need.queues, *need.named, need.pe, *_requests_with_queue_limits(need, room))
+    return BalanceRefusal(
+        cause=BalanceRefusalCause.NO_QUEUE, wanted=" ".join(filter(None, words)) or "any"
+    )
 
 
-def _kept_out(need: Requirement, room: HostRoom, ground: QueueLayout) -> str:
+def _access_obstacle(
+    need: TaskRequirement, room: FreeHostCapacity, ground: CellPlacementRules
+) -> str:
     """Return what the queues of a node do not admit of a task that they would have otherwise."""
     anybodys = replace(need, identity=ANYBODY)
-    parts = (part for part in room.parts if is_open(anybodys, part, room, ground))
+    parts = (part for part in room.parts if queue_accepts_task(anybodys, part, room, ground))
     lists = ground.layout.user_lists
     return next((part.access.obstacle(need.identity, lists) for part in parts), "")
 
 
-def _limited(need: Requirement, room: HostRoom) -> Iterator[str]:
+def _requests_with_queue_limits(need: TaskRequirement, room: FreeHostCapacity) -> Iterator[str]:
     """Give what a task asks for that its queues limit, such as a run time."""
     limits = {name for part in room.parts for name, _ in part.values}
     return (
@@ -123,13 +144,16 @@ def _limited(need: Requirement, room: HostRoom) -> Iterator[str]:
     )
 
 
-def _too_much(name: str, required: float, has: float) -> UnservedDemand:
-    return UnservedDemand(
-        cause=RefusalKind.TOO_MUCH, name=name, wanted=_amount(required), has=_amount(has)
+def _amount_refusal(name: str, required: float, has: float) -> BalanceRefusal:
+    return BalanceRefusal(
+        cause=BalanceRefusalCause.TOO_MUCH,
+        name=name,
+        wanted=_format_amount(required),
+        has=_format_amount(has),
     )
 
 
-def _amount(number: float) -> str:
+def _format_amount(number: float) -> str:
     """Write an amount; a large one is one of memory."""
     for unit, size in (("G", 2**30), ("M", 2**20)):
         if number >= size:

@@ -7,39 +7,45 @@ the target reserve would remain. Each set of nodes is balanced whole before anyt
 from dataclasses import replace
 from math import floor
 
-from gridbridge.decisions.elastic.ganeti.instance_moves import balance
-from gridbridge.decisions.elastic.ganeti.instance_placement import Placement, placement_of
-from gridbridge.decisions.elastic.ganeti.node_load import InstanceLoad, with_primary
+from gridbridge.decisions.elastic.ganeti.instance_moves import balance_ganeti_instances
+from gridbridge.decisions.elastic.ganeti.instance_placement import (
+    GanetiPlacement,
+    place_ganeti_instances,
+)
+from gridbridge.decisions.elastic.ganeti.node_load import GanetiInstanceLoad, add_primary_instance
 from gridbridge.model.elastic.ganeti_cluster import (
     GanetiCluster,
-    InstanceMove,
-    InstanceSpec,
-    MoveWay,
-    SqueezePlan,
+    GanetiInstanceMove,
+    GanetiInstanceSize,
+    GanetiSqueezeAction,
+    GanetiSqueezePlan,
 )
 
 
-def squeeze(cluster: GanetiCluster, minimal: float, target: float) -> SqueezePlan:
+def plan_ganeti_squeeze(cluster: GanetiCluster, minimal: float, target: float) -> GanetiSqueezePlan:
     """Say what hsqueeze says, for reserves in standard instances."""
-    placement = placement_of(cluster)
+    placement = place_ganeti_instances(cluster)
     sleeping = tuple(at for at, node in enumerate(cluster.nodes) if node.is_standby)
-    resting = _restable(cluster)
+    resting = _nodes_that_may_power_off(cluster)
     standard = cluster.policy.standard
-    least, desired = _reserve(standard, minimal), _reserve(standard, target)
+    least, desired = (
+        _reserve_of_standard_instances(standard, minimal),
+        _reserve_of_standard_instances(standard, target),
+    )
     is_enough = True
-    if not has_room(placement, least):
-        way, enough = MoveWay.ONLINE, _to_online(placement, sleeping, least)
+    if not every_node_has_reserve(placement, least):
+        way, enough = GanetiSqueezeAction.ONLINE, _nodes_to_power_on(placement, sleeping, least)
         chosen, is_enough = (sleeping, False) if enough is None else (enough, True)
     else:
-        chosen = _to_offline(placement, resting, desired)
-        way = MoveWay.OFFLINE if chosen else MoveWay.NOTHING
-    moves: tuple[InstanceMove, ...] = ()
+        chosen = _nodes_to_power_off(placement, resting, desired)
+        way = GanetiSqueezeAction.OFFLINE if chosen else GanetiSqueezeAction.NOTHING
+    moves: tuple[GanetiInstanceMove, ...] = ()
     after = cluster
-    if way is not MoveWay.NOTHING:
-        end = placement.switched(chosen, to_online=way is MoveWay.ONLINE)
-        moves = balance(end)
-        after = _afterwards(cluster, end)
-    return SqueezePlan(
+    if way is not GanetiSqueezeAction.NOTHING:
+        end = placement.switched(chosen, to_online=way is GanetiSqueezeAction.ONLINE)
+        moves = balance_ganeti_instances(end)
+        after = _cluster_after_moves(cluster, end)
+    return GanetiSqueezePlan(
         way=way,
         nodes=chosen,
         is_enough=is_enough,
@@ -50,10 +56,12 @@ def squeeze(cluster: GanetiCluster, minimal: float, target: float) -> SqueezePla
     )
 
 
-def _reserve(standard: InstanceSpec, factor: float) -> InstanceLoad:
+def _reserve_of_standard_instances(
+    standard: GanetiInstanceSize, factor: float
+) -> GanetiInstanceLoad:
     """Return a part or a multiple of a standard instance, rounded down."""
     mem = floor(factor * standard.mem)
-    return InstanceLoad(
+    return GanetiInstanceLoad(
         mem=mem,
         live_mem=mem,
         kept_mem=0,
@@ -69,15 +77,15 @@ def _reserve(standard: InstanceSpec, factor: float) -> InstanceLoad:
     )
 
 
-def has_room(at: Placement, reserve: InstanceLoad) -> bool:
+def every_node_has_reserve(at: GanetiPlacement, reserve: GanetiInstanceLoad) -> bool:
     """Whether each node, offline ones too, could take the reserve in addition."""
     return all(
-        with_primary(hardware, load, reserve, is_forced=False) is not None
+        add_primary_instance(hardware, load, reserve, is_forced=False) is not None
         for hardware, load in zip(at.hardware, at.loads, strict=True)
     )
 
 
-def _restable(cluster: GanetiCluster) -> tuple[int, ...]:
+def _nodes_that_may_power_off(cluster: GanetiCluster) -> tuple[int, ...]:
     """Return the nodes that may be switched off: those with the most instances first."""
     primaries: list[list[int]] = [[] for _ in cluster.nodes]
     seconds = set()
@@ -95,39 +103,46 @@ def _restable(cluster: GanetiCluster) -> tuple[int, ...]:
     return tuple(sorted(fit, key=lambda at: -len(primaries[at])))
 
 
-def _to_offline(
-    placement: Placement, resting: tuple[int, ...], reserve: InstanceLoad
+def _nodes_to_power_off(
+    placement: GanetiPlacement, resting: tuple[int, ...], reserve: GanetiInstanceLoad
 ) -> tuple[int, ...]:
     """Those that can all be switched off together, tried from the last."""
     chosen: tuple[int, ...] = ()
     for node in reversed(resting):
-        if _suffices(placement, (node, *chosen), reserve, to_online=False):
+        if _leaves_reserve(placement, (node, *chosen), reserve, to_online=False):
             chosen = (node, *chosen)
     return chosen
 
 
-def _to_online(
-    placement: Placement, sleeping: tuple[int, ...], reserve: InstanceLoad
+def _nodes_to_power_on(
+    placement: GanetiPlacement, sleeping: tuple[int, ...], reserve: GanetiInstanceLoad
 ) -> tuple[int, ...] | None:
     """Return the first of those that sleep, as few as give the reserve; None: all don't."""
     tried = (sleeping[:count] for count in range(len(sleeping) + 1))
     return next(
-        (nodes for nodes in tried if _suffices(placement, nodes, reserve, to_online=True)), None
+        (nodes for nodes in tried if _leaves_reserve(placement, nodes, reserve, to_online=True)),
+        None,
     )
 
 
-def _suffices(
-    placement: Placement, nodes: tuple[int, ...], reserve: InstanceLoad, *, to_online: bool
+def _leaves_reserve(
+    placement: GanetiPlacement,
+    nodes: tuple[int, ...],
+    reserve: GanetiInstanceLoad,
+    *,
+    to_online: bool,
 ) -> bool:
     """Whether all instances end on nodes that are online, and each node keeps the reserve."""
     tried = placement.switched(nodes, to_online=to_online)
-    if not _may_suffice(tried, reserve):
+    if not _has_enough_memory(tried, reserve):
         return False
-    balance(tried)
-    return all(tried.is_online[primary] for primary, _ in tried.homes) and has_room(tried, reserve)
+    balance_ganeti_instances(tried)
+    return all(tried.is_online[primary] for primary, _ in tried.homes) and every_node_has_reserve(
+        tried, reserve
+    )
 
 
-def _may_suffice(tried: Placement, reserve: InstanceLoad) -> bool:
+def _has_enough_memory(tried: GanetiPlacement, reserve: GanetiInstanceLoad) -> bool:
     """Return whether all nodes together have the room, which saves balancing where they don't.
 
     Moves don't change how much all instances take together, and end on online nodes alone.
@@ -144,7 +159,7 @@ def _may_suffice(tried: Placement, reserve: InstanceLoad) -> bool:
     return room - live_mem > len(online) * reserve.live_mem or not online
 
 
-def _afterwards(cluster: GanetiCluster, end: Placement) -> GanetiCluster:
+def _cluster_after_moves(cluster: GanetiCluster, end: GanetiPlacement) -> GanetiCluster:
     """Return the cluster with all nodes and instances as a placement has them."""
     nodes = tuple(
         replace(

@@ -5,42 +5,42 @@ from dataclasses import dataclass
 
 from gridbridge.decisions.elastic.ganeti.cluster_score import EQUAL
 from gridbridge.decisions.elastic.ganeti.instance_placement import (
-    Changed,
-    Placement,
-    moved_to_any,
-    possible,
+    ChangedNodeLoads,
+    GanetiPlacement,
+    node_loads_after_move,
+    possible_instance_moves,
 )
-from gridbridge.decisions.elastic.ganeti.node_load import InstanceLoad, takes_from
-from gridbridge.decisions.elastic.ganeti.score_changes import ScoreChanges
-from gridbridge.model.elastic.ganeti_cluster import NO_NODE, InstanceMove, MoveKindOfGaneti
+from gridbridge.decisions.elastic.ganeti.node_load import GanetiInstanceLoad, may_migrate_between
+from gridbridge.decisions.elastic.ganeti.score_changes import MoveScoreEstimates
+from gridbridge.model.elastic.ganeti_cluster import NO_NODE, GanetiInstanceMove, InstanceMoveKind
 
 Home = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CandidateMove:
+class CandidateInstanceMove:
     """A move that may be the best, and nearly what it makes of the score."""
 
     nearly: float
     instance: int
-    kind: MoveKindOfGaneti
+    kind: InstanceMoveKind
     target: int
     home: Home
-    changed: Changed | None  # None: the instance goes to any node
+    changed: ChangedNodeLoads | None  # None: the instance goes to any node
 
 
-def balance(at: Placement) -> tuple[InstanceMove, ...]:
+def balance_ganeti_instances(at: GanetiPlacement) -> tuple[GanetiInstanceMove, ...]:
     """Move instances, each time the best one, as long as that helps; return the moves."""
     moves = []
-    changes = ScoreChanges(at)
+    changes = MoveScoreEstimates(at)
     now = at.score({})
-    while best := _best(at, changes, now):
+    while best := _best_move(at, changes, now):
         now, step, changed = best
         nodes = frozenset((*at.homes[step.instance], *step.home)) - {NO_NODE}
         at.apply(step.instance, step.home, changed)
         changes.begin(tuple(changed))
         moves.append(
-            InstanceMove(
+            GanetiInstanceMove(
                 instance=step.instance,
                 kind=step.kind,
                 target=step.target,
@@ -52,40 +52,42 @@ def balance(at: Placement) -> tuple[InstanceMove, ...]:
     return tuple(moves)
 
 
-def _best(
-    at: Placement, changes: ScoreChanges, now: float
-) -> tuple[float, CandidateMove, Changed] | None:
+def _best_move(
+    at: GanetiPlacement, changes: MoveScoreEstimates, now: float
+) -> tuple[float, CandidateInstanceMove, ChangedNodeLoads] | None:
     """Return the first of the moves with the least score, if that is less than now.
 
     What may be the first by the quick reckoning is reckoned again as hbal does.
     """
-    best: tuple[float, CandidateMove, Changed] | None = None
+    best: tuple[float, CandidateInstanceMove, ChangedNodeLoads] | None = None
     least = now
-    for step in _promising(at, changes, now):
-        changed = step.changed or moved_to_any(at, step.instance, step.target)
+    for step in _moves_near_best_score(at, changes, now):
+        changed = step.changed or node_loads_after_move(at, step.instance, step.target)
         value = at.score(changed)
         if value < least:
             least, best = value, (value, step, changed)
     return best
 
 
-def _promising(at: Placement, changes: ScoreChanges, now: float) -> list[CandidateMove]:
+def _moves_near_best_score(
+    at: GanetiPlacement, changes: MoveScoreEstimates, now: float
+) -> list[CandidateInstanceMove]:
     """Return the moves with nearly the least score, in hbal's order.
 
     Who leaves a node that is offline gains so much that nobody else need be looked at then.
     """
-    leaving, staying = _distinct(at)
-    candidates: list[CandidateMove] = []
-    least = _gather(at, changes, leaving, now, candidates)
+    leaving, staying = _distinct_instances(at)
+    candidates: list[CandidateInstanceMove] = []
+    least = _collect_moves_near_best(at, changes, leaving, now, candidates)
     if least + EQUAL >= changes.away:
-        least = _gather(at, changes, staying, least, candidates)
+        least = _collect_moves_near_best(at, changes, staying, least, candidates)
     near = [step for step in candidates if step.nearly <= least + EQUAL]
     return sorted(near, key=lambda step: step.instance)
 
 
-def _distinct(at: Placement) -> tuple[list[int], list[int]]:
+def _distinct_instances(at: GanetiPlacement) -> tuple[list[int], list[int]]:
     """Return the instances on offline nodes and the others, one of those that are alike."""
-    alike = set[tuple[Home, InstanceLoad]]()
+    alike = set[tuple[Home, GanetiInstanceLoad]]()
     leaving, staying = list[int](), list[int]()
     for instance in at.movable:
         home = at.homes[instance]
@@ -98,30 +100,30 @@ def _distinct(at: Placement) -> tuple[list[int], list[int]]:
     return leaving, staying
 
 
-def _gather(
-    at: Placement,
-    changes: ScoreChanges,
+def _collect_moves_near_best(
+    at: GanetiPlacement,
+    changes: MoveScoreEstimates,
     instances: Iterable[int],
     least: float,
-    candidates: list[CandidateMove],
+    candidates: list[CandidateInstanceMove],
 ) -> float:
     """Find what comes near the least score so far; return the least."""
     for instance in instances:
-        for step in _steps(at, changes, instance, least):
+        for step in _moves_of_instance(at, changes, instance, least):
             if step.nearly <= least + EQUAL:
                 candidates.append(step)
                 least = min(least, step.nearly)
     return least
 
 
-def _steps(
-    at: Placement, changes: ScoreChanges, instance: int, least: float
-) -> Iterator[CandidateMove]:
+def _moves_of_instance(
+    at: GanetiPlacement, changes: MoveScoreEstimates, instance: int, least: float
+) -> Iterator[CandidateInstanceMove]:
     if instance not in at.mirrored:
-        yield from _to_any(at, changes, instance, least)
+        yield from _moves_to_any_node(at, changes, instance, least)
         return
-    for kind, target, home, changed in possible(at, instance, changes.online):
-        yield CandidateMove(
+    for kind, target, home, changed in possible_instance_moves(at, instance, changes.online):
+        yield CandidateInstanceMove(
             nearly=at.score(changed) if at.has_pairs else changes.of_all(changed),
             instance=instance,
             kind=kind,
@@ -131,9 +133,9 @@ def _steps(
         )
 
 
-def _to_any(
-    at: Placement, changes: ScoreChanges, instance: int, least: float
-) -> Iterator[CandidateMove]:
+def _moves_to_any_node(
+    at: GanetiPlacement, changes: MoveScoreEstimates, instance: int, least: float
+) -> Iterator[CandidateInstanceMove]:
     primary, secondary = at.homes[instance]
     burden, source = at.burdens[instance], at.hardware[primary]
     is_forced = not at.is_online[primary]
@@ -141,19 +143,19 @@ def _to_any(
         (target, taking)
         for target in changes.online
         if target not in (primary, secondary)
-        and takes_from(source, at.hardware[target])
+        and may_migrate_between(source, at.hardware[target])
         and (taking := changes.taking(target, burden, is_forced=is_forced))
     ]
     if at.has_pairs:
-        all_loads = ((moved_to_any(at, instance, target), target) for target, _ in targets)
+        all_loads = ((node_loads_after_move(at, instance, target), target) for target, _ in targets)
         near = [(at.score(changed), target) for changed, target in all_loads]
     else:
         near = changes.nearest(changes.giving(primary, burden), targets, least)
     for nearly, target in near:
-        yield CandidateMove(
+        yield CandidateInstanceMove(
             nearly=nearly,
             instance=instance,
-            kind=MoveKindOfGaneti.TO_ANY,
+            kind=InstanceMoveKind.TO_ANY,
             target=target,
             home=(target, secondary),
             changed=None,

@@ -5,37 +5,41 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from gridbridge.decisions.elastic.ganeti.cluster_score import (
-    ScoreContribution,
-    contribution_of,
-    score,
+    NodeScoreContribution,
+    cluster_imbalance_score,
+    score_contribution_of_node,
 )
-from gridbridge.decisions.elastic.ganeti.node_inventory import burdens, first_loads, hardware_of
+from gridbridge.decisions.elastic.ganeti.node_inventory import (
+    hardware_of_ganeti_nodes,
+    initial_node_loads,
+    loads_of_ganeti_instances,
+)
 from gridbridge.decisions.elastic.ganeti.node_load import (
-    InstanceLoad,
-    NodeHardware,
-    NodeLoad,
-    takes_from,
-    with_primary,
-    with_secondary,
-    without_primary,
-    without_secondary,
+    GanetiInstanceLoad,
+    GanetiNodeHardware,
+    GanetiNodeLoad,
+    add_primary_instance,
+    add_secondary_copy,
+    may_migrate_between,
+    remove_primary_instance,
+    remove_secondary_copy,
 )
-from gridbridge.model.elastic.ganeti_cluster import NO_NODE, GanetiCluster, MoveKindOfGaneti
+from gridbridge.model.elastic.ganeti_cluster import NO_NODE, GanetiCluster, InstanceMoveKind
 
-Changed = dict[int, NodeLoad]  # nodes and what they would carry
+ChangedNodeLoads = dict[int, GanetiNodeLoad]  # nodes and what they would carry
 
 
 @dataclass(slots=True, kw_only=True)
-class Placement:
+class GanetiPlacement:
     """All nodes' loads while a cluster is balanced: it is changed by each move."""
 
-    hardware: tuple[NodeHardware, ...]
-    burdens: list[InstanceLoad]
+    hardware: tuple[GanetiNodeHardware, ...]
+    burdens: list[GanetiInstanceLoad]
     homes: list[tuple[int, int]]  # of each instance: the primary and secondary node
     movable: tuple[int, ...]
     mirrored: frozenset[int]
-    loads: list[NodeLoad]
-    contributions: list[ScoreContribution]
+    loads: list[GanetiNodeLoad]
+    contributions: list[NodeScoreContribution]
     is_online: list[bool]
     has_pairs: bool  # some node has a location where instances exclude each other
 
@@ -44,7 +48,7 @@ class Placement:
         """The nodes that may take instances, in their order."""
         return tuple(node for node, is_on in enumerate(self.is_online) if is_on)
 
-    def switched(self, nodes: tuple[int, ...], *, to_online: bool) -> "Placement":
+    def switched(self, nodes: tuple[int, ...], *, to_online: bool) -> "GanetiPlacement":
         """Return a copy with these nodes online, or offline."""
         is_online = list(self.is_online)
         for node in nodes:
@@ -58,7 +62,7 @@ class Placement:
             is_online=is_online,
         )
 
-    def score(self, changed: Mapping[int, NodeLoad]) -> float:
+    def score(self, changed: Mapping[int, GanetiNodeLoad]) -> float:
         """Return the score with these nodes' loads instead of theirs."""
         contributions, offline = [], []
         pairs: Counter[tuple[str, str]] = Counter()
@@ -68,21 +72,23 @@ class Placement:
                 offline.append(load or self.loads[node])
                 continue
             contributions.append(
-                contribution_of(self.hardware[node], load) if load else self.contributions[node]
+                score_contribution_of_node(self.hardware[node], load)
+                if load
+                else self.contributions[node]
             )
             if self.has_pairs:
                 pairs.update((load or self.loads[node]).pairs)
-        return score(contributions, offline, pairs)
+        return cluster_imbalance_score(contributions, offline, pairs)
 
-    def apply(self, instance: int, home: tuple[int, int], changed: Changed) -> None:
+    def apply(self, instance: int, home: tuple[int, int], changed: ChangedNodeLoads) -> None:
         """Move an instance for good."""
         for node, load in changed.items():
             self.loads[node] = load
-            self.contributions[node] = contribution_of(self.hardware[node], load)
+            self.contributions[node] = score_contribution_of_node(self.hardware[node], load)
         self.homes[instance] = home
         self.burdens[instance] = self.burden_at(instance, *home)
 
-    def burden_at(self, instance: int, primary: int, secondary: int) -> InstanceLoad:
+    def burden_at(self, instance: int, primary: int, secondary: int) -> GanetiInstanceLoad:
         """Return what an instance asks, which depends a little on where it is."""
         burden = self.burdens[instance]
         if secondary == NO_NODE or instance not in self.mirrored:
@@ -91,13 +97,13 @@ class Placement:
         return burden if shared == burden.together else burden._replace(together=shared)
 
 
-def placement_of(cluster: GanetiCluster) -> Placement:
+def place_ganeti_instances(cluster: GanetiCluster) -> GanetiPlacement:
     """Return the placement as a cluster was found."""
-    node_hardware = hardware_of(cluster)
-    demands = burdens(cluster, node_hardware)
-    loads = first_loads(cluster, node_hardware, demands)
+    node_hardware = hardware_of_ganeti_nodes(cluster)
+    demands = loads_of_ganeti_instances(cluster, node_hardware)
+    loads = initial_node_loads(cluster, node_hardware, demands)
     groups = [node.group for node in cluster.nodes]
-    return Placement(
+    return GanetiPlacement(
         hardware=node_hardware,
         burdens=list(demands),
         homes=[(instance.primary, instance.secondary) for instance in cluster.instances],
@@ -114,7 +120,7 @@ def placement_of(cluster: GanetiCluster) -> Placement:
         mirrored=frozenset(at for at, burden in enumerate(demands) if burden.is_mirrored),
         loads=loads,
         contributions=[
-            contribution_of(hardware, load)
+            score_contribution_of_node(hardware, load)
             for hardware, load in zip(node_hardware, loads, strict=True)
         ],
         is_online=[not node.is_offline for node in cluster.nodes],
@@ -123,122 +129,132 @@ def placement_of(cluster: GanetiCluster) -> Placement:
     )
 
 
-def possible(
-    at: Placement, instance: int, online: tuple[int, ...]
-) -> Iterator[tuple[MoveKindOfGaneti, int, tuple[int, int], Changed]]:
+def possible_instance_moves(
+    at: GanetiPlacement, instance: int, online: tuple[int, ...]
+) -> Iterator[tuple[InstanceMoveKind, int, tuple[int, int], ChangedNodeLoads]]:
     """Yield all moves of a mirrored instance, in hbal's order: kind, target, home and loads."""
     primary, secondary = at.homes[instance]
     has_secondary = at.is_online[secondary]
     if has_secondary and (changed := _failover(at, instance)):
-        yield MoveKindOfGaneti.FAILOVER, NO_NODE, (secondary, primary), changed
+        yield InstanceMoveKind.FAILOVER, NO_NODE, (secondary, primary), changed
     for target in online:
         if target in (primary, secondary):
             continue
         if changed := _replace_secondary(at, instance, target):
-            yield MoveKindOfGaneti.REPLACE_SECONDARY, target, (primary, target), changed
+            yield InstanceMoveKind.REPLACE_SECONDARY, target, (primary, target), changed
         if changed := _replace_and_failover(at, instance, target):
-            yield MoveKindOfGaneti.REPLACE_AND_FAILOVER, target, (target, primary), changed
+            yield InstanceMoveKind.REPLACE_AND_FAILOVER, target, (target, primary), changed
         if has_secondary and (changed := _replace_primary(at, instance, target)):
-            yield MoveKindOfGaneti.REPLACE_PRIMARY, target, (target, secondary), changed
+            yield InstanceMoveKind.REPLACE_PRIMARY, target, (target, secondary), changed
         if has_secondary and (changed := _failover_and_replace(at, instance, target)):
-            yield MoveKindOfGaneti.FAILOVER_AND_REPLACE, target, (secondary, target), changed
+            yield InstanceMoveKind.FAILOVER_AND_REPLACE, target, (secondary, target), changed
 
 
-def moved_to_any(at: Placement, instance: int, target: int) -> Changed:
+def node_loads_after_move(at: GanetiPlacement, instance: int, target: int) -> ChangedNodeLoads:
     """Return the loads after an instance that every node can have went to one that can take it."""
     primary, _ = at.homes[instance]
     burden = at.burdens[instance]
-    target_load = with_primary(
+    target_load = add_primary_instance(
         at.hardware[target], at.loads[target], burden, is_forced=not at.is_online[primary]
     )
     if target_load is None:
         return {}
     return {
-        primary: without_primary(at.hardware[primary], at.loads[primary], burden),
+        primary: remove_primary_instance(at.hardware[primary], at.loads[primary], burden),
         target: target_load,
     }
 
 
-def _failover(at: Placement, instance: int) -> Changed | None:
+def _failover(at: GanetiPlacement, instance: int) -> ChangedNodeLoads | None:
     """Make the secondary the primary, and the primary the secondary; None if that can't be."""
     (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
     hardware_p, hardware_s = at.hardware[old_p], at.hardware[old_s]
     is_forced = not at.is_online[old_p]
-    if not takes_from(hardware_p, hardware_s):
+    if not may_migrate_between(hardware_p, hardware_s):
         return None
-    free_s = without_secondary(hardware_s, at.loads[old_s], burden, old_p)
-    new_p = with_primary(hardware_s, free_s, burden, is_forced=is_forced)
-    free_p = without_primary(hardware_p, at.loads[old_p], burden)
+    free_s = remove_secondary_copy(hardware_s, at.loads[old_s], burden, old_p)
+    new_p = add_primary_instance(hardware_s, free_s, burden, is_forced=is_forced)
+    free_p = remove_primary_instance(hardware_p, at.loads[old_p], burden)
     if new_p is None:
         return None
-    new_s = with_secondary(
+    new_s = add_secondary_copy(
         hardware_p, free_p, burden, old_s, is_forced=is_forced, ignores_disk=is_forced
     )
     return new_s and {old_p: new_s, old_s: new_p}
 
 
-def _replace_primary(at: Placement, instance: int, target: int) -> Changed | None:
+def _replace_primary(at: GanetiPlacement, instance: int, target: int) -> ChangedNodeLoads | None:
     """Make the target the primary by way of the secondary, which holds it for a moment."""
     (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
     hardware_p, hardware_s, hardware_t = at.hardware[old_p], at.hardware[old_s], at.hardware[target]
-    if not takes_from(hardware_p, hardware_s) or not takes_from(hardware_s, hardware_t):
+    if not may_migrate_between(hardware_p, hardware_s) or not may_migrate_between(
+        hardware_s, hardware_t
+    ):
         return None
     is_forced = not at.is_online[old_p]
     new = at.burden_at(instance, target, old_s)
-    free_s = without_secondary(hardware_s, at.loads[old_s], burden, old_p)
-    held = with_primary(hardware_s, free_s, new, is_forced=is_forced)
-    new_p = held and with_primary(hardware_t, at.loads[target], new, is_forced=is_forced)
+    free_s = remove_secondary_copy(hardware_s, at.loads[old_s], burden, old_p)
+    held = add_primary_instance(hardware_s, free_s, new, is_forced=is_forced)
+    new_p = held and add_primary_instance(hardware_t, at.loads[target], new, is_forced=is_forced)
     if held is None or new_p is None:
         return None
-    released = without_primary(hardware_s, held, new)
-    new_s = with_secondary(hardware_s, released, new, target, is_forced=is_forced)
-    free_p = without_primary(hardware_p, at.loads[old_p], burden)
+    released = remove_primary_instance(hardware_s, held, new)
+    new_s = add_secondary_copy(hardware_s, released, new, target, is_forced=is_forced)
+    free_p = remove_primary_instance(hardware_p, at.loads[old_p], burden)
     return new_s and {old_p: free_p, old_s: new_s, target: new_p}
 
 
-def _replace_secondary(at: Placement, instance: int, target: int) -> Changed | None:
+def _replace_secondary(at: GanetiPlacement, instance: int, target: int) -> ChangedNodeLoads | None:
     (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
     hardware_p = at.hardware[old_p]
     new = at.burden_at(instance, old_p, target)
     is_forced = not at.is_online[old_s]
-    new_s = with_secondary(at.hardware[target], at.loads[target], new, old_p, is_forced=is_forced)
+    new_s = add_secondary_copy(
+        at.hardware[target], at.loads[target], new, old_p, is_forced=is_forced
+    )
     if new_s is None:
         return None
-    free_p = without_primary(hardware_p, at.loads[old_p], burden)
-    new_p = with_primary(hardware_p, free_p, new, is_forced=True)
-    free_s = without_secondary(at.hardware[old_s], at.loads[old_s], burden, old_p)
+    free_p = remove_primary_instance(hardware_p, at.loads[old_p], burden)
+    new_p = add_primary_instance(hardware_p, free_p, new, is_forced=True)
+    free_s = remove_secondary_copy(at.hardware[old_s], at.loads[old_s], burden, old_p)
     return new_p and {old_p: new_p, target: new_s, old_s: free_s}
 
 
-def _replace_and_failover(at: Placement, instance: int, target: int) -> Changed | None:
+def _replace_and_failover(
+    at: GanetiPlacement, instance: int, target: int
+) -> ChangedNodeLoads | None:
     """Make the target the primary, and the primary the secondary; None if that can't be."""
     (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
     hardware_p, hardware_t = at.hardware[old_p], at.hardware[target]
-    if not takes_from(hardware_p, hardware_t):
+    if not may_migrate_between(hardware_p, hardware_t):
         return None
     new = at.burden_at(instance, target, old_p)
-    new_p = with_primary(hardware_t, at.loads[target], new, is_forced=False)
+    new_p = add_primary_instance(hardware_t, at.loads[target], new, is_forced=False)
     if new_p is None:
         return None
-    free_p = without_primary(hardware_p, at.loads[old_p], burden)
+    free_p = remove_primary_instance(hardware_p, at.loads[old_p], burden)
     is_forced = not at.is_online[old_s]
-    new_s = with_secondary(hardware_p, free_p, new, target, is_forced=is_forced)
-    free_s = without_secondary(at.hardware[old_s], at.loads[old_s], burden, old_p)
+    new_s = add_secondary_copy(hardware_p, free_p, new, target, is_forced=is_forced)
+    free_s = remove_secondary_copy(at.hardware[old_s], at.loads[old_s], burden, old_p)
     return new_s and {target: new_p, old_p: new_s, old_s: free_s}
 
 
-def _failover_and_replace(at: Placement, instance: int, target: int) -> Changed | None:
+def _failover_and_replace(
+    at: GanetiPlacement, instance: int, target: int
+) -> ChangedNodeLoads | None:
     """Make the secondary the primary, and the target the secondary; None if that can't be."""
     (old_p, old_s), burden = at.homes[instance], at.burdens[instance]
     hardware_p, hardware_s = at.hardware[old_p], at.hardware[old_s]
-    if not takes_from(hardware_p, hardware_s):
+    if not may_migrate_between(hardware_p, hardware_s):
         return None
     is_forced = not at.is_online[old_p]
     new = at.burden_at(instance, old_s, target)
-    free_s = without_secondary(hardware_s, at.loads[old_s], burden, old_p)
-    new_p = with_primary(hardware_s, free_s, new, is_forced=is_forced)
+    free_s = remove_secondary_copy(hardware_s, at.loads[old_s], burden, old_p)
+    new_p = add_primary_instance(hardware_s, free_s, new, is_forced=is_forced)
     if new_p is None:
         return None
-    new_s = with_secondary(at.hardware[target], at.loads[target], new, old_s, is_forced=is_forced)
-    free_p = without_primary(hardware_p, at.loads[old_p], burden)
+    new_s = add_secondary_copy(
+        at.hardware[target], at.loads[target], new, old_s, is_forced=is_forced
+    )
+    free_p = remove_primary_instance(hardware_p, at.loads[old_p], burden)
     return new_s and {target: new_s, old_s: new_p, old_p: free_p}

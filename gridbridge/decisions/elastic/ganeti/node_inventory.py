@@ -1,21 +1,21 @@
 """What a Ganeti cluster's nodes offer and carry as they were found."""
 
 from gridbridge.decisions.elastic.ganeti.node_load import (
-    InstanceLoad,
-    NodeHardware,
-    NodeLoad,
-    counted,
-    misplaced,
-    pairs,
-    used,
+    GanetiInstanceLoad,
+    GanetiNodeHardware,
+    GanetiNodeLoad,
+    change_counts,
+    changed_spindle_use,
+    location_mismatch,
+    location_tag_pairs,
 )
 from gridbridge.model.elastic.ganeti_cluster import (
     NO_NODE,
-    DiskMirroring,
     GanetiCluster,
+    GanetiDiskMirroring,
     GanetiInstance,
+    GanetiInstanceStatus,
     GanetiNode,
-    InstanceStatus,
 )
 
 EXCLUSION = "htools:iextags:"
@@ -27,7 +27,7 @@ MISSING_MB, MISSING_DISK_MB = 512, 1024  # more on a node is a warning: Ganeti's
 MB_OF_GB = 1024
 
 
-def inconsistencies(cluster: GanetiCluster) -> tuple[str, ...]:
+def find_unaccounted_memory_and_disk(cluster: GanetiCluster) -> tuple[str, ...]:
     """Name the nodes with much memory or disk neither free nor an instance's, last node first."""
     used, stored = _used_memory(cluster), [0] * len(cluster.nodes)
     for instance in cluster.instances:
@@ -55,21 +55,23 @@ def _used_memory(cluster: GanetiCluster) -> list[int]:
     return used
 
 
-def hardware_of(cluster: GanetiCluster) -> tuple[NodeHardware, ...]:
+def hardware_of_ganeti_nodes(cluster: GanetiCluster) -> tuple[GanetiNodeHardware, ...]:
     """Return the constant facts of all nodes; memory is the lower of the file's and our sum."""
     used = _used_memory(cluster)
     return tuple(
-        _hardware(cluster, node, used_mem)
+        _hardware_of_node(cluster, node, used_mem)
         for node, used_mem in zip(cluster.nodes, used, strict=True)
     )
 
 
-def _hardware(cluster: GanetiCluster, node: GanetiNode, used_mem: int) -> NodeHardware:
+def _hardware_of_node(
+    cluster: GanetiCluster, node: GanetiNode, used_mem: int
+) -> GanetiNodeHardware:
     policy = cluster.groups[node.group].policy
     recorded = int(node.mem) - node.own_mem
     missing = recorded - used_mem - node.free_mem
-    sends = _tagged(cluster.tags, MIGRATION, node.tags)
-    return NodeHardware(
+    sends = _tags_of_families(cluster.tags, MIGRATION, node.tags)
+    return GanetiNodeHardware(
         room=recorded - max(0, missing),
         mem=node.mem,
         disk=node.disk,
@@ -80,18 +82,22 @@ def _hardware(cluster: GanetiCluster, node: GanetiNode, used_mem: int) -> NodeHa
         vcpu_ratio=policy.vcpu_ratio,
         is_exclusive=node.has_own_spindles,
         sends=sends,
-        takes=sends | _allowed(cluster.tags, sends),
-        locations=_tagged(cluster.tags, LOCATION, node.tags),
+        takes=sends | _allowed_migration_sources(cluster.tags, sends),
+        locations=_tags_of_families(cluster.tags, LOCATION, node.tags),
     )
 
 
-def _tagged(cluster_tags: tuple[str, ...], prefix: str, tags: tuple[str, ...]) -> frozenset[str]:
+def _tags_of_families(
+    cluster_tags: tuple[str, ...], prefix: str, tags: tuple[str, ...]
+) -> frozenset[str]:
     """Return the tags of the families that the cluster's tags name after a prefix."""
     families = [f"{tag.removeprefix(prefix)}:" for tag in cluster_tags if tag.startswith(prefix)]
     return frozenset(tag for tag in tags if any(tag.startswith(family) for family in families))
 
 
-def _allowed(cluster_tags: tuple[str, ...], sends: frozenset[str]) -> frozenset[str]:
+def _allowed_migration_sources(
+    cluster_tags: tuple[str, ...], sends: frozenset[str]
+) -> frozenset[str]:
     """Return the tags of those from which nodes with these tags take instances too."""
     pairs = (
         tag.removeprefix(ALLOWED).split("::") for tag in cluster_tags if tag.startswith(ALLOWED)
@@ -99,33 +105,37 @@ def _allowed(cluster_tags: tuple[str, ...], sends: frozenset[str]) -> frozenset[
     return frozenset(pair[0] for pair in pairs if len(pair) == 2 and pair[1] in sends)
 
 
-def burdens(cluster: GanetiCluster, hardware: tuple[NodeHardware, ...]) -> tuple[InstanceLoad, ...]:
+def loads_of_ganeti_instances(
+    cluster: GanetiCluster, hardware: tuple[GanetiNodeHardware, ...]
+) -> tuple[GanetiInstanceLoad, ...]:
     """Return what each instance asks of a node."""
-    apart, desired = _families(cluster.tags, EXCLUSION), _families(cluster.tags, DESIRED)
-    return tuple(_burden(instance, apart, desired, hardware) for instance in cluster.instances)
+    apart, desired = _tag_families(cluster.tags, EXCLUSION), _tag_families(cluster.tags, DESIRED)
+    return tuple(
+        _load_of_instance(instance, apart, desired, hardware) for instance in cluster.instances
+    )
 
 
-def _families(cluster_tags: tuple[str, ...], prefix: str) -> tuple[str, ...]:
+def _tag_families(cluster_tags: tuple[str, ...], prefix: str) -> tuple[str, ...]:
     """How the tags begin that the cluster's tags name after a prefix."""
     named = (tag.removeprefix(prefix) for tag in cluster_tags if tag.startswith(prefix))
     return tuple(family for family in named if family)
 
 
-def _burden(
+def _load_of_instance(
     instance: GanetiInstance,
     apart: tuple[str, ...],
     desired: tuple[str, ...],
-    hardware: tuple[NodeHardware, ...],
-) -> InstanceLoad:
-    is_on = instance.status is not InstanceStatus.OFFLINE
-    return InstanceLoad(
+    hardware: tuple[GanetiNodeHardware, ...],
+) -> GanetiInstanceLoad:
+    is_on = instance.status is not GanetiInstanceStatus.OFFLINE
+    return GanetiInstanceLoad(
         mem=instance.mem,
         live_mem=instance.mem if instance.status.takes_memory else 0,
         kept_mem=instance.mem if is_on and instance.is_balanced else 0,
         disk=instance.disk,
         vcpus=instance.vcpus if is_on else 0,
         is_local=instance.template.is_local,
-        is_mirrored=instance.template.mirror is DiskMirroring.INTERNAL,
+        is_mirrored=instance.template.mirror is GanetiDiskMirroring.INTERNAL,
         spindle_use=instance.spindle_use,
         spindles=instance.spindles,
         tags=tuple(tag for tag in instance.tags if tag.startswith(apart)),
@@ -136,13 +146,13 @@ def _burden(
     )
 
 
-def first_loads(
+def initial_node_loads(
     cluster: GanetiCluster,
-    node_hardware: tuple[NodeHardware, ...],
-    burdens: tuple[InstanceLoad, ...],
-) -> list[NodeLoad]:
+    node_hardware: tuple[GanetiNodeHardware, ...],
+    burdens: tuple[GanetiInstanceLoad, ...],
+) -> list[GanetiNodeLoad]:
     """Return what all nodes carry as they were found."""
-    loads = [_empty(node) for node in cluster.nodes]
+    loads = [_load_of_empty_node(node) for node in cluster.nodes]
     for instance, burden in zip(cluster.instances, burdens, strict=True):
         before = loads[instance.secondary] if instance.secondary != NO_NODE else None
         load, hardware = loads[instance.primary], node_hardware[instance.primary]
@@ -150,11 +160,11 @@ def first_loads(
             live_mem=load.live_mem + burden.live_mem,
             promised_mem=load.promised_mem - (burden.mem - burden.live_mem),
             vcpus=load.vcpus + burden.vcpus,
-            spindle_use=used(hardware, load, burden, 1),
+            spindle_use=changed_spindle_use(hardware, load, burden, 1),
             primaries=load.primaries + 1,
-            tags=counted(load.tags, burden.tags, 1),
-            location=load.location + misplaced(hardware, burden),
-            pairs=counted(load.pairs, pairs(hardware, burden), 1),
+            tags=change_counts(load.tags, burden.tags, 1),
+            location=load.location + location_mismatch(hardware, burden),
+            pairs=change_counts(load.pairs, location_tag_pairs(hardware, burden), 1),
         )
         if before is None:
             continue
@@ -162,7 +172,7 @@ def first_loads(
         needed = load.peers.get(instance.primary, 0) + burden.kept_mem
         loads[instance.secondary] = load._replace(
             secondaries=load.secondaries + 1,
-            spindle_use=used(hardware, load, burden, 1),
+            spindle_use=changed_spindle_use(hardware, load, burden, 1),
             peers={**load.peers, instance.primary: needed},
             kept_mem=max(load.kept_mem, needed),
         )
@@ -172,8 +182,8 @@ def first_loads(
     ]
 
 
-def _empty(node: GanetiNode) -> NodeLoad:
-    return NodeLoad(
+def _load_of_empty_node(node: GanetiNode) -> GanetiNodeLoad:
+    return GanetiNodeLoad(
         live_mem=0,
         promised_mem=node.free_mem,
         free_disk=node.free_disk,

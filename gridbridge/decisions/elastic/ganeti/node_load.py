@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar
 Key = TypeVar("Key")
 
 
-class NodeHardware(NamedTuple):
+class GanetiNodeHardware(NamedTuple):
     """What never changes of a node: what it has, and its tags."""
 
     room: int  # MiB of memory for instances
@@ -27,7 +27,7 @@ class NodeHardware(NamedTuple):
     locations: frozenset[str]
 
 
-class InstanceLoad(NamedTuple):
+class GanetiInstanceLoad(NamedTuple):
     """What an instance asks of a node; equal ones are interchangeable."""
 
     mem: int  # MiB, and so the next two
@@ -44,7 +44,7 @@ class InstanceLoad(NamedTuple):
     together: int  # locations that its primary and secondary share
 
 
-class NodeLoad(NamedTuple):
+class GanetiNodeLoad(NamedTuple):
     """What changes of a node."""
 
     live_mem: int
@@ -63,16 +63,20 @@ class NodeLoad(NamedTuple):
     pairs: Mapping[tuple[str, str], int]  # of locations and exclusion tags
 
 
-def ratio(part: float, whole: float) -> float:
+def float_ratio(part: float, whole: float) -> float:
     """Divide as a processor does."""
     if whole:
         return part / whole
     return nan if not part or part != part else (inf if part > 0 else -inf)
 
 
-def with_primary(
-    hardware: NodeHardware, load: NodeLoad, burden: InstanceLoad, *, is_forced: bool
-) -> NodeLoad | None:
+def add_primary_instance(
+    hardware: GanetiNodeHardware,
+    load: GanetiNodeLoad,
+    burden: GanetiInstanceLoad,
+    *,
+    is_forced: bool,
+) -> GanetiNodeLoad | None:
     """Return the load with one more instance that runs here; None: it can't be.
 
     What is forced goes beyond soft limits, as from a node that is offline.
@@ -82,7 +86,7 @@ def with_primary(
     free_disk = load.free_disk - burden.disk if burden.is_local else load.free_disk
     if free <= 0 or (burden.is_local and free_disk <= 0):
         return None
-    spindle_use = used(hardware, load, burden, 1)
+    spindle_use = changed_spindle_use(hardware, load, burden, 1)
     free_spindles = _spindles_left(hardware, load, burden)
     if burden.is_local and hardware.is_exclusive and free_spindles < 0:
         return None
@@ -93,11 +97,11 @@ def with_primary(
         (fails and not load.fails)
         or promised_mem <= 0
         or (burden.is_local and spindle_use > hardware.most_spindles)
-        or 0 <= hardware.vcpu_ratio < ratio(vcpus, hardware.cpus)
+        or 0 <= hardware.vcpu_ratio < float_ratio(vcpus, hardware.cpus)
         or (burden.tags and any(tag in load.tags for tag in burden.tags))
     ):
         return None
-    return NodeLoad(
+    return GanetiNodeLoad(
         live_mem,
         promised_mem,
         free_disk,
@@ -109,42 +113,44 @@ def with_primary(
         load.peers,
         load.kept_mem,
         fails,
-        counted(load.tags, burden.tags, 1),
-        load.location + misplaced(hardware, burden),
-        counted(load.pairs, pairs(hardware, burden), 1),
+        change_counts(load.tags, burden.tags, 1),
+        load.location + location_mismatch(hardware, burden),
+        change_counts(load.pairs, location_tag_pairs(hardware, burden), 1),
     )
 
 
-def without_primary(hardware: NodeHardware, load: NodeLoad, burden: InstanceLoad) -> NodeLoad:
+def remove_primary_instance(
+    hardware: GanetiNodeHardware, load: GanetiNodeLoad, burden: GanetiInstanceLoad
+) -> GanetiNodeLoad:
     """Return the load without an instance that runs here."""
     live_mem = load.live_mem - burden.live_mem
-    return NodeLoad(
+    return GanetiNodeLoad(
         live_mem,
         load.promised_mem + burden.mem,
         load.free_disk + burden.disk if burden.is_local else load.free_disk,
         load.vcpus - burden.vcpus,
         _spindles_freed(hardware, load, burden),
-        used(hardware, load, burden, -1),
+        changed_spindle_use(hardware, load, burden, -1),
         load.primaries - 1,
         load.secondaries,
         load.peers,
         load.kept_mem,
         hardware.room - live_mem <= load.kept_mem,
-        counted(load.tags, burden.tags, -1),
-        load.location - misplaced(hardware, burden),
-        counted(load.pairs, pairs(hardware, burden), -1),
+        change_counts(load.tags, burden.tags, -1),
+        load.location - location_mismatch(hardware, burden),
+        change_counts(load.pairs, location_tag_pairs(hardware, burden), -1),
     )
 
 
-def with_secondary(
-    hardware: NodeHardware,
-    load: NodeLoad,
-    burden: InstanceLoad,
+def add_secondary_copy(
+    hardware: GanetiNodeHardware,
+    load: GanetiNodeLoad,
+    burden: GanetiInstanceLoad,
     primary: int,
     *,
     is_forced: bool,
     ignores_disk: bool = False,
-) -> NodeLoad | None:
+) -> GanetiNodeLoad | None:
     """Return the load with one more instance's second copy; None: it can't be."""
     free_disk = load.free_disk - burden.disk
     if not burden.is_mirrored or (free_disk <= 0 and not ignores_disk):
@@ -152,7 +158,7 @@ def with_secondary(
     free_spindles = _spindles_left(hardware, load, burden)
     if hardware.is_exclusive and free_spindles < 0:
         return None
-    spindle_use = used(hardware, load, burden, 1)
+    spindle_use = changed_spindle_use(hardware, load, burden, 1)
     free = hardware.room - load.live_mem
     needed = load.peers.get(primary, 0) + burden.kept_mem
     kept_mem = max(load.kept_mem, needed)
@@ -176,9 +182,9 @@ def with_secondary(
     )
 
 
-def without_secondary(
-    hardware: NodeHardware, load: NodeLoad, burden: InstanceLoad, primary: int
-) -> NodeLoad:
+def remove_secondary_copy(
+    hardware: GanetiNodeHardware, load: GanetiNodeLoad, burden: GanetiInstanceLoad, primary: int
+) -> GanetiNodeLoad:
     """Return the load without an instance's second copy."""
     before = load.peers.get(primary, 0)
     needed = before - burden.kept_mem
@@ -188,7 +194,7 @@ def without_secondary(
     return load._replace(
         free_disk=load.free_disk + burden.disk if burden.is_local else load.free_disk,
         free_spindles=_spindles_freed(hardware, load, burden),
-        spindle_use=used(hardware, load, burden, -1),
+        spindle_use=changed_spindle_use(hardware, load, burden, -1),
         secondaries=load.secondaries - 1,
         peers=peers,
         kept_mem=kept_mem,
@@ -196,42 +202,50 @@ def without_secondary(
     )
 
 
-def takes_from(source: NodeHardware, target: NodeHardware) -> bool:
+def may_migrate_between(source: GanetiNodeHardware, target: GanetiNodeHardware) -> bool:
     """Whether the tags let instances move from one node to another."""
     return source.sends <= target.takes
 
 
-def used(hardware: NodeHardware, load: NodeLoad, burden: InstanceLoad, sign: int) -> float:
+def changed_spindle_use(
+    hardware: GanetiNodeHardware, load: GanetiNodeLoad, burden: GanetiInstanceLoad, sign: int
+) -> float:
     """Return the use of spindles with the instance, or without it."""
     if hardware.is_exclusive:
         return 0.0
     return load.spindle_use + sign * burden.spindle_use if burden.is_local else load.spindle_use
 
 
-def _spindles_left(hardware: NodeHardware, load: NodeLoad, burden: InstanceLoad) -> int:
+def _spindles_left(
+    hardware: GanetiNodeHardware, load: GanetiNodeLoad, burden: GanetiInstanceLoad
+) -> int:
     """Return the free spindles with one more instance: what is not told can't be had."""
     if not hardware.is_exclusive:
         return 0
     return -1 if burden.spindles is None else load.free_spindles - burden.spindles
 
 
-def _spindles_freed(hardware: NodeHardware, load: NodeLoad, burden: InstanceLoad) -> int:
+def _spindles_freed(
+    hardware: GanetiNodeHardware, load: GanetiNodeLoad, burden: GanetiInstanceLoad
+) -> int:
     return load.free_spindles + (burden.spindles or 0) if hardware.is_exclusive else 0
 
 
-def misplaced(hardware: NodeHardware, burden: InstanceLoad) -> int:
+def location_mismatch(hardware: GanetiNodeHardware, burden: GanetiInstanceLoad) -> int:
     """How much worse the node is than one where the instance would be by its location."""
     return burden.together + len(burden.desired - hardware.locations)
 
 
-def pairs(hardware: NodeHardware, burden: InstanceLoad) -> tuple[tuple[str, str], ...]:
+def location_tag_pairs(
+    hardware: GanetiNodeHardware, burden: GanetiInstanceLoad
+) -> tuple[tuple[str, str], ...]:
     """Return each of the node's locations with each of the instance's exclusion tags."""
     if not burden.tags or not hardware.locations:
         return ()
     return tuple((location, tag) for location in sorted(hardware.locations) for tag in burden.tags)
 
 
-def counted(counts: Mapping[Key, int], keys: tuple[Key, ...], sign: int) -> Mapping[Key, int]:
+def change_counts(counts: Mapping[Key, int], keys: tuple[Key, ...], sign: int) -> Mapping[Key, int]:
     """Return the counts with each key once more, or once less."""
     if not keys:
         return counts

@@ -17,26 +17,26 @@ from gridbridge.decisions.elastic.ganeti.cluster_score import (
     OFFLINE_PRIMARY,
     SPREAD,
     WEIGHTS,
-    ScoreContribution,
-    contribution_of,
+    NodeScoreContribution,
+    score_contribution_of_node,
 )
-from gridbridge.decisions.elastic.ganeti.instance_placement import Placement
+from gridbridge.decisions.elastic.ganeti.instance_placement import GanetiPlacement
 from gridbridge.decisions.elastic.ganeti.node_load import (
-    InstanceLoad,
-    NodeLoad,
-    with_primary,
-    without_primary,
+    GanetiInstanceLoad,
+    GanetiNodeLoad,
+    add_primary_instance,
+    remove_primary_instance,
 )
 
-Change = tuple[float, tuple[tuple[int, float, float], ...]]  # of the sums, and of some spreads
+ScoreChange = tuple[float, tuple[tuple[int, float, float], ...]]  # of the sums, and of some spreads
 STANDING = range(SPREAD)
 MOVED = (0, 3, 4, 5, 7)  # the spreads that every move of an instance without a second copy changes
 
 
-class ScoreChanges:
+class MoveScoreEstimates:
     """The sums of a placement, and what moves would make of them."""
 
-    def __init__(self, at: Placement) -> None:
+    def __init__(self, at: GanetiPlacement) -> None:
         self.at = at
         self.online = at.online
         count = len(self.online) or 1
@@ -44,8 +44,10 @@ class ScoreChanges:
         self.centre = [
             sum(contribution[k] for contribution in contributions) / count for k in STANDING
         ]
-        self.given: list[dict[InstanceLoad, Change]] = [{} for _ in at.loads]
-        self.taken: list[dict[tuple[InstanceLoad, bool], Change | None]] = [{} for _ in at.loads]
+        self.given: list[dict[GanetiInstanceLoad, ScoreChange]] = [{} for _ in at.loads]
+        self.taken: list[dict[tuple[GanetiInstanceLoad, bool], ScoreChange | None]] = [
+            {} for _ in at.loads
+        ]
         self.begin(())
 
     def begin(self, changed: tuple[int, ...]) -> None:
@@ -71,29 +73,34 @@ class ScoreChanges:
         self.terms = [self._term(k, 0.0, 0.0) for k in STANDING]
         self.spread = sum(self.terms)
 
-    def giving(self, node: int, burden: InstanceLoad) -> Change:
+    def giving(self, node: int, burden: GanetiInstanceLoad) -> ScoreChange:
         """Return what is changed by an instance's leaving its primary node."""
         changes = self.given[node]
         if burden not in changes:
-            load = without_primary(self.at.hardware[node], self.at.loads[node], burden)
+            load = remove_primary_instance(self.at.hardware[node], self.at.loads[node], burden)
             changes[burden] = self.change(node, load)
         return changes[burden]
 
-    def taking(self, node: int, burden: InstanceLoad, *, is_forced: bool) -> Change | None:
+    def taking(
+        self, node: int, burden: GanetiInstanceLoad, *, is_forced: bool
+    ) -> ScoreChange | None:
         """Return what is changed by a node's taking an instance, or None if it can't."""
         changes = self.taken[node]
         key = burden, is_forced
         if key not in changes:
             hardware = self.at.hardware[node]
-            load = with_primary(hardware, self.at.loads[node], burden, is_forced=is_forced)
+            load = add_primary_instance(hardware, self.at.loads[node], burden, is_forced=is_forced)
             changes[key] = None if load is None else self.change(node, load)
         return changes[key]
 
-    def change(self, node: int, load: NodeLoad) -> Change:
+    def change(self, node: int, load: GanetiNodeLoad) -> ScoreChange:
         """Return what is changed by another load of a node."""
         if not self.at.is_online[node]:
             return _offline_terms(load) - _offline_terms(self.at.loads[node]), ()
-        old, new = self.at.contributions[node], contribution_of(self.at.hardware[node], load)
+        old, new = (
+            self.at.contributions[node],
+            score_contribution_of_node(self.at.hardware[node], load),
+        )
         spreads = []
         for k in STANDING:
             before, after = old[k] - self.centre[k], new[k] - self.centre[k]
@@ -102,7 +109,7 @@ class ScoreChanges:
         return _linear(new) - _linear(old), tuple(spreads)
 
     def nearest(
-        self, source: Change, targets: list[tuple[int, Change]], least: float
+        self, source: ScoreChange, targets: list[tuple[int, ScoreChange]], least: float
     ) -> list[tuple[float, int]]:
         """Return the targets with which the score comes near the least so far, with the scores.
 
@@ -139,11 +146,11 @@ class ScoreChanges:
                 nearest.append((value, target))
         return nearest
 
-    def of_all(self, changed: Mapping[int, NodeLoad]) -> float:
+    def of_all(self, changed: Mapping[int, GanetiNodeLoad]) -> float:
         """Return the score with these nodes' loads."""
         return self._merged(tuple(self.change(node, load) for node, load in changed.items()))
 
-    def _merged(self, changes: tuple[Change, ...]) -> float:
+    def _merged(self, changes: tuple[ScoreChange, ...]) -> float:
         sums: dict[int, tuple[float, float]] = {}
         for _, spreads in changes:
             for k, by_sum, by_square in spreads:
@@ -167,7 +174,7 @@ class ScoreChanges:
         return WEIGHTS[k] * sqrt(variance) if variance > 0 else 0.0
 
 
-def _linear(contribution: ScoreContribution) -> float:
+def _linear(contribution: NodeScoreContribution) -> float:
     return (
         contribution.failing * FAILING
         + contribution.conflicts * CONFLICT
@@ -176,6 +183,6 @@ def _linear(contribution: ScoreContribution) -> float:
     )
 
 
-def _offline_terms(load: NodeLoad) -> float:
+def _offline_terms(load: GanetiNodeLoad) -> float:
     """Return what an offline node adds."""
     return OFFLINE * (load.primaries + load.secondaries) + OFFLINE_PRIMARY * load.primaries

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from gridbridge.decisions.elastic.starcluster_counts import able
-from gridbridge.model.elastic.balance_plan import BalanceSituation, Figures
-from gridbridge.model.elastic.node import NodeState
+from gridbridge.decisions.elastic.starcluster_counts import startable_waiting_jobs
+from gridbridge.model.elastic.balance_plan import BalanceFigures, BalanceSituation
+from gridbridge.model.elastic.node import ElasticNodeState
 
 
 @dataclass(slots=True, kw_only=True)
@@ -54,7 +54,7 @@ class FreeSlotBins:
             self.free.append(free)
 
 
-def packed(situation: BalanceSituation, new_slots: int) -> FreeSlotBins:
+def pack_waiting_tasks_into_nodes(situation: BalanceSituation, new_slots: int) -> FreeSlotBins:
     """Put all that waits where there is room, on its way, or on new nodes."""
     coming = [node.name for node in situation.nodes if node.state.is_coming]
     ready = [instance for instance in situation.cell.instances if instance.is_usable]
@@ -64,22 +64,22 @@ def packed(situation: BalanceSituation, new_slots: int) -> FreeSlotBins:
         new_slots=new_slots,
         matched=set(),
     )
-    for row in able(situation.cell.waiting):
+    for row in startable_waiting_jobs(situation.cell.waiting):
         bins.put(row.shape.slots, row.tasks)
     return bins
 
 
-def idle_nodes(situation: BalanceSituation) -> list[str]:
+def replayed_idle_nodes(situation: BalanceSituation) -> list[str]:
     """Return the ready nodes on which nothing runs, the one that was added last first."""
     busy = {instance.host for instance in situation.cell.instances if instance.running}
-    ready = [node.name for node in situation.nodes if node.state is NodeState.READY]
+    ready = [node.name for node in situation.nodes if node.state is ElasticNodeState.READY]
     return [name for name in reversed(ready) if name not in busy]
 
 
-def figures(situation: BalanceSituation) -> Figures:
+def count_replay_figures(situation: BalanceSituation) -> BalanceFigures:
     """Count what these rules look at."""
-    waiting = able(situation.cell.waiting)
-    return Figures(
+    waiting = startable_waiting_jobs(situation.cell.waiting)
+    return BalanceFigures(
         nodes=len(situation.nodes),
         running=sum(not node.state.is_coming for node in situation.nodes),
         jobs=sum(len(row.jobs) for row in waiting),

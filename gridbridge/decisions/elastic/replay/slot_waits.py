@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from gridbridge.model.amounts import MINUTE_S
-from gridbridge.model.elastic.replay_outcome import LeftOut, RecordedTask, Workload
+from gridbridge.model.elastic.replay_outcome import ReplayExclusion, ReplayTask, ReplayWorkload
 
 
-class ConstantUsePeriod(NamedTuple):
+class ConstantSlotUsePeriod(NamedTuple):
     """Minutes in a row in which as many slots were in use, however many minutes these are."""
 
     first: int
@@ -23,25 +23,25 @@ class ConstantUsePeriod(NamedTuple):
     used: int
 
 
-def explained(workload: Workload) -> Workload:
+def drop_waits_for_other_causes(workload: ReplayWorkload) -> ReplayWorkload:
     """Return it with the other waits left out: such a task comes when it started then."""
     tasks, by_width = list(workload.tasks), defaultdict[int, list[int]](list)
     for index, task in enumerate(tasks):
         by_width[task.slots].append(index)
-    stretches = tuple(_most_used(tasks))
+    stretches = tuple(_slot_usage_periods(tasks))
     peak = max((period.used for period in stretches), default=0)
     for slots, indices in by_width.items():
         free = [period for period in stretches if period.used <= peak - slots]
         lasts = [period.last for period in free]
         for index in indices:
-            tasks[index] = _judged(tasks[index], free, lasts)
+            tasks[index] = _judge_task(tasks[index], free, lasts)
     count = sum(not task.is_explained for task in tasks)
     tasks.sort(key=lambda task: task.submitted_s)
-    left_out = {**workload.left_out, **({LeftOut.UNEXPLAINED: count} if count else {})}
+    left_out = {**workload.left_out, **({ReplayExclusion.UNEXPLAINED: count} if count else {})}
     return replace(workload, tasks=tuple(tasks), left_out=left_out)
 
 
-def _most_used(tasks: Iterable[RecordedTask]) -> Iterator[ConstantUsePeriod]:
+def _slot_usage_periods(tasks: Iterable[ReplayTask]) -> Iterator[ConstantSlotUsePeriod]:
     """Give the most slots in use, minute by minute where that changed, else by stretches."""
     changes = dict[float, int]()
     for task in tasks:
@@ -58,15 +58,15 @@ def _most_used(tasks: Iterable[RecordedTask]) -> Iterator[ConstantUsePeriod]:
             for second in (moment, moment if following is None else following)
         )
         if following is None or last > minute:
-            yield ConstantUsePeriod(minute, minute, most)
+            yield ConstantSlotUsePeriod(minute, minute, most)
             most = level
         if last > minute + 1:
-            yield ConstantUsePeriod(minute + 1, last - 1, level)
+            yield ConstantSlotUsePeriod(minute + 1, last - 1, level)
 
 
-def _judged(
-    task: RecordedTask, free: Sequence[ConstantUsePeriod], lasts: Sequence[int]
-) -> RecordedTask:
+def _judge_task(
+    task: ReplayTask, free: Sequence[ConstantSlotUsePeriod], lasts: Sequence[int]
+) -> ReplayTask:
     start_s = task.submitted_s + task.waited_s
     first = int(-(-task.submitted_s // MINUTE_S))
     index = bisect_left(lasts, first)

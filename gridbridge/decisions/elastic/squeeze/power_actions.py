@@ -4,38 +4,40 @@ from gridbridge.model.elastic.standby_hosts import (
     STANDBY,
     STANDBY_AUTO,
     HostStandbyStep,
-    RestCause,
-    RestFacts,
+    StandbyHostFacts,
     StandbyPlan,
-    StandbyStep,
-    tags_of,
+    StandbyPlanCause,
+    StandbyStepKind,
+    tags_of_host,
 )
 from gridbridge.model.status_report import count
 
 
-def deeds(plan: StandbyPlan, facts: RestFacts | None = None) -> tuple[HostStandbyStep, ...]:
+def standby_steps_of_plan(
+    plan: StandbyPlan, facts: StandbyHostFacts | None = None
+) -> tuple[HostStandbyStep, ...]:
     """Return what is to be done, host by host.
 
     A host that rests is tagged unless it has a standby tag; of one that is woken only `:auto` goes.
     """
-    tags = (facts or RestFacts()).tags
+    tags = (facts or StandbyHostFacts()).tags
     steps = list[HostStandbyStep]()
     for host in plan.off:
-        steps.append(HostStandbyStep(host=host, doing=StandbyStep.DRAIN))
-        if not any(tag.startswith(STANDBY) for tag in tags_of(host, tags)):
-            steps.append(HostStandbyStep(host=host, doing=StandbyStep.TAG, tag=STANDBY_AUTO))
-        steps.append(HostStandbyStep(host=host, doing=StandbyStep.STOP))
+        steps.append(HostStandbyStep(host=host, doing=StandbyStepKind.DRAIN))
+        if not any(tag.startswith(STANDBY) for tag in tags_of_host(host, tags)):
+            steps.append(HostStandbyStep(host=host, doing=StandbyStepKind.TAG, tag=STANDBY_AUTO))
+        steps.append(HostStandbyStep(host=host, doing=StandbyStepKind.STOP))
     for host in plan.on:
         steps += [
-            HostStandbyStep(host=host, doing=StandbyStep.START),
-            HostStandbyStep(host=host, doing=StandbyStep.OPEN),
+            HostStandbyStep(host=host, doing=StandbyStepKind.START),
+            HostStandbyStep(host=host, doing=StandbyStepKind.OPEN),
         ]
-        if STANDBY_AUTO in tags_of(host, tags):
-            steps.append(HostStandbyStep(host=host, doing=StandbyStep.UNTAG, tag=STANDBY_AUTO))
+        if STANDBY_AUTO in tags_of_host(host, tags):
+            steps.append(HostStandbyStep(host=host, doing=StandbyStepKind.UNTAG, tag=STANDBY_AUTO))
     return tuple(steps)
 
 
-def sentence(plan: StandbyPlan) -> str:
+def describe_standby_plan(plan: StandbyPlan) -> str:
     """Say it with the numbers that led to it."""
     room = (
         f"{count(plan.reserve, 'standard request')} could start on {count(plan.working, 'host')}"
@@ -47,14 +49,18 @@ def sentence(plan: StandbyPlan) -> str:
         asleep = f"no host may be woken: {lacks} (`gridbridge balance tag HOST SUFFIX`)"
     again = f"{', '.join(plan.on)} {'have' if len(plan.on) > 1 else 'has'} to work again"
     outcome = {
-        RestCause.PLENTY: f"{', '.join(plan.off)} can rest",
-        RestCause.LACKING: again,
-        RestCause.ASKED: f"tasks wait, and {again}",
-        RestCause.BETWEEN: "no host rests and none is woken",
-        RestCause.NO_STANDBY: asleep,
-        RestCause.FULL: "there may be no more nodes",
-        RestCause.NO_MAXIMUM: "max_nodes of [balance] is not set: no host rests and none is woken",
-        RestCause.UNREADY: "too many hosts are silent or in error: no host rests and none is woken",
+        StandbyPlanCause.PLENTY: f"{', '.join(plan.off)} can rest",
+        StandbyPlanCause.LACKING: again,
+        StandbyPlanCause.ASKED: f"tasks wait, and {again}",
+        StandbyPlanCause.BETWEEN: "no host rests and none is woken",
+        StandbyPlanCause.NO_STANDBY: asleep,
+        StandbyPlanCause.FULL: "there may be no more nodes",
+        StandbyPlanCause.NO_MAXIMUM: (
+            "max_nodes of [balance] is not set: no host rests and none is woken"
+        ),
+        StandbyPlanCause.UNREADY: (
+            "too many hosts are silent or in error: no host rests and none is woken"
+        ),
     }[plan.cause]
     bound = f"; what runs on {', '.join(plan.bound)} has no room elsewhere" if plan.bound else ""
     return f"{room}: {outcome}{bound}"

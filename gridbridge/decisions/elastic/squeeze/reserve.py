@@ -4,16 +4,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import floor, inf
 
-from gridbridge.decisions.elastic.demand.capacity import HostRoom
-from gridbridge.decisions.elastic.demand.requirements import number
-from gridbridge.model.elastic.balance_sections import Squeeze
+from gridbridge.decisions.elastic.demand.capacity import FreeHostCapacity
+from gridbridge.decisions.elastic.demand.requirements import parse_amount_or_zero
+from gridbridge.model.elastic.balance_sections import SqueezeSection
 from gridbridge.model.elastic.cell import TaskShape
 
-NO_ROOM = HostRoom(parts=())
+NO_ROOM = FreeHostCapacity(parts=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ActiveHost:
+class WorkingHost:
     """A host that takes tasks."""
 
     name: str
@@ -21,27 +21,27 @@ class ActiveHost:
     amounts: tuple[tuple[str, float], ...]  # consumables that are left
     tasks: tuple[int, ...]  # slots of each
     movable: tuple[TaskShape, ...] = ()  # what those ask for that could run elsewhere again
-    room: HostRoom = NO_ROOM
+    room: FreeHostCapacity = NO_ROOM
     is_promised: bool = False  # slots of it are reserved
 
 
-class Reserve:
+class StartableStandardRequests:
     """The standard requests that could start on some hosts."""
 
-    def __init__(self, squeeze: Squeeze, hosts: Iterable[ActiveHost] = ()) -> None:
+    def __init__(self, squeeze: SqueezeSection, hosts: Iterable[WorkingHost] = ()) -> None:
         self.hosts = self.requests = 0
         self._squeeze = squeeze
         self._each: dict[int, int] = {}  # how many hosts have room for so many
         for host in hosts:
             self.add(host)
 
-    def add(self, host: ActiveHost) -> None:
+    def add(self, host: WorkingHost) -> None:
         """Count a host."""
-        self._count(fit(host, self._squeeze), 1)
+        self._count(count_standard_requests_on_host(host, self._squeeze), 1)
 
-    def spares(self, host: ActiveHost, factor: float) -> bool:
+    def spares(self, host: WorkingHost, factor: float) -> bool:
         """Count a host no more if the others, at least one, have enough; say whether they have."""
-        requests = fit(host, self._squeeze)
+        requests = count_standard_requests_on_host(host, self._squeeze)
         self._count(requests, -1)
         is_spared = self.hosts > 0 and self.is_enough(factor)
         if not is_spared:
@@ -66,12 +66,12 @@ class Reserve:
         return self.requests >= floor(factor * self.hosts)
 
 
-def fit(host: ActiveHost, squeeze: Squeeze) -> int:
+def count_standard_requests_on_host(host: WorkingHost, squeeze: SqueezeSection) -> int:
     """Return how many standard requests could start on a host."""
     most: float = host.free // squeeze.standard_slots
     amounts = dict(host.amounts)
     for name, text in squeeze.standard_request.items():
-        amount = number(text)
+        amount = parse_amount_or_zero(text)
         if amount > 0:
             most = min(most, amounts.get(name, inf) // amount)
     return max(0, int(most))

@@ -8,8 +8,8 @@ import pytest
 from gridbridge.elastic.acts.machine_bootstrap import MachineBootstrap
 from gridbridge.elastic.acts.membership import GridEngineMembership
 from gridbridge.errors import CommandFailed
-from gridbridge.model.elastic.balance_sections import Bootstrap
-from gridbridge.model.elastic.membership_steps import JoinStep
+from gridbridge.model.elastic.balance_sections import BootstrapSection
+from gridbridge.model.elastic.membership_steps import HostJoinStep
 from gridbridge.model.places import BEST_EFFORT
 from gridbridge.model.route import GridEngineCell
 
@@ -48,7 +48,9 @@ def membership(cell: GridEngineCell, *queues: tuple[str, str, int, int]) -> Grid
     document = f"<job_info><queue_info>{''.join(rows)}</queue_info></job_info>"
     (Path(cell.binaries) / "rows").write_text(document)
     return GridEngineMembership(
-        cell=cell, preparing=MachineBootstrap(settings=Bootstrap(), cell=cell), root=lambda *_: None
+        cell=cell,
+        preparing=MachineBootstrap(settings=BootstrapSection(), cell=cell),
+        root=lambda *_: None,
     )
 
 
@@ -83,7 +85,7 @@ def test_a_host_is_opened_but_in_queues_that_somebody_closed(cell: GridEngineCel
     rows = ("all.q", "d", 0, 0), ("long.q", "d", 0, 0), ("be1", "ds", 1, 1), ("free.q", "", 0, 0)
     step = membership(cell, *rows).open("n1", frozenset(("all.q", "free.q")))
 
-    assert (step, called(cell)) == (JoinStep.CLOSED, ["-usq be1@n1", "-e long.q@n1 be1@n1"])
+    assert (step, called(cell)) == (HostJoinStep.CLOSED, ["-usq be1@n1", "-e long.q@n1 be1@n1"])
 
 
 BUSY = """#!/bin/sh

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.gridengine.standby import task_rescheduling
-from gridbridge.model.elastic.access import JobIdentity
+from gridbridge.model.elastic.access import JobAccessIdentity
 from gridbridge.model.elastic.cell import TaskShape
 from gridbridge.model.places import BEST_EFFORT
 from gridbridge.model.route import GridEngineCell
 
 NOW_S = 1_800_000_000.0
-NO_PROJECT = JobIdentity(project="")
+NO_PROJECT = JobAccessIdentity(project="")
 ROW = """<job_list state="running"><JB_job_number>{job}</JB_job_number><state>{state}</state>
 <slots>{slots}</slots>{task}</job_list>"""
 QUEUE = """<Queue-List><name>{name}</name><resource name="{mark}" type="hf">{best}</resource>
@@ -173,4 +173,4 @@ def test_a_task_is_moved_to_where_the_lists_admit_its_job() -> None:
     )
     (found,) = task_rescheduling.read_movable(jobs(job(7, own)), NOW_S).values()
 
-    assert found.identity == JobIdentity(owner="alice", project="p1", checkpoint="blcr")
+    assert found.identity == JobAccessIdentity(owner="alice", project="p1", checkpoint="blcr")

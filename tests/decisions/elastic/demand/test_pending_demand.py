@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from gridbridge.decisions.elastic.demand.pending_demand import claims
-from gridbridge.model.elastic.balance_plan import RefusalKind
+from gridbridge.decisions.elastic.demand.pending_demand import find_startable_demand
+from gridbridge.model.elastic.balance_plan import BalanceRefusalCause
 from gridbridge.model.elastic.cell import WaitingJobs
 from gridbridge.model.elastic.cell_layout import (
-    CellLayout,
+    CellConfiguration,
     CellResource,
     ConsumableKind,
     ParallelEnvironment,
@@ -25,7 +25,7 @@ def environment(name: str, slots: int) -> ParallelEnvironment:
     return ParallelEnvironment(name=name, spread=SlotSpread.ONE_HOST, slots=slots)
 
 
-def more(*of: CellResource | ParallelEnvironment) -> CellLayout:
+def more(*of: CellResource | ParallelEnvironment) -> CellConfiguration:
     """Return the usual layout with these as well."""
     resources = {one.name: one for one in of if isinstance(one, CellResource)}
     environments = {one.name: one for one in of if isinstance(one, ParallelEnvironment)}
@@ -37,11 +37,11 @@ def more(*of: CellResource | ParallelEnvironment) -> CellLayout:
 
 
 def claimed(
-    wait: list[WaitingJobs], layout: CellLayout, licences: Mapping[str, str]
-) -> tuple[list[int], list[tuple[RefusalKind | None, str]]]:
+    wait: list[WaitingJobs], layout: CellConfiguration, licences: Mapping[str, str]
+) -> tuple[list[int], list[tuple[BalanceRefusalCause | None, str]]]:
     """Return how many tasks of each row are demand, and what the others lack."""
     seen = cell(*full(MASTER), wait=wait, licences=licences, layout=layout)
-    found, refused = claims(seen, WIDEST)
+    found, refused = find_startable_demand(seen, WIDEST)
     return [one.tasks for one in found], [(one.cause, one.name) for one in refused]
 
 
@@ -50,7 +50,7 @@ def test_of_two_licences_the_one_that_lasts_for_fewer_tasks_counts() -> None:
 
     for licences in ({"licence": "5", "token": "1"}, {"licence": "1", "token": "5"}):
         short = min(licences, key=lambda name: licences[name])
-        assert claimed(wait, more(TOKEN), licences) == ([1], [(RefusalKind.LICENCE, short)])
+        assert claimed(wait, more(TOKEN), licences) == ([1], [(BalanceRefusalCause.LICENCE, short)])
 
 
 def test_tasks_that_lack_one_licence_leave_the_other_to_those_that_need_it_alone() -> None:
@@ -67,7 +67,7 @@ def test_tasks_that_lack_one_licence_leave_the_other_to_those_that_need_it_alone
 def test_a_licence_that_is_usual_is_taken_by_who_does_not_ask_for_it() -> None:
     assert claimed([waiting(1, tasks=10)], more(SEAT), {"seat": "3"}) == (
         [3],
-        [(RefusalKind.LICENCE, "seat")],
+        [(BalanceRefusalCause.LICENCE, "seat")],
     )
     assert claimed([waiting(1, tasks=10, seat="0")], more(SEAT), {"seat": "3"}) == ([10], [])
 
@@ -78,7 +78,7 @@ def test_environments_that_fit_are_filled_one_after_the_other() -> None:
     assert claimed([waiting(1, tasks=4, slots=2, pe="mpi*")], both, {}) == ([4], [])
     assert claimed([waiting(1, tasks=9, slots=2, pe="mpi*")], both, {}) == (
         [4],
-        [(RefusalKind.ENVIRONMENT_FULL, "mpi2")],
+        [(BalanceRefusalCause.ENVIRONMENT_FULL, "mpi2")],
     )
 
 

@@ -8,20 +8,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from gridbridge.decisions.elastic.demand.demand_policy import decide
-from gridbridge.decisions.elastic.plan_sentence import reason, sentence
-from gridbridge.model.elastic.balance_plan import BalanceSituation, DemandVerdict, RefusalKind
-from gridbridge.model.elastic.balance_sections import Balance, Demand, Pool
+from gridbridge.decisions.elastic.demand.demand_policy import decide_by_demand
+from gridbridge.decisions.elastic.plan_sentence import (
+    describe_balance_plan,
+    describe_balance_refusal,
+)
+from gridbridge.model.elastic.balance_plan import (
+    BalanceRefusalCause,
+    BalanceSituation,
+    BalanceVerdict,
+)
+from gridbridge.model.elastic.balance_sections import BalanceSection, DemandSection, PoolSection
 from gridbridge.model.elastic.cell_layout import CellQueue
-from gridbridge.model.elastic.node import Node
+from gridbridge.model.elastic.node import ElasticNode
 from tests.decisions.elastic.cells import MASTER, ago, begun, instance, node, waiting
 from tests.decisions.elastic.demand_cells import FAR, LAYOUT, after, cell, full, plan
 
 TWO = (node("n1"), node("n2"))
-MIXED = {"cheap": Pool(slots=4, price=1, limit=3), "dear": Pool(slots=8, price=9, limit=2)}
+MIXED = {
+    "cheap": PoolSection(slots=4, price=1, limit=3),
+    "dear": PoolSection(slots=8, price=9, limit=2),
+}
 
 
-def idle(*nodes: Node, **more: Any) -> BalanceSituation:
+def idle(*nodes: ElasticNode, **more: Any) -> BalanceSituation:
     """Return a master that is full, and idle nodes."""
     return cell(*full(MASTER), *(instance(one.name) for one in nodes), nodes=nodes, **more)
 
@@ -30,8 +40,8 @@ def test_idle_nodes_are_removed_and_busy_ones_stay() -> None:
     seen = cell(instance("n1"), instance("n2", (1,)), nodes=TWO)
     found = plan(seen)
 
-    assert (found.remove, found.verdict) == (("n1",), DemandVerdict.SPARE)
-    assert [(one.host, one.cause) for one in found.refused] == [("n2", RefusalKind.BUSY)]
+    assert (found.remove, found.verdict) == (("n1",), BalanceVerdict.SPARE)
+    assert [(one.host, one.cause) for one in found.refused] == [("n2", BalanceRefusalCause.BUSY)]
 
 
 @pytest.mark.parametrize("key", ["reserved", "promised"], ids=["begun", "to come"])
@@ -42,7 +52,7 @@ def test_a_node_with_reserved_slots_stays(key: str) -> None:
     found = plan(cell(instance("n1"), reserved, nodes=TWO))
 
     assert found.remove == ("n1",)
-    assert [(one.host, one.cause) for one in found.refused] == [("n2", RefusalKind.BUSY)]
+    assert [(one.host, one.cause) for one in found.refused] == [("n2", BalanceRefusalCause.BUSY)]
 
 
 def test_only_as_many_stay_as_what_waits_needs() -> None:
@@ -62,7 +72,9 @@ def test_a_node_on_which_no_queue_is_listed_is_not_taken_for_idle() -> None:
     found = plan(replace(seen, cell=bare))
 
     assert found.remove == ("n2",)
-    assert [(one.host, one.cause) for one in found.refused] == [("n1", RefusalKind.NOT_LISTED)]
+    assert [(one.host, one.cause) for one in found.refused] == [
+        ("n1", BalanceRefusalCause.NOT_LISTED)
+    ]
 
 
 def test_a_node_that_is_in_no_queue_is_given_back() -> None:
@@ -75,10 +87,12 @@ def test_a_node_that_is_in_no_queue_is_given_back() -> None:
     found = plan(bare)
 
     assert found.remove == ("n2",)
-    assert [(one.host, one.cause) for one in found.refused] == [("n1", RefusalKind.NOT_LISTED)]
+    assert [(one.host, one.cause) for one in found.refused] == [
+        ("n1", BalanceRefusalCause.NOT_LISTED)
+    ]
 
 
-PAID = {"paid": Pool(slots=4, price=1.0)}
+PAID = {"paid": PoolSection(slots=4, price=1.0)}
 
 
 @pytest.mark.parametrize(
@@ -99,13 +113,16 @@ def test_a_month_that_is_spent_gives_idle_nodes_back(
     own = [node(one, minutes, idle=0.1, pool="paid") for one in ("n1", "n2", "n3")]
     seen = idle(*own[:2], wait=[waiting(1, tasks=4)], spent=spent)
     busy = replace(seen.cell, instances=(*seen.cell.instances, instance("n3", (1,))))
-    month = Demand(billing_s=3600, budget_month=100.0, spare_nodes=2)
-    found = decide(
-        replace(seen, cell=busy, nodes=tuple(own)), Balance(min_nodes=4, max_nodes=9), month, PAID
+    month = DemandSection(billing_s=3600, budget_month=100.0, spare_nodes=2)
+    found = decide_by_demand(
+        replace(seen, cell=busy, nodes=tuple(own)),
+        BalanceSection(min_nodes=4, max_nodes=9),
+        month,
+        PAID,
     )
 
     assert (found.remove, found.add) == (expected, 0)
-    assert (found.verdict is DemandVerdict.MONTH_SPENT) == bool(expected)
+    assert (found.verdict is BalanceVerdict.MONTH_SPENT) == bool(expected)
 
 
 @pytest.mark.parametrize(
@@ -120,13 +137,16 @@ def test_an_hour_that_is_too_dear_gives_idle_nodes_back(
     own = [node(one, minutes, idle=0.1, pool="paid") for one in ("n1", "n2", "n3")]
     seen = idle(*own[:2], wait=[waiting(1, tasks=4)])
     busy = replace(seen.cell, instances=(*seen.cell.instances, instance("n3", (1,))))
-    hour = Demand(billing_s=3600, budget_hour=budget, spare_nodes=2)
-    found = decide(
-        replace(seen, cell=busy, nodes=tuple(own)), Balance(min_nodes=4, max_nodes=4), hour, PAID
+    hour = DemandSection(billing_s=3600, budget_hour=budget, spare_nodes=2)
+    found = decide_by_demand(
+        replace(seen, cell=busy, nodes=tuple(own)),
+        BalanceSection(min_nodes=4, max_nodes=4),
+        hour,
+        PAID,
     )
 
     assert (found.remove, found.add) == (expected, 0)
-    assert (found.verdict is DemandVerdict.TOO_DEAR) == bool(expected)
+    assert (found.verdict is BalanceVerdict.TOO_DEAR) == bool(expected)
 
 
 def test_a_month_that_is_spent_keeps_who_is_kept_and_what_costs_nothing() -> None:
@@ -163,15 +183,15 @@ def test_a_paid_hour_with_a_window_of_a_quarter_is_the_rule_of_45_minutes(
 @pytest.mark.parametrize(
     ("one", "cause"),
     [
-        (node("n1", is_kept=True), RefusalKind.KEPT),
-        (node("n1", state="draining"), RefusalKind.NOT_READY),
-        (node("n1", None), RefusalKind.UPTIME_UNKNOWN),
-        (node("n1", 2), RefusalKind.IDLE_BRIEFLY),
-        (node(MASTER), RefusalKind.MASTER),
+        (node("n1", is_kept=True), BalanceRefusalCause.KEPT),
+        (node("n1", state="draining"), BalanceRefusalCause.NOT_READY),
+        (node("n1", None), BalanceRefusalCause.UPTIME_UNKNOWN),
+        (node("n1", 2), BalanceRefusalCause.IDLE_BRIEFLY),
+        (node(MASTER), BalanceRefusalCause.MASTER),
     ],
     ids=["kept", "draining", "unknown", "idle", "master"],
 )
-def test_some_nodes_stay_and_it_is_told_why(one: Node, cause: RefusalKind) -> None:
+def test_some_nodes_stay_and_it_is_told_why(one: ElasticNode, cause: BalanceRefusalCause) -> None:
     found = plan(cell(instance(one.name), nodes=[one]))
 
     assert ((), [(one.name, cause)]) == (found.remove, [(e.host, e.cause) for e in found.refused])
@@ -180,14 +200,14 @@ def test_some_nodes_stay_and_it_is_told_why(one: Node, cause: RefusalKind) -> No
 def test_a_node_that_is_not_ready_is_told_as_what_it_is() -> None:
     found = plan(cell(instance("n1"), nodes=[node("n1", state="draining")]))
 
-    said = [reason(one, Balance()) for one in found.refused]
+    said = [describe_balance_refusal(one, BalanceSection()) for one in found.refused]
     assert said == ["it is draining, not ready"]
 
 
 def test_a_node_that_the_cell_does_not_list_stays() -> None:
     found = plan(cell(instance(MASTER), nodes=[node("n9")]))
 
-    assert [one.cause for one in found.refused] == [RefusalKind.NOT_LISTED]
+    assert [one.cause for one in found.refused] == [BalanceRefusalCause.NOT_LISTED]
 
 
 def test_hosts_that_are_not_ours_stay() -> None:
@@ -208,7 +228,7 @@ def test_a_schedule_holds_while_tasks_wait_that_would_have_the_idle_nodes() -> N
     seen = cell(*busy, *free, wait=[waiting(9, tasks=12)], nodes=nodes)
     night, day = plan(seen, schedule="0-24 0-4"), plan(seen, schedule="0-24 0-9")
 
-    assert (night.verdict, night.remove) == (DemandVerdict.ABOVE_MAXIMUM, ("n3", "n4"))
+    assert (night.verdict, night.remove) == (BalanceVerdict.ABOVE_MAXIMUM, ("n3", "n4"))
     assert day.remove == plan(seen, schedule="0-24 0-4", billing_s=3600.0).remove == ()
     assert {one.host for one in night.refused} == {"n1", "n2", "n5"}
 
@@ -248,7 +268,7 @@ def test_broken_nodes_go_first_then_dear_ones_then_those_whose_paid_time_ends() 
         node("e", 50, pool="other"),
     ]
     hosts = [instance(one.name, state="au" if one.name == "e" else "") for one in nodes]
-    pools = {"cheap": Pool(slots=4, price=1), "dear": Pool(slots=4, price=9)}
+    pools = {"cheap": PoolSection(slots=4, price=1), "dear": PoolSection(slots=4, price=9)}
     seen = cell(instance(MASTER), *hosts, nodes=nodes)
 
     assert plan(seen, pools, billing_s=3600).remove == ("e", "c", "b", "a", "d")
@@ -256,7 +276,7 @@ def test_broken_nodes_go_first_then_dear_ones_then_those_whose_paid_time_ends() 
 
 def test_of_equal_nodes_those_of_the_emptiest_pool_go_first() -> None:
     nodes = [node("a1", pool="a"), node("a2", pool="a"), node("b1", pool="b")]
-    pools = {"a": Pool(slots=4), "b": Pool(slots=4)}
+    pools = {"a": PoolSection(slots=4), "b": PoolSection(slots=4)}
     seen = cell(instance("a1"), instance("a2", (1,)), instance("b1"), nodes=nodes)
 
     assert plan(seen, pools, most=2).remove == ("b1", "a1")
@@ -270,7 +290,7 @@ def test_best_effort_tasks_keep_no_node() -> None:
 
 def test_at_the_maximum_an_idle_node_makes_way_for_one_that_what_waits_can_use() -> None:
     seen = idle(*TWO, wait=[waiting(9, gpu="1")])
-    pools = {"gpus": Pool(slots=4, resources={"gpu": "2"})}  # type: ignore[arg-type]
+    pools = {"gpus": PoolSection(slots=4, resources={"gpu": "2"})}  # type: ignore[arg-type]
     found = plan(seen, pools, most=3)
 
     assert (found.add, found.remove) == (0, ("n1", "n2"))
@@ -348,10 +368,10 @@ def test_at_the_maximum_an_idle_node_makes_way_for_one_that_what_waits_can_use()
 def test_a_round_is_told_in_one_sentence_with_its_numbers(
     seen: BalanceSituation, demand: dict[str, float], expected: str
 ) -> None:
-    rules, own = Balance(max_nodes=10), Demand(**demand)  # type: ignore[arg-type]
-    found = plan(seen, {"p": Pool(slots=4, price=2)}, 10, **demand)
+    rules, own = BalanceSection(max_nodes=10), DemandSection(**demand)  # type: ignore[arg-type]
+    found = plan(seen, {"p": PoolSection(slots=4, price=2)}, 10, **demand)
 
-    assert expected == sentence(found, rules, own)
+    assert expected == describe_balance_plan(found, rules, own)
 
 
 HOSTS = some.lists(

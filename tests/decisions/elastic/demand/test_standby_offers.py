@@ -2,8 +2,8 @@
 
 import pytest
 
-from gridbridge.model.elastic.balance_plan import BalancePlan, DemandVerdict
-from gridbridge.model.elastic.node import NodeState
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceVerdict
+from gridbridge.model.elastic.node import ElasticNodeState
 from tests.decisions.elastic.cells import MASTER, instance, node, waiting
 from tests.decisions.elastic.demand_cells import cell, full, plan
 
@@ -17,7 +17,7 @@ def planned(*names: str, slots: int = 1, tasks: int = 1, is_told: bool = True) -
         *full(MASTER),
         *asleep,
         wait=[waiting(5, slots=slots, tasks=tasks, pe="smp" if slots > 1 else "")],
-        nodes=[node(name, state=NodeState.STANDBY.value, pool="rack") for name in names],
+        nodes=[node(name, state=ElasticNodeState.STANDBY.value, pool="rack") for name in names],
         standby=names if is_told else (),
     )
     return plan(seen)
@@ -40,13 +40,13 @@ def test_those_are_woken_on_which_tasks_fit(
     found = planned(*names, slots=slots, tasks=tasks)
 
     assert (found.wake, found.add) == (wake, add)
-    assert found.verdict is DemandVerdict.MORE_WANTED
+    assert found.verdict is BalanceVerdict.MORE_WANTED
 
 
 def test_a_host_that_may_not_be_woken_is_no_offer() -> None:
     found = planned("s16", slots=16, is_told=False)
 
-    assert (found.wake, found.add, found.verdict) == ((), 0, DemandVerdict.NO_NODE)
+    assert (found.wake, found.add, found.verdict) == ((), 0, BalanceVerdict.NO_NODE)
     assert [one.job for one in found.refused if one.job] == [7]
 
 
@@ -55,7 +55,7 @@ def test_none_is_woken_for_a_queue_that_somebody_closed() -> None:
         *(instance(name, state="d") for name in (MASTER, "n1")),
         instance("s4", state="dau"),
         wait=[waiting(5)],
-        nodes=[node("s4", state=NodeState.STANDBY.value, pool="rack")],
+        nodes=[node("s4", state=ElasticNodeState.STANDBY.value, pool="rack")],
         standby=("s4",),
     )
     found = plan(seen, {})

@@ -9,31 +9,31 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from gridbridge.decisions.elastic.plan_sentence import reason
+from gridbridge.decisions.elastic.plan_sentence import describe_balance_refusal
 from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
+    BalanceRefusalCause,
     BalanceSituation,
-    RefusalKind,
-    Watched,
+    WatchedWaitingJobs,
 )
-from gridbridge.model.elastic.balance_sections import Balance
+from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.cell import WaitingJobs
-from gridbridge.model.elastic.node import NodeState
+from gridbridge.model.elastic.node import ElasticNodeState
 from tests.decisions.elastic.cells import MASTER, NOON, ago, instance, node, waiting
 from tests.decisions.elastic.demand_cells import after, cell, full, plan
 
 FREE, FULL = instance("n1"), instance("n1", (4,))
 OWN = node("n1")
-ALMOST = Watched(at=ago(1), tasks=1, room_since=ago(15))
-STUCK = Watched(at=ago(1), tasks=1, room_since=ago(30), stuck_since=ago(15))
+ALMOST = WatchedWaitingJobs(at=ago(1), tasks=1, room_since=ago(15))
+STUCK = WatchedWaitingJobs(at=ago(1), tasks=1, room_since=ago(30), stuck_since=ago(15))
 
 
 def told(
-    seen: BalanceSituation, known: Mapping[int, Watched], **demand: Any
+    seen: BalanceSituation, known: Mapping[int, WatchedWaitingJobs], **demand: Any
 ) -> tuple[list[int], BalancePlan]:
     """Return the jobs that are told as stuck by a round that knows this of the one before."""
     found = plan(replace(seen, watched=known), **demand)
-    return [one.job for one in found.refused if one.cause is RefusalKind.STUCK], found
+    return [one.job for one in found.refused if one.cause is BalanceRefusalCause.STUCK], found
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,9 @@ def told(
         "stuck, and nobody looked",
     ],
 )
-def test_a_job_is_stuck_when_every_round_for_a_while_saw_room(one: Watched, is_stuck: bool) -> None:
+def test_a_job_is_stuck_when_every_round_for_a_while_saw_room(
+    one: WatchedWaitingJobs, is_stuck: bool
+) -> None:
     jobs, found = told(cell(FREE, nodes=[OWN], wait=[waiting(99)]), {7: one})
 
     assert (jobs, found.remove) == (([7], ("n1",)) if is_stuck else ([], ()))
@@ -99,16 +101,16 @@ def test_only_hosts_that_take_work_are_room(state: str, since: Any) -> None:
     """A node on its way counts for the packing, and not as room that a job left unused."""
     seen = cell(FREE, *full(MASTER), nodes=[node("n1", state=state)], wait=[waiting(99)])
 
-    assert plan(seen).watched == {7: Watched(at=NOON, tasks=1, room_since=since)}
+    assert plan(seen).watched == {7: WatchedWaitingJobs(at=NOON, tasks=1, room_since=since)}
 
 
 def test_the_next_round_knows_since_when_there_was_room() -> None:
     seen = cell(FREE, wait=[waiting(99)])
-    before = Watched(at=ago(1), tasks=1, room_since=ago(5))
+    before = WatchedWaitingJobs(at=ago(1), tasks=1, room_since=ago(5))
 
     assert told(seen, {7: before})[1].watched == {7: replace(before, at=NOON)}
     none = told(replace(seen, cell=replace(seen.cell, instances=(FULL,))), {7: before})[1]
-    assert none.watched == {7: Watched(at=NOON, tasks=1)}
+    assert none.watched == {7: WatchedWaitingJobs(at=NOON, tasks=1)}
 
 
 def test_a_job_that_waits_for_something_else_is_not_watched() -> None:
@@ -153,7 +155,9 @@ def test_a_job_that_is_in_two_rows_is_looked_at_once() -> None:
 def test_it_is_said_for_how_long_there_was_room() -> None:
     found = told(cell(FREE, wait=[waiting(99, jobs=(7, 9))]), {7: ALMOST})[1]
 
-    assert {(one.job, reason(one, Balance())) for one in found.refused} == {
+    assert {
+        (one.job, describe_balance_refusal(one, BalanceSection())) for one in found.refused
+    } == {
         (
             job,
             "there was room for it for 15 min, and it did not start: a quota or an access list"
@@ -166,9 +170,9 @@ def test_it_is_said_for_how_long_there_was_room() -> None:
 def ready(seen: BalanceSituation, done: BalancePlan) -> BalanceSituation:
     """Return the next minute, in which the nodes of a plan are ready, and no task starts."""
     now, there = seen.now + timedelta(minutes=1), after(seen, done)
-    new = [one for one in there.nodes if one.state is NodeState.REQUESTED]
+    new = [one for one in there.nodes if one.state is ElasticNodeState.REQUESTED]
     nodes = [
-        replace(one, state=NodeState.READY, since=now, up_since=now, idle_since=now)
+        replace(one, state=ElasticNodeState.READY, since=now, up_since=now, idle_since=now)
         if one in new
         else one
         for one in there.nodes

@@ -5,10 +5,15 @@ from typing import Any
 
 import pytest
 
-from gridbridge.model.elastic.access import AccessLists, JobIdentity, UserList, access_of
-from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation, RefusalKind
-from gridbridge.model.elastic.balance_sections import Pool
-from gridbridge.model.elastic.cell_layout import ParallelEnvironment, SlotSpread, queue_of
+from gridbridge.model.elastic.access import (
+    JobAccessIdentity,
+    QueueAccessLists,
+    UserList,
+    parse_access_lists,
+)
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceRefusalCause, BalanceSituation
+from gridbridge.model.elastic.balance_sections import PoolSection
+from gridbridge.model.elastic.cell_layout import ParallelEnvironment, SlotSpread, parse_cell_queue
 from gridbridge.model.text_tables import QueueDefaults
 from tests.decisions.elastic.cells import MASTER, instance, waiting
 from tests.decisions.elastic.demand_cells import LAYOUT, cell, full, plan
@@ -22,19 +27,19 @@ LISTS = {
     "pattern": UserList(entries=("al*",)),
     "nobody": UserList(),
 }
-ALICE = JobIdentity(owner="alice", project="p1", checkpoint="blcr")
-PLAIN = JobIdentity(owner="alice", project="")
+ALICE = JobAccessIdentity(owner="alice", project="p1", checkpoint="blcr")
+PLAIN = JobAccessIdentity(owner="alice", project="")
 BIG = frozenset(("n2", "n3"))
 
 
-def seen(told: dict[str, str], identity: JobIdentity = ALICE, **job: Any) -> BalanceSituation:
+def seen(told: dict[str, str], identity: JobAccessIdentity = ALICE, **job: Any) -> BalanceSituation:
     """Return idle hosts n1, n2 and n3, the last two in @big, and a job that waits."""
-    queue = queue_of("all.q", {"hostlist": "@allhosts", "pe_list": "smp mpi"} | told)
+    queue = parse_cell_queue("all.q", {"hostlist": "@allhosts", "pe_list": "smp mpi"} | told)
     mpi = ParallelEnvironment(
         name="mpi",
         spread=SlotSpread.ANY_HOSTS,
         slots=99,
-        access=access_of({"user_lists": "guests"}),
+        access=parse_access_lists({"user_lists": "guests"}),
     )
     layout = replace(
         LAYOUT,
@@ -49,7 +54,7 @@ def seen(told: dict[str, str], identity: JobIdentity = ALICE, **job: Any) -> Bal
     return cell(*full(MASTER), *hosts, wait=[row], layout=layout)
 
 
-def fits(told: dict[str, str], identity: JobIdentity = ALICE, **job: Any) -> int:
+def fits(told: dict[str, str], identity: JobAccessIdentity = ALICE, **job: Any) -> int:
     """Return how many tasks of a job fit."""
     return plan(seen(told, identity, **job), most=1).figures.fit
 
@@ -105,20 +110,22 @@ def test_a_job_without_a_project_or_checkpoints(told: dict[str, str], fit: int) 
 
 @pytest.mark.parametrize(("group", "fit"), [("her", (12, 0)), ("users", (0, 12)), ("", (12, 12))])
 def test_a_group_counts_where_it_is_known(group: str, fit: tuple[int, int]) -> None:
-    who = JobIdentity(owner="alice", group=group)
+    who = JobAccessIdentity(owner="alice", group=group)
 
     assert (fits({"user_lists": "hers"}, who), fits({"xuser_lists": "hers"}, who)) == fit
 
 
 def test_what_nobody_asked_keeps_no_job_out() -> None:
-    assert fits({"user_lists": "guests", "projects": "p2"}, JobIdentity()) == 12
+    assert fits({"user_lists": "guests", "projects": "p2"}, JobAccessIdentity()) == 12
 
 
-def new(told: dict[str, str], identity: JobIdentity = ALICE, **job: Any) -> BalancePlan:
+def new(told: dict[str, str], identity: JobAccessIdentity = ALICE, **job: Any) -> BalancePlan:
     """Return what is done where nothing is free, and new nodes are in @big."""
     situation = seen(told, identity, **job)
     none = replace(situation.cell, instances=full(MASTER, "n1", "n2", "n3"))
-    pools = {"p": Pool(slots=4, resources=QueueDefaults(mfree="8G"), hostgroups="@big @allhosts")}
+    pools = {
+        "p": PoolSection(slots=4, resources=QueueDefaults(mfree="8G"), hostgroups="@big @allhosts")
+    }
     return plan(replace(situation, cell=none), pools, most=9)
 
 
@@ -139,7 +146,9 @@ def test_no_node_is_bought_for_whom_no_queue_of_it_admits(
     done = new(told)
 
     assert done.add == 0
-    assert [(one.cause, one.wanted) for one in done.refused] == [(RefusalKind.NO_ACCESS, wanted)]
+    assert [(one.cause, one.wanted) for one in done.refused] == [
+        (BalanceRefusalCause.NO_ACCESS, wanted)
+    ]
 
 
 def test_a_job_without_a_project_is_told_so() -> None:
@@ -157,7 +166,7 @@ def test_an_environment_that_does_not_admit_the_owner_is_told() -> None:
 
     assert done.add == 0
     assert [(one.cause, one.name, one.wanted) for one in done.refused] == [
-        (RefusalKind.BARRED, "mpi", "user alice")
+        (BalanceRefusalCause.BARRED, "mpi", "user alice")
     ]
     assert fits({}, replace(ALICE, owner="carol"), pe="mpi", slots=2) == 6
 
@@ -167,8 +176,10 @@ def test_of_several_environments_one_that_admits_the_owner_is_enough() -> None:
 
 
 def test_the_lists_of_a_queue_are_read_for_each_place() -> None:
-    queue = queue_of("q", {"user_lists": "NONE,[n1=staff]", "projects": "p1", "ckpt_list": "NONE"})
+    queue = parse_cell_queue(
+        "q", {"user_lists": "NONE,[n1=staff]", "projects": "p1", "ckpt_list": "NONE"}
+    )
 
-    assert queue.access == AccessLists(projects=("p1",), checkpoints=())
+    assert queue.access == QueueAccessLists(projects=("p1",), checkpoints=())
     assert queue.on("n1", ()).access.users == ("staff",)
     assert [one.names_users for one in queue.accesses] == [False, True]

@@ -10,23 +10,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from gridbridge.decisions.elastic.demand.first_fit import hosts_for
-from gridbridge.decisions.elastic.plan_sentence import reason
+from gridbridge.decisions.elastic.demand.first_fit import count_hosts_for_exclusive_tasks
+from gridbridge.decisions.elastic.plan_sentence import describe_balance_refusal
 from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
+    BalanceRefusalCause,
     BalanceSituation,
-    DemandVerdict,
-    RefusalKind,
+    BalanceVerdict,
 )
-from gridbridge.model.elastic.balance_sections import Pool
-from gridbridge.model.elastic.cell import Host
-from gridbridge.model.elastic.cell_layout import ParallelEnvironment, SlotSpread, queue_of
-from gridbridge.model.elastic.node import NodeState
+from gridbridge.model.elastic.balance_sections import PoolSection
+from gridbridge.model.elastic.cell import CellHost
+from gridbridge.model.elastic.cell_layout import ParallelEnvironment, SlotSpread, parse_cell_queue
+from gridbridge.model.elastic.node import ElasticNodeState
 from gridbridge.model.text_tables import QueueDefaults
 from tests.decisions.elastic.cells import MASTER, instance, node, waiting
 from tests.decisions.elastic.demand_cells import LAYOUT, RULES, cell, full, plan
 
-NEW = {"plain": Pool(slots=4, resources=QueueDefaults(mfree="8G"))}
+NEW = {"plain": PoolSection(slots=4, resources=QueueDefaults(mfree="8G"))}
 
 
 def unlike(*sizes: int, memory: Sequence[str] = (), **more: Any) -> BalanceSituation:
@@ -39,7 +39,9 @@ def unlike(*sizes: int, memory: Sequence[str] = (), **more: Any) -> BalanceSitua
     )
     left = dict(zip(names, memory or ["8G"] * len(sizes), strict=True))
     values = (("arch", "lx-amd64"),)
-    hosts = (Host(name=name, left=(("mfree", text),), values=values) for name, text in left.items())
+    hosts = (
+        CellHost(name=name, left=(("mfree", text),), values=values) for name, text in left.items()
+    )
     return replace(seen, cell=replace(seen.cell, hosts=(seen.cell.hosts[0], *hosts)))
 
 
@@ -69,14 +71,14 @@ def test_it_gets_the_nodes_that_the_maximum_allows_beside_what_is_idle() -> None
     few = plan(seen, NEW, 4)
 
     assert plan(seen, NEW, 5).add == 2
-    assert (few.add, few.verdict) == (0, DemandVerdict.FULL)
-    assert [(one.job, reason(one, RULES)) for one in few.refused] == [
+    assert (few.add, few.verdict) == (0, BalanceVerdict.FULL)
+    assert [(one.job, describe_balance_refusal(one, RULES)) for one in few.refused] == [
         (7, "it needs 2 new nodes at once, and 1 may be added now")
     ]
 
 
 def test_nodes_that_stand_close_together_share_a_task_with_a_new_one() -> None:
-    pools = {"hpc": Pool(slots=4, hostgroups="@hpc", span=5, spans=3)}
+    pools = {"hpc": PoolSection(slots=4, hostgroups="@hpc", span=5, spans=3)}
     own = replace(node("n1", pool="hpc"), group="g1")
     wait = [waiting(5, slots=4, pe="pairs", queues=("hpc.q",), exclusive="true")]
     seen = cell(*full(MASTER), instance("n1", queue="hpc.q"), nodes=[own], wait=wait)
@@ -91,7 +93,7 @@ def test_all_hosts_of_a_task_are_in_one_of_the_environments_that_it_may_have() -
     environments = {
         n: ParallelEnvironment(name=n, spread=SlotSpread.ANY_HOSTS, slots=99) for n in names
     }
-    queue = queue_of("all.q", {"hostlist": "@allhosts", "pe_list": "mpi2,[n0=mpi1]"})
+    queue = parse_cell_queue("all.q", {"hostlist": "@allhosts", "pe_list": "mpi2,[n0=mpi1]"})
     layout = replace(LAYOUT, environments=environments, queues={"all.q": queue})
 
     def added(slots: int, *sizes: int) -> int:
@@ -114,7 +116,7 @@ def rested(
         *(instance(f"n{place}") for place in range(idle)),
         *silent,
         wait=[waiting(5, slots=slots, pe="fill", exclusive="true")],
-        nodes=[node(name, state=NodeState.STANDBY.value, pool="rack") for name in names],
+        nodes=[node(name, state=ElasticNodeState.STANDBY.value, pool="rack") for name in names],
         standby=tuple(names),
     )
     return plan(seen, pools, most)
@@ -128,21 +130,21 @@ def test_unlike_hosts_on_standby_are_woken_together() -> None:
 
 def test_hosts_on_standby_are_woken_before_nodes_are_added_beside_them() -> None:
     """The next round, for which those are on their way, adds the rest."""
-    few = rested(10, 4, 2, pools={"p": Pool(slots=4, limit=1)}, most=3)
-    none = rested(14, 4, 2, pools={"p": Pool(slots=4, limit=1)})
+    few = rested(10, 4, 2, pools={"p": PoolSection(slots=4, limit=1)}, most=3)
+    none = rested(14, 4, 2, pools={"p": PoolSection(slots=4, limit=1)})
 
     assert (rested(10, 4, 2).wake, rested(10, 4, 2).add) == (("s0", "s1"), 0)
     assert (few.wake, few.add) == ((), 0)
-    assert [one.cause for one in few.refused] == [RefusalKind.TOO_FEW]
+    assert [one.cause for one in few.refused] == [BalanceRefusalCause.TOO_FEW]
     assert (none.wake, none.add) == ((), 0)
 
 
 def test_a_job_for_which_its_pool_and_what_is_there_suffice_is_not_told_to_be_too_large() -> None:
-    pools = {"p": Pool(slots=4, limit=1)}
+    pools = {"p": PoolSection(slots=4, limit=1)}
     wait = [waiting(5, slots=12, pe="pairs", exclusive="true")]
     busy = cell(*(instance(f"n{place}", (4,)) for place in range(5)), wait=wait)
 
-    assert [one.cause for one in plan(busy, pools).refused] == [RefusalKind.TOO_FEW]
+    assert [one.cause for one in plan(busy, pools).refused] == [BalanceRefusalCause.TOO_FEW]
 
 
 def _splits(sizes: Sequence[int], pieces: int, tasks: int) -> bool:
@@ -164,7 +166,7 @@ def test_as_many_tasks_get_hosts_of_their_own_as_can(pieces: int) -> None:
     for number in range(1, 7):
         for sizes in combinations_with_replacement(range(1, pieces + 1), number):
             there = Counter(sizes)
-            done, used = hosts_for(pieces, 9, there)
+            done, used = count_hosts_for_exclusive_tasks(pieces, 9, there)
 
             assert used <= there
             assert sum(size * hosts for size, hosts in used.items()) >= done * pieces
@@ -178,7 +180,7 @@ def test_a_task_leaves_as_little_room_unused_as_can_be(hosts: list[int], pieces:
     places = range(len(sizes))
     groups = (group for number in places for group in combinations(places, number + 1))
     sums = [sum(sizes[place] for place in group) for group in groups if _has_largest(sizes, group)]
-    done, used = hosts_for(pieces, 1, Counter(sizes))
+    done, used = count_hosts_for_exclusive_tasks(pieces, 1, Counter(sizes))
 
     room = sum(size * number for size, number in used.items())
     assert (done, room) == next(((1, n) for n in sorted(sums) if n >= pieces), (0, 0))
@@ -200,7 +202,7 @@ def _has_largest(sizes: Sequence[int], group: Iterable[int]) -> bool:
 def test_a_task_has_larger_hosts_before_smaller_ones(
     pieces: int, there: dict[int, int], used: dict[int, int]
 ) -> None:
-    assert hosts_for(pieces, 1, there) == (bool(used), used)
+    assert count_hosts_for_exclusive_tasks(pieces, 1, there) == (bool(used), used)
 
 
 def _pieces(pe: str, slots: int, memory: float, asked: float) -> int:

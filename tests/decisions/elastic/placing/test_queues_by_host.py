@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from gridbridge.decisions.elastic.starcluster_statistics import statistics
-from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation, RefusalKind
-from gridbridge.model.elastic.balance_sections import Pool
-from gridbridge.model.elastic.cell_layout import queue_of
-from gridbridge.model.elastic.published_balance import RecentEnds
+from gridbridge.decisions.elastic.starcluster_statistics import count_round_statistics
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceRefusalCause, BalanceSituation
+from gridbridge.model.elastic.balance_sections import PoolSection
+from gridbridge.model.elastic.cell_layout import parse_cell_queue
+from gridbridge.model.elastic.published_balance import RecentlyEndedTasks
 from gridbridge.model.text_tables import QueueDefaults
 from tests.decisions.elastic.cells import MASTER, instance, waiting
 from tests.decisions.elastic.demand_cells import LAYOUT, cell, full, plan
@@ -20,7 +20,7 @@ IDLE = ["n1", "n2", "n3"]
 
 def seen(told: dict[str, str], **job: Any) -> BalanceSituation:
     """Return idle hosts n1, n2 and n3, the last two in @big, and a job that waits."""
-    queue = queue_of("all.q", {"hostlist": "@allhosts", "pe_list": "smp"} | told)
+    queue = parse_cell_queue("all.q", {"hostlist": "@allhosts", "pe_list": "smp"} | told)
     layout = replace(LAYOUT, groups=GROUPS, queues={"all.q": queue})
     hosts = [instance(name) for name in IDLE]
     return cell(*full(MASTER), *hosts, wait=[waiting(5, tasks=99, **job)], layout=layout)
@@ -76,14 +76,16 @@ def test_tasks_of_a_queue_are_no_occupation_on_those_hosts_where_they_make_way_o
         layout=seen(told).layout,
     )
 
-    assert statistics(busy, RecentEnds(), "all.q").running == 1
+    assert count_round_statistics(busy, RecentlyEndedTasks(), "all.q").running == 1
 
 
 def new(told: dict[str, str], **job: Any) -> BalancePlan:
     """Return what is done where nothing is free, and new nodes are in @big."""
     full_hosts = replace(seen(told, **job), nodes=())
     none = replace(full_hosts.cell, instances=full(MASTER, *IDLE))
-    pools = {"p": Pool(slots=4, resources=QueueDefaults(mfree="8G"), hostgroups="@big @allhosts")}
+    pools = {
+        "p": PoolSection(slots=4, resources=QueueDefaults(mfree="8G"), hostgroups="@big @allhosts")
+    }
     return plan(replace(full_hosts, cell=none), pools, most=5)
 
 
@@ -92,9 +94,9 @@ def test_a_new_node_is_in_its_queues_as_its_groups_are() -> None:
 
     assert new({"h_rt": "1:0:0,[@big=20:0:0]"}, **long).add == 1
     assert [one.cause for one in new({"h_rt": "20:0:0,[@big=1:0:0]"}, **long).refused] == [
-        RefusalKind.NO_QUEUE
+        BalanceRefusalCause.NO_QUEUE
     ]
     assert new({"complex_values": "NONE,[@big=gpu=2]"}, gpu="1").add == 1
     assert [one.cause for one in new({"complex_values": "gpu=2,[@big=NONE]"}, gpu="1").refused] == [
-        RefusalKind.TOO_MUCH
+        BalanceRefusalCause.TOO_MUCH
     ]

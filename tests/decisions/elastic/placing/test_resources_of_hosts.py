@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation, RefusalKind
-from gridbridge.model.elastic.balance_sections import Pool
-from gridbridge.model.elastic.cell import Host
-from gridbridge.model.elastic.cell_layout import CellResource, ResourceRelation, queue_of
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceRefusalCause, BalanceSituation
+from gridbridge.model.elastic.balance_sections import PoolSection
+from gridbridge.model.elastic.cell import CellHost
+from gridbridge.model.elastic.cell_layout import CellResource, ResourceRelation, parse_cell_queue
 from gridbridge.model.text_tables import QueueDefaults
 from tests.decisions.elastic.cells import MASTER, instance, node, waiting
 from tests.decisions.elastic.demand_cells import LAYOUT, cell, full, plan
@@ -28,7 +28,7 @@ ASKED = [
 
 def seen(complex_values: str, values: dict[str, str] | None = None, **job: Any) -> BalanceSituation:
     """Return a full master, an idle node n1 and a job; `values` are those of the master."""
-    queue = queue_of("all.q", {"hostlist": "@allhosts", "complex_values": complex_values})
+    queue = parse_cell_queue("all.q", {"hostlist": "@allhosts", "complex_values": complex_values})
     known = {key: one for one in OWN for key in (one.name, one.shortcut) if key}
     layout = replace(
         LAYOUT, resources=LAYOUT.resources | known, queues=LAYOUT.queues | {"all.q": queue}
@@ -44,11 +44,13 @@ def seen(complex_values: str, values: dict[str, str] | None = None, **job: Any) 
 
 def without_values(situation: BalanceSituation) -> BalanceSituation:
     """Return what qhost without -F tells: no host's values."""
-    hosts = tuple(Host(name=host.name) for host in situation.cell.hosts)
+    hosts = tuple(CellHost(name=host.name) for host in situation.cell.hosts)
     return replace(situation, cell=replace(situation.cell, hosts=hosts))
 
 
-def decided(situation: BalanceSituation, pools: dict[str, Pool] | None = None) -> BalancePlan:
+def decided(
+    situation: BalanceSituation, pools: dict[str, PoolSection] | None = None
+) -> BalancePlan:
     """Return the plan of a cluster of up to nine nodes."""
     return plan(situation, pools or {}, most=9)
 
@@ -59,7 +61,7 @@ def test_a_queues_value_for_one_host_is_no_other_hosts(value: str, asked: dict[s
     done = decided(seen(f"NONE,[{MASTER}={value}]", **asked))
 
     assert (done.figures.fit, done.add, done.remove) == (0, 0, ("n1",))
-    assert [refused.cause for refused in done.refused] == [RefusalKind.NO_VALUE]
+    assert [refused.cause for refused in done.refused] == [BalanceRefusalCause.NO_VALUE]
     assert done.refused[0].name == value.partition("=")[0]
 
 
@@ -76,7 +78,9 @@ def test_a_host_has_what_its_queue_has_there(
 @pytest.mark.parametrize(("value", "asked"), ASKED)
 def test_the_cluster_grows_where_a_new_node_has_it(value: str, asked: dict[str, str]) -> None:
     name, _, text = value.partition("=")
-    pools = {"own": Pool(slots=4, resources=QueueDefaults(**{name: text}), hostgroups="@allhosts")}
+    pools = {
+        "own": PoolSection(slots=4, resources=QueueDefaults(**{name: text}), hostgroups="@allhosts")
+    }
 
     assert decided(seen(f"{value},[n1=NONE]", **asked)).add == 1
     assert decided(seen(f"NONE,[{MASTER}={value}]", **asked), pools).add == 1
@@ -87,12 +91,12 @@ def test_what_the_master_alone_reports_no_other_host_has(value: str, asked: dict
     done = decided(seen("NONE", dict([value.split("=")]), **asked))
 
     assert (done.figures.fit, done.add) == (0, 0)
-    assert [refused.cause for refused in done.refused] == [RefusalKind.NO_VALUE]
+    assert [refused.cause for refused in done.refused] == [BalanceRefusalCause.NO_VALUE]
 
 
 def test_what_another_queue_has_is_not_in_the_queue_that_is_asked_for() -> None:
     situation = seen("NONE", queues=("all.q",), color="red")
-    other = queue_of("htc.q", {"hostlist": "@htc", "complex_values": "color=red"})
+    other = parse_cell_queue("htc.q", {"hostlist": "@htc", "complex_values": "color=red"})
     layout = replace(situation.layout, queues=situation.layout.queues | {"htc.q": other})
 
     assert decided(replace(situation, layout=layout)).figures.fit == 0
@@ -120,7 +124,9 @@ def test_a_job_that_asks_for_what_nothing_in_the_cell_has_is_told_so() -> None:
     done = decided(seen("NONE", color="red"))
 
     assert (done.figures.fit, done.add, done.remove) == (0, 0, ("n1",))
-    assert [(one.cause, one.name) for one in done.refused] == [(RefusalKind.NO_VALUE, "color")]
+    assert [(one.cause, one.name) for one in done.refused] == [
+        (BalanceRefusalCause.NO_VALUE, "color")
+    ]
 
 
 def silent(situation: BalanceSituation, *names: str) -> BalanceSituation:

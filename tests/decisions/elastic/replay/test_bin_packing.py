@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from gridbridge.decisions.elastic.demand.demand_policy import decide
-from gridbridge.decisions.elastic.plan_sentence import reason
-from gridbridge.model.elastic.balance_plan import BalancePlan, DemandVerdict, RefusalKind
-from gridbridge.model.elastic.balance_sections import Balance, Demand, Pool
-from gridbridge.model.elastic.cell import QueueInstance, StartedTasks, WaitingJobs
+from gridbridge.decisions.elastic.demand.demand_policy import decide_by_demand
+from gridbridge.decisions.elastic.plan_sentence import describe_balance_refusal
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceRefusalCause, BalanceVerdict
+from gridbridge.model.elastic.balance_sections import BalanceSection, DemandSection, PoolSection
+from gridbridge.model.elastic.cell import QueueInstance, RunningTaskGroup, WaitingJobs
 from gridbridge.model.elastic.cell_layout import (
-    CellLayout,
+    CellConfiguration,
     CellQueue,
     ParallelEnvironment,
     SlotSpread,
 )
-from gridbridge.model.elastic.node import Node
+from gridbridge.model.elastic.node import ElasticNode
 from gridbridge.model.text_tables import QueueDefaults
 from tests.decisions.elastic.cells import MASTER, NOON, ago, begun, instance, node, waiting
 from tests.decisions.elastic.demand_cells import (
@@ -86,14 +86,14 @@ def test_a_node_on_its_way_is_reckoned_with_until_it_is_late(age_s: int, expecte
 def test_what_fits_in_free_slots_adds_nothing() -> None:
     seen = cell(instance(MASTER), wait=[waiting(60, tasks=4)])
 
-    assert plan(seen).verdict is DemandVerdict.ALL_FIT
+    assert plan(seen).verdict is BalanceVerdict.ALL_FIT
     assert plan(cell(instance(MASTER), wait=[waiting(60, tasks=5)])).add == 1
 
 
 def test_a_million_tasks_are_a_few_numbers() -> None:
     seen = cell(*full(MASTER), wait=[waiting(1, tasks=1_000_000)])
 
-    assert plan(seen, {"p": Pool(slots=64)}, most=100_000).add == 15625
+    assert plan(seen, {"p": PoolSection(slots=64)}, most=100_000).add == 15625
 
 
 def test_a_parallel_task_stays_on_one_host_or_spreads_as_its_environment_says() -> None:
@@ -149,7 +149,7 @@ def test_queues_may_be_several_and_of_a_host_group() -> None:
     assert added("*@@allh*") == 0
     assert plan(cell(*free, wait=[waiting(1, tasks=5, queues=("all.q@@allhosts",))])).add == 0
     big = plan(cell(*free, wait=[waiting(1, tasks=5, queues=("all.q@@big",))]))
-    assert (big.add, big.refused[0].cause) == (0, RefusalKind.NO_QUEUE)
+    assert (big.add, big.refused[0].cause) == (0, BalanceRefusalCause.NO_QUEUE)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_a_job_that_asks_for_hosts_fits_on_those_alone(asked: str, added: int, f
 
     assert (found.add, found.figures.fit) == (added, fit)
     causes = [one.cause for one in found.refused if one.job == 7]
-    assert causes == ([] if added or fit else [RefusalKind.NO_VALUE])
+    assert causes == ([] if added or fit else [BalanceRefusalCause.NO_VALUE])
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_a_job_that_asks_for_a_queue_by_l_qname_waits_for_that_queue(
     found = plan(cell(*full("n1"), wait=[waiting(1, queues=queues, qname=asked)]))
 
     assert found.add == added
-    assert [one.cause for one in found.refused] == ([] if added else [RefusalKind.NO_QUEUE])
+    assert [one.cause for one in found.refused] == ([] if added else [BalanceRefusalCause.NO_QUEUE])
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_a_job_that_asks_for_a_text_by_an_expression_fits_where_it_matches(
     found = plan(cell(*full("n1"), wait=[waiting(1, arch=asked)]))
 
     assert found.add == added
-    assert [one.cause for one in found.refused] == ([] if added else [RefusalKind.NO_VALUE])
+    assert [one.cause for one in found.refused] == ([] if added else [BalanceRefusalCause.NO_VALUE])
 
 
 @pytest.mark.parametrize("name", ["h", "hostname"])
@@ -224,7 +224,7 @@ def test_where_no_resource_is_known_a_host_is_asked_for_all_the_same(name: str) 
     for hosts, added in (("!n1&!n2", 1), ("n1", 0)):
         asking = cell(*full("n1"), wait=[waiting(1, **{name: hosts})])
 
-        assert plan(replace(asking, layout=CellLayout())).add == added
+        assert plan(replace(asking, layout=CellConfiguration())).add == added
 
 
 def test_slots_of_which_no_environment_is_told_are_needed_all_the_same() -> None:
@@ -236,7 +236,7 @@ def test_slots_of_which_no_environment_is_told_are_needed_all_the_same() -> None
 
 
 def test_a_pool_that_joins_the_host_group_is_chosen() -> None:
-    pools = {"big": Pool(slots=4, hostgroups="@allhosts @big"), "all": Pool(slots=4)}
+    pools = {"big": PoolSection(slots=4, hostgroups="@allhosts @big"), "all": PoolSection(slots=4)}
     found = plan(cell(*full("n1"), wait=[waiting(1, queues=("all.q@@big",))]), pools)
 
     assert (found.add, found.pool) == (1, "big")
@@ -245,24 +245,36 @@ def test_a_pool_that_joins_the_host_group_is_chosen() -> None:
 @pytest.mark.parametrize(
     ("pools", "expected"),
     [
-        ({"a": Pool(slots=4, price=1), "b": Pool(slots=4, price=2, priority=1)}, "b"),
-        ({"a": Pool(slots=4, price=3), "b": Pool(slots=8, price=4)}, "b"),
-        ({"a": Pool(slots=4, price=4, spot=True), "b": Pool(slots=8, price=8)}, "b"),
-        ({"a": Pool(slots=16, price=16), "b": Pool(slots=4, price=4)}, "b"),
-        ({"a": Pool(slots=4, price=4), "b": Pool(slots=4, price=9, prices="22-6=1 11-13=2")}, "b"),
-        ({"a": Pool(slots=4, price=4), "b": Pool(slots=4, price=9, prices="13-11=2")}, "a"),
+        ({"a": PoolSection(slots=4, price=1), "b": PoolSection(slots=4, price=2, priority=1)}, "b"),
+        ({"a": PoolSection(slots=4, price=3), "b": PoolSection(slots=8, price=4)}, "b"),
+        ({"a": PoolSection(slots=4, price=4, spot=True), "b": PoolSection(slots=8, price=8)}, "b"),
+        ({"a": PoolSection(slots=16, price=16), "b": PoolSection(slots=4, price=4)}, "b"),
+        (
+            {
+                "a": PoolSection(slots=4, price=4),
+                "b": PoolSection(slots=4, price=9, prices="22-6=1 11-13=2"),
+            },
+            "b",
+        ),
+        (
+            {
+                "a": PoolSection(slots=4, price=4),
+                "b": PoolSection(slots=4, price=9, prices="13-11=2"),
+            },
+            "a",
+        ),
     ],
     ids=["priority", "price of a slot", "spot", "waste", "price at noon", "another hour"],
 )
 def test_pools_are_chosen_by_priority_then_price_then_waste(
-    pools: dict[str, Pool], expected: str
+    pools: dict[str, PoolSection], expected: str
 ) -> None:
     assert expected == plan(cell(*full(MASTER), wait=[waiting(1, tasks=3)]), pools).pool
 
 
 @pytest.mark.parametrize(("minutes", "expected"), [(9, "b"), (11, "a")])
 def test_a_pool_without_capacity_is_left_out_for_ten_minutes(minutes: int, expected: str) -> None:
-    pools = {"a": Pool(slots=4, priority=1), "b": Pool(slots=4)}
+    pools = {"a": PoolSection(slots=4, priority=1), "b": PoolSection(slots=4)}
     seen = cell(*full(MASTER), wait=[waiting(1)], failed={"a": ago(minutes)})
 
     assert expected == plan(seen, pools).pool
@@ -270,7 +282,7 @@ def test_a_pool_without_capacity_is_left_out_for_ten_minutes(minutes: int, expec
 
 def test_what_one_pool_may_not_give_comes_from_the_next() -> None:
     """A round adds nodes of one pool, the next round those of another."""
-    pools = {"a": Pool(slots=4, priority=1, limit=2), "b": Pool(slots=4)}
+    pools = {"a": PoolSection(slots=4, priority=1, limit=2), "b": PoolSection(slots=4)}
     first = plan(seen := cell(*full(MASTER), wait=[waiting(1, tasks=20)]), pools)
     second = plan(after(seen, first), pools)
     third = plan(after(after(seen, first), second), pools)
@@ -281,18 +293,24 @@ def test_what_one_pool_may_not_give_comes_from_the_next() -> None:
 @pytest.mark.parametrize(
     ("pool", "demand", "most", "expected", "verdict"),
     [
-        ({}, {}, 4, 3, DemandVerdict.MORE_WANTED),
-        ({}, {}, 1, 0, DemandVerdict.FULL),
-        ({"limit": 2}, {}, 99, 2, DemandVerdict.MORE_WANTED),
-        ({"quota": 11}, {}, 99, 2, DemandVerdict.MORE_WANTED),
-        ({"quota": 3}, {}, 99, 0, DemandVerdict.OVER_QUOTA),
-        ({}, {"add_at_once": 2}, 99, 2, DemandVerdict.MORE_WANTED),
-        ({}, {"max_booting": 1}, 99, 1, DemandVerdict.MORE_WANTED),
-        ({"price": 2}, {"budget_hour": 5}, 99, 2, DemandVerdict.MORE_WANTED),
-        ({"price": 2}, {"budget_hour": 1.5}, 99, 0, DemandVerdict.OVER_BUDGET),
-        ({"price": 2}, {"budget_month": 103}, 99, 1, DemandVerdict.MORE_WANTED),
-        ({"price": 2}, {"budget_month": 101}, 99, 0, DemandVerdict.OVER_MONTH),
-        ({"price": 2}, {"budget_month": 101, "budget_hour": 0.5}, 99, 0, DemandVerdict.OVER_BUDGET),
+        ({}, {}, 4, 3, BalanceVerdict.MORE_WANTED),
+        ({}, {}, 1, 0, BalanceVerdict.FULL),
+        ({"limit": 2}, {}, 99, 2, BalanceVerdict.MORE_WANTED),
+        ({"quota": 11}, {}, 99, 2, BalanceVerdict.MORE_WANTED),
+        ({"quota": 3}, {}, 99, 0, BalanceVerdict.OVER_QUOTA),
+        ({}, {"add_at_once": 2}, 99, 2, BalanceVerdict.MORE_WANTED),
+        ({}, {"max_booting": 1}, 99, 1, BalanceVerdict.MORE_WANTED),
+        ({"price": 2}, {"budget_hour": 5}, 99, 2, BalanceVerdict.MORE_WANTED),
+        ({"price": 2}, {"budget_hour": 1.5}, 99, 0, BalanceVerdict.OVER_BUDGET),
+        ({"price": 2}, {"budget_month": 103}, 99, 1, BalanceVerdict.MORE_WANTED),
+        ({"price": 2}, {"budget_month": 101}, 99, 0, BalanceVerdict.OVER_MONTH),
+        (
+            {"price": 2},
+            {"budget_month": 101, "budget_hour": 0.5},
+            99,
+            0,
+            BalanceVerdict.OVER_BUDGET,
+        ),
     ],
     ids=[
         *("most", "full", "limit", "quota", "no quota", "rate", "booting"),
@@ -300,9 +318,13 @@ def test_what_one_pool_may_not_give_comes_from_the_next() -> None:
     ],
 )
 def test_limits_and_budgets_hold(
-    pool: dict[str, int], demand: dict[str, float], most: int, expected: int, verdict: DemandVerdict
+    pool: dict[str, int],
+    demand: dict[str, float],
+    most: int,
+    expected: int,
+    verdict: BalanceVerdict,
 ) -> None:
-    pools = {"p": Pool(slots=4, **pool)}  # type: ignore[arg-type]
+    pools = {"p": PoolSection(slots=4, **pool)}  # type: ignore[arg-type]
     seen = cell(*full(MASTER), wait=[waiting(1, tasks=99)], spent=100.0)
     found = plan(seen, pools, most, **demand)
 
@@ -312,38 +334,38 @@ def test_limits_and_budgets_hold(
 @pytest.mark.parametrize("state", ["ready", "booting"])
 def test_what_nodes_cost_already_is_of_the_hours_budget(state: str) -> None:
     """Two that are up, or on their way, take four of five or six."""
-    pools = {"p": Pool(slots=4, price=2)}
+    pools = {"p": PoolSection(slots=4, price=2)}
     nodes = [node(name, 1, state, pool="p") for name in ("n1", "n2")]
     up = full(MASTER, "n1", "n2") if state == "ready" else full(MASTER)
     seen = cell(*up, nodes=nodes, wait=[waiting(1, tasks=99)])
     none, one = (plan(seen, pools, 99, budget_hour=hour) for hour in (5, 6))
 
-    assert (none.add, none.verdict, one.add) == (0, DemandVerdict.OVER_BUDGET, 1)
+    assert (none.add, none.verdict, one.add) == (0, BalanceVerdict.OVER_BUDGET, 1)
 
 
 def test_what_forbids_a_node_of_any_pool_is_told_before_what_one_pool_lacks() -> None:
     """The first pool has no capacity; the other one has, but there may be no more nodes."""
-    pools = {"p": Pool(slots=4, priority=1), "q": Pool(slots=4)}
+    pools = {"p": PoolSection(slots=4, priority=1), "q": PoolSection(slots=4)}
     seen = cell(*full(MASTER), wait=[waiting(1, tasks=9)], failed={"p": ago(1)})
 
-    assert plan(seen, pools, 1).verdict is DemandVerdict.FULL
+    assert plan(seen, pools, 1).verdict is BalanceVerdict.FULL
 
 
 @pytest.mark.parametrize(
     ("told", "demand", "why"),
     [
-        ({"failed": {"plain": ago(1)}}, {}, DemandVerdict.NO_CAPACITY),
-        ({}, {"budget_month": 1.0}, DemandVerdict.OVER_MONTH),
+        ({"failed": {"plain": ago(1)}}, {}, BalanceVerdict.NO_CAPACITY),
+        ({}, {"budget_month": 1.0}, BalanceVerdict.OVER_MONTH),
     ],
     ids=["no capacity", "no money"],
 )
 def test_it_is_told_why_the_least_is_not_there(
-    told: dict[str, object], demand: dict[str, float], why: DemandVerdict
+    told: dict[str, object], demand: dict[str, float], why: BalanceVerdict
 ) -> None:
-    pools = {"plain": Pool(slots=4, price=2)}
+    pools = {"plain": PoolSection(slots=4, price=2)}
     found = plan(cell(instance(MASTER), **told), pools, schedule="0-24 4-9", **demand)
 
-    assert (found.add, found.verdict, found.hindrance) == (0, DemandVerdict.BELOW_MINIMUM, why)
+    assert (found.add, found.verdict, found.hindrance) == (0, BalanceVerdict.BELOW_MINIMUM, why)
 
 
 @pytest.mark.parametrize(
@@ -352,7 +374,7 @@ def test_it_is_told_why_the_least_is_not_there(
     ids=["no group", "no queue", "one queue", "a group of no queue", "queues of others' tasks"],
 )
 def test_a_pool_whose_nodes_could_not_join_gives_none(queues: str, hostgroups: str) -> None:
-    pools = {"p": Pool(slots=4, queues=queues, hostgroups=hostgroups)}
+    pools = {"p": PoolSection(slots=4, queues=queues, hostgroups=hostgroups)}
     others = {
         "be.q": CellQueue(name="be.q", hosts=("@far",), is_best_effort=True),
         "far": CellQueue(name="far", hosts=("@far",), is_away=True),
@@ -364,12 +386,12 @@ def test_a_pool_whose_nodes_could_not_join_gives_none(queues: str, hostgroups: s
     )
     found = plan(cell(*full(MASTER), wait=[waiting(1)], layout=layout), pools)
 
-    assert (found.add, found.verdict) == (0, DemandVerdict.NO_SUCH_PLACE)
+    assert (found.add, found.verdict) == (0, BalanceVerdict.NO_SUCH_PLACE)
 
 
 def test_a_group_within_a_queues_group_is_in_that_queue() -> None:
     """Also for a task that asks for the outer one."""
-    pools = {"p": Pool(slots=4, hostgroups="@big")}
+    pools = {"p": PoolSection(slots=4, hostgroups="@big")}
     layout = replace(LAYOUT, parts={"@allhosts": frozenset(("@rack", "@big"))})
     wait = [waiting(1, tasks=5, queues=("all.q@@allhosts",))]
 
@@ -377,9 +399,9 @@ def test_a_group_within_a_queues_group_is_in_that_queue() -> None:
 
 
 def test_where_no_layout_is_known_nodes_are_in_the_usual_queue() -> None:
-    seen = cell(*full(MASTER), wait=[waiting(1, tasks=5)], layout=CellLayout())
+    seen = cell(*full(MASTER), wait=[waiting(1, tasks=5)], layout=CellConfiguration())
 
-    assert plan(seen, {"p": Pool(slots=4)}).add == 2
+    assert plan(seen, {"p": PoolSection(slots=4)}).add == 2
 
 
 @pytest.mark.parametrize(
@@ -401,7 +423,7 @@ def test_a_schedule_says_how_many_nodes_there_may_be_now(schedule: str, expected
 def test_a_schedule_may_want_nodes_before_anybody_needs_them() -> None:
     found = plan(cell(instance(MASTER)), schedule="mon-fri 11-20 4-9, 0-24 1-9")
 
-    assert (found.add, found.pool, found.verdict) == (3, "plain", DemandVerdict.BELOW_MINIMUM)
+    assert (found.add, found.pool, found.verdict) == (3, "plain", BalanceVerdict.BELOW_MINIMUM)
 
 
 def test_without_pools_a_new_node_is_as_most_of_those_there_are() -> None:
@@ -414,41 +436,41 @@ def test_a_cluster_without_slots_gets_a_first_node_alone() -> None:
     seen = cell(wait=[waiting(0, tasks=99)])
     coming = after(seen, first := plan(seen, {}))
 
-    assert (first.add, plan(coming, {}).verdict) == (1, DemandVerdict.ON_THEIR_WAY)
+    assert (first.add, plan(coming, {}).verdict) == (1, BalanceVerdict.ON_THEIR_WAY)
 
 
 @pytest.mark.parametrize(
     ("one", "cause"),
     [
-        (waiting(9, state="hqw"), RefusalKind.HELD),
-        (waiting(9, is_deferred=True), RefusalKind.FUTURE),
-        (waiting(9, tasks=4, capped=4), RefusalKind.CAPPED),
-        (waiting(9, licence="2"), RefusalKind.LICENCE),
-        (waiting(9, slots=25, pe="round"), RefusalKind.ENVIRONMENT_FULL),
-        (waiting(9, queues=("be.q",)), RefusalKind.BEST_EFFORT),
-        (waiting(9, gb_besteffort="TRUE"), RefusalKind.BEST_EFFORT),
-        (waiting(9, is_campaign=True), RefusalKind.CAMPAIGN),
-        (waiting(9, slots=5, pe="pairs"), RefusalKind.UNDIVIDED),
-        (waiting(9, slots=1, pe="pairs"), RefusalKind.UNDIVIDED),
-        (waiting(9, queues=("gone.q",)), RefusalKind.NO_QUEUE),
-        (waiting(9, slots=5, pe="smp"), RefusalKind.TOO_WIDE),
-        (waiting(9, mfree="9G"), RefusalKind.TOO_MUCH),
-        (waiting(9, gpu="1"), RefusalKind.TOO_MUCH),
-        (waiting(9, mfree="nan"), RefusalKind.TOO_MUCH),
-        (waiting(9, mfree="-5G"), RefusalKind.TOO_MUCH),
-        (waiting(9, mfree="1e400"), RefusalKind.TOO_MUCH),
-        (waiting(9, slots=2**32 - 1, pe="pairs"), RefusalKind.UNDIVIDED),
-        (waiting(9, slots=2**31, pe="fill"), RefusalKind.ENVIRONMENT_FULL),
-        (waiting(9, licence="nan"), RefusalKind.LICENCE),
-        (waiting(9, arch="sol-sparc"), RefusalKind.NO_VALUE),
-        (waiting(9, h_rt="25:0:0"), RefusalKind.NO_QUEUE),
-        (waiting(9, h_rt="INFINITY"), RefusalKind.NO_QUEUE),
-        (waiting(9, h_rt="nan"), RefusalKind.NO_QUEUE),
+        (waiting(9, state="hqw"), BalanceRefusalCause.HELD),
+        (waiting(9, is_deferred=True), BalanceRefusalCause.FUTURE),
+        (waiting(9, tasks=4, capped=4), BalanceRefusalCause.CAPPED),
+        (waiting(9, licence="2"), BalanceRefusalCause.LICENCE),
+        (waiting(9, slots=25, pe="round"), BalanceRefusalCause.ENVIRONMENT_FULL),
+        (waiting(9, queues=("be.q",)), BalanceRefusalCause.BEST_EFFORT),
+        (waiting(9, gb_besteffort="TRUE"), BalanceRefusalCause.BEST_EFFORT),
+        (waiting(9, is_campaign=True), BalanceRefusalCause.CAMPAIGN),
+        (waiting(9, slots=5, pe="pairs"), BalanceRefusalCause.UNDIVIDED),
+        (waiting(9, slots=1, pe="pairs"), BalanceRefusalCause.UNDIVIDED),
+        (waiting(9, queues=("gone.q",)), BalanceRefusalCause.NO_QUEUE),
+        (waiting(9, slots=5, pe="smp"), BalanceRefusalCause.TOO_WIDE),
+        (waiting(9, mfree="9G"), BalanceRefusalCause.TOO_MUCH),
+        (waiting(9, gpu="1"), BalanceRefusalCause.TOO_MUCH),
+        (waiting(9, mfree="nan"), BalanceRefusalCause.TOO_MUCH),
+        (waiting(9, mfree="-5G"), BalanceRefusalCause.TOO_MUCH),
+        (waiting(9, mfree="1e400"), BalanceRefusalCause.TOO_MUCH),
+        (waiting(9, slots=2**32 - 1, pe="pairs"), BalanceRefusalCause.UNDIVIDED),
+        (waiting(9, slots=2**31, pe="fill"), BalanceRefusalCause.ENVIRONMENT_FULL),
+        (waiting(9, licence="nan"), BalanceRefusalCause.LICENCE),
+        (waiting(9, arch="sol-sparc"), BalanceRefusalCause.NO_VALUE),
+        (waiting(9, h_rt="25:0:0"), BalanceRefusalCause.NO_QUEUE),
+        (waiting(9, h_rt="INFINITY"), BalanceRefusalCause.NO_QUEUE),
+        (waiting(9, h_rt="nan"), BalanceRefusalCause.NO_QUEUE),
     ],
-    ids=lambda one: one.name.lower() if isinstance(one, RefusalKind) else "",
+    ids=lambda one: one.name.lower() if isinstance(one, BalanceRefusalCause) else "",
 )
 def test_what_growing_can_not_help_adds_nothing_and_is_told(
-    one: WaitingJobs, cause: RefusalKind
+    one: WaitingJobs, cause: BalanceRefusalCause
 ) -> None:
     found = plan(cell(*full(MASTER), wait=[one], left={"mfree": "8G"}, licences={"licence": "1"}))
 
@@ -464,7 +486,7 @@ def test_what_no_node_could_run_is_told_where_none_may_be_added(limits: dict[str
     found = plan(cell(*full(MASTER), wait=[waiting(9, gpu="1")]), **limits)
 
     assert found.add == 0
-    assert [(each.job, each.cause) for each in found.refused] == [(7, RefusalKind.TOO_MUCH)]
+    assert [(each.job, each.cause) for each in found.refused] == [(7, BalanceRefusalCause.TOO_MUCH)]
 
 
 @pytest.mark.parametrize(
@@ -483,17 +505,20 @@ def test_what_no_node_could_run_is_told_where_none_may_be_added(limits: dict[str
 def test_it_is_told_what_a_job_asks_for_in_vain(one: WaitingJobs, expected: str) -> None:
     (told,) = plan(cell(*full(MASTER), wait=[one])).refused
 
-    assert expected in reason(told, RULES)
+    assert expected in describe_balance_refusal(told, RULES)
 
 
 @pytest.mark.parametrize("limits", [{"limit": 1}, {"quota": 7}, {"span": 1}])
 def test_a_task_that_wants_more_nodes_than_a_pool_gives_is_told(limits: dict[str, int]) -> None:
     """Also where nodes of two pools together could run it."""
-    pools = {name: Pool(slots=4, **limits) for name in ("a", "b")}
+    pools = {name: PoolSection(slots=4, **limits) for name in ("a", "b")}
     seen = cell(*full(MASTER), wait=[waiting(9, slots=12, pe="fill")])
     found = plan(seen, pools)
 
-    assert (found.add, [one.cause for one in found.refused]) == (0, [RefusalKind.TOO_SPREAD])
+    assert (found.add, [one.cause for one in found.refused]) == (
+        0,
+        [BalanceRefusalCause.TOO_SPREAD],
+    )
 
 
 def test_of_several_environments_one_that_can_give_the_slots_is_taken() -> None:
@@ -529,7 +554,7 @@ def test_of_an_array_that_is_limited_as_many_tasks_count_as_may_start() -> None:
 def test_best_effort_tasks_are_no_occupation() -> None:
     seen = cell(instance("n1"), instance("n1", (4,), queue="be.q"), wait=[waiting(1, tasks=4)])
 
-    assert plan(seen).verdict is DemandVerdict.ALL_FIT
+    assert plan(seen).verdict is BalanceVerdict.ALL_FIT
 
 
 def test_slots_of_queues_that_send_tasks_away_are_none() -> None:
@@ -541,14 +566,14 @@ def test_a_wait_is_measured_since_a_job_could_start() -> None:
     released = cell(*full(MASTER), wait=[waiting(60)], eligible_since={7: ago(1)})
 
     assert plan(seen, wait_s=300).add == 1
-    assert plan(released, wait_s=300).verdict is DemandVerdict.NOT_YET
+    assert plan(released, wait_s=300).verdict is BalanceVerdict.NOT_YET
 
 
 AT_ONCE = {"plain": replace(PLAIN["plain"], boot_s=0.0)}
 
 
 def soon(
-    runs: Iterable[StartedTasks], tasks: int = 8, usual_s: float = 60.0, target_s: float = 60.0
+    runs: Iterable[RunningTaskGroup], tasks: int = 8, usual_s: float = 60.0, target_s: float = 60.0
 ) -> BalancePlan:
     """Decide for four slots that tasks have, and for tasks that wait; their run time is known."""
     used = tuple(one.slots for one in runs)
@@ -562,7 +587,7 @@ def test_nothing_is_added_when_the_slots_that_are_there_are_soon_done() -> None:
     """What runs and what waits is done in the target: (4 * 30 + 8 * 60) / 4 s."""
     found = soon([begun(0.5)], target_s=150)
 
-    assert (found.add, found.verdict, found.figures.backlog_s) == (0, DemandVerdict.SOON, 150)
+    assert (found.add, found.verdict, found.figures.backlog_s) == (0, BalanceVerdict.SOON, 150)
 
 
 @pytest.mark.parametrize(
@@ -573,7 +598,7 @@ def test_nothing_is_added_when_the_slots_that_are_there_are_soon_done() -> None:
         pytest.param([begun(1, name="other")], 60.0, id="what runs is not known"),
     ],
 )
-def test_nodes_are_added_when_they_are_not(runs: list[StartedTasks], usual_s: float) -> None:
+def test_nodes_are_added_when_they_are_not(runs: list[RunningTaskGroup], usual_s: float) -> None:
     assert soon(runs, usual_s=usual_s).add == 2
 
 
@@ -591,7 +616,7 @@ def test_as_many_nodes_are_added_as_the_rest_needs() -> None:
     """Of 96 slot-minutes four slots do a quarter in six minutes: it takes twelve slots more."""
     first = soon([begun(0, slots=4)], tasks=92, target_s=360)
 
-    assert (first.add, first.verdict) == (3, DemandVerdict.MORE_WANTED)
+    assert (first.add, first.verdict) == (3, BalanceVerdict.MORE_WANTED)
 
 
 def test_nodes_on_their_way_count_as_slots_that_are_there() -> None:
@@ -601,7 +626,7 @@ def test_nodes_on_their_way_count_as_slots_that_are_there() -> None:
     rules = {"target_wait_s": 360.0}
     second = plan(after(seen, plan(seen, AT_ONCE, **rules)), AT_ONCE, **rules)
 
-    assert (second.add, second.verdict) == (0, DemandVerdict.SOON)
+    assert (second.add, second.verdict) == (0, BalanceVerdict.SOON)
 
 
 @pytest.mark.parametrize(("wait_s", "expected"), [(120.0, 0), (400.0, 1)])
@@ -629,7 +654,8 @@ def test_a_transfer_queue_that_would_not_run_it_is_not_preferred(wait: WaitingJo
 
     assert (
         plan(
-            seen, {"plain": Pool(slots=4, resources=QueueDefaults(mfree="8G", remote="false"))}
+            seen,
+            {"plain": PoolSection(slots=4, resources=QueueDefaults(mfree="8G", remote="false"))},
         ).add
         == 1
     )
@@ -684,17 +710,19 @@ def test_silent_hosts_are_no_room_and_many_of_them_stop_the_balancer() -> None:
     wait = [waiting(60, tasks=3)]
 
     assert plan(cell(*full(MASTER), *dead[:1], wait=wait)).add == 1
-    assert plan(cell(*full(MASTER), *dead, wait=wait)).verdict is DemandVerdict.UNREADY
+    assert plan(cell(*full(MASTER), *dead, wait=wait)).verdict is BalanceVerdict.UNREADY
     alive = full(*(f"m{place}" for place in range(5)))
     assert plan(cell(*alive, *dead, wait=wait)).add == 1
 
 
 def test_without_a_maximum_nothing_is_done() -> None:
-    assert plan(cell(*full(MASTER), wait=[waiting(60)]), most=0).verdict is DemandVerdict.NO_MAXIMUM
+    assert (
+        plan(cell(*full(MASTER), wait=[waiting(60)]), most=0).verdict is BalanceVerdict.NO_MAXIMUM
+    )
 
 
 def test_a_pool_whose_node_has_a_value_runs_what_asks_for_it() -> None:
-    pools = {**PLAIN, "gpus": Pool(slots=2, resources=QueueDefaults(gpu="2"), priority=-1)}
+    pools = {**PLAIN, "gpus": PoolSection(slots=2, resources=QueueDefaults(gpu="2"), priority=-1)}
     found = plan(cell(*full(MASTER), wait=[waiting(1, tasks=3, gpu="1")]), pools)
 
     assert (found.add, found.pool) == (2, "gpus")
@@ -710,8 +738,8 @@ def test_what_nodes_go_on_to_cost_is_set_aside(least: int, month: float, add: in
     nodes = [node(one, 50, pool="paid") for one in ("n1", "n2")]
     pools = {"paid": replace(PLAIN["plain"], price=1.0)}
     seen = cell(*full(MASTER, "n1", "n2"), nodes=nodes, wait=[waiting(1, tasks=12)], spent=96.0)
-    rules = Balance(min_nodes=least, max_nodes=9)
-    found = decide(seen, rules, Demand(billing_s=3600, budget_month=month), pools)
+    rules = BalanceSection(min_nodes=least, max_nodes=9)
+    found = decide_by_demand(seen, rules, DemandSection(billing_s=3600, budget_month=month), pools)
 
     assert found.add == add
 
@@ -723,11 +751,13 @@ def test_a_node_that_leaves_is_none_of_the_least_for_which_a_sum_is_set_aside() 
     hosts = full(MASTER, "n1", "n2")
     seen = cell(*hosts, nodes=nodes, wait=[waiting(1, tasks=12)], spent=96.0)
     leaving = replace(seen, nodes=(*nodes, node("n3", 50, state="draining")))
-    rules = Balance(min_nodes=3, max_nodes=9)
+    rules = BalanceSection(min_nodes=3, max_nodes=9)
 
     for one in (seen, leaving):
         for month, add in ((1559.0, 0), (1563.0, 3)):
-            found = decide(one, rules, Demand(billing_s=3600, budget_month=month), pools)
+            found = decide_by_demand(
+                one, rules, DemandSection(billing_s=3600, budget_month=month), pools
+            )
 
             assert found.add == add
 
@@ -746,14 +776,14 @@ CLOSED = tuple(instance(name, state="d") for name in (MASTER, "n1"))
 @pytest.mark.parametrize(
     ("instances", "nodes", "expected", "verdict"),
     [
-        pytest.param(CLOSED, [], 0, DemandVerdict.QUEUE_CLOSED, id="on all hosts"),
-        pytest.param((*CLOSED, *full("n2")), [], 1, DemandVerdict.MORE_WANTED, id="not on all"),
+        pytest.param(CLOSED, [], 0, BalanceVerdict.QUEUE_CLOSED, id="on all hosts"),
+        pytest.param((*CLOSED, *full("n2")), [], 1, BalanceVerdict.MORE_WANTED, id="not on all"),
         *(
             pytest.param(
                 tuple(instance(name, state=state) for name in hosts.split()),
                 [],
                 expected,
-                DemandVerdict.MORE_WANTED if expected else DemandVerdict.QUEUE_CLOSED,
+                BalanceVerdict.MORE_WANTED if expected else BalanceVerdict.QUEUE_CLOSED,
                 id=name,
             )
             for name, state, hosts, expected in (
@@ -766,27 +796,30 @@ CLOSED = tuple(instance(name, state="d") for name in (MASTER, "n1"))
             )
         ),
         pytest.param(
-            (*CLOSED, instance("n2", state="du")), [], 0, DemandVerdict.QUEUE_CLOSED, id="dead"
+            (*CLOSED, instance("n2", state="du")), [], 0, BalanceVerdict.QUEUE_CLOSED, id="dead"
         ),
         pytest.param(
             tuple(instance(name, state="du") for name in (MASTER, "n1")),
             [],
             1,
-            DemandVerdict.MORE_WANTED,
+            BalanceVerdict.MORE_WANTED,
             id="hosts that rest, of which nobody knows that",
         ),
-        pytest.param(CLOSED[:1], [], 1, DemandVerdict.MORE_WANTED, id="its only host"),
+        pytest.param(CLOSED[:1], [], 1, BalanceVerdict.MORE_WANTED, id="its only host"),
         pytest.param(
             (*full(MASTER), instance("n1", state="d"), instance("n2", state="d")),
             [node("n1", state="draining"), node("n2", state="standby")],
             1,
-            DemandVerdict.MORE_WANTED,
+            BalanceVerdict.MORE_WANTED,
             id="by the balancer",
         ),
     ],
 )
 def test_a_queue_that_somebody_closed_gets_no_nodes(
-    instances: tuple[QueueInstance, ...], nodes: list[Node], expected: int, verdict: DemandVerdict
+    instances: tuple[QueueInstance, ...],
+    nodes: list[ElasticNode],
+    expected: int,
+    verdict: BalanceVerdict,
 ) -> None:
     """Its tasks would start there, though an administrator wants none to start."""
     found = plan(cell(*instances, wait=[waiting(1)], nodes=nodes))
@@ -795,15 +828,15 @@ def test_a_queue_that_somebody_closed_gets_no_nodes(
 
 
 def test_a_queue_beside_a_closed_one_gets_nodes_for_its_own_tasks() -> None:
-    pools = {"p": Pool(slots=4, queues="all.q htc.q")}
+    pools = {"p": PoolSection(slots=4, queues="all.q htc.q")}
     own = [waiting(1, queues=("all.q",)), waiting(1, tasks=4, queues=HTC, jobs=(8,))]
     found = plan(cell(*CLOSED, wait=own), pools)
 
     assert found.add == 1
-    assert [(one.job, one.cause) for one in found.refused] == [(7, RefusalKind.NO_QUEUE)]
+    assert [(one.job, one.cause) for one in found.refused] == [(7, BalanceRefusalCause.NO_QUEUE)]
 
 
 def test_no_node_is_added_to_a_closed_queue_for_the_least() -> None:
     found = plan(cell(*CLOSED), PLAIN, spare_nodes=1)
 
-    assert (found.add, found.verdict) == (0, DemandVerdict.QUEUE_CLOSED)
+    assert (found.add, found.verdict) == (0, BalanceVerdict.QUEUE_CLOSED)

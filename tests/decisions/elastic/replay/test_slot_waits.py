@@ -2,53 +2,57 @@
 
 import time
 
-from gridbridge.decisions.elastic.replay.slot_waits import explained
-from gridbridge.model.elastic.replay_outcome import LeftOut, RecordedTask, Workload
+from gridbridge.decisions.elastic.replay.slot_waits import drop_waits_for_other_causes
+from gridbridge.model.elastic.replay_outcome import ReplayExclusion, ReplayTask, ReplayWorkload
 
 YEARS_S, MOST_S = 10 * 365 * 86400.0, 1.0  # the latter of CPU: minute by minute it is four
-FULL = RecordedTask(submitted_s=0, run_s=3600, slots=4)
+FULL = ReplayTask(submitted_s=0, run_s=3600, slots=4)
 
 
 def test_a_wait_on_a_full_cluster_is_one_for_slots() -> None:
-    waited = RecordedTask(submitted_s=60, run_s=100, slots=2, waited_s=3540)
-    found = explained(Workload(tasks=(FULL, waited)))
+    waited = ReplayTask(submitted_s=60, run_s=100, slots=2, waited_s=3540)
+    found = drop_waits_for_other_causes(ReplayWorkload(tasks=(FULL, waited)))
 
     assert found.tasks == (FULL, waited)
     assert found.left_out == {}
 
 
 def test_a_wait_beside_free_slots_is_left_out_and_the_task_comes_when_it_started() -> None:
-    held = RecordedTask(submitted_s=60, run_s=100, slots=2, waited_s=5000)
-    found = explained(Workload(tasks=(FULL, held, RecordedTask(submitted_s=4000, run_s=2000))))
+    held = ReplayTask(submitted_s=60, run_s=100, slots=2, waited_s=5000)
+    found = drop_waits_for_other_causes(
+        ReplayWorkload(tasks=(FULL, held, ReplayTask(submitted_s=4000, run_s=2000)))
+    )
 
     (late,) = (one for one in found.tasks if not one.is_explained)
     assert (late.submitted_s, late.waited_s, late.run_s) == (5060, 0, 100)
-    assert found.left_out == {LeftOut.UNEXPLAINED: 1}
+    assert found.left_out == {ReplayExclusion.UNEXPLAINED: 1}
     assert [one.submitted_s for one in found.tasks] == [0, 4000, 5060]
 
 
 def test_a_moment_between_two_tasks_is_no_free_slot() -> None:
-    after = RecordedTask(submitted_s=0, run_s=3600, slots=4, waited_s=3600)
+    after = ReplayTask(submitted_s=0, run_s=3600, slots=4, waited_s=3600)
 
-    assert explained(Workload(tasks=(FULL, after))).left_out == {}
+    assert drop_waits_for_other_causes(ReplayWorkload(tasks=(FULL, after))).left_out == {}
 
 
 def test_a_task_of_years_before_makes_a_replay_no_longer() -> None:
     """Such as one of a host whose clock was wrong: no minute in between is looked at by itself."""
-    old, began = RecordedTask(submitted_s=0, run_s=60, waited_s=60), time.process_time()
+    old, began = ReplayTask(submitted_s=0, run_s=60, waited_s=60), time.process_time()
     tasks = (
         old,
-        *(RecordedTask(submitted_s=YEARS_S + at, run_s=3600, waited_s=9) for at in range(99)),
+        *(ReplayTask(submitted_s=YEARS_S + at, run_s=3600, waited_s=9) for at in range(99)),
     )
 
-    found = explained(Workload(tasks=tasks))
+    found = drop_waits_for_other_causes(ReplayWorkload(tasks=tasks))
 
     assert len(found.tasks) == len(tasks)
     assert time.process_time() - began < MOST_S
 
 
 def test_a_wait_of_years_beside_free_slots_is_none_for_slots() -> None:
-    held = RecordedTask(submitted_s=60, run_s=100, slots=2, waited_s=YEARS_S)
-    found = explained(Workload(tasks=(FULL, held, RecordedTask(submitted_s=2 * YEARS_S, run_s=60))))
+    held = ReplayTask(submitted_s=60, run_s=100, slots=2, waited_s=YEARS_S)
+    found = drop_waits_for_other_causes(
+        ReplayWorkload(tasks=(FULL, held, ReplayTask(submitted_s=2 * YEARS_S, run_s=60)))
+    )
 
-    assert found.left_out == {LeftOut.UNEXPLAINED: 1}
+    assert found.left_out == {ReplayExclusion.UNEXPLAINED: 1}

@@ -6,26 +6,42 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.elastic.squeeze.power_actions import deeds, sentence
-from gridbridge.decisions.elastic.squeeze.reserve import ActiveHost, Reserve
-from gridbridge.decisions.elastic.squeeze.squeeze_policy import rest, standby, working
+from gridbridge.decisions.elastic.squeeze.power_actions import (
+    describe_standby_plan,
+    standby_steps_of_plan,
+)
+from gridbridge.decisions.elastic.squeeze.reserve import StartableStandardRequests, WorkingHost
+from gridbridge.decisions.elastic.squeeze.squeeze_policy import (
+    find_working_hosts,
+    plan_standby_hosts,
+    wakeable_standby_nodes,
+)
 from gridbridge.elastic.balancer.squeeze_round import without
 from gridbridge.model.elastic.balance_plan import (
+    BalanceFigures,
     BalancePlan,
+    BalanceRefusalCause,
     BalanceSituation,
-    DemandVerdict,
-    Figures,
-    RefusalKind,
+    BalanceVerdict,
 )
-from gridbridge.model.elastic.balance_sections import Balance, Restriction, Squeeze
+from gridbridge.model.elastic.balance_sections import (
+    BalanceSection,
+    SqueezableNodes,
+    SqueezeSection,
+)
 from gridbridge.model.elastic.cell import TaskShape
-from gridbridge.model.elastic.node import Node, NodeState
-from gridbridge.model.elastic.standby_hosts import STANDBY_AUTO, RestCause, RestFacts, StandbyStep
+from gridbridge.model.elastic.node import ElasticNode, ElasticNodeState
+from gridbridge.model.elastic.standby_hosts import (
+    STANDBY_AUTO,
+    StandbyHostFacts,
+    StandbyPlanCause,
+    StandbyStepKind,
+)
 from tests.decisions.elastic import demand_cells
 from tests.decisions.elastic.cells import MASTER, instance, node, situation
 
-RULES = Balance(max_nodes=20, min_nodes=1)
-NOTHING = Figures(
+RULES = BalanceSection(max_nodes=20, min_nodes=1)
+NOTHING = BalanceFigures(
     nodes=0,
     running=0,
     jobs=0,
@@ -62,7 +78,7 @@ def idle_of(seen: BalanceSituation) -> tuple[str, ...]:
 
 
 def plan(
-    seen: BalanceSituation, add: int = 0, verdict: DemandVerdict = DemandVerdict.SPARE
+    seen: BalanceSituation, add: int = 0, verdict: BalanceVerdict = BalanceVerdict.SPARE
 ) -> BalancePlan:
     """Return what a policy decided."""
     return BalancePlan(
@@ -76,7 +92,9 @@ def test_a_host_with_reserved_slots_does_not_rest() -> None:
         *(instance(name, (1,), promised=promised) for name, promised in (("n0", 0), ("n1", 1))),
         nodes=(node("n0"), node("n1")),
     )
-    found = rest(seen, plan(seen), RULES, Squeeze(restriction=Restriction.ALL))
+    found = plan_standby_hosts(
+        seen, plan(seen), RULES, SqueezeSection(restriction=SqueezableNodes.ALL)
+    )
 
     assert found.off == ("n0",)
 
@@ -96,7 +114,7 @@ def test_idle_hosts_rest_while_the_target_reserve_remains(
 ) -> None:
     seen = cell(*running)
 
-    found = rest(seen, plan(seen), RULES, Squeeze())
+    found = plan_standby_hosts(seen, plan(seen), RULES, SqueezeSection())
 
     assert (found.off, found.on) == (off, ())
 
@@ -105,7 +123,9 @@ def test_hosts_with_the_fewest_tasks_rest_first_then_the_highest_index() -> None
     """Though each has as many free slots."""
     seen = cell((2,), (1, 1), (1, 1))
 
-    found = rest(seen, plan(seen), RULES, Squeeze(restriction=Restriction.ALL))
+    found = plan_standby_hosts(
+        seen, plan(seen), RULES, SqueezeSection(restriction=SqueezableNodes.ALL)
+    )
 
     assert found.off == ("n2", "n0")
 
@@ -115,14 +135,16 @@ def test_the_master_never_rests() -> None:
     hosts = ("n1", MASTER)
     seen = situation(*map(instance, hosts), nodes=map(node, hosts))
 
-    found = rest(seen, plan(seen), RULES, Squeeze(restriction=Restriction.ALL))
+    found = plan_standby_hosts(
+        seen, plan(seen), RULES, SqueezeSection(restriction=SqueezableNodes.ALL)
+    )
 
     assert found.off == ("n1",)
 
 
 def test_a_reserve_is_rounded_down() -> None:
-    hosts = [ActiveHost(name="", free=free, amounts=(), tasks=()) for free in (1, 1, 2)]
-    reserve = Reserve(Squeeze(), hosts)
+    hosts = [WorkingHost(name="", free=free, amounts=(), tasks=()) for free in (1, 1, 2)]
+    reserve = StartableStandardRequests(SqueezeSection(), hosts)
 
     assert (reserve.is_enough(1.5), reserve.is_enough(1.7)) == (True, False)
 
@@ -144,59 +166,76 @@ def test_hosts_are_woken_in_the_order_of_their_tags(
 ) -> None:
     seen = cell((4,), (4,), sleeping=2)
 
-    found = rest(
-        seen, plan(seen, verdict=DemandVerdict.NO_NEED), RULES, Squeeze(), RestFacts(tags=tags)
+    found = plan_standby_hosts(
+        seen,
+        plan(seen, verdict=BalanceVerdict.NO_NEED),
+        RULES,
+        SqueezeSection(),
+        StandbyHostFacts(tags=tags),
     )
 
     assert (found.off, found.on) == ((), on)
-    assert found.cause is (RestCause.LACKING if on else RestCause.NO_STANDBY)
+    assert found.cause is (StandbyPlanCause.LACKING if on else StandbyPlanCause.NO_STANDBY)
 
 
 def test_a_host_that_is_off_and_has_no_tag_is_named() -> None:
     """Somebody switched it off: nobody wakes it, though it would be of use."""
     seen = cell((4,), (4,), sleeping=1)
 
-    found = rest(seen, plan(seen, verdict=DemandVerdict.NO_NEED), RULES, Squeeze(), RestFacts())
+    found = plan_standby_hosts(
+        seen,
+        plan(seen, verdict=BalanceVerdict.NO_NEED),
+        RULES,
+        SqueezeSection(),
+        StandbyHostFacts(),
+    )
 
-    assert (found.cause, found.untagged) == (RestCause.NO_STANDBY, ("s0",))
+    assert (found.cause, found.untagged) == (StandbyPlanCause.NO_STANDBY, ("s0",))
 
 
 def test_waiting_tasks_wake_as_many_as_the_policy_adds() -> None:
     seen = cell((), (), sleeping=3)
-    facts = RestFacts(tags={f"s{at}": AUTO for at in range(3)})
+    facts = StandbyHostFacts(tags={f"s{at}": AUTO for at in range(3)})
 
-    found = rest(
-        seen, plan(seen, add=2, verdict=DemandVerdict.MORE_WANTED), RULES, Squeeze(), facts
+    found = plan_standby_hosts(
+        seen, plan(seen, add=2, verdict=BalanceVerdict.MORE_WANTED), RULES, SqueezeSection(), facts
     )
 
-    assert (found.cause, found.off, found.on) == (RestCause.ASKED, (), ("s0", "s1"))
+    assert (found.cause, found.off, found.on) == (StandbyPlanCause.ASKED, (), ("s0", "s1"))
 
 
 def test_no_more_nodes_are_woken_than_there_may_be() -> None:
     seen = cell((4,), (4,), sleeping=3)
-    facts = RestFacts(tags={f"s{at}": AUTO for at in range(3)})
-    tight = Balance(max_nodes=2, min_nodes=1)
+    facts = StandbyHostFacts(tags={f"s{at}": AUTO for at in range(3)})
+    tight = BalanceSection(max_nodes=2, min_nodes=1)
 
-    assert rest(seen, plan(seen), tight, Squeeze(), facts).cause is RestCause.FULL
+    assert (
+        plan_standby_hosts(seen, plan(seen), tight, SqueezeSection(), facts).cause
+        is StandbyPlanCause.FULL
+    )
 
 
 def test_the_reserve_wakes_no_more_than_the_schedule_allows() -> None:
     seen = cell((4,), sleeping=3)
-    facts = RestFacts(tags={f"s{at}": AUTO for at in range(3)})
+    facts = StandbyHostFacts(tags={f"s{at}": AUTO for at in range(3)})
     now = replace(NOTHING, most=2, least=0)
 
-    found = rest(
-        seen, BalancePlan(verdict=DemandVerdict.NO_NEED, figures=now), RULES, Squeeze(), facts
+    found = plan_standby_hosts(
+        seen,
+        BalancePlan(verdict=BalanceVerdict.NO_NEED, figures=now),
+        RULES,
+        SqueezeSection(),
+        facts,
     )
 
-    assert (found.cause, found.on) == (RestCause.FULL, ())
+    assert (found.cause, found.on) == (StandbyPlanCause.FULL, ())
 
 
 def test_no_more_hosts_rest_than_the_schedule_allows() -> None:
     seen = cell((), (), ())
     now = replace(NOTHING, most=20, least=3)
 
-    found = rest(seen, replace(plan(seen), figures=now), RULES, Squeeze())
+    found = plan_standby_hosts(seen, replace(plan(seen), figures=now), RULES, SqueezeSection())
 
     assert found.off == ("n2",)
 
@@ -206,7 +245,7 @@ def test_hosts_that_go_down_are_not_among_the_least() -> None:
     down = replace(seen, nodes=(*seen.nodes, node("n9", state="draining")))
     now = replace(NOTHING, most=20, least=3)
 
-    found = rest(down, replace(plan(seen), figures=now), RULES, Squeeze())
+    found = plan_standby_hosts(down, replace(plan(seen), figures=now), RULES, SqueezeSection())
 
     assert found.off == ("n2",)
 
@@ -214,29 +253,31 @@ def test_hosts_that_go_down_are_not_among_the_least() -> None:
 @pytest.mark.parametrize(
     ("restriction", "movable", "off"),
     [
-        (Restriction.IDLE, {"n2": (1,)}, ()),
-        (Restriction.RERUNNABLE, {}, ()),
-        (Restriction.RERUNNABLE, {"n2": (1,)}, ("n2",)),
-        (Restriction.ALL, {}, ("n1", "n2")),
+        (SqueezableNodes.IDLE, {"n2": (1,)}, ()),
+        (SqueezableNodes.RERUNNABLE, {}, ()),
+        (SqueezableNodes.RERUNNABLE, {"n2": (1,)}, ("n2",)),
+        (SqueezableNodes.ALL, {}, ("n1", "n2")),
     ],
 )
 def test_a_restriction_says_which_hosts_may_rest(
-    restriction: Restriction, movable: dict[str, tuple[int, ...]], off: tuple[str, ...]
+    restriction: SqueezableNodes, movable: dict[str, tuple[int, ...]], off: tuple[str, ...]
 ) -> None:
     seen = cell((1, 1), (1, 1), (1,))
-    squeeze = Squeeze(restriction=restriction, target_reserve=1.0)
-    facts = RestFacts(movable={name: shapes(some) for name, some in movable.items()})
+    squeeze = SqueezeSection(restriction=restriction, target_reserve=1.0)
+    facts = StandbyHostFacts(movable={name: shapes(some) for name, some in movable.items()})
 
-    found = rest(seen, plan(seen, verdict=DemandVerdict.NO_NEED), RULES, squeeze, facts)
+    found = plan_standby_hosts(
+        seen, plan(seen, verdict=BalanceVerdict.NO_NEED), RULES, squeeze, facts
+    )
 
     assert found.off == off
     assert [one.source for one in found.moved] == (["n2"] if movable and off else [])
 
 
-MOVES = Squeeze(restriction=Restriction.RERUNNABLE, target_reserve=1.0)
+MOVES = SqueezeSection(restriction=SqueezableNodes.RERUNNABLE, target_reserve=1.0)
 
 
-def with_memory(left: str, **asks: str) -> tuple[BalanceSituation, RestFacts]:
+def with_memory(left: str, **asks: str) -> tuple[BalanceSituation, StandbyHostFacts]:
     """Return n0 with room for one task more and so much memory, and n1 with one that asks."""
     known = demand_cells.cell(
         instance("n0", (1, 1)),
@@ -244,7 +285,7 @@ def with_memory(left: str, **asks: str) -> tuple[BalanceSituation, RestFacts]:
         nodes=(node("n0"), node("n1")),
         left={"mfree": left} if left else None,
     )
-    return known, RestFacts(movable={"n1": (TaskShape(requests=tuple(asks.items())),)})
+    return known, StandbyHostFacts(movable={"n1": (TaskShape(requests=tuple(asks.items())),)})
 
 
 @pytest.mark.parametrize(
@@ -264,21 +305,25 @@ def test_a_task_is_moved_only_where_all_that_it_asks_for_is(
 ) -> None:
     """And it is said of which hosts the tasks have no room elsewhere."""
     seen, facts = with_memory(left, **asks)
-    found = rest(seen, plan(seen, verdict=DemandVerdict.NO_NEED), RULES, MOVES, facts)
+    found = plan_standby_hosts(
+        seen, plan(seen, verdict=BalanceVerdict.NO_NEED), RULES, MOVES, facts
+    )
     told = "what runs on n1 has no room elsewhere"
 
     assert (found.off, found.bound) == (off, () if off else ("n1",))
-    assert (told in sentence(found)) == (not off)
+    assert (told in describe_standby_plan(found)) == (not off)
 
 
 def test_what_moved_tasks_take_is_no_reserve() -> None:
     """A standard request of 4 GB could start beside a task of 4 GB, but not beside one of 5."""
-    asks = type(Squeeze().standard_request)({"mfree": "4G"})
+    asks = type(SqueezeSection().standard_request)({"mfree": "4G"})
     squeeze = replace(MOVES, standard_request=asks)
     offs = []
     for amount in ("4G", "5G"):
         seen, facts = with_memory("8G", mfree=amount)
-        found = rest(seen, plan(seen, verdict=DemandVerdict.NO_NEED), RULES, squeeze, facts)
+        found = plan_standby_hosts(
+            seen, plan(seen, verdict=BalanceVerdict.NO_NEED), RULES, squeeze, facts
+        )
         offs.append((found.off, found.bound))
 
     assert offs == [(("n1",), ()), ((), ())]
@@ -286,79 +331,88 @@ def test_what_moved_tasks_take_is_no_reserve() -> None:
 
 def test_a_standard_request_may_ask_for_memory() -> None:
     seen = cell((), ())
-    squeeze = Squeeze(standard_request=type(Squeeze().standard_request)({"h_vmem": "2G"}))
+    squeeze = SqueezeSection(
+        standard_request=type(SqueezeSection().standard_request)({"h_vmem": "2G"})
+    )
 
-    assert rest(seen, plan(seen), RULES, squeeze).off == ("n1",)
+    assert plan_standby_hosts(seen, plan(seen), RULES, squeeze).off == ("n1",)
 
 
 def test_each_host_may_have_to_have_its_reserve() -> None:
     seen = cell((4,), (), ())
 
-    assert rest(seen, plan(seen), RULES, Squeeze(on_each=True)).cause is RestCause.NO_STANDBY
+    assert (
+        plan_standby_hosts(seen, plan(seen), RULES, SqueezeSection(on_each=True)).cause
+        is StandbyPlanCause.NO_STANDBY
+    )
 
 
 @pytest.mark.parametrize(
     ("verdict", "cause"),
     [
-        (DemandVerdict.NO_MAXIMUM, RestCause.NO_MAXIMUM),
-        (DemandVerdict.UNREADY, RestCause.UNREADY),
+        (BalanceVerdict.NO_MAXIMUM, StandbyPlanCause.NO_MAXIMUM),
+        (BalanceVerdict.UNREADY, StandbyPlanCause.UNREADY),
     ],
 )
 def test_no_host_rests_where_the_policy_does_nothing(
-    verdict: DemandVerdict, cause: RestCause
+    verdict: BalanceVerdict, cause: StandbyPlanCause
 ) -> None:
     seen = cell((), (), ())
 
-    found = rest(seen, plan(seen, verdict=verdict), RULES, Squeeze())
+    found = plan_standby_hosts(seen, plan(seen, verdict=verdict), RULES, SqueezeSection())
 
-    assert (found.cause, deeds(found)) == (cause, ())
+    assert (found.cause, standby_steps_of_plan(found)) == (cause, ())
 
 
 @pytest.mark.parametrize(
-    "verdict", [DemandVerdict.WAITS, DemandVerdict.NOT_YET, DemandVerdict.NOT_STABLE]
+    "verdict", [BalanceVerdict.WAITS, BalanceVerdict.NOT_YET, BalanceVerdict.NOT_STABLE]
 )
-def test_no_host_rests_while_the_policy_would_remove_none(verdict: DemandVerdict) -> None:
+def test_no_host_rests_while_the_policy_would_remove_none(verdict: BalanceVerdict) -> None:
     """As while tasks wait, or soon after a change; the reserve would allow it."""
     seen = cell((1,), (), ())
-    squeeze = Squeeze(restriction=Restriction.ALL)
+    squeeze = SqueezeSection(restriction=SqueezableNodes.ALL)
 
-    found = rest(seen, plan(seen, verdict=verdict), RULES, squeeze)
+    found = plan_standby_hosts(seen, plan(seen, verdict=verdict), RULES, squeeze)
 
-    assert (found.cause, found.off) == (RestCause.BETWEEN, ())
+    assert (found.cause, found.off) == (StandbyPlanCause.BETWEEN, ())
 
 
 def test_only_an_untagged_host_gets_the_mark_and_only_that_mark_goes() -> None:
     seen = cell((), (), ())
-    facts = RestFacts(tags={"n1": ("htools:standby:3",)})
+    facts = StandbyHostFacts(tags={"n1": ("htools:standby:3",)})
 
-    done = deeds(rest(seen, plan(seen), RULES, Squeeze(), facts), facts)
+    done = standby_steps_of_plan(
+        plan_standby_hosts(seen, plan(seen), RULES, SqueezeSection(), facts), facts
+    )
 
     assert [(one.host, one.doing) for one in done] == [
-        ("n1", StandbyStep.DRAIN),
-        ("n1", StandbyStep.STOP),
-        ("n2", StandbyStep.DRAIN),
-        ("n2", StandbyStep.TAG),
-        ("n2", StandbyStep.STOP),
+        ("n1", StandbyStepKind.DRAIN),
+        ("n1", StandbyStepKind.STOP),
+        ("n2", StandbyStepKind.DRAIN),
+        ("n2", StandbyStepKind.TAG),
+        ("n2", StandbyStepKind.STOP),
     ]
 
 
 def test_a_woken_host_loses_auto_alone() -> None:
     seen = cell((4,), sleeping=2)
-    facts = RestFacts(tags={"s0": AUTO, "s1": ("htools:standby:1", STANDBY_AUTO)})
+    facts = StandbyHostFacts(tags={"s0": AUTO, "s1": ("htools:standby:1", STANDBY_AUTO)})
 
-    done = deeds(rest(seen, plan(seen), RULES, Squeeze(minimal_reserve=2), facts), facts)
+    done = standby_steps_of_plan(
+        plan_standby_hosts(seen, plan(seen), RULES, SqueezeSection(minimal_reserve=2), facts), facts
+    )
 
     assert [(one.host, one.doing, one.tag) for one in done] == [
-        ("s1", StandbyStep.START, ""),
-        ("s1", StandbyStep.OPEN, ""),
-        ("s1", StandbyStep.UNTAG, STANDBY_AUTO),
+        ("s1", StandbyStepKind.START, ""),
+        ("s1", StandbyStepKind.OPEN, ""),
+        ("s1", StandbyStepKind.UNTAG, STANDBY_AUTO),
     ]
 
 
 def test_it_is_said_with_its_numbers() -> None:
     seen = cell((1,), (1,), (), ())
 
-    assert sentence(rest(seen, plan(seen), RULES, Squeeze())) == (
+    assert describe_standby_plan(plan_standby_hosts(seen, plan(seen), RULES, SqueezeSection())) == (
         "14 standard requests could start on 4 hosts"
         " (hosts are woken below 1 for each host, and rest above 2):"
         " n2, n3 can rest"
@@ -374,7 +428,7 @@ CELLS = st.lists(TASKS, min_size=1, max_size=6)
     sleeping=st.integers(0, 3),
     least=st.floats(0, 2),
     more=st.floats(0, 2),
-    restriction=st.sampled_from(Restriction),
+    restriction=st.sampled_from(SqueezableNodes),
     bounds=st.tuples(st.integers(0, 4), st.integers(1, 8)),
     kept=st.sets(st.integers(0, 5)),
 )
@@ -383,20 +437,22 @@ def test_what_is_decided_is_safe(
     sleeping: int,
     least: float,
     more: float,
-    restriction: Restriction,
+    restriction: SqueezableNodes,
     bounds: tuple[int, int],
     kept: set[int],
 ) -> None:
     """The reserve is kept, limits hold, the master and kept nodes work on, and no task is lost."""
     seen = cell(*running, sleeping=sleeping, kept=tuple(kept))
-    facts = RestFacts(
+    facts = StandbyHostFacts(
         tags={f"s{at}": AUTO for at in range(sleeping)},
         movable={f"n{at}": shapes(some) for at, some in enumerate(running)},
     )
-    rules = Balance(min_nodes=min(bounds), max_nodes=max(bounds))
-    squeeze = Squeeze(minimal_reserve=least, target_reserve=least + more, restriction=restriction)
+    rules = BalanceSection(min_nodes=min(bounds), max_nodes=max(bounds))
+    squeeze = SqueezeSection(
+        minimal_reserve=least, target_reserve=least + more, restriction=restriction
+    )
 
-    found = rest(seen, plan(seen), rules, squeeze, facts)
+    found = plan_standby_hosts(seen, plan(seen), rules, squeeze, facts)
 
     count = 1 + len(running)  # with the master
     assert not (found.off and found.on)
@@ -420,24 +476,28 @@ def test_a_second_squeeze_does_nothing(
     running: list[tuple[int, ...]], least: float, more: float
 ) -> None:
     seen = cell(*running)
-    squeeze = Squeeze(minimal_reserve=least, target_reserve=least + more)
-    found = rest(seen, plan(seen), RULES, squeeze)
+    squeeze = SqueezeSection(minimal_reserve=least, target_reserve=least + more)
+    found = plan_standby_hosts(seen, plan(seen), RULES, squeeze)
     after = situation(
         *(one for one in seen.cell.instances if one.host not in found.off),
         nodes=(
-            Node(name=one.name, state=NodeState.STANDBY) if one.name in found.off else one
+            ElasticNode(name=one.name, state=ElasticNodeState.STANDBY)
+            if one.name in found.off
+            else one
             for one in seen.nodes
         ),
     )
-    facts = RestFacts(tags=dict.fromkeys(found.off, AUTO))
+    facts = StandbyHostFacts(tags=dict.fromkeys(found.off, AUTO))
 
-    again = rest(after, plan(after), RULES, squeeze, facts)
+    again = plan_standby_hosts(after, plan(after), RULES, squeeze, facts)
 
     assert again.off == ()
     if found.off:
         assert again.on == ()
-        assert Reserve(squeeze, working(after, RULES, facts)).is_enough(least)
-        assert len(standby(after.nodes, facts)) == len(found.off)
+        assert StartableStandardRequests(
+            squeeze, find_working_hosts(after, RULES, facts)
+        ).is_enough(least)
+        assert len(wakeable_standby_nodes(after.nodes, facts)) == len(found.off)
 
 
 @pytest.mark.parametrize(
@@ -450,17 +510,21 @@ def test_a_host_goes_on_working_when_nodes_are_given_back_in_the_same_round(
 ) -> None:
     """A node that the policy gives back is no reserve, and the last host at work is neither."""
     seen = cell((), (), kept=given_back)
-    squeeze = Squeeze(minimal_reserve=0, target_reserve=0)
-    found = rest(seen, plan(seen), replace(RULES, min_nodes=0), squeeze)
+    squeeze = SqueezeSection(minimal_reserve=0, target_reserve=0)
+    found = plan_standby_hosts(seen, plan(seen), replace(RULES, min_nodes=0), squeeze)
 
     assert (found.off, found.last) == (off, last)
 
 
 def test_the_last_host_at_work_stays_though_it_is_a_pools_node() -> None:
     seen = cell((), sleeping=2, kept=(0,))
-    squeeze = Squeeze(minimal_reserve=0, target_reserve=0)
+    squeeze = SqueezeSection(minimal_reserve=0, target_reserve=0)
     given = plan(seen)
-    left = without(given, rest(seen, given, replace(RULES, min_nodes=0), squeeze), {"s0", "s1"})
+    left = without(
+        given, plan_standby_hosts(seen, given, replace(RULES, min_nodes=0), squeeze), {"s0", "s1"}
+    )
 
-    assert (left.remove, left.verdict) == ((), DemandVerdict.NO_NEED)
-    assert [(one.host, one.cause) for one in left.refused] == [("n0", RefusalKind.LAST_AT_WORK)]
+    assert (left.remove, left.verdict) == ((), BalanceVerdict.NO_NEED)
+    assert [(one.host, one.cause) for one in left.refused] == [
+        ("n0", BalanceRefusalCause.LAST_AT_WORK)
+    ]
