@@ -1,1 +1,1 @@
-"""What all programs that act share: cycle, journal, configuration in force, log."""
+"""Shared parts of all service programs: cycle, journal, configuration, log."""

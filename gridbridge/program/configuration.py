@@ -1,7 +1,7 @@
-"""gridbridge.toml while the service runs: which file is in force, and whether it has changed.
+"""Track which gridbridge.toml is in force while the service runs, and reload changes.
 
-A changed file is read when it has stayed the same for a moment, since an editor may write it in
-steps, and at once when somebody asks for it. A wrong file is logged and does not come into force.
+A changed file is read once it has stayed the same for half a second, because an editor may write it
+in steps, or at once on request. An invalid file is logged and does not come into force.
 """
 
 import hashlib
@@ -24,22 +24,22 @@ from gridbridge.shell.clock import Clock
 SETTLE_S = 0.5
 
 Away = Callable[[], Iterable[AwayJob]]
-Look = tuple[int, ...]  # identifies a file, to notice another; empty: no file can be seen
+Look = tuple[int, ...]  # identifies a version of a file; empty if there is no file
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RejectedConfiguration:
-    """A file that does not come into force, and a line for each reason."""
+    """A configuration file that was rejected, with one line for each reason."""
 
-    sha256: str = ""  # empty: it could not be read
+    sha256: str = ""  # empty if unreadable
     problems: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InForce:
-    """A valid file, and since when it is in force."""
+    """A valid configuration file, and since when it is in force."""
 
     policy: Policy
     raw: bytes
@@ -47,15 +47,15 @@ class InForce:
     since: datetime
 
 
-Earlier = Callable[[], InForce | None]  # looks for the file that an earlier service had
+Earlier = Callable[[], InForce | None]  # returns the previous service's file
 
 
 def _none() -> None:
-    """Find none."""
+    """Return no previous configuration."""
 
 
 class FileWatch:
-    """Notices that a file has changed: once for each change."""
+    """Detects changes of a file, each change once."""
 
     def __init__(self, path: str, clock: Callable[[], float]) -> None:
         self._path = path
@@ -64,9 +64,10 @@ class FileWatch:
         self._seen_at_s = clock()
 
     def has_changed(self, at_once: bool = False) -> bool:
-        """Say whether the file has changed since this last said so.
+        """Return whether the file has changed since the last reported change.
 
-        It has to stay the same for a moment, unless `at_once` is given: then the answer is yes.
+        A change is reported after the file has stayed the same for half a second. `at_once` always
+        returns True.
         """
         now = look(self._path)
         if now != self._seen:
@@ -79,27 +80,31 @@ class FileWatch:
 
 
 class Configuration:
-    """The file that is in force, and the mistakes of the last file that came after it."""
+    """The configuration in force, and the errors of a newer rejected file."""
 
     def __init__(self, clock: Clock, path: str = CONFIG, earlier: Earlier = _none) -> None:
-        """Read the file; only if it is wrong ask for an earlier service's; ConfigError without."""
+        """Read the file; if it is invalid, use the previous service's file.
+
+        Raises ConfigError if there is no such file.
+        """
         self._path = path
         self._clock = clock
         self._watch = FileWatch(
             path, clock.steady_s
-        )  # looked at before it is read, so that no change is missed
+        )  # before the first read, so that no change is missed
         self.in_force, self.refused = _first(path, clock.now(), earlier)
-        self._kept = ""  # the file that is kept for the next service
+        self._kept = ""  # digest of the file saved for the next service
 
     @property
     def policy(self) -> Policy:
-        """The configuration in force."""
+        """The policy of the configuration in force."""
         return self.in_force.policy
 
     def take(self, at_once: bool = False, away_jobs: Away = tuple) -> bool:
-        """Put a changed file in force, or refuse it; say whether another is in force now.
+        """Load a changed file or reject it; return whether the state changed.
 
-        `away` tells whose jobs are away and where: what they depend on can't change.
+        `away_jobs` returns the jobs at remote clusters: the settings that they depend on cannot
+        change.
         """
         if not self._watch.has_changed(at_once):
             return False
@@ -115,7 +120,7 @@ class Configuration:
     def go_on_from(
         self, earlier: InForce, away_jobs: Callable[[Policy], Iterable[AwayJob]]
     ) -> None:
-        """Take an earlier service's file if jobs that are away forbid the changes since."""
+        """Keep the previous service's file if jobs at remote clusters forbid the changes."""
         is_other = earlier.sha256 != self.in_force.sha256
         stays = tuple(away_jobs(earlier.policy)) if is_other else ()
         problems = unchangeable(earlier.policy, self.policy, self._path, stays) if stays else ()
@@ -124,18 +129,18 @@ class Configuration:
             self.in_force = earlier
 
     def tell(self) -> None:
-        """Log why the file that is there is not in force, if it is not."""
+        """Log why the current file is not in force, if it is not."""
         if self.refused:
             self._refuse(self.refused, at_once=True)
 
     def keep(self, path: str = IN_FORCE) -> None:
-        """Keep the file in force for the next service; StateError when there is no room for it."""
+        """Save the file in force for the next service; StateError if the disk is full."""
         if self._kept != self.in_force.sha256:
             files.replace(path, self.in_force.raw)
             self._kept = self.in_force.sha256
 
     def _refuse(self, rejected: RejectedConfiguration, at_once: bool) -> bool:
-        """Leave the old file in force; log the mistakes, again if somebody asked."""
+        """Keep the old file in force; log the errors, again on request."""
         is_news = rejected != self.refused
         self.refused = rejected
         for problem in rejected.problems if is_news or at_once else ():
@@ -143,7 +148,7 @@ class Configuration:
         return is_news
 
     def shown(self) -> ShownConfiguration:
-        """Return what people may see of it."""
+        """Return the published view of the configuration."""
         refused = self.refused or RejectedConfiguration(problems=())
         return ShownConfiguration(
             sha256=self.in_force.sha256,
@@ -154,9 +159,9 @@ class Configuration:
 
 
 def kept(now: datetime, path: str = IN_FORCE) -> InForce | None:
-    """Return an earlier service's file; None without one that only we could have written.
+    """Return the file that the previous service saved; None if there is no valid one.
 
-    One that this version can't read counts as missing.
+    Only a file that nobody but the service could have written counts.
     """
     try:
         raw, _ = files.read(path, policy_file.MAX_BYTES, os.geteuid())
@@ -168,7 +173,7 @@ def kept(now: datetime, path: str = IN_FORCE) -> InForce | None:
 def judge(
     path: str, in_force: InForce, now: datetime, away_jobs: Iterable[AwayJob] = ()
 ) -> InForce | RejectedConfiguration:
-    """Read a changed file; return the one in force if it says the same."""
+    """Read a changed file; return it, its rejection, or the one in force if equal."""
     outcome = _read(path, now, in_force)
     if isinstance(outcome, RejectedConfiguration) or outcome is in_force:
         return outcome
@@ -180,7 +185,7 @@ def judge(
 def _first(
     path: str, now: datetime, earlier: Earlier
 ) -> tuple[InForce, RejectedConfiguration | None]:
-    """Return the file with which a service begins, and why that is not the one there."""
+    """Return the file with which a service starts, and why a newer file was rejected."""
     outcome = _read(path, now)
     if not isinstance(outcome, RejectedConfiguration):
         return outcome, None
@@ -204,9 +209,9 @@ def _read(
 
 
 def _parsed(path: str, raw: bytes, now: datetime) -> InForce:
-    """Return a file as one in force now; ConfigError if it is wrong, or others may write it.
+    """Return a file as in force now; ConfigError if it is invalid or others may write it.
 
-    A site of embedded clusters has no other rights than its one person's.
+    On a personal site of embedded clusters, the user's own rights suffice.
     """
     policy = policy_file.parse(path, raw)
     if not policy.is_personal:
@@ -222,9 +227,10 @@ def _trust(path: str) -> None:
 
 
 def look(path: str) -> Look:
-    """Return what identifies a file and the rights on its path, which may have links.
+    """Return a fingerprint of a file and of the permissions on its path.
 
-    A file that was refused for a folder above it is judged again once that folder is mended.
+    The permissions count, so that a file rejected for an unsafe folder is read again once the
+    folder is fixed.
     """
     try:
         status = os.stat(path)
@@ -243,7 +249,7 @@ def look(path: str) -> Look:
 
 
 def digest(raw: bytes) -> str:
-    """Return the digest that identifies a file's content."""
+    """Return the SHA-256 digest of a file's content."""
     return hashlib.sha256(raw).hexdigest()
 
 

@@ -1,8 +1,8 @@
-"""One cycle of a program that acts: gather, decide, keep, apply; once from cron, or for ever.
+"""One cycle of a program: gather, decide, journal, apply; from cron or in a loop.
 
-A program has its own verbs; what they have in common is here: that only one of it runs, that each
-decision is kept with the rows that it looked at and told in one sentence, that a dry run changes
-nothing, and what follows when a cycle fails.
+Programs implement their own steps. This module ensures that one instance runs, that each decision
+is journalled with its inputs and one sentence, that a dry run changes nothing, and that a failed
+cycle is retried.
 """
 
 import logging
@@ -22,10 +22,10 @@ from gridbridge.shell.clock import Clock
 from gridbridge.shell.signals import ProcessSignals
 from gridbridge.shell.watchdog import BEAT_S, Watchdog
 
-FIRST_PAUSE_S = 5.0  # after a cycle that failed: nobody clears a full disk sooner
-LONGEST_PAUSE_S = 60.0  # after many in a row; it doubles
+FIRST_PAUSE_S = 5.0  # after the first failed cycle: nobody clears a full disk sooner
+LONGEST_PAUSE_S = 60.0  # after many failures in a row; each doubles the pause
 NOTHING = "nothing to be done"
-# The last two: no process, file or thread could be had. Any other RuntimeError is a fault.
+# OSError and RuntimeError: no process, file or thread could start. Any other RuntimeError is a bug.
 FAILURES = (GridbridgeError, OSError, RuntimeError)
 
 Seen = TypeVar("Seen")
@@ -35,63 +35,63 @@ _log = logging.getLogger(__name__)
 
 
 class CycleProgram(Protocol[Seen, Plan]):
-    """The verbs of a program, in the order in which a cycle calls them."""
+    """The steps of a program, in the order in which a cycle calls them."""
 
     @property
     def journal(self) -> DecisionJournal:
-        """Where its decisions are kept."""
+        """The journal that stores the program's decisions."""
         ...
 
     def gather(self) -> Seen:
-        """Return everything that a decision may look at; GridbridgeError if that fails."""
+        """Return all inputs of the decision; GridbridgeError if that fails."""
         ...
 
     def decide(self, situation: Seen) -> Plan:
-        """Return what to do, and do nothing."""
+        """Plan the cycle without any side effect."""
         ...
 
     def entry(self, situation: Seen, plan: Plan) -> JournalEntry | None:
-        """Return a decision's sentence and rows; None for one that is no news."""
+        """Return the journal entry of a plan; None if there is nothing to report."""
         ...
 
     def apply(self, situation: Seen, plan: Plan) -> None:
-        """Do it: intent is written before each act, and each may be repeated."""
+        """Carry out the plan; each act is recorded first, so that it can be repeated."""
         ...
 
 
 class CycleDaemon(Protocol[Seen, Plan]):
-    """A program that runs until it is told to stop."""
+    """A program that runs cycles until it is stopped."""
 
     @property
     def pause_s(self) -> float:
-        """How long it waits between two cycles."""
+        """The pause between two cycles, in seconds."""
         ...
 
     def open_cycle(self) -> AbstractContextManager[CycleProgram[Seen, Plan]]:
-        """Begin a cycle of the program, and end it; GridbridgeError when it failed as a whole."""
+        """Open a context for one cycle; GridbridgeError if the cycle failed as a whole."""
         ...
 
     def has_news(self) -> bool:
-        """Say whether the next cycle shall come at once; asked in each pause, now and then."""
+        """Return whether the next cycle should start at once; called during each pause."""
         ...
 
     def recover(self) -> None:
-        """Take up what is kept, after a cycle that failed; GridbridgeError when that fails too."""
+        """Reload the stored state after a failed cycle; GridbridgeError if that fails."""
         ...
 
     def release(self) -> None:
-        """Give back all that is held of the machine, until it recovers. May be repeated."""
+        """Release files, locks and connections until the next recovery; repeatable."""
         ...
 
 
 def hold(path: str, program: str, status: int) -> None:
-    """Be the only process of a program; if there is another, say so and exit."""
+    """Take the program's lock for the life of the process; exit if another instance has it."""
     _require_alone(program, status, is_ours=poller_lock.take(path, version()))
 
 
 @contextmanager
 def held(path: str, program: str, status: int) -> Iterator[None]:
-    """Be the only process that does this; if there is another, say so and exit."""
+    """Hold the program's lock during a `with` block; exit if another process has it."""
     with poller_lock.MomentaryLock(path) as is_ours:
         _require_alone(program, status, is_ours=is_ours)
         yield
@@ -107,7 +107,7 @@ def _require_alone(program: str, status: int, *, is_ours: bool) -> None:
 def once(
     program: CycleProgram[Seen, Plan], report: Callable[[str], None], *, is_dry: bool = False
 ) -> Plan:
-    """Do one cycle and say it in one sentence; a dry run keeps and applies nothing."""
+    """Run one cycle and report its sentence; a dry run journals and applies nothing."""
     situation = program.gather()
     plan = program.decide(situation)
     entry = program.entry(situation, plan)
@@ -127,10 +127,10 @@ def run_forever(
     clock: Clock,
     report: Callable[[str], None] = _log.debug,
 ) -> None:
-    """Do cycles until told to stop; after one that failed recover what is kept, and go on.
+    """Run cycles until a signal arrives; after a failure, recover and go on.
 
-    Each failure in a row doubles the pause; a signal ends it. The log may lie on the same full
-    disk, so a trouble is told once more when it is over.
+    Each failure in a row doubles the pause, and a signal ends the pause. The log may be on the same
+    full disk, so a failure is logged again once it is over.
     """
     trouble: Exception | None = None
     pause_s = 0.0
@@ -152,7 +152,7 @@ def _try(
     *,
     has_failed: bool,
 ) -> Exception | None:
-    """Do a cycle, after one that failed with a recovery before it; return why it failed."""
+    """Run one cycle, after a failed cycle with a recovery first; return the error."""
     try:
         if has_failed:
             life_sign.begin()
@@ -176,14 +176,14 @@ def _failed(daemon: CycleDaemon[Seen, Plan], error: Exception) -> Exception:
 
 
 class _News:
-    """What may end a pause; nothing does after a failure, and looking for news may be one."""
+    """Checks during a pause whether the next cycle should start; the check itself may fail."""
 
     def __init__(self, daemon: CycleDaemon[Seen, Plan], trouble: Exception | None) -> None:
         self._daemon = daemon
         self.trouble = trouble
 
     def wake(self) -> bool:
-        """Say whether the next cycle shall come at once."""
+        """Return whether the next cycle should start at once; never after a failure."""
         try:
             return not self.trouble and self._daemon.has_news()
         except FAILURES as error:
@@ -198,7 +198,7 @@ def _pause(
     life_sign: Watchdog,
     clock: Clock,
 ) -> None:
-    """Sleep so long, or until a signal or news come, and show meanwhile that we live."""
+    """Sleep until a signal, news or the end of the pause; feed the watchdog."""
     deadline_s = clock.steady_s() + limit_s
     while True:
         left_s = deadline_s - clock.steady_s()

@@ -1,4 +1,4 @@
-"""Values of the model as JSON has them, and back."""
+"""Convert model values to JSON values and back, for the decision journal."""
 
 from collections.abc import Set
 from datetime import datetime
@@ -13,12 +13,12 @@ T = TypeVar("T")
 
 
 def encode(value: object) -> Any:
-    """Return a value of the model as JSON has it; what has its default is left out."""
+    """Return a model value as JSON values; fields with default values are left out."""
     return _CONVERTER.unstructure(value)
 
 
 def decode(content: object, kind: type[T]) -> T:
-    """Return the value again; raises some exception for anything else."""
+    """Return the model value of JSON values; raises an exception for invalid values."""
     return _CONVERTER.structure(content, kind)
 
 

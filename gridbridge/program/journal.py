@@ -1,4 +1,4 @@
-"""Decisions as the journal keeps them, with the rows from which they can be made again."""
+"""The decision journal: decisions with the inputs from which they can be replayed."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,18 +9,18 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.decisions import DecisionRows
 
-KEPT_BYTES = 64 << 20  # of all decisions together; the oldest go first
+KEPT_BYTES = 64 << 20  # of all decisions together; the oldest are deleted first
 ROWS = 100  # transfers, tasks or nodes in one entry; further ones are only counted
-MOST_TOLD = 20  # actions in the one sentence
+MOST_TOLD = 20  # actions in an entry's sentence
 
 
 class NotKept(GridbridgeError):
-    """A decision can't be made again: it looked at more than is kept."""
+    """A decision cannot be replayed, because the journal lacks some of its inputs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalEntry:
-    """A decision that is to be kept, with the rows that it looked at as JSON has them."""
+    """A decision for the journal, with its inputs as JSON values."""
 
     at: datetime
     program: str
@@ -29,16 +29,16 @@ class JournalEntry:
 
 
 class JournalledDecision(Protocol):
-    """A module of a capability by which a decision that was kept is made again."""
+    """A module that replays one program's journalled decisions."""
 
-    PROGRAM: str  # under which its decisions are kept
+    PROGRAM: str  # the program's name in the journal
 
     def again(self, situation: Mapping[str, Any]) -> list[str]:
-        """Decide from the rows that were kept; return the actions, one sentence each."""
+        """Replay a decision from its stored inputs; return its actions, one sentence each."""
         ...
 
     def said(self, actions: Sequence[str]) -> list[str]:
-        """Say these actions to people, equal ones in one sentence."""
+        """Return the actions as shown to people; equal actions share one sentence."""
         ...
 
 
@@ -49,9 +49,9 @@ def telling(
     actions: Sequence[str],
     sentences: Sequence[str] | None = None,
 ) -> JournalEntry:
-    """Return an entry whose sentence has the first actions, and how many more there are.
+    """Return a journal entry whose sentence lists the first 20 actions and counts the rest.
 
-    `said` is how they are said to people, where that is shorter.
+    `sentences` are shorter texts of the actions for people.
     """
     sentences = actions if sentences is None else sentences
     texts = [*sentences[:MOST_TOLD]]
@@ -61,17 +61,17 @@ def telling(
 
 
 class DecisionJournal:
-    """The decisions of programs that have the same state file."""
+    """The decision journal in a state file, for all programs that share the file."""
 
     def __init__(self, database: StateFile) -> None:
         self._decisions = DecisionRows(database)
 
     def keep(self, entry: JournalEntry) -> None:
-        """Keep a decision; StateError when there is no room for it."""
+        """Store a decision; StateError if the disk is full."""
         self._decisions.record(
             at=entry.at, program=entry.program, sentence=entry.sentence, inputs=entry.inputs
         )
 
     def forget(self, before: datetime) -> None:
-        """Remove decisions from before that time, and the oldest of more than are kept."""
+        """Delete decisions from before a time, and the oldest beyond 64 MB."""
         self._decisions.forget(before, KEPT_BYTES)

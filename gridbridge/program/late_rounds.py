@@ -1,4 +1,4 @@
-"""Looks at what rounds of rebalancing have published, for the check and for the status."""
+"""Check the published state of rebalancing rounds, for `gridbridge check` and `status`."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -13,14 +13,14 @@ from gridbridge.state import published_round_files
 
 
 def findings(at: datetime, folder: str = PUBLISHED) -> Iterator[CheckFinding]:
-    """Judge whether rounds end, where some ever began, and whether they may move anything."""
+    """Yield findings about rounds that never ended, and about paused rebalancing."""
     yield from decisions.findings(_rounds(folder), at)
     if since := _quiesced(folder):
         yield decisions.resting(since, at)
 
 
 def late(at: datetime, folder: str = PUBLISHED) -> tuple[str, ...]:
-    """Say which did not end for long, and whether somebody wants nothing to be moved."""
+    """Return sentences about rounds that are overdue, and about paused rebalancing."""
     since = _quiesced(folder)
     quiesced = (decisions.rests(since, at),) if since else ()
     return (*decisions.late(_rounds(folder), at), *quiesced)

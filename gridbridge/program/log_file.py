@@ -1,8 +1,8 @@
-"""The files of a program's streams: opened again after a rotation, and lines with their time.
+"""Reopen log files after a rotation, and prefix output lines with the time.
 
-A program's log was opened by the program's parent, and logrotate moves the file away. Before each
-event or line the file of that name is compared with the open file, and opened if they differ. A
-line that was cut there, as on a full disk, is ended.
+The parent process opened the log, and logrotate renames it. Before each line, the open file is
+compared with the file of that name and reopened if they differ. A line that a full disk cut is
+completed with a newline.
 """
 
 import fcntl
@@ -15,12 +15,12 @@ from typing import TextIO
 
 from gridbridge.shell import files
 
-STREAMS = OUTPUT, ERRORS = 1, 2  # both are reopened together if they lead to the same file
-MOST_CHARACTERS = 16_384  # of an event: what people wrote may be in it
+STREAMS = OUTPUT, ERRORS = 1, 2  # reopened together if both write to the same file
+MOST_CHARACTERS = 16_384  # of a log event, which may quote users' text
 
 
 def dated(text: str, stream: TextIO | None) -> str:
-    """Begin each line with the time if the stream is appended to a file, as cron does."""
+    """Prefix each line with the time if the stream appends to a file, as under cron."""
     if stream is None:  # closed by the shell: >&-
         return text
     try:
@@ -34,16 +34,16 @@ def dated(text: str, stream: TextIO | None) -> str:
 
 
 class RotatedFile:
-    """The file on a stream of this process, if there is one."""
+    """The file that a stream of this process writes to, if any."""
 
     def __init__(self, stream: int) -> None:
         self._stream = stream
         self._path = _path(stream)
 
     def follow(self) -> None:
-        """Lead the streams on an old file to the file of this name.
+        """Point the streams to the new file of that name after a rotation.
 
-        If the new file can't be opened, the old file stays: else events would be in no file.
+        If the new file cannot be opened, the streams keep the old file, so that no event is lost.
         """
         if self._path:
             _follow(self._path, self._stream)
@@ -51,19 +51,19 @@ class RotatedFile:
 
 
 class RotatedLog(logging.StreamHandler):  # type: ignore[type-arg] # generic for mypy alone
-    """Writes events to standard error, and reopens its file after a rotation."""
+    """A logging handler for standard error that reopens its file after a rotation."""
 
     def __init__(self) -> None:
         super().__init__()
         self._file = RotatedFile(ERRORS)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write an event; into a new file if the old one was moved away."""
+        """Write an event, into the new file after a rotation."""
         self._file.follow()
         super().emit(record)
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return an event's text; of a very long one the middle is left out."""
+        """Return an event's text; the middle of a very long event is left out."""
         text = super().format(record)
         if len(text) <= MOST_CHARACTERS:
             return text
@@ -72,7 +72,7 @@ class RotatedLog(logging.StreamHandler):  # type: ignore[type-arg] # generic for
 
 
 def _path(stream: int) -> str:
-    """Return the name of the file on a stream; empty if there is no file."""
+    """Return the path of the file on a stream; empty if the stream is not a file."""
     try:
         path = os.readlink(f"/proc/self/fd/{stream}")
         is_file = os.path.isfile(path) and os.path.samestat(os.stat(path), os.fstat(stream))
@@ -82,7 +82,7 @@ def _path(stream: int) -> str:
 
 
 def _end_line(path: str, stream: int) -> None:
-    """End a cut line, whoever wrote it; without room or rights it stays."""
+    """Complete a cut last line with a newline, if possible."""
     with suppress(OSError), open(path, "rb", opener=files.open_at_once) as file:
         if file.seek(0, os.SEEK_END) and os.pread(file.fileno(), 1, file.tell() - 1) != b"\n":
             os.write(stream, b"\n")
@@ -94,7 +94,7 @@ def _follow(path: str, stream: int) -> None:
         if os.path.samestat(os.stat(path), before):
             return
     except OSError:
-        pass  # moved away, and there is no new one yet
+        pass  # renamed by logrotate, and no new file exists yet
     try:
         end = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o644)
     except OSError:

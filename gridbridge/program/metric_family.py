@@ -1,6 +1,6 @@
-"""Numbers for whoever watches over a site, named by the rules of Prometheus.
+"""Build metrics for Prometheus, named by its conventions.
 
-Labels have few values: clusters, queues, states, pools, causes and kinds, never people or jobs.
+Labels are clusters, queues, states, pools, causes and kinds. They never name people or jobs.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,7 +12,7 @@ PREFIX = "gridbridge_"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricSample:
-    """One number."""
+    """One value of a metric with its labels."""
 
     value: float
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -20,21 +20,21 @@ class MetricSample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricFamily:
-    """Numbers of one name, each with other values of the same labels."""
+    """A metric: all samples of one name, with the same label names."""
 
-    name: str  # a counter's ends with _total
+    name: str  # names of counters end with _total
     means: str
     samples: tuple[MetricSample, ...]
     labels: tuple[str, ...] = ()
 
     @property
     def is_counter(self) -> bool:
-        """Whether it only ever grows, or begins anew at 0."""
+        """Whether the metric only grows, or restarts at 0."""
         return self.name.endswith("_total")
 
 
 def one(name: str, means: str, value: float | None) -> MetricFamily:
-    """Return a number without labels; no number at all where it is not known."""
+    """Return a metric without labels; it has no sample if the value is unknown."""
     samples = () if value is None else (MetricSample(value=value),)
     return MetricFamily(name=PREFIX + name, means=means, samples=samples)
 
@@ -42,9 +42,9 @@ def one(name: str, means: str, value: float | None) -> MetricFamily:
 def several(
     name: str, means: str, labels: str, rows: Iterable[tuple[tuple[str, ...], float | None]]
 ) -> MetricFamily:
-    """Return numbers with labels, whose names have blanks between; those not known are left out.
+    """Return a metric with labels; rows with an unknown value are left out.
 
-    Rows of the same labels are added up.
+    `labels` are label names separated by blanks. Values of rows with equal labels are added up.
     """
     names = tuple(labels.split())
     sums = dict[tuple[str, ...], float]()
@@ -59,5 +59,5 @@ def several(
 
 
 def timestamp(at: datetime | None) -> float | None:
-    """Return seconds since 1970."""
+    """Return a time as Unix seconds; None stays None."""
     return None if at is None else at.timestamp()

@@ -1,7 +1,7 @@
-"""Deletes jobs whose owner's account is gone, as the service, which has to be an operator there.
+"""Delete jobs whose owner's account no longer exists, as the service account.
 
-Nobody can act as such an owner. A job is deleted only if the cluster lists it as that person's,
-under the account of our own transfer or array. The service keeps the person's name.
+The service account must be an operator at the cluster. A job is deleted only if the cluster lists
+it under that owner and under the account name of our transfer or array.
 """
 
 from collections.abc import Iterable
@@ -14,11 +14,11 @@ from gridbridge.model.policy import Policy
 
 
 class NotDeleted(OwnerUnknown):
-    """The service may not delete a job, and nobody can act as the job's owner."""
+    """The service may not delete a job whose owner's account is gone."""
 
 
 def delete_job(policy: Policy, cluster: str, owner: str, transfer: str, job: str) -> None:
-    """Delete the job of a transfer, found by its name where its id is not known."""
+    """Delete the remote job of a transfer; if its id is unknown, find it by its name."""
     where = away(policy, cluster)
     far, account = submitter(where), policy.clusters[cluster].users.account_of(owner)
     try:
@@ -30,9 +30,9 @@ def delete_job(policy: Policy, cluster: str, owner: str, transfer: str, job: str
 
 
 def delete_array(policy: Policy, cluster: str, owner: str, name: str, ids: Iterable[int]) -> int:
-    """Delete the array of a name: the jobs of these ids in root's ledger, and any others.
+    """Delete the jobs of an array, by the ids in root's ledger and by name.
 
-    Returns the id of the array at the cluster; 0 for an array that was never submitted.
+    Returns the array's job id at the cluster; 0 if it was never submitted.
     """
     where = away(policy, cluster)
     far, account = arrays_of(where), policy.clusters[cluster].users.account_of(owner)

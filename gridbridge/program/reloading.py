@@ -1,4 +1,4 @@
-"""A program that goes on, and begins anew with a gridbridge.toml that was changed."""
+"""Restart a program's daemon with a changed gridbridge.toml before its next cycle."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -10,9 +10,9 @@ from gridbridge.program.cycle import CycleDaemon
 
 
 class ReloadingProgram:
-    """A program that begins anew with a gridbridge.toml that was changed, before its next cycle.
+    """A daemon that is recreated when gridbridge.toml has changed.
 
-    As the poller: a wrong file is logged, and the one before stays in force.
+    An invalid file is logged, and the previous configuration stays in force.
     """
 
     def __init__(
@@ -28,11 +28,11 @@ class ReloadingProgram:
 
     @property
     def pause_s(self) -> float:
-        """How long it waits between two cycles."""
+        """The pause between two cycles, in seconds."""
         return self._daemon.pause_s
 
     def open_cycle(self) -> AbstractContextManager[Any]:
-        """Begin a cycle, by the file that is in force now."""
+        """Open a cycle with the configuration that is in force now."""
         self.look()
         if self._is_changed:
             self._is_changed = False
@@ -41,17 +41,17 @@ class ReloadingProgram:
         return self._daemon.open_cycle()
 
     def look(self) -> None:
-        """Look at the file, so that the next cycle has it."""
+        """Check whether gridbridge.toml has changed, for the next cycle."""
         self._is_changed = self._configuration.take() or self._is_changed
 
     def has_news(self) -> bool:
-        """Say whether the next cycle shall come at once."""
+        """Return whether the next cycle should start at once."""
         return self._daemon.has_news()
 
     def recover(self) -> None:
-        """Take up what is kept."""
+        """Reload the daemon's stored state after a failed cycle."""
         self._daemon.recover()
 
     def release(self) -> None:
-        """Give back all that is held."""
+        """Release the daemon's files, locks and connections."""
         self._daemon.release()

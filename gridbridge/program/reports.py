@@ -1,4 +1,4 @@
-"""What `gridbridge status` and `gridbridge why` tell, from the published files alone."""
+"""Build the reports of `gridbridge status` and `gridbridge why` from published files."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -39,11 +39,11 @@ MOST_TASKS = 100  # tasks of an array that are explained at once
 
 
 class UnknownJob(GridbridgeError):
-    """No transfer of that job is known."""
+    """No transfer of this job is known."""
 
 
 def report(now: datetime, folder: str = PUBLISHED, path: str = CONFIG) -> SiteReport:
-    """Return the state of the clusters, the transfer queues and the open transfers."""
+    """Return the state of the clusters, transfer queues and open transfers."""
     shown = files.read_all(folder)
     routes = shown.service.routes if shown.service else ()
     return SiteReport(
@@ -72,10 +72,10 @@ def report(now: datetime, folder: str = PUBLISHED, path: str = CONFIG) -> SiteRe
 def why(
     job: str, now: datetime, folder: str = PUBLISHED, path: str = CONFIG
 ) -> tuple[str, tuple[TaskExplanation, ...]]:
-    """Explain each task of a job, after the alarm of health.alarm.
+    """Explain each task of a job; the first item is the alarm of the site.
 
-    Of a large array only the first tasks are explained, and the number of the others is given.
-    Raises ParseError for anything but a job id, and UnknownJob.
+    Only the first 100 tasks of an array are explained, and the others are counted. Raises
+    ParseError for an invalid job id, and UnknownJob.
     """
     number, _ = parse_local(job)
     shown = files.read_all(folder)
@@ -91,7 +91,7 @@ def why(
 
 
 def _alarm(shown: PublishedState, now: datetime, folder: str, path: str) -> str:
-    """Say that the poller is silent, and perhaps why; else which file it refuses."""
+    """Return why the poller is silent, or which configuration it rejects."""
     silent = queue_health.alarm(shown, now)
     if silent:
         parts = (silent, disk_space.lack(folder, host.room(folder)), _wrong(path))
@@ -101,7 +101,7 @@ def _alarm(shown: PublishedState, now: datetime, folder: str, path: str) -> str:
 
 
 def _wrong(path: str) -> str:
-    """Say what is wrong with the file that a new poller would read; other hosts may have none."""
+    """Return what is wrong with the current gridbridge.toml; hosts without a file have none."""
     if not os.path.exists(path):
         return ""
     try:
@@ -121,7 +121,10 @@ def _explain(task: PublishedTransferTask, shown: PublishedState, now: datetime) 
 def of_its_owner(
     tasks: Sequence[PublishedTransferTask], owners: Callable[[], frozenset[str]]
 ) -> tuple[PublishedTransferTask, ...]:
-    """Return proved tasks and those whose owner is in home's accounting; all if there are none."""
+    """Return verified tasks, and tasks whose owner the home cluster's accounting confirms.
+
+    If the accounting has no record, all tasks are returned.
+    """
     if all(task.is_proved for task in tasks):
         return tuple(tasks)
     home_owners = owners()
@@ -131,12 +134,12 @@ def of_its_owner(
 
 
 def owner(task: PublishedTransferTask) -> str:
-    """Return the person whose processes told of a task."""
+    """Return the person whose processes reported a task."""
     return task.attempts[-1].transfer.owner if task.attempts else ""
 
 
 def owners_at_home(job: int, path: str) -> frozenset[str]:
-    """Return the owners in home's accounting of a job; none if there is none, or no answer."""
+    """Return the job owners in the home cluster's accounting; none if it has no record."""
     try:
         records = records_at_home(users_configuration.load(path)[0], job)
     except GridbridgeError:
@@ -145,16 +148,16 @@ def owners_at_home(job: int, path: str) -> frozenset[str]:
 
 
 def records_at_home(policy: Policy, job: int) -> tuple[AccountingRecord, ...]:
-    """Return what home has accounted for a job; nothing where it keeps no records."""
+    """Return the home cluster's accounting records of a job; none if it keeps no records."""
     home = away(policy, policy.site.cluster)
     accounts = adapter_of(home).accounts
     return accounts.records(home, job) if accounts else ()
 
 
 def _newest(history: ShownHistory, shown: PublishedState) -> ShownHistory:
-    """Return a history with its transfer as the list of open ones has it, if it does.
+    """Return a history with the newer entry of its open transfer.
 
-    The list of open transfers is newer: it is written at any news, a history only at new events.
+    The list of open transfers is written at each change, a history only at new events.
     """
     transfer = history.transfer
     same = (
@@ -170,7 +173,7 @@ def _key(transfer: ShownTransfer) -> tuple[str, str]:
 
 
 def _unknown(job: str, shown: PublishedState, now: datetime) -> str:
-    """Say what is known of a job that was never sent: why it may still wait."""
+    """Return why a job without a transfer may still wait."""
     keep = f" in the last {shown.service.keep_closed_h:g} h" if shown.service else ""
     sentence = f"job {job}: no transfer of it{keep}"
     routes = shown.service.routes if shown.service else ()

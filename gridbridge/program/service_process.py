@@ -1,4 +1,4 @@
-"""What each program of the service account begins with: its account, and its log."""
+"""Start a process of the service account: check its account, set up its log."""
 
 import logging
 import os
@@ -12,9 +12,9 @@ from gridbridge.program.log_file import RotatedLog
 
 
 def require_account(policy: Policy) -> None:
-    """Refuse to run as another account: the service could not read what that one writes.
+    """Raise ConfigError if the process does not run as the service account.
 
-    A site of embedded clusters is one person's.
+    Files of another account would be unreadable for the service. Personal sites are exempt.
     """
     account = policy.site.service_account
     runs_as = pwd.getpwuid(os.geteuid()).pw_name
@@ -24,7 +24,7 @@ def require_account(policy: Policy) -> None:
 
 
 def start_log(policy: Policy) -> None:
-    """Log to standard error, an event a line, in UTC."""
+    """Log to standard error, one event per line, with times in UTC."""
     logging.Formatter.converter = time.gmtime
     logging.basicConfig(
         format="%(asctime)sZ level=%(levelname)s %(message)s",
@@ -37,5 +37,5 @@ def start_log(policy: Policy) -> None:
 
 
 def set_level(policy: Policy) -> None:
-    """Log from this level on."""
+    """Set the log level from the policy."""
     logging.getLogger().setLevel(policy.site.log_level.upper())

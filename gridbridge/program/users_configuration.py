@@ -1,4 +1,4 @@
-"""The gridbridge.toml by which people's own commands act: the one there, else the one in force."""
+"""Load gridbridge.toml for users' commands; an invalid file falls back to the one in force."""
 
 import os
 
@@ -11,10 +11,10 @@ from gridbridge.shell import files, trust
 
 
 def load(path: str) -> tuple[Policy, str]:
-    """Return a policy, and why it is not that of the file which is there; empty when it is.
+    """Return the policy, and the error of the current file if it is not in force.
 
-    While the usual file is wrong the service goes on with the one in force, and so do people's
-    jobs. Root obeys no file that the service could have written. Raises ConfigError.
+    While the current file is invalid, users' commands use the file in force, as the service does.
+    Root never uses that file, because the service could have written it. Raises ConfigError.
     """
     try:
         return policy_file.load(path), ""
@@ -26,7 +26,10 @@ def load(path: str) -> tuple[Policy, str]:
 
 
 def with_own_cluster(path: str) -> Policy:
-    """Return a policy whose own cluster has its section; ConfigError names the file."""
+    """Return a policy that has a section for the site's own cluster.
+
+    Raises ConfigError if the section is missing.
+    """
     policy, _ = load(path)
     own = policy.site.cluster
     if own not in policy.clusters:
@@ -39,7 +42,7 @@ def with_own_cluster(path: str) -> Policy:
 def about(folder: str, path: str) -> Policy:
     """Return the policy for a saved folder, or the site's policy without a folder.
 
-    A folder needs no configuration file: without it all keys have their defaults.
+    A folder needs no configuration file: without a file all keys have their defaults.
     """
     if not folder:
         return with_own_cluster(path)
@@ -49,7 +52,7 @@ def about(folder: str, path: str) -> Policy:
 
 
 def _in_force() -> Policy | None:
-    """Return what the service keeps; None without a file that is its own."""
+    """Return the file in force as the service saved it; None if there is none."""
     try:
         service = os.stat(os.path.dirname(IN_FORCE)).st_uid
         return policy_file.parse(IN_FORCE, files.read(IN_FORCE, policy_file.MAX_BYTES, service)[0])

@@ -1,7 +1,7 @@
-"""The version of this code, and its commit.
+"""The version of this code with its git commit.
 
-The build (setup.py) writes the commit into the package; in a checkout git tells it. Hot programs
-don't ask.
+The build (setup.py) writes the commit into the package. In a checkout, git reports it. Hot programs
+never ask.
 """
 
 import os
@@ -19,9 +19,9 @@ GIT_S = 5.0
 
 @cache
 def version(package: str = PACKAGE) -> str:
-    """Return the version as `1.0.0+COMMIT`, without the last part if the commit is unknown.
+    """Return the version as `1.0.0+COMMIT`, or without the commit if it is unknown.
 
-    The answer is kept: a program from before an upgrade still says what it runs.
+    The result is cached, so that a program still reports its own version after an upgrade.
     """
     commit = _built(package) or _checked_out(package)
     return f"{__version__}+{commit}" if commit else __version__
@@ -36,11 +36,10 @@ def _built(package: str) -> str:
 
 
 def _checked_out(package: str) -> str:
-    """Ask git about a package in a checkout.
+    """Return the commit of a package in a git checkout.
 
-    Git refuses a checkout of another account, for its settings can name programs. This process
-    already runs the code of whoever owns the package, so that person's checkout is asked all the
-    same.
+    Git refuses a checkout of another account, because its settings can name programs. This process
+    already runs that account's code, so the checkout is marked as safe.
     """
     checkout = os.path.dirname(package)
     try:

@@ -1,1 +1,1 @@
-"""The spool, the state file and the published files."""
+"""State on disk: the spool, the state file and the published files."""

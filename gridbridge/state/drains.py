@@ -1,6 +1,6 @@
-"""Which remote clusters are drained: files that administrators write and the service reads.
+"""Which remote clusters are drained, as files written by administrators.
 
-They lie among the published files, so that everybody sees who drained what and why.
+The files are published, so that everybody sees who drained a cluster and why.
 """
 
 import os
@@ -20,12 +20,12 @@ MAX_BYTES = 4096
 
 
 def make_folder(folder: str = PUBLISHED) -> None:
-    """Make the place of the drains; it is the service account's."""
+    """Create the folder of drained clusters, owned by the service account."""
     published_files.make_folder(f"{folder}/{DRAINED}")
 
 
 def put(cluster: str, drain: ShownDrain, folder: str = PUBLISHED) -> None:
-    """Note that a cluster is drained; StateError for a user who may not."""
+    """Mark a cluster as drained; StateError for a user without the right."""
     _require_right(folder)
     values = {"by": drain.by, "at": drain.at.isoformat(), "reason": drain.reason}
     if not os.path.isdir(f"{folder}/{DRAINED}"):
@@ -35,9 +35,9 @@ def put(cluster: str, drain: ShownDrain, folder: str = PUBLISHED) -> None:
 
 
 def remove(cluster: str, folder: str = PUBLISHED) -> bool:
-    """Take a drain back; False when there was none, StateError for a user who may not."""
+    """End a cluster's drain; False if there was none, StateError without the right."""
     _require_right(folder)
-    if cluster not in names(folder):  # a path that leads elsewhere is the name of none
+    if cluster not in names(folder):  # also refuses names with a path
         return False
     path = f"{folder}/{DRAINED}/{cluster}"
     try:
@@ -57,7 +57,7 @@ def _require_right(folder: str) -> None:
 
 
 def names(folder: str = PUBLISHED) -> frozenset[str]:
-    """Return the clusters that are drained, whatever their files say."""
+    """Return the drained clusters, without reading the files."""
     try:
         entries = os.listdir(f"{folder}/{DRAINED}")
     except FileNotFoundError:
@@ -66,7 +66,7 @@ def names(folder: str = PUBLISHED) -> frozenset[str]:
 
 
 def read(folder: str = PUBLISHED) -> dict[str, ShownDrain]:
-    """Return the clusters that are drained, and who drained each why."""
+    """Return the drained clusters, each with the reason and the person."""
     return {name: drain for name in sorted(names(folder)) for drain in _read(name, folder)}
 
 
@@ -75,7 +75,7 @@ def _read(cluster: str, folder: str) -> Iterator[ShownDrain]:
     try:
         values = key_value_lines.decode(files.read(path, MAX_BYTES)[0], KEYS)
         at = datetime.fromisoformat(values["at"])
-    except FileNotFoundError:  # taken back just now, or not written completely
+    except FileNotFoundError:  # the drain has just ended
         return
     except (ParseError, KeyError, ValueError) as error:
         raise StateError(f"{path}: not what gridbridge drain writes") from error

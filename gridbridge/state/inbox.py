@@ -1,7 +1,7 @@
-"""The inbox: the spool as the service sees it, with a limit for each person.
+"""Read the spool fairly for the service, with a message limit for each person.
 
-Anybody may put anything there, so nothing in it is an error of ours: files that are no messages are
-removed and reported.
+Anybody may create files in the spool. So invalid files are not errors of the service: they are
+removed and logged.
 """
 
 import logging
@@ -23,37 +23,39 @@ from gridbridge.state import spool_reader
 from gridbridge.state.spool import MARK, WAKE
 from gridbridge.state.spool_reader import FolderScan, SpooledMessage, SpoolFile, SpoolReader
 
-MESSAGES_A_SCAN = 200  # messages of one uid at once, so that a flood costs the others little
-UIDS_TOLD = 5  # of those whose folders lie in the spool
-NAMES_A_SCAN = 20_000  # to look at 50,000 took up to 4 s on a busy machine
-REMOVALS_A_SCAN = 10_000  # of surplus files: a tenth of a second on ext4
-ASLEEP_S = 86400  # a starter whose record never came has given up by then
+MESSAGES_A_SCAN = 200  # messages of one uid in a scan, so that a flood hardly delays others
+UIDS_TOLD = 5  # uids with folders in the spool that one log line names
+NAMES_A_SCAN = 20_000  # names in a scan: 50,000 took up to 4 s on a busy machine
+REMOVALS_A_SCAN = 10_000  # surplus files in a scan: a tenth of a second on ext4
+ASLEEP_S = 86400  # after this time a starter without a record has given up
 
 _log = logging.getLogger(__name__)
 
 
 class Inbox:
-    """The service's view of the spool."""
+    """Reads and cleans the spool of starters' messages."""
 
     def __init__(self, folder: str, limit_per_uid: int, clock: Clock) -> None:
         self._folder = folder
         self.limit_per_uid = limit_per_uid
         self._clock = clock
-        self._quota = LogQuota(clock.steady_s)  # of lines about each uid
+        self._quota = LogQuota(clock.steady_s)  # limits log lines per uid
         self._reader = SpoolReader(folder, clock.now_s)
         self._names = FolderScan(NAMES_A_SCAN)
-        self._kept: Counter[int] = Counter()  # files of each uid within its limit, in this pass
+        self._kept: Counter[int] = Counter()  # accepted files of each uid in this pass
         self._waking = FolderScan()
-        self._full: frozenset[str] = frozenset()  # folders that are not empty, which stay
-        self._full_met: frozenset[str] = frozenset()  # of these, what the pass has come to
+        self._full: frozenset[str] = (
+            frozenset()
+        )  # folders that are not empty and so cannot be removed
+        self._full_met: frozenset[str] = frozenset()  # those of them that this pass has seen
 
     def read(self) -> tuple[SpooledMessage, ...]:
-        """Return the messages that are new since the last call, at most 200 of each uid.
+        """Return the new messages since the last call, at most 200 of each uid.
 
-        First the oldest of each uid, then the second ones, each round in the order of their own
-        times. Of very many names a call looks at 20,000, and the next calls go on, so that nobody's
-        many files keep the round waiting. A message stays in the spool until it is removed; a new
-        Inbox returns it again. Raises StateError only when the folder itself can't be listed.
+        The order is fair: first the oldest message of each uid, then each second one. A call reads
+        at most 20,000 names and the next calls go on, so that nobody's many files delay the round.
+        A message stays in the spool until it is removed, so a new Inbox returns it again. Raises
+        StateError only if the folder itself cannot be listed.
         """
         spool_files = self._scan()
         self._reader.remember(spool_files)
@@ -74,7 +76,7 @@ class Inbox:
         self._full, self._full_met = self._full_met, frozenset()
 
     def remove(self, path: str) -> None:
-        """Remove a message that the state file has taken over, unless a newer one lies there."""
+        """Remove a message that the state file has stored, unless a newer file replaced it."""
         name = os.path.basename(path)
         try:
             now = spool_reader.mark(os.lstat(f"{self._folder}/{name}"))
@@ -84,24 +86,25 @@ class Inbox:
             self._remove(name)
 
     def keep_mark(self) -> None:
-        """Make the mark anew that tells starters to tell again, if there is none.
+        """Recreate the mark file that asks starters to resend, if it is missing or invalid.
 
-        Whoever removes the messages removes the mark. One from the future would call them for ever.
+        A loss of all messages also loses the mark. A mark dated in the future would make starters
+        resend for ever.
         """
         if not self._has_mark():
-            with suppress(StateError):  # no room: the next round tries again
+            with suppress(StateError):  # disk full: the next round retries
                 files.replace(f"{self._folder}/{MARK}", b"", durable=False)
 
     def again(self, paths: Iterable[str]) -> None:
-        """Return these messages once more."""
+        """Return these messages again in the next call of `read`."""
         self._reader.again(map(os.path.basename, paths))
 
     def stage_of(self, path: str) -> str:
-        """Return the folder elsewhere that a record tells of; empty when nothing is there."""
+        """Return the remote folder that a transfer's record names; empty if none."""
         return self._record(path).stage
 
     def submitted_of(self, path: str) -> str:
-        """Return when the local job of a record was submitted; empty when that is not known."""
+        """Return when the local job of a record was submitted; empty if unknown."""
         return self._record(path).submitted
 
     def _record(self, path: str) -> StarterMessage:
@@ -109,14 +112,14 @@ class Inbox:
 
     @property
     def is_amid_sweep(self) -> bool:
-        """Whether names are left for the next sweeps."""
+        """Whether the next sweep continues with remaining names."""
         return self._waking.is_amid
 
     def sweep(self, wakes: frozenset[str]) -> int:
-        """Remove old FIFOs of wake/ that are not among `wakes`; return how many.
+        """Remove old FIFOs of wake/ that are not in `wakes`; return how many.
 
-        Of very many names some are looked at, and the next sweep goes on. Raises StateError when
-        wake/ is not a folder of ours: where it is missing anybody can put a link under its name.
+        A sweep reads a limited number of names and the next sweep goes on. Raises StateError if
+        wake/ is not the service's folder: without it anybody could create a symlink of that name.
         """
         folder = f"{self._folder}/{WAKE}"
         _refuse_foreign(folder)
@@ -130,7 +133,7 @@ class Inbox:
         return sum(self._remove(f"{WAKE}/{name}") for name in old)
 
     def _scan(self) -> list[SpoolFile]:
-        """List names, oldest first, and remove folders and files that were never finished."""
+        """List files, oldest first; remove folders and files that were never finished."""
         try:
             folders, entries = _apart(self._names.take(self._folder))
         except OSError as error:
@@ -149,7 +152,7 @@ class Inbox:
         return sorted(spool_file for spool_file in spool_files if spool_file.name != MARK)
 
     def _has_mark(self) -> bool:
-        """Say whether a mark is ours and tells nothing of a time to come."""
+        """Return whether the mark file is ours and not dated in the future."""
         try:
             facts = os.lstat(f"{self._folder}/{MARK}")
         except OSError:
@@ -158,7 +161,7 @@ class Inbox:
         return facts.st_uid == os.geteuid() and is_past
 
     def _remove_folders(self, folders: list[os.DirEntry[str]]) -> None:
-        """Remove the empty ones, trying each once; nobody may empty another's, so the rest stay."""
+        """Try once to remove each folder; only its owner can empty a full one."""
         new = [entry for entry in folders if entry.name not in self._full][:REMOVALS_A_SCAN]
         full = [entry for entry in new if not _remove_folder(entry.path)]
         self._full |= {entry.name for entry in full}
@@ -169,7 +172,7 @@ class Inbox:
             _log.warning("event=full_folders new=%d all=%d uids=%s", len(full), len(self._full), of)
 
     def _open_new(self, of_uid: list[SpoolFile]) -> list[SpooledMessage]:
-        """Read a uid's oldest new messages, in the order of their own times."""
+        """Read a uid's oldest new messages, ordered by their own times."""
         new = [spool_file for spool_file in of_uid if self._reader.is_due(spool_file)]
         read = (self._open(spool_file) for spool_file in new[:MESSAGES_A_SCAN])
         return sorted((message for message in read if message is not None), key=spool_reader.age)
@@ -182,10 +185,10 @@ class Inbox:
             return None
 
     def _refuse(self, spool_file: SpoolFile, error: Exception) -> None:
-        """Remove a file that is no message; if that fails it is not tried or reported again.
+        """Remove an invalid file; if that fails, never read or log it again.
 
-        When the trouble is ours (no more descriptors, a failing disk) the file stays, to be
-        read later.
+        On an error of the service (no descriptors, a failing disk) the file stays and is read
+        later.
         """
         removed = False
         if spool_reader.is_writers_fault(error):
@@ -201,7 +204,7 @@ class Inbox:
             )
 
     def _remove_surplus(self, surplus: list[SpoolFile], count: int) -> None:
-        """Remove a uid's newest files beyond its limit, some at a time."""
+        """Remove a uid's newest files beyond its limit, a limited number at a time."""
         newest = surplus[::-1]
         removed = 0
         for spool_file in newest[:REMOVALS_A_SCAN]:
@@ -219,7 +222,7 @@ class Inbox:
             )
 
     def _remove(self, name: str) -> bool:
-        """Remove a file or an empty folder; False when it stays."""
+        """Remove a file or an empty folder; False if it stays."""
         path = f"{self._folder}/{name}"
         try:
             files.remove(path)
@@ -241,7 +244,7 @@ def _remove_folder(path: str) -> bool:
 def _apart(
     entries: Iterable[os.DirEntry[str]],
 ) -> tuple[list[os.DirEntry[str]], list[os.DirEntry[str]]]:
-    """Return the folders that are not ours, and the files, as the kernel lists them."""
+    """Split entries into foreign folders and files."""
     folders, plain_files = [], []
     for entry in entries:
         if not entry.is_dir(follow_symlinks=False):
@@ -254,7 +257,7 @@ def _apart(
 def _uid(entry: os.DirEntry[str]) -> int:
     try:
         return entry.stat(follow_symlinks=False).st_uid
-    except OSError:  # gone
+    except OSError:  # removed meanwhile
         return -1
 
 
@@ -280,7 +283,7 @@ def _by_uid(spool_files: Iterable[SpoolFile]) -> list[list[SpoolFile]]:
 
 
 def _fair(of_uids: list[list[SpooledMessage]]) -> tuple[SpooledMessage, ...]:
-    """Take the first message of each uid, then the second of each, and so on."""
+    """Interleave the uids' messages: the first of each, then the second of each."""
     ranked = chain.from_iterable(map(enumerate, of_uids))
     return tuple(
         message

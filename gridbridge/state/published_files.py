@@ -1,4 +1,4 @@
-"""Puts a published file at its place, makes the folder for it, and removes what is old there."""
+"""Write published files, create their folders, and remove old files."""
 
 import os
 from contextlib import suppress
@@ -7,11 +7,11 @@ from datetime import datetime
 from gridbridge.errors import StateError
 from gridbridge.shell import files
 
-UNLISTED = 0o711  # mode of a folder in which people open files whose names they know
+UNLISTED = 0o711  # folder mode: people can open files by name, but not list them
 
 
 def put(path: str, data: bytes, mode: int = 0o755) -> None:
-    """Publish a file, making its folder the first time, with this mode."""
+    """Publish a file; create its folder with this mode if missing."""
     try:
         files.replace(path, data, durable=False)
     except StateError:
@@ -20,7 +20,7 @@ def put(path: str, data: bytes, mode: int = 0o755) -> None:
 
 
 def sweep(folder: str, before: datetime, most: int) -> None:
-    """Remove the files of a folder that were published before a time, and all but the newest."""
+    """Remove a folder's files older than a time, and all but the `most` newest."""
     dated = list[tuple[float, str]]()
     for name in files.names(folder):
         with suppress(OSError):
@@ -32,7 +32,7 @@ def sweep(folder: str, before: datetime, most: int) -> None:
 
 
 def make_folder(path: str, mode: int = 0o755) -> None:
-    """Make a folder with this mode, and its parents for everybody, whatever our umask is."""
+    """Create a folder with this mode, and readable parents, regardless of the umask."""
     above = os.path.dirname(path)
     if above and not os.path.isdir(above):
         make_folder(above)

@@ -1,7 +1,7 @@
-"""The published JSON files, written by the service and read by people's commands.
+"""Read and write the published JSON files: the service writes them, commands read them.
 
-`service.json`, `transfers.json`, `breakers.json`, `clusters/NAME.json`, and one file for each task
-of a local job that was ever sent away: `jobs/12.json`, or `jobs/12.3.json` for a task of an array.
+Files: `service.json`, `transfers.json`, `breakers.json`, `clusters/NAME.json`, and one file for
+each local job or array task that was ever sent away, `jobs/12.json` or `jobs/12.3.json`.
 """
 
 import os
@@ -41,18 +41,18 @@ T = TypeVar("T")
 
 
 def encode(value: object) -> bytes:
-    """Write a value as it is published."""
+    """Encode a value as a published JSON file."""
     return _CONVERTER.dumps(value).encode() + b"\n"
 
 
 def plain(value: object) -> object:
-    """Return a value as JSON has it: dicts, lists, texts and numbers."""
+    """Return a value as JSON types: dicts, lists, strings and numbers."""
     unstructured: object = _CONVERTER.unstructure(value)
     return unstructured
 
 
 def read(path: str, kind: type[T]) -> T | None:
-    """Read a published value; None when there is none, StateError for what we did not write."""
+    """Read a published value; None if missing, StateError if the service did not write it."""
     try:
         return _CONVERTER.loads(files.read(path, MAX_BYTES)[0], kind)
     except FileNotFoundError:
@@ -62,7 +62,7 @@ def read(path: str, kind: type[T]) -> T | None:
 
 
 def read_all(folder: str) -> PublishedState:
-    """Read everything but the histories; StateError without the folder."""
+    """Read all published files but the histories; StateError without the folder."""
     if not os.path.isdir(folder):
         raise StateError(f"{folder}: no such folder; {ELSEWHERE}; on a new one {SET_UP} makes it")
     return PublishedState(
@@ -76,25 +76,25 @@ def read_all(folder: str) -> PublishedState:
 
 
 def read_service(folder: str) -> ShownService | None:
-    """Read what the service says about itself; None when there is nothing."""
+    """Read the service's own state; None if it was never published."""
     return read(f"{folder}/{SERVICE}", ShownService)
 
 
 def read_breakers(folder: str) -> ShownBreakers:
-    """Read the clusters at which jobs failed; none when that was never published."""
+    """Read the open circuit breakers; empty if they were never published."""
     return read(f"{folder}/{BREAKERS}", ShownBreakers) or ShownBreakers()
 
 
 def read_transfers(folder: str) -> tuple[ShownTransfer, ...]:
-    """Read the open transfers; none when they were never published."""
+    """Read the open transfers; empty if they were never published."""
     published = read(f"{folder}/{TRANSFERS}", ShownTransfers)
     return published.transfers if published else ()
 
 
 def read_job(folder: str, local: str) -> tuple[PublishedTransferTask, ...]:
-    """Read the histories of a job or task; of all tasks for an array's job number.
+    """Read the histories of a job or task; an array's job id gives all of its tasks.
 
-    A task that several people claim, while nobody is proved to own it, is there several times.
+    A task that several people claim appears several times until its owner is confirmed.
     """
     histories = read_task(folder, local)
     if histories or "." in local:
@@ -105,7 +105,7 @@ def read_job(folder: str, local: str) -> tuple[PublishedTransferTask, ...]:
 
 
 def read_task(folder: str, local: str) -> tuple[PublishedTransferTask, ...]:
-    """Read the history of a task as its owner's; while nothing is proved, everybody's."""
+    """Read a task's history; while its owner is unconfirmed, the history of each claimant."""
     if history := read(published_values.history_path(local, folder), PublishedTransferTask):
         return (history,)
     histories = (
@@ -115,7 +115,7 @@ def read_task(folder: str, local: str) -> tuple[PublishedTransferTask, ...]:
 
 
 def sweep(folder: str, before: datetime, living: frozenset[str]) -> None:
-    """Remove the histories to which nothing was added since then, except those of living jobs."""
+    """Remove histories that have not changed since a time, except those of living jobs."""
     for job, task in tuple(_jobs(folder)):
         local = f"{job}.{task}" if task else str(job)
         path = published_values.history_path(local, folder)
@@ -124,14 +124,14 @@ def sweep(folder: str, before: datetime, living: frozenset[str]) -> None:
 
 
 def withdraw_clusters(clusters: Container[str], folder: str) -> None:
-    """Remove the answers of all clusters but these."""
+    """Remove the published status of all clusters but these."""
     for name in files.names(f"{folder}/{CLUSTERS}"):
         if name.endswith(".json") and name.removesuffix(".json") not in clusters:
             files.remove(f"{folder}/{CLUSTERS}/{name}")
 
 
 def changed_at(folder: str) -> datetime | None:
-    """Return when the open transfers were last shown; None for never."""
+    """Return when the open transfers were last published; None for never."""
     try:
         return datetime.fromtimestamp(os.stat(f"{folder}/{TRANSFERS}").st_mtime, UTC)
     except FileNotFoundError:
@@ -151,7 +151,7 @@ def _load(folder: str) -> ShownLoad | None:
 
 
 def clusters(folder: str) -> Iterator[ShownCluster]:
-    """Read what each cluster last answered."""
+    """Read the published status of each cluster."""
     for name in sorted(files.names(f"{folder}/{CLUSTERS}")):
         if name.endswith(".json") and not name.startswith(files.TEMPORARY):
             shown = read(f"{folder}/{CLUSTERS}/{name}", ShownCluster)

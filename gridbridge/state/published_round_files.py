@@ -1,4 +1,4 @@
-"""The files in which everybody sees when rounds of rebalancing began and ended, or rest."""
+"""The published times of rebalancing rounds, and whether rebalancing is paused."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -11,7 +11,7 @@ QUIET = "rebalance-quiesced.json"
 
 
 def begin(kind: RebalanceRound, at: datetime, folder: str = PUBLISHED) -> None:
-    """Show that a round began; one that was begun before and never ended counts on."""
+    """Publish that a round began; an earlier unfinished round keeps its begin."""
     last = read(kind, folder)
     if last is None or not last.is_open:
         ended_at = last.ended_at if last else None
@@ -21,23 +21,29 @@ def begin(kind: RebalanceRound, at: datetime, folder: str = PUBLISHED) -> None:
 
 
 def end(kind: RebalanceRound, at: datetime, folder: str = PUBLISHED) -> None:
-    """Show that it ended."""
+    """Publish that a round ended."""
     last = read(kind, folder) or ShownRound(began_at=at)
     published_files.put(_path(kind, folder), published_json.encode(replace(last, ended_at=at)))
 
 
 def read(kind: RebalanceRound, folder: str = PUBLISHED) -> ShownRound | None:
-    """Return what is shown of a kind; None where none began, StateError for what is not ours."""
+    """Return the published times of a kind of round; None if none ever began.
+
+    Raises StateError for a file that the service did not write.
+    """
     return published_json.read(_path(kind, folder), ShownRound)
 
 
 def quiesce(since: datetime | None, folder: str = PUBLISHED) -> None:
-    """Show since when nothing is moved, or with None that it is."""
+    """Publish since when rebalancing is paused; None resumes it."""
     published_files.put(f"{folder}/{QUIET}", published_json.encode(ShownQuiet(since=since)))
 
 
 def quiesced(folder: str = PUBLISHED) -> datetime | None:
-    """Return since when nothing is moved; None: it is. StateError for what is not ours."""
+    """Return since when rebalancing is paused; None if it is not.
+
+    Raises StateError for a file that the service did not write.
+    """
     published = published_json.read(f"{folder}/{QUIET}", ShownQuiet)
     return published.since if published else None
 

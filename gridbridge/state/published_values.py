@@ -1,7 +1,7 @@
-"""Published files: how the service speaks to people and to the hot programs.
+"""Paths and formats of published files that hot programs read.
 
-World-readable, replaced by rename, owned by the service account, in a folder that only it can
-write. Nothing in them is more than `qstat` would show anybody.
+Published files are world-readable, replaced by rename, and owned by the service account in a folder
+that only it can write. They contain nothing that `qstat` would hide.
 """
 
 import os
@@ -13,60 +13,60 @@ from gridbridge.model.places import PUBLISHED
 from gridbridge.model.route import TransferRoute
 from gridbridge.shell import files
 
-SERVICE = "service.json"  # what the service says of itself
-JOBS = "jobs"  # the folder of the histories
-TOLD = "told"  # histories that home's list has not proved, a folder for each person
-ACCOUNTING = "accounting"  # the folder of what remote jobs used
-USAGE = "usage"  # what epilogs account for here, in a folder for each person
-FETCHED = ("verdicts", USAGE)  # folders of files that a job's own programs read once
-JOBS_A_FOLDER = 1000  # below that one: a site keeps a million files
-LATEST_S = 32503680000  # the year 3000; NaN is not below it either
-WORDS_MAX_BYTES = 64 << 20  # a cluster has as many names as hosts, and more
-LOAD_MAX_BYTES = 4096  # PIPE_BUF: the sensor passes it on in one write
+SERVICE = "service.json"  # the service's own state
+JOBS = "jobs"  # the folder of verified histories
+TOLD = "told"  # unverified histories, a folder for each person
+ACCOUNTING = "accounting"  # the folder of remote jobs' usage
+USAGE = "usage"  # usage that epilogs account for locally, a folder for each person
+FETCHED = ("verdicts", USAGE)  # folders of files that a job's programs read once
+JOBS_A_FOLDER = 1000  # jobs in a subfolder: a site keeps a million files
+LATEST_S = 32503680000  # the year 3000; this also rejects NaN
+WORDS_MAX_BYTES = 64 << 20  # a cluster offers at least one name for each host
+LOAD_MAX_BYTES = 4096  # PIPE_BUF: the sensor writes all values at once
 
 
 def route_path(queue: str, published: str = PUBLISHED) -> str:
-    """Return where a transfer queue's route is published."""
+    """Return the path of a transfer queue's published route."""
     return f"{published}/queues/{queue}"
 
 
 def mapping_path(queue: str, published: str = PUBLISHED) -> str:
-    """Return where the mapping of a transfer queue's requests is published, if it has one."""
+    """Return the path of the mapping of a transfer queue's resource requests."""
     return f"{published}/mappings/{queue}"
 
 
 def vocabulary_path(cluster: str, published: str = PUBLISHED) -> str:
-    """Return where the names that a remote cluster offers are published."""
+    """Return the path of the names that a remote cluster offers."""
     return f"{published}/vocabularies/{cluster}"
 
 
 def stay_path(cluster: str, published: str = PUBLISHED) -> str:
-    """Return where the queues that keep jobs at a cluster are published, if one sends jobs on."""
+    """Return the path of the list of a cluster's local-only queues."""
     return f"{published}/stays/{cluster}"
 
 
 def verdict_path(transfer: str, uid: int, published: str = PUBLISHED) -> str:
-    """Return where the verdict on a person's transfer appears when there is one."""
+    """Return the path of the verdict on a person's transfer."""
     return f"{published}/verdicts/{uid}/{transfer}"
 
 
 def reply_path(wake: str, uid: int, published: str = PUBLISHED) -> str:
-    """Return where the answer to an ASK message appears, named by the asker's FIFO."""
+    """Return the path of the answer to an ASK message, named by the asker's FIFO."""
     return f"{published}/verdicts/{uid}/{wake}"
 
 
 def history_path(local: str, published: str = PUBLISHED) -> str:
-    """Return where the history of a local job or task (12 or 12.3) lies."""
+    """Return the path of the verified history of a local job or task (12 or 12.3)."""
     return f"{published}/{JOBS}/{local}.json"
 
 
 def told_path(local: str, uid: int | str, published: str = PUBLISHED) -> str:
-    """Return the path of a person's history of a job or task that is not proved to be theirs."""
+    """Return the path of a person's unverified history of a job or task."""
     return f"{published}/{TOLD}/{uid}/{local}.json"
 
 
 def accounting_path(job: int, task: int, published: str = PUBLISHED) -> str:
-    """Return where the usage of the remote jobs of a local job or task lies."""
+    """Return the path of the usage of a local job's or task's remote jobs."""
     name = f"{job}.{task}" if task else str(job)
     return f"{published}/{ACCOUNTING}/{job // JOBS_A_FOLDER}/{name}.json"
 
@@ -77,12 +77,12 @@ def usage_path(local: str, owner: str, published: str = PUBLISHED) -> str:
 
 
 def load_path(published: str = PUBLISHED) -> str:
-    """Return where the load values lie."""
+    """Return the path of the published load values."""
     return f"{published}/load"
 
 
 def read_route(queue: str, published: str = PUBLISHED) -> TransferRoute:
-    """Read a transfer queue's route; NoRoute when the poller does not publish one."""
+    """Read a transfer queue's route; NoRoute if the poller does not publish one."""
     try:
         return route.decode(files.read(route_path(queue, published), 65536)[0])
     except FileNotFoundError as error:
@@ -90,9 +90,10 @@ def read_route(queue: str, published: str = PUBLISHED) -> TransferRoute:
 
 
 def may_lead_soon(queue: str, published: str, configuration: str) -> bool:
-    """Say whether a queue without a route may have one by now, or as soon as the service looks.
+    """Return whether a queue without a route may soon get one.
 
-    It shows anew what it says of itself when it takes the configuration, or refuses it.
+    That is so if the configuration file is newer than service.json, which the service rewrites when
+    it loads or rejects a configuration.
     """
     if os.path.exists(route_path(queue, published)):
         return True
@@ -104,7 +105,7 @@ def may_lead_soon(queue: str, published: str, configuration: str) -> bool:
 
 
 def read_mapping(queue: str, published: str = PUBLISHED) -> bytes:
-    """Read how a queue's requests are translated, for model.mapping; StateError without it."""
+    """Read the mapping of a queue's resource requests; StateError if it is missing."""
     path = mapping_path(queue, published)
     try:
         return files.read(path, WORDS_MAX_BYTES)[0]
@@ -113,7 +114,7 @@ def read_mapping(queue: str, published: str = PUBLISHED) -> bytes:
 
 
 def read_vocabulary(cluster: str, published: str = PUBLISHED) -> bytes | None:
-    """Read the names that a cluster offers, for model.vocabulary; None while it has told none."""
+    """Read the names that a cluster offers; None if it has reported none."""
     try:
         return files.read(vocabulary_path(cluster, published), WORDS_MAX_BYTES)[0]
     except FileNotFoundError:
@@ -121,7 +122,7 @@ def read_vocabulary(cluster: str, published: str = PUBLISHED) -> bytes | None:
 
 
 def read_stay(cluster: str, published: str = PUBLISHED) -> bytes | None:
-    """Read which queues keep jobs at a cluster, for model.stay; None where none have to."""
+    """Read a cluster's list of local-only queues; None if it has none."""
     try:
         return files.read(stay_path(cluster, published), WORDS_MAX_BYTES)[0]
     except FileNotFoundError:
@@ -129,15 +130,15 @@ def read_stay(cluster: str, published: str = PUBLISHED) -> bytes | None:
 
 
 def queues(published: str = PUBLISHED) -> tuple[str, ...]:
-    """Return the transfer queues whose routes are published."""
+    """Return the transfer queues with published routes."""
     names = os.listdir(f"{published}/queues")
     return tuple(
         name for name in names if not name.startswith(files.TEMPORARY)
-    )  # what is being written
+    )  # skip temporary files
 
 
 def withdraw_routes(queues: frozenset[str], published: str = PUBLISHED) -> None:
-    """Remove the routes of all queues but these, then their mappings."""
+    """Remove the routes and mappings of all queues but these."""
     for folder in (f"{published}/queues", f"{published}/mappings"):
         for queue in os.listdir(folder) if os.path.isdir(folder) else ():
             if queue not in queues:
@@ -161,22 +162,22 @@ def count_verdicts(uid: int, published: str = PUBLISHED) -> int:
 
 
 def hide_verdicts(mode: int, published: str = PUBLISHED) -> None:
-    """Give each person's folder of verdicts and replies this mode."""
+    """Set the mode of each person's folder of verdicts and replies."""
     around = f"{published}/verdicts"
     for uid in files.names(around):
         os.chmod(f"{around}/{uid}", mode)
 
 
 def sweep(open_transfers: frozenset[str], until: float, published: str = PUBLISHED) -> int:
-    """Remove files that nobody fetched or finished until that time; return how many.
+    """Remove published files that nobody fetched or finished until a time; return how many.
 
-    These are verdicts and replies without an open transfer, old usage, and unfinished files of
+    These are verdicts and replies without an open transfer, old usage, and temporary files of
     killed writers.
     """
     removed = 0
     for folder, folders, names in os.walk(published):
         if folder == published and ACCOUNTING in folders:
-            folders.remove(ACCOUNTING)  # large, and state.accounts sweeps it
+            folders.remove(ACCOUNTING)  # a large folder, which has its own sweep
         is_fetched = folder.startswith(tuple(f"{published}/{subfolder}/" for subfolder in FETCHED))
         for name in names:
             is_left = is_fetched and name not in open_transfers
@@ -188,17 +189,17 @@ def sweep(open_transfers: frozenset[str], until: float, published: str = PUBLISH
 
 
 def load(path: str, now: float, owner: int | None = None) -> tuple[dict[str, str], float, bool]:
-    """Return the load values, how old they may be, and whether they are not older than that.
+    """Return the load values, their maximum age, and whether they are fresh.
 
-    A time in the future (somebody set the clock) is not fresh either. Raises ParseError for
-    anything but what encode_load wrote.
+    Values from the future, after a change of the clock, are not fresh. Raises ParseError for an
+    invalid file.
     """
     taken_at, stale_s, values = read_load(path, owner)
     return values, stale_s, bool(values) and -1 <= now - taken_at <= stale_s
 
 
 def read_load(path: str, owner: int | None = None) -> tuple[float, float, dict[str, str]]:
-    """Return when the load values were taken, how old in seconds they may be, and the values."""
+    """Return the time of the load values, their maximum age in seconds, and the values."""
     data, _ = files.read(path, LOAD_MAX_BYTES, owner)
     head, newline, body = data.decode("ascii", "replace").partition("\n")
     try:
@@ -214,5 +215,5 @@ def read_load(path: str, owner: int | None = None) -> tuple[float, float, dict[s
 
 
 def encode_load(taken_at: float, stale_s: float, values: dict[str, str]) -> bytes:
-    """Write load values as they are published: time and limit, then `complex=value` lines."""
+    """Encode load values: a line with time and maximum age, then `complex=value` lines."""
     return f"{taken_at:.3f} {stale_s:g}\n".encode() + key_value_lines.encode(values)

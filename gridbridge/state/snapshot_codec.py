@@ -1,4 +1,4 @@
-"""What a cluster answered as bytes, for programs that did not ask: its queues, and some jobs."""
+"""Encode a cluster snapshot, with its queues and some jobs, for other programs."""
 
 import json
 import zlib
@@ -11,13 +11,13 @@ from typing import Any
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
 from gridbridge.model.states import JobState, QueueState, StateFacts
 
-_QUICK = 1  # zlib's level: rows are alike
+_QUICK = 1  # zlib level: similar rows compress well even at the fastest
 _COUNTS = ("pending", "free_slots", "besteffort_slots")
 _QUEUE = tuple(field.name for field in fields(QueueStatus) if field.name != "state")
 
 
 def encode(snapshot: ClusterSnapshot, jobs: Container[int]) -> bytes:
-    """Write an answer with the jobs of these ids."""
+    """Encode a snapshot with the jobs of these ids."""
     table = {name: getattr(snapshot, name) for name in _COUNTS}
     table["queues"] = [_queue_row(queue) for queue in snapshot.queues]
     listed = ((number, rows) for number, rows in snapshot.jobs.items() if number in jobs)
@@ -26,7 +26,7 @@ def encode(snapshot: ClusterSnapshot, jobs: Container[int]) -> bytes:
 
 
 def decode(content: bytes, cluster: str, taken_at: datetime) -> ClusterSnapshot:
-    """Read it; some exception for anything else."""
+    """Decode a snapshot; raises an exception for invalid content."""
     table = json.loads(zlib.decompress(content))
     return ClusterSnapshot(
         cluster=cluster,

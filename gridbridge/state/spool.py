@@ -1,9 +1,8 @@
-"""The spool: how people's processes send messages to the service (the writers' half).
+"""Write messages into the spool, and wake or wait for starters through FIFOs.
 
-The folder belongs to the service account and has mode 1733: everybody may add a message,
-nobody but the service may list it, and the sticky bit keeps each file its owner's. Names are
-random, so nobody finds another's message or FIFO; what counts is a file's content and the uid
-that the kernel tells. Hot programs load this module.
+The spool belongs to the service account and has mode 1733: anybody may add files, only the service
+may list them, and the sticky bit protects each file. Names are random, so nobody finds another's
+files. Only a file's content and its uid from the kernel count. Hot programs load this module.
 """
 
 import os
@@ -15,29 +14,30 @@ from gridbridge.model.places import SPOOL
 from gridbridge.shell import files
 
 WAKE = "wake"  # the folder of the starters' FIFOs, below the spool
-MESSAGE = "m."  # what a finished message's name begins with
-MARK = "m.mark"  # as old as the spool is since it was last emptied: a record may not be older
-IN_PLACE = "w."  # the same for a message that a shell writes in its place: an empty line ends it
+MESSAGE = "m."  # name prefix of a finished message
+MARK = "m.mark"  # as old as the spool's last loss of files: older records are lost
+IN_PLACE = "w."  # name prefix of a message that a shell writes in place, ended by an empty line
 
 
 def send(message: StarterMessage, spool: str = SPOOL) -> str:
-    """Put a message into the spool and return its path; StateError when it can't be written."""
+    """Write a message into the spool and return its path; StateError on failure."""
     path = f"{spool}/{files.random_name(MESSAGE)}"
     files.replace(path, encode_short(message))
     return path
 
 
 def make_wake(spool: str = SPOOL) -> str:
-    """Make the FIFO that a starter sleeps on, and return its name."""
+    """Create the FIFO that a starter sleeps on, and return its name."""
     name = files.random_name()
     keep_wake(name, spool)
     return name
 
 
 def keep_wake(name: str, spool: str = SPOOL) -> None:
-    """Make a starter's FIFO if it is missing.
+    """Create a starter's FIFO if it is missing.
 
-    Others may write: the service is another user. Only the service can list the names.
+    Others may write to it, because the service is another user. Only the service can list the
+    names.
     """
     path = f"{spool}/{WAKE}/{name}"
     try:
@@ -50,9 +50,9 @@ def keep_wake(name: str, spool: str = SPOOL) -> None:
 
 
 def remove_wake(name: str, spool: str = SPOOL) -> None:
-    """Remove a FIFO that nobody will sleep on again; only its owner and the service may.
+    """Remove a FIFO that is no longer used; only its owner and the service can.
 
-    Anything else that lies there (a folder) is left to its owner.
+    Anything else of that name is left to its owner.
     """
     try:
         if name.isalnum():
@@ -62,9 +62,9 @@ def remove_wake(name: str, spool: str = SPOOL) -> None:
 
 
 def wake(name: str, spool: str = SPOOL, owner: int | None = None) -> bool:
-    """Wake the starter that sleeps on this FIFO; False when nobody does.
+    """Wake the starter that sleeps on this FIFO; False if no starter does.
 
-    With `owner`, a FIFO that is somebody else's is not touched.
+    With `owner`, only a FIFO of that uid is written to.
     """
     end = _open_wake(name, spool, owner)
     if end < 0:
@@ -72,7 +72,7 @@ def wake(name: str, spool: str = SPOOL, owner: int | None = None) -> bool:
     try:
         os.write(end, b"\n")
     except BlockingIOError:
-        return True  # full of earlier calls: it will wake
+        return True  # the FIFO is full of earlier calls, so the starter wakes
     except OSError:
         return False
     finally:
@@ -81,7 +81,7 @@ def wake(name: str, spool: str = SPOOL, owner: int | None = None) -> bool:
 
 
 def is_asleep(name: str, owner: int, spool: str = SPOOL) -> bool:
-    """Say whether a starter of that uid sleeps on this FIFO."""
+    """Return whether a starter of that uid sleeps on this FIFO."""
     end = _open_wake(name, spool, owner)
     if end >= 0:
         os.close(end)
@@ -89,7 +89,7 @@ def is_asleep(name: str, owner: int, spool: str = SPOOL) -> bool:
 
 
 def _open_wake(name: str, spool: str, owner: int | None) -> int:
-    """Open a FIFO that somebody reads; -1 for anything else."""
+    """Open a FIFO that has a reader; -1 for anything else."""
     if not name.isalnum():
         return -1
     path = f"{spool}/{WAKE}/{name}"

@@ -1,7 +1,7 @@
-"""Reads the spool's files: which are whole messages, and whose they are.
+"""Read spool files: which are complete messages, and which uid wrote each.
 
-Who wrote a message is the uid that the kernel tells of the open file; neither a file's name nor
-its times prove anything. Folders that anybody may fill are read in portions.
+A message's author is the uid that the kernel reports for the open file; names and times prove
+nothing. Folders that anybody may fill are scanned in portions.
 """
 
 import errno
@@ -17,18 +17,18 @@ from gridbridge.model.message import MAX_BYTES, MessageKind, StarterMessage, dec
 from gridbridge.shell import files
 from gridbridge.state.spool import IN_PLACE
 
-UNFINISHED_S = 3600  # a writer ends or renames its file at once, or has died
-MOST = 5000  # names in a portion: to remove as many takes a tenth of a second
-WHOLE = b"\n\n"  # what a message ends with that a shell wrote
+UNFINISHED_S = 3600  # after this time the writer of an unfinished file has died
+MOST = 5000  # names in a portion: removing as many takes a tenth of a second
+WHOLE = b"\n\n"  # the end of a complete message from a shell
 OF_SHELLS = tuple(f"kind={kind}\n".encode() for kind in (MessageKind.ENDED, MessageKind.CLOSED))
-YEAR_10000_S = 253402300800  # datetime ends there
-# How opening fails when it is no readable file; any other failure is trouble of our own.
+YEAR_10000_S = 253402300800  # the limit of datetime
+# Errors of opening that the file's writer caused; other errors are the service's own.
 WRITERS_FAULT = (errno.ELOOP, errno.ENXIO, errno.EACCES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpooledMessage:
-    """A message, where it lies, and whose it is."""
+    """A message with its file and its author's uid."""
 
     path: str
     uid: int
@@ -36,45 +36,45 @@ class SpooledMessage:
 
 
 class FileMark(NamedTuple):
-    """Identifies a file, so that another under its name is noticed."""
+    """Identifies a version of a file, to detect another file of the same name."""
 
     inode: int
     mtime_ns: int
 
 
 class SpoolFile(NamedTuple):
-    """A file of the spool as a scan sees it; they sort by age."""
+    """A spool file as a scan found it; spool files sort by age."""
 
     mtime_ns: int
     name: str
     mark: FileMark
     uid: int
     size: int  # bytes
-    changed_s: float  # unlike the modification time nobody can set it
-    is_linked: bool  # a file with another name somewhere
+    changed_s: float  # change time, which users cannot set
+    is_linked: bool  # whether the file has several hard links
 
     @property
     def is_unfinished(self) -> bool:
-        """Say whether its writer has yet to rename it."""
+        """Whether the writer has not renamed the file yet."""
         return self.name.startswith(files.TEMPORARY)
 
 
 class SpoolReader:
-    """Reads each file of the spool once; it remembers which."""
+    """Reads each spool file once, and remembers which files it has read."""
 
     def __init__(self, folder: str, clock: Callable[[], float]) -> None:
         self._folder = folder
         self._clock = clock
         self._read: dict[str, FileMark] = {}
-        self._growing: dict[str, SpoolFile] = {}  # files that were read before they were whole
+        self._growing: dict[str, SpoolFile] = {}  # files that were incomplete when read
         self._linked: set[FileMark] = set()
-        self._met: set[str | FileMark] = set()  # what of all this is still there
+        self._met: set[str | FileMark] = set()  # names and marks seen since the last clean-up
 
     def remember(self, spool_files: Iterable[SpoolFile]) -> None:
-        """Keep what is known of these files where they are unchanged.
+        """Update the memory of scanned files: forget changed files, mark hard links.
 
-        Once linked is linked for ever: with two links of somebody's file in the spool the
-        second would be alone when the first is removed.
+        A file that ever had several links stays marked: if two links of another's file are in the
+        spool, the second would look single once the first is removed.
         """
         for spool_file in spool_files:
             if self._read.get(spool_file.name, spool_file.mark) != spool_file.mark:
@@ -86,14 +86,14 @@ class SpoolReader:
             self._met.update(self._recognized(spool_file))
 
     def _recognized(self, spool_file: SpoolFile) -> Iterator[str | FileMark]:
-        """Give the name and the mark of a file if anything is known of them."""
+        """Yield the name and the mark of a file that the reader remembers."""
         if spool_file.name in self._read or spool_file.name in self._growing:
             yield spool_file.name
         if spool_file.mark in self._linked:
             yield spool_file.mark
 
     def forget_missing(self) -> None:
-        """Forget the files that were neither remembered nor read since the last call."""
+        """Forget files that were not seen since the last call."""
         met = self._met
         self._read = {name: mark for name, mark in self._read.items() if name in met}
         self._growing = {
@@ -103,33 +103,33 @@ class SpoolReader:
         self._met = set()
 
     def is_due(self, spool_file: SpoolFile) -> bool:
-        """Say whether a file was not read yet and looks whole."""
+        """Return whether a file was not read yet and looks complete."""
         if spool_file.name in self._read or spool_file.is_unfinished:
             return False
         return self._growing.get(spool_file.name) != spool_file or not self.is_young(spool_file)
 
     def is_young(self, spool_file: SpoolFile) -> bool:
-        """Say whether its writer may still be at work."""
+        """Return whether a file's writer may still be working."""
         return self._clock() - spool_file.changed_s < UNFINISHED_S
 
     def has_replaced(self, name: str, now: FileMark) -> bool:
-        """Say whether another file has taken the place of the one that was read."""
+        """Return whether another file replaced the one that was read."""
         return self._read.get(name, now) != now
 
     def skip(self, spool_file: SpoolFile) -> None:
-        """Never read a file, as long as it is this one."""
+        """Never read this file."""
         self._read[spool_file.name] = spool_file.mark
         self._met.add(spool_file.name)
 
     def again(self, names: Iterable[str]) -> None:
-        """Read these once more."""
+        """Read the files of these names again."""
         for name in names:
             self._read.pop(name, None)
 
     def read(self, spool_file: SpoolFile) -> SpooledMessage | None:
-        """Return a file's message, None while its writer may be at work or when it is gone.
+        """Return a file's message; None if it is incomplete or gone.
 
-        Raises ParseError, StateError or OSError if it is no message, or no file that may be read.
+        Raises ParseError, StateError or OSError if the file is not a message or cannot be read.
         """
         path = f"{self._folder}/{spool_file.name}"
         self._refuse_linked(spool_file)
@@ -147,7 +147,7 @@ class SpoolReader:
         return SpooledMessage(path=path, uid=facts.st_uid, message=message)
 
     def _may_grow(self, spool_file: SpoolFile, data: bytes) -> bool:
-        """Say whether a shell may still be writing this file."""
+        """Return whether a shell may still be writing this file."""
         return not data.endswith(WHOLE) and self.is_young(spool_file)
 
     def _refuse_linked(self, spool_file: SpoolFile) -> None:
@@ -156,7 +156,7 @@ class SpoolReader:
 
 
 def look(entry: os.DirEntry[str]) -> SpoolFile | None:
-    """Return a file as it lies there; None when it is gone."""
+    """Return a scanned file's facts; None if the file is gone."""
     try:
         facts = entry.stat(follow_symlinks=False)
     except OSError:
@@ -173,12 +173,12 @@ def look(entry: os.DirEntry[str]) -> SpoolFile | None:
 
 
 def mark(facts: os.stat_result) -> FileMark:
-    """Return what identifies a file among others of its name."""
+    """Return what distinguishes a file from others of its name."""
     return FileMark(facts.st_ino, facts.st_mtime_ns)
 
 
 def record(path: str) -> StarterMessage:
-    """Return what a transfer's record says; nothing when it can't be read."""
+    """Return a transfer's record; an empty message if it cannot be read."""
     try:
         data, _ = files.read(path, MAX_BYTES)
         return decode(data)
@@ -187,7 +187,7 @@ def record(path: str) -> StarterMessage:
 
 
 def is_writers_fault(error: Exception) -> bool:
-    """Say whether a file can't be read because of what it is, not for trouble of ours."""
+    """Return whether a read error is due to the file itself, not to the service."""
     if isinstance(error, OSError):
         return False
     cause = error.__cause__
@@ -195,12 +195,12 @@ def is_writers_fault(error: Exception) -> bool:
 
 
 def age(message: SpooledMessage) -> tuple[float, str]:
-    """Return the time by which messages are sorted: their own."""
+    """Return the key by which messages sort: their own time, then their path."""
     return _seconds(message.message.at), message.path
 
 
 def _whole(name: str, data: bytes) -> bytes:
-    """Return a message's lines; ParseError for a shell's message that is cut or of another kind."""
+    """Return a shell message's lines; ParseError if it is cut or of a wrong kind."""
     if not name.startswith(IN_PLACE):
         return data
     if not data.endswith(WHOLE):
@@ -211,7 +211,7 @@ def _whole(name: str, data: bytes) -> bytes:
 
 
 def _parse(data: bytes, written_s: float) -> StarterMessage:
-    """Read a message; one without a time is as old as its file."""
+    """Parse a message; a message without a time gets the time of its file."""
     message = decode(data)
     if not message.at:
         message = message.but(at=f"{written_s:.3f}")
@@ -230,9 +230,9 @@ def _seconds(at: str) -> float:
 
 
 class FolderScan:
-    """A pass over a folder that anybody may fill, which goes on at each call.
+    """A scan of a folder that anybody may fill, continued at each call.
 
-    To look at very many names at once would keep the round waiting, and with it all transfers.
+    Reading very many names at once would delay the round and all transfers.
     """
 
     def __init__(self, most: int = MOST) -> None:
@@ -241,7 +241,7 @@ class FolderScan:
 
     @property
     def is_amid(self) -> bool:
-        """Whether a pass has begun, and names are left."""
+        """Whether a pass has begun and names remain."""
         return self._entries is not None
 
     def take(self, folder: str) -> list[os.DirEntry[str]]:

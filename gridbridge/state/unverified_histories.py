@@ -1,7 +1,8 @@
-"""Histories that home's list has not proved: they rest on people's own messages alone.
+"""Histories of transfers whose owner the home cluster has not confirmed.
 
-`told/UID/12.json`, of the form of `jobs/12.json`. Each person has a limited number and the
-oldest are removed first, so that nobody can fill the folder or hide another's history.
+They rest on people's own messages alone. `told/UID/12.json` has the form of `jobs/12.json`. Each
+person has a limited number, the oldest are removed first. So nobody can fill the folder or hide
+another's history.
 """
 
 import os
@@ -13,23 +14,23 @@ from gridbridge.model.ids import parse_local
 from gridbridge.shell import files
 from gridbridge.state import published_values
 
-MOST = 1000  # of a person
+MOST = 1000  # histories of one person
 
 
 def paths(folder: str, local: str) -> Iterator[str]:
-    """Yield the paths of each person's history of a task."""
+    """Yield the paths of all people's unverified histories of a task."""
     for uid in files.names(f"{folder}/{published_values.TOLD}"):
         yield published_values.told_path(local, uid, folder)
 
 
 def tasks(folder: str, job: int) -> frozenset[int]:
-    """Return the tasks of an array that have a history here."""
+    """Return the tasks of an array job that have an unverified history."""
     names = (_local(name) for _, name in _files(folder))
     return frozenset(task for number, task in names if number == job and task)
 
 
 def keep_few(folder: str, uid: int) -> None:
-    """Remove the oldest of a person who has too many."""
+    """Remove the oldest unverified histories of a person with more than 1000."""
     around = f"{folder}/{published_values.TOLD}/{uid}"
     names = [name for name in files.names(around) if not name.startswith(files.TEMPORARY)]
     if len(names) > MOST:
@@ -39,7 +40,7 @@ def keep_few(folder: str, uid: int) -> None:
 
 
 def sweep(folder: str, before: datetime) -> None:
-    """Remove the histories to which nothing was added since then."""
+    """Remove unverified histories that have not changed since a time."""
     for around, name in tuple(_files(folder)):
         path = f"{around}/{name}"
         if os.stat(path).st_mtime < before.timestamp():
@@ -49,7 +50,7 @@ def sweep(folder: str, before: datetime) -> None:
 def _local(name: str) -> tuple[int, int]:
     try:
         return parse_local(name.removesuffix(".json"))
-    except ParseError:  # what is being written
+    except ParseError:  # a temporary file
         return 0, 0
 
 

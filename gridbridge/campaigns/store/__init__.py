@@ -1,1 +1,1 @@
-"""What is kept of campaigns: tables of the state file, people's files, root's ledger."""
+"""Store campaigns: tables of the state file, the owners' files, and root's ledger."""

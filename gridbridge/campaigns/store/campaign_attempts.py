@@ -1,4 +1,4 @@
-"""What is asked of the attempts of campaigns now and then: earlier ones, failed ones, lost ones."""
+"""Queries and updates of task attempts: earlier, failed, unfinished and imported ones."""
 
 from collections.abc import Container, Iterable, Sequence, Set
 from dataclasses import asdict
@@ -38,7 +38,7 @@ from gridbridge.state.database.campaign_tables import (
 )
 from gridbridge.state.database.transaction import StateFile
 
-AT_A_TIME = 500  # tasks in one question
+AT_A_TIME = 500  # tasks in one query
 
 _LATER = ATTEMPTS.alias("later")
 _WHERE = and_(ARRAYS.c.campaign == ATTEMPTS.c.campaign, ARRAYS.c.number == ATTEMPTS.c.array)
@@ -188,19 +188,19 @@ _CANCELLED_UNSENT = and_(
 
 
 class CampaignTries:
-    """What is asked of attempts."""
+    """Queries and updates task attempts in the state file."""
 
     def __init__(self, database: StateFile, campaigns: CampaignRows) -> None:
         self._database = database
         self._campaigns = campaigns
 
     def pending_places(self, array: Array) -> frozenset[int]:
-        """Return the places of an array's attempts whose ends are not known."""
+        """Return the indices of an array's unfinished attempts."""
         of = {"of_campaign": array.campaign, "of_array": array.number}
         return frozenset(row["place"] for row in self._database.rows(_PLACES, **of))
 
     def pending_at(self, array: Array, indices: Set[int]) -> tuple[Attempt, ...]:
-        """Return those attempts at some places, by place."""
+        """Return an array's unfinished attempts at these indices, ordered by index."""
         of = {"of_campaign": array.campaign, "of_array": array.number}
         ordered = sorted(indices)
         return tuple(
@@ -215,10 +215,10 @@ class CampaignTries:
     def earlier(
         self, attempts: Sequence[Attempt], copied: Container[tuple[int, int]] = ()
     ) -> tuple[AttemptOutcome, ...]:
-        """Return what became of the other attempts of these tasks, and where.
+        """Return the outcomes of the other finished attempts of these tasks.
 
-        Attempts count from when their owner had a task tried again. A first attempt has others
-        only if its task was copied.
+        Attempts before a retry that the owner requested do not count. A first attempt has others
+        only if its task is in `copied`, the tasks with speculative attempts.
         """
         first = {(attempt.campaign, attempt.task) for attempt in attempts if attempt.attempt == 1}
         later = {(attempt.campaign, attempt.task) for attempt in attempts if attempt.attempt > 1}
@@ -237,9 +237,9 @@ class CampaignTries:
     def failed(
         self, event: CampaignEvent, outcomes: Sequence[TaskOutcome], after: int, most: int
     ) -> tuple[Attempt, ...]:
-        """Return the last attempts of the first tasks after one that an event counts, by task.
+        """Return the last attempts that an event counts, for tasks above `after`, by task.
 
-        Some of these tasks may wait again.
+        Some of these tasks may already wait for a retry.
         """
         rows = self._database.rows(_FAILED, **_of(event, outcomes), after=after, most=most)
         return tuple(
@@ -247,16 +247,16 @@ class CampaignTries:
         )
 
     def close(self, event: CampaignEvent, outcomes: Sequence[TaskOutcome]) -> None:
-        """Let the attempts that an event counts be none of its tasks when it is opened again.
+        """Exclude an event's attempts from the event if it opens again.
 
-        Those whose tasks wait again are none of them already.
+        Attempts of tasks that already wait for a retry are excluded anyway.
         """
         self._database.execute(_CLOSED, _of(event, outcomes))
 
     def take_back(self, array: Array, outcomes: Iterable[TaskOutcome]) -> tuple[Attempt, ...]:
-        """Forget the attempts of an array that never ran, of tasks that had ended so before.
+        """Delete an array's unfinished attempts of tasks with earlier failures; return them.
 
-        Returns them; those tasks are what they were.
+        The tasks get back their previous outcomes.
         """
         of = {"of_campaign": array.campaign, "of_array": array.number, "outcomes": [*outcomes]}
         rows = map(dict, self._database.rows(_RETRIED, **of))
@@ -266,11 +266,11 @@ class CampaignTries:
         return attempts
 
     def judge_as_before(self, campaign: int) -> None:
-        """Let attempts count again, for their tasks do not run again: none is sent any more."""
+        """Count old attempts again for waiting tasks, because their retries are dropped."""
         self._database.execute(_AS_BEFORE, {"of_campaign": campaign})
 
     def judge_anew(self, campaign: int, tasks: Sequence[int]) -> None:
-        """Let the attempts of these tasks so far count for nothing."""
+        """Ignore all attempts of these tasks so far in later decisions."""
         self._judge(campaign, tasks, is_past=True)
 
     def _judge(self, campaign: int, tasks: Sequence[int], *, is_past: bool) -> None:
@@ -295,12 +295,12 @@ class CampaignTries:
         return tuple(results.values())
 
     def tried(self, campaign: int) -> frozenset[str]:
-        """Return the clusters to which a campaign has ever sent tasks."""
+        """Return the clusters to which a campaign ever submitted tasks."""
         rows = self._database.rows(_TRIED_AT, campaign=campaign)
         return frozenset(row["cluster"] for row in rows)
 
     def last_arrays(self, campaign: int, clusters: Iterable[str]) -> dict[str, int]:
-        """Return the last array at each cluster to which it has sent anything, a prologue too."""
+        """Return the number of the last array at each cluster; prologue arrays count."""
         rows = (
             (name, self._database.rows(_LAST_ARRAY, campaign=campaign, cluster=name)[0])
             for name in clusters
@@ -308,7 +308,7 @@ class CampaignTries:
         return {name: int(row["number"]) for name, row in rows if row["number"]}
 
     def intend_step(self, step: PrologueStep, at: datetime) -> Array | None:
-        """Put a prologue or epilogue into a new array; None for a campaign that is no more."""
+        """Create an array for a prologue or epilogue; None if the campaign is gone."""
         campaign = self._campaigns.find(step.campaign)
         if not campaign:
             return None
@@ -318,7 +318,7 @@ class CampaignTries:
             return self._campaigns.add_array(step.campaign, step.cluster, attempts, at)
 
     def last(self, campaign: int, tasks: Sequence[int]) -> dict[int, int]:
-        """Return the highest attempts of tasks that were sent; they may be copies."""
+        """Return the highest attempt number of each submitted task, speculative ones included."""
         return {
             row["task"]: row["attempt"]
             for begin in range(0, len(tasks), AT_A_TIME)
@@ -328,7 +328,7 @@ class CampaignTries:
         }
 
     def stored_campaign(self, campaign: int) -> StoredCampaign:
-        """Return what is kept of a campaign's tasks that have not ended."""
+        """Return what the state file stores about a campaign's unfinished tasks."""
         rows = map(dict, self._database.rows(_PENDING, campaign=campaign))
         attempts = tuple(Attempt(**row | {"outcome": TaskOutcome(row["outcome"])}) for row in rows)
         stored_campaign = self._campaigns.find(campaign)
@@ -341,7 +341,7 @@ class CampaignTries:
         )
 
     def adopt(self, adoption: RecoveryStep) -> None:
-        """Keep a portion of what root's ledger knew."""
+        """Import one portion of arrays and attempts from root's ledger."""
         campaign = adoption.campaign
         undone = (
             (ATTEMPTS, ATTEMPTS.c.array.in_(adoption.undone)),
@@ -362,10 +362,10 @@ class CampaignTries:
                 CancellationMarks(self._database).cancel(campaign, task)
 
     def _take_up(self, adoption: RecoveryStep) -> tuple[int, ...]:
-        """Let tasks go on that had ended without success, but have attempts that may live.
+        """Reopen failed tasks that have live attempts in root's ledger.
 
-        Each ends anew with them. Return those that their owner had cancelled before they were sent,
-        as far as was known then: their attempts are to be deleted.
+        Their ends are counted again later. Returns the tasks that their owner had cancelled: their
+        attempts are to be deleted.
         """
         live = {
             attempt.task for attempt in adoption.attempts if attempt.outcome is TaskOutcome.PENDING

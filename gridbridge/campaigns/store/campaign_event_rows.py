@@ -1,7 +1,6 @@
-"""The events of campaigns and clusters, and how campaigns fare at each cluster.
+"""The tables of campaign events and of each campaign's success record at each cluster.
 
-An event that comes again is the same row, opened once more: there are as many rows as kinds of
-trouble, whatever their number.
+An event that recurs reuses its row, so the number of rows is limited by the kinds of trouble.
 """
 
 from collections.abc import Iterable
@@ -115,57 +114,57 @@ _OF_CAMPAIGNS = select(*_RECORD).where(
 
 
 class CampaignEvents:
-    """What is kept of events."""
+    """Reads and writes events and success records of campaigns."""
 
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
     def open(self) -> tuple[CampaignEvent, ...]:
-        """Return every open event by number."""
+        """Return all open events, ordered by number."""
         return self._select(_OPEN)
 
     def shown(self, since: datetime) -> tuple[CampaignEvent, ...]:
-        """Return every open event, those that were closed since then, and sinks not trusted."""
+        """Return open events, events closed since a time, and untrusted black-hole events."""
         return self._select(_SHOWN, since=since)
 
     def opened_since(self, since: datetime) -> tuple[CampaignEvent, ...]:
-        """Return every event that was opened since then, open or not."""
+        """Return all events that opened after a time, open or closed."""
         return self._select(_SINCE, since=since)
 
     def find(self, number: int) -> CampaignEvent | None:
-        """Look an event up."""
+        """Return the event with a number; None if there is none."""
         return next(iter(self._select(_ONE, number=number)), None)
 
     def find_open(self, code: EventCode, campaign: int, cluster: str) -> CampaignEvent | None:
-        """Look an open event up that no exit status belongs to."""
+        """Return an open event without an exit status; None if there is none."""
         events = self._select(_WHAT, code=code, campaign=campaign, cluster=cluster)
         return next((event for event in events if not event.closed_at), None)
 
     def sinks(self) -> tuple[tuple[int, str], ...]:
-        """Return the campaigns with the clusters that were sinks, and that nobody trusted since."""
+        """Return campaigns with their black-hole clusters that nobody has trusted since."""
         return tuple((row["campaign"], row["cluster"]) for row in self._database.rows(_SINKS))
 
     def back_at(self) -> dict[str, datetime]:
-        """Return when clusters last answered again that had not."""
+        """Return when each cluster last answered again after a failure."""
         return {row["cluster"]: row["closed_at"] for row in self._database.rows(_BACK)}
 
     def closed_by(self, number: int) -> str:
-        """Return the token of the request that closed an event last; empty for none."""
+        """Return the token of the request that last closed an event; empty if none did."""
         return str(self._database.rows(_CLOSED_BY, number=number)[0]["closed_by"])
 
     def is_closed_by(self, number: int, token: str) -> None:
-        """Note which request closed an event."""
+        """Record which request closed an event."""
         of = EVENTS.c.number == number
         self._database.execute(update(EVENTS).where(of).values(closed_by=token))
 
     def put(self, events: Iterable[CampaignEvent]) -> None:
-        """Keep events; one without a number is a new one, or opens a closed one again."""
+        """Store events; an event without a number is inserted, or reopens its closed row."""
         with self._database.transaction():
             for event in events:
                 self._put(event if event.number else replace(event, number=self._number_of(event)))
 
     def open_once(self, event: CampaignEvent) -> None:
-        """Keep a new event that no exit status belongs to, unless one like it is open."""
+        """Store a new event without an exit status, unless such an event is open."""
         if not self.find_open(event.code, event.campaign, event.cluster):
             self.put([event])
 
@@ -188,7 +187,7 @@ class CampaignEvents:
         self._database.execute(update(EVENTS).where(*of).values(closed_at=at))
 
     def close_of_ended(self, before: datetime, at: datetime, but: Iterable[EventCode]) -> None:
-        """Close all events, but some, of campaigns that ended before a time and have no array."""
+        """Close events of long-ended campaigns without open arrays, except some codes."""
         ended = select(CAMPAIGNS.c.number).where(CAMPAIGNS.c.ended_at < before)
         of = (
             EVENTS.c.campaign.in_(ended),
@@ -199,23 +198,23 @@ class CampaignEvents:
         self._database.execute(update(EVENTS).where(*of).values(closed_at=at))
 
     def drop(self, campaign: int) -> None:
-        """Forget all that is kept of a campaign."""
+        """Delete all events and records of a campaign."""
         for table in (EVENTS, RECORDS):
             self._database.execute(delete(table).where(table.c.campaign == campaign))
 
     def forget(self, before: datetime) -> None:
-        """Forget what was closed long ago, but sinks that nobody trusted."""
+        """Delete events closed before a time, except untrusted black-hole events."""
         self._database.execute(delete(EVENTS).where(EVENTS.c.closed_at < before, ~_IS_SUSPECT))
 
     def records(self, campaigns: Iterable[int]) -> tuple[ClusterSuccessRecord, ...]:
-        """Return how these campaigns fared at each cluster."""
+        """Return the success records of campaigns at their clusters."""
         rows = map(dict, self._database.rows(_OF_CAMPAIGNS, campaigns=tuple(campaigns)))
         return tuple(
             ClusterSuccessRecord(**row | {"durations_s": tuple(row["durations_s"])}) for row in rows
         )
 
     def put_records(self, records: Iterable[ClusterSuccessRecord]) -> None:
-        """Keep how campaigns fare."""
+        """Store success records of campaigns at clusters."""
         rows = [asdict(record) for record in records]
         if rows:
             self._database.execute(self._database.upsert(RECORDS), rows)

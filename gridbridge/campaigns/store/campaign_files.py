@@ -1,9 +1,9 @@
-"""People's campaign files, as the service sees them, and what it answers.
+"""Campaign files and requests: written by owners, read and renamed by the service.
 
-A file is its owner's, brought in a folder of that person's below one of the service's that
-everybody may add to (mode 3733: sticky, and what is made there is of the service's group, which may
-read and take it). A new one has a random name; the service takes it to a folder of its own when it
-begins, so that nobody takes it back from then on, and at last calls it by its campaign's number.
+Owners put files into folders of their own, below a folder of mode 3733 (sticky, setgid) that
+everybody may add to. Files there get the service's group, so the service may read and move them. A
+new file has a random name. The service moves it into its own folder when it starts processing, so
+that the owner cannot withdraw it any more. At last it renames the file to the campaign's number.
 """
 
 import hashlib
@@ -36,69 +36,69 @@ HIGHEST = 999_999_999  # number of a campaign, an event or a task
 
 
 class NotTheirs(GridbridgeError):
-    """A campaign's file can't be read: it is another's, or is no more."""
+    """A campaign's file cannot be read: it is another person's, or is missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewFile:
-    """A file that somebody brought."""
+    """A new campaign file, or a file of added tasks."""
 
     token: str
     uid: int
-    owner: str  # empty while nobody knows that uid
+    owner: str  # empty if the uid has no account
     digest: str
-    header: Any  # as JSON has it
+    header: Any  # parsed JSON
     tasks: int
     size: int = 0  # bytes
 
     @property
     def adds_to(self) -> int | None:
-        """The campaign to which it adds tasks; None: it is a campaign."""
+        """The campaign to which the file adds tasks; None for a new campaign."""
         number = self.header.get(ADDS_TO) if isinstance(self.header, dict) else None
         return min(number, HIGHEST) if isinstance(number, int) else None
 
 
 def encode(header: object, parameters: tuple[str, ...]) -> bytes:
-    """Write a campaign file: a line of JSON, then a line a task."""
+    """Encode a campaign file: a line of JSON, then one line per task."""
     lines = (json.dumps(header), *parameters)
     return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
 
 
 def put(data: bytes, folder: str = CAMPAIGNS) -> str:
-    """Put a campaign file of ours into the folder; return its token."""
+    """Write a campaign file into this user's inbox folder; return its token."""
     token = files.random_name()
     files.replace(f"{picked.mine(folder)}/{NEW}{token}", data, mode=0o640)
     return token
 
 
 def take_back(token: str, folder: str = CAMPAIGNS) -> bool:
-    """Remove a file of ours that the service has not taken in; False when it has."""
+    """Withdraw a file that the service has not processed yet; False if it has."""
     return _unlink(f"{picked.mine(folder)}/{NEW}{token}")
 
 
 def names(folder: str = CAMPAIGNS) -> list[str]:
-    """Return what is there, for `new` and `take_requests`."""
+    """Return the inbox file names, as input for `new` and `take_requests`."""
     return picked.names(folder)
 
 
 def new(listed: Iterable[str], folder: str = CAMPAIGNS) -> Iterator[tuple[str, NewFile | str]]:
-    """Give the tokens of new files, each with its content or what is wrong with it.
+    """Yield new files by token, each with its content or an error message.
 
-    They can't be taken back from then on.
+    From then on the owners cannot withdraw the files.
     """
     for token in picked.begun(listed, NEW, BEGUN, folder):
         try:
             yield token, _read(f"{folder}/{BEGUN}{token}", token)
         except StateError as error:
             yield token, str(error)
-        except OSError:  # its owner has removed it, or it can't be read now
+        except OSError:  # removed by its owner, or unreadable now
             continue
-        except Exception as error:  # whatever somebody wrote there
+        except Exception as error:  # the file's content is untrusted
             yield token, f"not what gridsub writes: {error!r:.200}"
 
 
 def waiting(listed: Iterable[str], folder: str = CAMPAIGNS) -> list[str]:
-    """Return the names of what `new` and `take_requests` would give, and leave all as it is."""
+    """Return the names that `new` and `take_requests` would process; change nothing."""
     names = list(listed)
     return [name for kind in KINDS for name in picked.of_kind(names, kind, folder)]
 
@@ -111,9 +111,9 @@ def ask(
     subscription: Mapping[str, str] = NO_WISH,
     of: tuple[int, ...] = (),
 ) -> str:
-    """Ask for something about what is ours; return the token of the answer.
+    """Write a request about this user's campaigns or events; return the answer's token.
 
-    Of events root reads which campaigns they are of.
+    `of` names the campaigns of the events: root's helper reads them.
     """
     token = files.random_name()
     request = {"verb": verb, "campaigns": campaigns, "task": task, "of": of}
@@ -123,7 +123,7 @@ def ask(
 
 
 def requests(listed: Iterable[str], verb: OwnerVerb, folder: str = CAMPAIGNS) -> list[str]:
-    """Return those of the names by which people ask for this; all are left where they are."""
+    """Return the names of request files with this verb; the files stay in place."""
     names = list(listed)
     kinds = (ASKED, TAKEN.removeprefix(f"{picked.BEGUN}/"))
     paths = [path for kind in kinds for path in picked.of_kind(names, kind, folder)]
@@ -136,9 +136,9 @@ def _asks(path: str, verb: OwnerVerb) -> bool:
 
 
 def take_requests(listed: Iterable[str], folder: str = CAMPAIGNS) -> Iterator[OwnerRequest]:
-    """Give what people ask, which they can't take back from then on.
+    """Yield the owners' requests, which the owners cannot withdraw from then on.
 
-    What is no request is removed.
+    Invalid requests are removed.
     """
     for token in picked.begun(listed, ASKED, TAKEN, folder):
         if request := _request(f"{folder}/{TAKEN}{token}"):
@@ -155,7 +155,7 @@ def _request(path: str) -> OwnerRequest | None:
         numbers = tuple(dict.fromkeys(_number(number) for number in table.get("campaigns", ())))
         verb, task = OwnerVerb(table["verb"]), _number(table.get("task", 0))
         subscription = {key: _text(table.get(key, "")) for key in ("way", "identity", "severity")}
-    except Exception:  # whatever somebody wrote there
+    except Exception:  # the file's content is untrusted
         return None
     return OwnerRequest(
         token=token, uid=facts.st_uid, verb=verb, numbers=numbers, task=task, **subscription
@@ -171,46 +171,46 @@ def _number(value: object) -> int:
 def _text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError("no text")
-    value.encode()  # JSON allows half of a character, which no row can have
+    value.encode()  # JSON allows lone surrogates, which no column can store
     return value
 
 
 def remove_request(token: str, folder: str = CAMPAIGNS) -> None:
-    """Remove a request that was answered."""
+    """Remove the file of an answered request."""
     _remove(f"{folder}/{TAKEN}{token}")
 
 
 def drop(token: str, folder: str = CAMPAIGNS) -> None:
-    """Remove what is refused or can't be done, a new file or a request."""
+    """Remove the file of a refused or failed campaign or request."""
     for begun in (BEGUN, TAKEN):
         _remove(f"{folder}/{begun}{token}")
 
 
 def keep_wish(token: str, folder: str = CAMPAIGNS) -> None:
-    """Keep a request to be told by a program: root reads there which one; may be repeated."""
+    """Keep a subscription request for root, which reads the program to run; repeatable."""
     with suppress(FileNotFoundError):
         os.rename(f"{folder}/{TAKEN}{token}", f"{folder}/{WISH}{token}")
 
 
 def forget_wish(token: str, folder: str = CAMPAIGNS) -> None:
-    """Remove such a request; may be repeated."""
+    """Remove a kept subscription request; repeatable."""
     files.remove(f"{folder}/{WISH}{token}")
 
 
 def forget(token: str, folder: str = CAMPAIGNS) -> bool:
-    """Take a request of ours back; False when it was answered."""
+    """Withdraw a request of this user; False if the service has already answered it."""
     return _unlink(f"{picked.mine(folder)}/{ASKED}{token}")
 
 
 def is_number_taken(campaign: int, folder: str = CAMPAIGNS) -> bool:
-    """Say whether something there is called by a number: it is not overwritten."""
+    """Return whether a file with this campaign number exists, which must not be overwritten."""
     return os.path.lexists(f"{folder}/{file_of(campaign)}")
 
 
 def number(token: str, campaign: int, folder: str = CAMPAIGNS, part: int = 0) -> None:
-    """Call a file by its campaign's number, and by its own if it is a part; may be repeated.
+    """Rename a processed file to its campaign's number, and its part's number; repeatable.
 
-    What somebody called so in the meantime is moved aside.
+    A foreign file of that name is moved aside.
     """
     begun, numbered = f"{folder}/{BEGUN}{token}", f"{folder}/{file_of(campaign, part)}"
     try:
@@ -224,21 +224,22 @@ def number(token: str, campaign: int, folder: str = CAMPAIGNS, part: int = 0) ->
 
 
 def numbered(campaign: int, folder: str = CAMPAIGNS, part: int = 0) -> NewFile | None:
-    """Read the file of a campaign or part; None when there is none, or none that can be read."""
+    """Read the file of a campaign or part; None if it is missing or unreadable."""
     name = file_of(campaign, part)
     try:
         return _read(f"{folder}/{name}", name)
-    except Exception:  # whatever somebody wrote there
+    except Exception:  # the file's content is untrusted
         return None
 
 
 def brought(
     campaign: int, folder: str = CAMPAIGNS, *, is_run: bool = False
 ) -> tuple[Any, list[str]]:
-    """Return the header and all parameters of a campaign of ours; NotTheirs for another's.
+    """Return the header and all task parameters of this user's campaign.
 
-    A campaign's file is removed some time after its end, and anybody may put another one there. So
-    only our own is read. Root reads everybody's, but not to run what stands in it.
+    Campaign files are removed some time after the end, and anybody may put a file of that name
+    there. So a user reads only their own files (NotTheirs otherwise). Root reads everybody's files,
+    but not in order to run them.
     """
     uid = os.geteuid()
     owner = uid if uid or is_run else None
@@ -256,7 +257,7 @@ def brought(
 
 
 def require_ours(campaign: int, folder: str = CAMPAIGNS) -> None:
-    """Refuse another's campaign (NotTheirs), as far as its file is there."""
+    """Raise NotTheirs if the campaign's file belongs to another user."""
     uid = os.geteuid()
     with suppress(FileNotFoundError):
         if os.lstat(f"{folder}/{file_of(campaign)}").st_uid != uid:
@@ -268,7 +269,7 @@ def _not_ours(uid: int) -> str:
 
 
 def owner_of(campaign: int, folder: str = CAMPAIGNS) -> int:
-    """Return the uid of whose campaign it is; NotTheirs where its file is there no more."""
+    """Return the uid of a campaign's owner; NotTheirs if the file is missing."""
     try:
         return os.lstat(f"{folder}/{file_of(campaign)}").st_uid
     except OSError as error:
@@ -276,10 +277,10 @@ def owner_of(campaign: int, folder: str = CAMPAIGNS) -> int:
 
 
 def held(parts: Iterable[tuple[int, int]], uid: int, folder: str = CAMPAIGNS) -> tuple[int, int]:
-    """Return how many files of a person's campaigns lie there, and how many bytes they have.
+    """Return the number and total bytes of a person's campaign files.
 
-    `parts` are those campaigns with 0 for the file itself. The folder is not listed: anybody may
-    have put a million names there.
+    `parts` lists the person's campaigns and parts, with part 0 for the first file. The folder is
+    not listed, because anybody may have put a million names there.
     """
     sizes = []
     for campaign, part in parts:
@@ -291,15 +292,15 @@ def held(parts: Iterable[tuple[int, int]], uid: int, folder: str = CAMPAIGNS) ->
 
 
 def purge(campaign: int, folder: str = CAMPAIGNS) -> None:
-    """Remove a campaign's files, the last part first; may be repeated."""
+    """Remove a campaign's files, the last part first; repeatable."""
     for part in (*reversed(_parts(campaign, folder)), 0):
         _remove(f"{folder}/{file_of(campaign, part)}")
 
 
 def _parts(campaign: int, folder: str) -> range:
-    """Return the numbers of a campaign's parts; what another person put there is none.
+    """Return the part numbers of a campaign whose files belong to the campaign's owner.
 
-    A campaign whose file is there no more has none.
+    A campaign without its first file has no parts.
     """
     uid = _owner_of(f"{folder}/{file_of(campaign)}")
     if uid is None:
@@ -322,12 +323,12 @@ def _texts(path: str, owner: int | None) -> list[str]:
 
 
 def answer_path(token: str, published: str = PUBLISHED) -> str:
-    """Return where the answer to a new file appears."""
+    """Return the path of the answer to a new file or request."""
     return f"{published}/taken/{token}"
 
 
 def answer(token: str, reply: object, published: str = PUBLISHED) -> None:
-    """Answer who brought a file, in JSON."""
+    """Publish a JSON answer for the sender of a file."""
     published_files.put(
         answer_path(token, published), json.dumps(reply).encode(), published_files.UNLISTED
     )
@@ -348,7 +349,7 @@ def _read(path: str, token: str) -> NewFile:
 
 
 def _require_head(path: str) -> None:
-    """Refuse a file without a first line before all of it is read: half a gigabyte of nothing."""
+    """Refuse a file without a valid first line before reading all of its 512 MB."""
     end = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         is_plain = stat.S_ISREG(
@@ -375,7 +376,7 @@ def _name_of(uid: int) -> str:
 
 
 def _remove(path: str) -> None:
-    """Remove a file; a folder that its owner made there instead is left alone."""
+    """Remove a file; a folder that its owner made in its place is left alone."""
     with suppress(IsADirectoryError):
         files.remove(path)
 

@@ -1,9 +1,9 @@
-"""Folders in which people bring files, and which of them are looked at, in which order.
+"""The inbox folders of campaign files: one folder for each person, read fairly.
 
-Each person has one, `u.UID`, into which nobody but that person and the service's group may write:
-whose a file is does not say who brought it, but who could put it there does. Where somebody else
-has made that name before, it is `u.UID.TOKEN`, with a word that nobody can know before, and that
-person's home keeps: nobody but the service can list the folders.
+Only the person and the service's group may write into `u.UID`. So the folder, not a file's owner,
+proves who brought a file. If another user took that folder name, the
+person uses `u.UID.TOKEN` with a random token stored in the home directory. Nobody but the service
+can list the folders.
 """
 
 import os
@@ -19,24 +19,24 @@ from itertools import chain, islice
 from gridbridge.errors import StateError
 from gridbridge.shell import files
 
-TOKEN = re.compile("[0-9a-f]{32}")  # as files.random_name makes it
+TOKEN = re.compile("[0-9a-f]{32}")  # the form of files.random_name
 PERSONS = re.compile(rf"u\.(\d{{1,10}})(?:\.{TOKEN.pattern})?", re.ASCII)
-BEGUN = "begun"  # the service's own folder, where what is taken in lies meanwhile
-A_SCAN = 10  # files of a person in one look
-# And at most so many bytes beside the first one: they are read while others wait.
+BEGUN = "begun"  # the service's own folder for files in process
+A_SCAN = 10  # files of one person in one scan
+# Bytes of one person's further files in one scan: other people wait meanwhile.
 A_SCAN_BYTES = {"new": 64 << 20, "in": 64 << 20, "ask": 64 << 10, "took": 64 << 10}
-A_PERSON, A_FOLDER = 20, 50  # folders of a person, and files of a kind in one, that are looked at
-A_LISTING = 20_000  # names in a folder that are listed: twice the campaign files that one may have
-FOR_US = 0o770  # with the group of the folder, which is the service's
-WORD = ".gridbridge/brings"  # below one's home: the token of one's folder
+A_PERSON, A_FOLDER = 20, 50  # folders per person; files per kind and folder
+A_LISTING = 20_000  # names read per folder: twice the allowed campaign files
+FOR_US = 0o770  # with the service's group
+WORD = ".gridbridge/brings"  # the token of a person's folder, in the home directory
 WORD_BYTES = 100
 
 
 def mine(folder: str) -> str:
-    """Return the folder in which we bring files, made if it is missing; StateError without it."""
+    """Return this user's inbox folder, created if missing; StateError if that fails."""
     uid = os.geteuid()
     for name in _called(folder, chain(_known_word(), _new_word())):
-        before = os.umask(0)  # no chmod: it would take away that what we bring is the group's
+        before = os.umask(0)  # a chmod would clear the setgid bit
         try:
             with suppress(FileExistsError):
                 os.mkdir(name, FOR_US)
@@ -50,7 +50,7 @@ def mine(folder: str) -> str:
 
 
 def mine_now(folder: str) -> str:
-    """Return the same where it is there, and make none; empty without it."""
+    """Return this user's inbox folder if it exists, else an empty string."""
     for name in _called(folder, _known_word()):
         with suppress(OSError):
             if _is_persons(os.lstat(name), os.geteuid(), folder):
@@ -59,14 +59,14 @@ def mine_now(folder: str) -> str:
 
 
 def _called(folder: str, words: Iterable[str]) -> Iterator[str]:
-    """Give what our folder may be called."""
+    """Yield the possible names of this user's inbox folder."""
     path = f"{folder}/u.{os.geteuid()}"
     yield path
     yield from (f"{path}.{word}" for word in words)
 
 
 def _known_word() -> Iterator[str]:
-    """Give the word that our home keeps, if it has one."""
+    """Yield the token stored in this user's home directory, if any."""
     with suppress(OSError, StateError, KeyError):
         data, _ = files.read(f"{_home()}/{WORD}", WORD_BYTES, os.geteuid())
         word = data.decode("ascii", "replace")
@@ -75,7 +75,7 @@ def _known_word() -> Iterator[str]:
 
 
 def _new_word() -> Iterator[str]:
-    """Give a new one that our home keeps from now on, else one for this process alone."""
+    """Yield a new token, stored in the home directory if possible."""
     word = _spare()
     with suppress(OSError, StateError, KeyError):
         path = f"{_home()}/{WORD}"
@@ -94,15 +94,15 @@ def _spare() -> str:
 
 
 def _is_persons(facts: os.stat_result, uid: int, folder: str) -> bool:
-    """Say whether nobody but that person and the service can put anything into it."""
+    """Return whether only that person and the service can write into the folder."""
     is_closed = stat.S_ISDIR(facts.st_mode) and facts.st_mode & 0o777 == FOR_US
     return is_closed and facts.st_uid == uid and facts.st_gid == os.stat(folder).st_gid
 
 
 def names(folder: str) -> list[str]:
-    """Return the paths of what people brought, and of what is begun, below the folder.
+    """Return the paths of new and processed files, relative to the folder.
 
-    Of a person's folder the first of each kind are enough: the next look finds others.
+    The first files of each kind and person are enough: the next scan finds the others.
     """
     paths = [f"{BEGUN}/{name}" for name in files.names(f"{folder}/{BEGUN}")]
     for person in _persons(folder):
@@ -112,10 +112,7 @@ def names(folder: str) -> list[str]:
 
 
 def staying(kind: str, most: int, folder: str) -> dict[int, list[str]]:
-    """Return the paths of files of a kind that stay where people bring them, by whose they are.
-
-    As no later look finds others, of each person the first `most` of all are given.
-    """
+    """Return up to `most` paths per uid for files of a kind that stay in the inbox."""
     paths: dict[int, list[str]] = {}
     for person in _persons(folder):
         with suppress(OSError), _opened(person, folder) as (end, uid):
@@ -126,7 +123,7 @@ def staying(kind: str, most: int, folder: str) -> dict[int, list[str]]:
 
 
 def _persons(folder: str) -> Iterator[str]:
-    """Give the folders of people, some of each; what else is called so costs next to nothing."""
+    """Yield valid inbox folders, a limited number per person."""
     of_each = Counter[int]()
     with suppress(FileNotFoundError), os.scandir(folder) as entries:
         named = [entry for entry in entries if PERSONS.fullmatch(entry.name)]
@@ -143,13 +140,13 @@ def _persons(folder: str) -> Iterator[str]:
 
 
 def _some_names(end: int) -> list[str]:
-    """Return what is in a person's folder; of very much the rest has to wait."""
+    """Return up to 20,000 names in an inbox folder."""
     with os.scandir(end) as entries:
         return [entry.name for entry in islice(entries, A_LISTING)]
 
 
 def _first(listed: Iterable[str]) -> Iterator[str]:
-    """Give the first names of each kind."""
+    """Yield the first names of each kind."""
     of_each = Counter[str]()
     for name in sorted(listed):
         kind, _, token = name.partition(".")
@@ -160,7 +157,7 @@ def _first(listed: Iterable[str]) -> Iterator[str]:
 
 @contextmanager
 def _opened(person: str, folder: str) -> Iterator[tuple[int, int]]:
-    """Open a person's folder, give it and whose it is; OSError if others may write there."""
+    """Open an inbox folder; yield its descriptor and uid; OSError if others may write it."""
     options = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     end = os.open(f"{folder}/{person}", options)
     try:
@@ -173,13 +170,13 @@ def _opened(person: str, folder: str) -> Iterator[tuple[int, int]]:
 
 
 def begun(listed: Iterable[str], brought: str, taken_prefix: str, folder: str) -> list[str]:
-    """Take what was brought, and return the tokens of all that is begun and not finished.
+    """Move new files into the service's folder; return the tokens of all unfinished files.
 
-    `taken_prefix` begins its name then, below the folder. Its owner can't change it any more.
+    `taken_prefix` is the new name's prefix. Owners cannot change the files after the move.
     """
     paths = list(listed)
     for path in of_kind(paths, brought, folder):
-        with suppress(OSError):  # taken back, or something odd stands there
+        with suppress(OSError):  # withdrawn by its owner, or not a plain file
             paths.append(_move(path, folder))
     for path in paths:
         with suppress(OSError):
@@ -190,7 +187,7 @@ def begun(listed: Iterable[str], brought: str, taken_prefix: str, folder: str) -
 
 
 def _move(path: str, folder: str) -> str:
-    """Take a file out of its person's folder; its name says whose that is."""
+    """Move a file into the service's folder; the new name includes the inbox owner's uid."""
     person, _, name = path.partition("/")
     kind, _, token = name.partition(".")
     files.make_own_folder(f"{folder}/{BEGUN}")
@@ -201,7 +198,7 @@ def _move(path: str, folder: str) -> str:
 
 
 def _admit(path: str, brought: str, taken_prefix: str, folder: str) -> None:
-    """Begin what its owner brought; what another wrote is removed, whoever moved it there."""
+    """Accept a moved file if its owner is the inbox owner; otherwise remove the file."""
     begin = f"{BEGUN}/{brought}"
     uid, _, token = path.removeprefix(begin).partition(".")
     if not path.startswith(begin):
@@ -213,11 +210,11 @@ def _admit(path: str, brought: str, taken_prefix: str, folder: str) -> None:
 
 
 def of_kind(listed: Iterable[str], prefix: str, folder: str) -> list[str]:
-    """Return paths of a kind, the first of each person: nobody's many files hide another's.
+    """Return paths of a kind, the first few of each person, limited by number and bytes.
 
-    Nor do anybody's large ones.
+    So no person's many or large files delay another person's.
     """
-    # Whatever number of folders somebody has.
+    # By person, whatever number of folders that person has.
     of_each: dict[tuple[bool, int], list[tuple[str, int]]] = {}
     for path in listed:
         if not is_of(path.rpartition("/")[2], prefix):
@@ -232,7 +229,7 @@ def of_kind(listed: Iterable[str], prefix: str, folder: str) -> list[str]:
 
 
 def _first_of(sized: list[tuple[str, int]], most: int) -> Iterator[str]:
-    """Give the first path, and of the next ones those that have so many bytes together."""
+    """Yield the first path, then further paths up to a total size."""
     yield sized[0][0]
     total = 0
     for path, size in sized[1:A_SCAN]:
@@ -242,5 +239,5 @@ def _first_of(sized: list[tuple[str, int]], most: int) -> Iterator[str]:
 
 
 def is_of(name: str, prefix: str) -> bool:
-    """Say whether a name is one that our programs give; what else lies there is left alone."""
+    """Return whether a name has the form that our programs create; other names are ignored."""
     return name.startswith(prefix) and bool(TOKEN.fullmatch(name.removeprefix(prefix)))

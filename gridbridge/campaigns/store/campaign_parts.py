@@ -1,4 +1,7 @@
-"""What owners added to their campaigns: a part is a file with tasks that follow all before."""
+"""The table of tasks that owners added to their campaigns.
+
+Each file of added tasks is one part; its tasks follow all earlier tasks of the campaign.
+"""
 
 from dataclasses import asdict, fields
 
@@ -27,35 +30,35 @@ _LAST = select(func.max(PARTS.c.number).label("number")).where(
 
 
 class CampaignParts:
-    """What is kept of parts."""
+    """Reads and writes the table of added tasks."""
 
     def __init__(self, database: StateFile, campaigns: CampaignRows) -> None:
         self._database = database
         self._campaigns = campaigns
 
     def of_token(self, token: str) -> TaskBatch | None:
-        """Look a part up by the name of the file that brought it."""
+        """Return the part that a file with this token added; None if there is none."""
         rows = self._database.rows(_BY_TOKEN, token=token)
         return next((TaskBatch(**row) for row in map(dict, rows)), None)
 
     def all(self) -> tuple[tuple[TaskBatch, int], ...]:
-        """Return every part, and whose it is."""
+        """Return every part with the uid of its campaign's owner."""
         rows = (dict(row) for row in self._database.rows(_ALL))
         return tuple((TaskBatch(**row), uid) for row in rows for uid in (row.pop("uid"),))
 
     def of_person(self, uid: int) -> tuple[tuple[int, int], ...]:
-        """Return the campaigns of a person that are kept, each with 0 and with its parts."""
+        """Return a person's unpurged campaigns and parts; part 0 is the first file."""
         rows = self._database.rows(_OF_PERSON, uid=uid)
         parts = ((row["number"], part) for row in rows for part in (0, row["part"] or 0))
         return tuple(dict.fromkeys(parts))
 
     def last(self, campaign: int) -> int:
-        """Return the highest number of a part of a campaign; 0 for none."""
+        """Return the highest part number of a campaign; 0 if nothing was added."""
         (row,) = self._database.rows(_LAST, campaign=campaign)
         return int(row["number"] or 0)
 
     def add(self, campaign: Campaign, part: TaskBatch, token: str) -> None:
-        """Keep a part, whose tasks wait from now on; what was foretold was of fewer tasks."""
+        """Store a part and queue its tasks; the old forecast counted fewer tasks and is deleted."""
         first, this = campaign.tasks, CAMPAIGNS.c.number == campaign.number
         with self._database.transaction():
             self._database.execute(insert(PARTS), asdict(part) | {"token": token})

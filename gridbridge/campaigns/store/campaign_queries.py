@@ -1,4 +1,4 @@
-"""What is asked of the tables of campaigns, their arrays, attempts and waiting tasks."""
+"""SQL queries on campaigns, their arrays, attempts and waiting tasks."""
 
 from dataclasses import fields
 
@@ -23,7 +23,7 @@ from gridbridge.model.campaigns.prologues import FIRST
 from gridbridge.state.database.campaign_tables import ARRAYS, ATTEMPTS, CAMPAIGNS, DONE, WAITING
 from gridbridge.state.database.sent_jobs import ARRAY, IS_GOING, IS_OPEN
 
-ENDING = ("outcome", "exit_status", "wallclock_s", "is_overrun")  # what is learnt of an attempt
+ENDING = ("outcome", "exit_status", "wallclock_s", "is_overrun")  # columns set at an attempt's end
 
 CAMPAIGN = tuple(CAMPAIGNS.c[field.name] for field in fields(Campaign))
 ATTEMPT = tuple(ATTEMPTS.c)

@@ -1,8 +1,8 @@
-"""A campaign as its owner brought it: its file, and the parts that were added to it since.
+"""Read a campaign's file and its added tasks for root, and verify each against the ledger.
 
-Root reads it so. Its ledger has each file as it was when something of it was first submitted, and
-until then a file has to be as the service noted it when it took it in. The
-tasks of a part follow those of the file and of the parts before. Hot programs load this module.
+Root's ledger holds each file's digest from its first submission on. Before that, the file must
+match the service's register. Tasks of a part follow the tasks of the earlier parts. Hot programs
+load this module.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from gridbridge.model.campaigns.campaign_names import ADDS_TO, file_of
 from gridbridge.model.places import CAMPAIGNS
 from gridbridge.shell import files
 
-TYPE_CHECKING = False  # typing's own costs as much as json
+TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -22,36 +22,36 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 512 << 20
 MAX_FIRST_BYTES = 4 << 20  # a script of 60,000 bytes for each of many clusters
-FEW = 32  # lines that are searched for one by one
+FEW = 32  # lines that are skipped one by one
 
 
 class VerifiedCampaign:
-    """The files of one campaign; each is read when it is needed."""
+    """The files of one campaign, each read on first use."""
 
     def __init__(self, campaign: int, folder: str = CAMPAIGNS) -> None:
-        """Read the campaign's own file; NotRead when that can't be done now."""
+        """Read the campaign's own file; NotRead if it cannot be read now."""
         self._campaign = campaign
         self._folder = folder
         self.file = file_of(campaign)
         self._whole, self.uid = self._read(self.file)
 
     def note(self, ledger: "RootLedger") -> None:
-        """Note whose campaign it is, and its file; NotAsBrought when it was another one."""
+        """Record owner and file in the ledger; NotAsBrought if the file was replaced."""
         digest = _digest(self._whole)
         if not ledger.has_file:
             self._require_given(digest)
         ledger.require(self.uid, digest)
 
     def claim(self, ledger: "RootLedger") -> None:
-        """Note the same where nothing will be submitted, whatever the file was before."""
+        """Record owner and file without the check of the register: nothing is submitted."""
         ledger.require(self.uid, _digest(self._whole))
 
     def header(self) -> bytes:
-        """Return what it says of the campaign: JSON."""
+        """Return the JSON description in the campaign's first line."""
         return first_line(self._whole)
 
     def lines(self, tasks: "Iterable[int]", ledger: "RootLedger") -> dict[int, bytes]:
-        """Return the parameters of some tasks, by number; NotRead where it has none."""
+        """Return the parameters of tasks by number; NotRead if a task has none."""
         numbers = sorted(set(tasks))
         lines = _lines(self._whole, numbers)
         remaining, part = numbers[len(lines) :], 0
@@ -69,7 +69,7 @@ class VerifiedCampaign:
         return lines
 
     def _part(self, part: int, ledger: "RootLedger") -> bytes:
-        """Return the file of a part, which the same person added to this campaign."""
+        """Return the file of a part, after the check that the owner added it."""
         name = file_of(self._campaign, part)
         whole, uid = self._read(name)
         if uid != self.uid or _header_value(whole, ADDS_TO) != self._campaign:
@@ -81,7 +81,7 @@ class VerifiedCampaign:
         return whole
 
     def _require_given(self, digest: str, part: int = 0) -> None:
-        """Raise NotAsBrought where the service, whose folder it is, took in another file."""
+        """Raise NotAsBrought if the service registered a different file."""
         from gridbridge.campaigns.store.campaign_register import CampaignRegister
 
         register = CampaignRegister(self._folder, os.stat(self._folder).st_uid)
@@ -90,7 +90,7 @@ class VerifiedCampaign:
             raise NotAsBrought(f"{name}: not the file that it was when it was taken in")
 
     def _read(self, name: str) -> tuple[bytes, int]:
-        """Return a file and whose it is; one that can't be read now may be as it was later."""
+        """Return a file's content and owner; NotRead if it cannot be read now."""
         try:
             whole, facts = files.read(f"{self._folder}/{name}", MAX_BYTES)
         except (OSError, StateError) as error:
@@ -99,9 +99,9 @@ class VerifiedCampaign:
 
 
 def spoilt_by(campaign: int, folder: str = CAMPAIGNS) -> int | None:
-    """Return whose the thing is that stands in the place of a campaign's file and is never read.
+    """Return the uid whose non-regular file blocks a campaign's file name.
 
-    None where what stands there may be the file, and where nothing does.
+    None if the name is free or may be a valid campaign file.
     """
     path = f"{folder}/{file_of(campaign)}"
     try:
@@ -112,7 +112,7 @@ def spoilt_by(campaign: int, folder: str = CAMPAIGNS) -> int | None:
 
 
 def _header_value(whole: bytes, key: str) -> object:
-    """Return what the first line has under a key."""
+    """Return the value of a key in the first line's JSON."""
     try:
         return json.loads(first_line(whole))[key]
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -124,7 +124,7 @@ def _digest(whole: bytes) -> str:
 
 
 def first_line(whole: bytes) -> bytes:
-    """Return that of a campaign file; ValueError when it is longer than anybody's has to be."""
+    """Return the first line of a campaign file; ValueError if it exceeds 4 MB."""
     end = whole.find(b"\n", 0, MAX_FIRST_BYTES)
     if end < 0:
         raise ValueError(f"no first line of at most {MAX_FIRST_BYTES} bytes")
@@ -132,14 +132,14 @@ def first_line(whole: bytes) -> bytes:
 
 
 def _count(whole: bytes) -> int:
-    """Return how many lines follow the first; a last one without its end is none."""
+    """Return how many complete lines follow the first line."""
     return max(0, whole.count(b"\n") - 1)
 
 
 def _lines(whole: bytes, numbers: list[int]) -> dict[int, bytes]:
-    """Return the lines of these numbers, from 0 and in order, up to the first missing line.
+    """Return the lines of ascending numbers from 0, up to the first missing line.
 
-    There may be a hundred million other lines: none of them is split off.
+    The file may have a hundred million lines, so the others are not split off.
     """
     lines: dict[int, bytes] = {}
     at, number = _after(whole, 0, 1), 0
@@ -153,9 +153,9 @@ def _lines(whole: bytes, numbers: list[int]) -> dict[int, bytes]:
 
 
 def _after(whole: bytes, at: int, lines: int) -> int:
-    """Return the end of so many lines from a byte on; -1 if there are fewer lines.
+    """Return the byte offset after so many lines; -1 if there are fewer lines.
 
-    Each line has at least one byte. So a step over as many bytes as lines are left never goes too
+    Each line has at least one byte. So a step over as many bytes as lines remain never goes too
     far, and no byte is read twice.
     """
     while lines > FEW and 0 <= at < len(whole):

@@ -1,8 +1,7 @@
-"""The service's own note of which file got which number, beside people's campaign files.
+"""The service's register: which campaign file got which number, and which were retried.
 
-It knows what a state file that was restored has forgotten, and that the service, and nobody else,
-called a file so: anybody may put a file of such a name there. It has the requests, too, by which
-failed tasks were tried again.
+It lists campaigns that a restored state file lacks. It also proves that the service itself numbered
+a file, because anybody may create a file of such a name.
 """
 
 import os
@@ -17,14 +16,14 @@ NAME = "given"
 AGAIN = "again"
 MAX_BYTES = 512 << 20
 
-Brought = tuple[int, str]  # whose file, and its digest
+Brought = tuple[int, str]  # uid and digest of a file
 
 
 class CampaignRegister:
-    """The numbers that were given; lines are only ever added."""
+    """The append-only register of numbered campaign files."""
 
     def __init__(self, folder: str = CAMPAIGNS, owner: int | None = None) -> None:
-        """Read it; somebody else's than this owner's, by default our own, has nothing."""
+        """Read the register; a register of another owner counts as empty."""
         self._path = f"{folder}/{NAME}"
         self._owner = os.geteuid() if owner is None else owner
         self._known: dict[tuple[int, int], Brought] = {}  # by campaign and part
@@ -35,26 +34,26 @@ class CampaignRegister:
         self._load()
 
     def highest(self) -> int:
-        """Return the highest number of a campaign; 0 for none."""
+        """Return the highest registered campaign number; 0 if there is none."""
         return max((campaign for campaign, _ in self._known), default=0)
 
     def campaigns(self) -> Iterator[int]:
-        """Give the numbers of all campaigns, in order."""
+        """Yield all registered campaign numbers in ascending order."""
         return (campaign for campaign, part in sorted(self._known) if not part)
 
     def has(self, campaign: int, uid: int, digest: str, part: int = 0) -> bool:
-        """Say whether this person's file of this digest has that number, or is that part."""
+        """Return whether this file is registered under this campaign and part."""
         return self._known.get((campaign, part)) == (uid, digest)
 
     def is_anothers(self, campaign: int, uid: int, digest: str, part: int = 0) -> bool:
-        """Say whether another file has that number, or is that part."""
+        """Return whether a different file is registered under this campaign and part."""
         recorded = self._known.get((campaign, part))
         return recorded is not None and recorded != (uid, digest)
 
     def note(self, campaign: int, uid: int, digest: str, part: int = 0) -> None:
-        """Note it, before the file is called so; may be repeated. StateError when there is no room.
+        """Register a file before it is renamed; repeatable, StateError if the disk is full.
 
-        What is noted stays: of a number that another file has nothing is noted.
+        A number that already has a file keeps it.
         """
         if (campaign, part) in self._known:
             return
@@ -62,17 +61,17 @@ class CampaignRegister:
         self._known[campaign, part] = (uid, digest)
 
     def note_again(self, campaign: int, token: str, at_s: int) -> None:
-        """Note that failed tasks are tried again by a request, once that is done."""
+        """Record that a request retried failed tasks of a campaign."""
         self._add(f"{file_of(campaign)} {AGAIN} {token} {at_s}\n")
         self._again[campaign, token] = at_s
 
     def again_since(self, at_s: float) -> Iterator[tuple[int, str]]:
-        """Give the campaigns and the requests by which tasks were tried again since a time."""
+        """Yield the campaigns and requests of retries since a time."""
         return (pair for pair, noted_s in self._again.items() if noted_s >= at_s)
 
     def _add(self, line: str) -> None:
         try:
-            if not self._is_ours:  # somebody else made it
+            if not self._is_ours:  # another user made the file
                 self._move_aside()
             self._append(line if self._is_whole else f"\n{line}")
         except OSError as error:
@@ -90,9 +89,9 @@ class CampaignRegister:
             os.close(end)
 
     def _opened(self) -> int:
-        """Open it; what somebody else made there since we found nothing is moved aside.
+        """Open the register for appending; move a foreign file of that name aside.
 
-        Nobody is waited for: it may be a pipe.
+        The open never blocks, even if the foreign file is a pipe.
         """
         options = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
         if self._is_there:

@@ -1,4 +1,4 @@
-"""The campaigns, their arrays, and every attempt to run a task."""
+"""The tables of campaigns, their arrays, waiting tasks, and all attempts of tasks."""
 
 from collections.abc import Iterable, MutableMapping, Sequence
 from dataclasses import asdict
@@ -38,22 +38,22 @@ from gridbridge.state.database.campaign_tables import (
 )
 from gridbridge.state.database.transaction import StateFile
 
-AT_A_TIME = 500  # campaigns in one question
+AT_A_TIME = 500  # campaigns in one query
 
 
 class CampaignRows:
-    """What is kept of campaigns."""
+    """Reads and writes campaigns, arrays, attempts and waiting tasks."""
 
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
     @property
     def database(self) -> StateFile:
-        """The state file that they are in."""
+        """The state file that holds the campaigns."""
         return self._database
 
     def add(self, campaign: Campaign, token: str) -> int:
-        """Keep a new campaign, all of its tasks waiting, and return its number."""
+        """Insert a new campaign with all of its tasks waiting; return its number."""
         number = campaign.number or self.last_number() + 1
         with self._database.transaction():
             values = values_of(campaign) | {"token": token, "number": number}
@@ -62,25 +62,25 @@ class CampaignRows:
         return number
 
     def last_number(self) -> int:
-        """Return the highest number of a campaign; 0 where there is none."""
+        """Return the highest campaign number; 0 if there is no campaign."""
         return int(self._database.rows(queries.LAST_NUMBER)[0]["number"] or 0)
 
     def find(self, number: int) -> Campaign | None:
-        """Look a campaign up."""
+        """Return the campaign with a number; None if there is none."""
         return next(iter(self._select(queries.ONE, number=number)), None)
 
     def of_token(self, token: str) -> Campaign | None:
-        """Look a campaign up by the name of the file that brought it."""
+        """Return the campaign of the file with this token; None if there is none."""
         return next(iter(self._select(queries.BY_TOKEN, token=token)), None)
 
     def all(self) -> tuple[Campaign, ...]:
-        """Return every campaign by number."""
+        """Return every campaign, ordered by number."""
         return self._select(queries.BY_NUMBER)
 
     def outlined(self, outlines: MutableMapping[int, Jdl]) -> tuple[Campaign, ...]:
-        """Return every campaign by number, with the outline of its JDL.
+        """Return every campaign, ordered by number, with the outline of its JDL.
 
-        Those that are known, by campaign, are not read: a JDL never changes. Others are added.
+        `outlines` is a cache by campaign number, which this call fills. A JDL never changes.
         """
         rows = [dict(row) for row in self._database.rows(queries.BRIEFLY)]
         new = [row["number"] for row in rows if row["number"] not in outlines]
@@ -91,22 +91,22 @@ class CampaignRows:
         return tuple(campaign_of(row | {"jdl": outlines[row["number"]]}) for row in rows)
 
     def unfinished(self) -> tuple[Campaign, ...]:
-        """Return the campaigns of which a task may be sent or live, or an epilogue, by number."""
+        """Return campaigns with waiting or possibly live tasks or epilogues, by number."""
         return self._select(queries.UNFINISHED)
 
     def is_unfinished(self, number: int) -> bool:
-        """Say whether a campaign is one of those."""
+        """Return whether a campaign has waiting or possibly live tasks or epilogues."""
         return bool(self._database.rows(queries.ONE_UNFINISHED, number=number))
 
     def waiting(self) -> dict[int, int]:
-        """Return how many tasks of each campaign wait to be sent; none of which are left out."""
+        """Return how many tasks of each campaign wait; campaigns without any are left out."""
         return {
             row["campaign"]: int(row["tasks"])
             for row in self._database.rows(queries.WAITING_COUNTS)
         }
 
     def kept_off(self) -> dict[int, tuple[KeptOff, ...]]:
-        """Return of each campaign how many of the waiting tasks do not go to which clusters."""
+        """Return the numbers of waiting tasks that avoid clusters, by campaign and clusters."""
         by_campaign: dict[int, tuple[KeptOff, ...]] = {}
         for row in self._database.rows(queries.KEPT_OFF):
             avoid, never = tuple(row["avoid"].split()), tuple(row["never"].split())
@@ -115,7 +115,7 @@ class CampaignRows:
         return by_campaign
 
     def open_arrays(self) -> tuple[Array, ...]:
-        """Return the arrays of which a task may live, oldest first in each campaign."""
+        """Return the arrays with possibly live tasks, oldest first in each campaign."""
         return self._arrays(queries.OPEN_ARRAYS)
 
     def arrays_of(self, campaign: int) -> tuple[Array, ...]:
@@ -123,19 +123,19 @@ class CampaignRows:
         return self._arrays(queries.OF_CAMPAIGN, campaign=campaign)
 
     def waiting_of(self, campaign: int) -> tuple[WaitingTasks, ...]:
-        """Return the tasks of a campaign that wait to be sent, the most urgent first."""
+        """Return the waiting tasks of a campaign, the most urgent first."""
         rows = self._database.rows(queries.NEXT_WAITING, campaign=campaign)
         return tuple(_waiting(dict(row)) for row in rows)
 
     def durations(self, campaign: int) -> dict[str, tuple[float, ...]]:
-        """Return how many seconds the last tasks took that ended, by cluster."""
+        """Return the seconds that recently ended tasks took, by cluster."""
         durations: dict[str, list[float]] = {}
         for row in self._database.rows(queries.DURATIONS, campaign=campaign):
             durations.setdefault(row["cluster"], []).append(float(row["wallclock_s"]))
         return {cluster: tuple(times) for cluster, times in durations.items()}
 
     def pending(self, array: Array) -> tuple[Attempt, ...]:
-        """Return the attempts of an array whose ends are not known, by place."""
+        """Return the unfinished attempts of an array, ordered by index."""
         of = {"of_campaign": array.campaign, "of_array": array.number}
         rows = map(dict, self._database.rows(queries.PENDING, **of))
         return tuple(Attempt(**row | {"outcome": TaskOutcome(row["outcome"])}) for row in rows)
@@ -148,9 +148,9 @@ class CampaignRows:
         at: datetime,
         kept_off: Sequence[KeptOff] = (),
     ) -> Array | None:
-        """Take tasks that wait into a new array; None where none does.
+        """Move waiting tasks into a new array; None if none waits.
 
-        So many of them keep off clusters as is told, and the others off none.
+        `kept_off` says how many of the tasks avoid which clusters; the others avoid none.
         """
         with self._database.transaction():
             attempts = self._take(campaign, tasks, kept_off)
@@ -164,7 +164,7 @@ class CampaignRows:
         at: datetime,
         copies_beyond_s: int | None = None,
     ) -> Array:
-        """Keep a new array of these attempts of tasks, in a transaction."""
+        """Insert a new array with these attempts; the caller holds a transaction."""
         rows = self._database.rows(queries.LAST_ARRAY, campaign=campaign)
         array = Array(
             campaign=campaign,
@@ -180,18 +180,18 @@ class CampaignRows:
         return array
 
     def array_is(self, array: Array, state: ArrayState, job_id: int = 0) -> None:
-        """Note how far an array has come, and its id once that is known."""
+        """Record the state of an array, and its job id once known."""
         values = {"state": state} | ({"job_id": job_id} if job_id else {})
         of = and_(ARRAYS.c.campaign == array.campaign, ARRAYS.c.number == array.number)
         self._database.execute(update(ARRAYS).where(of).values(**values))
 
     def is_repeated(self, array: Array) -> None:
-        """Note that an array may have been submitted before."""
+        """Record that an array may have been submitted before."""
         of = and_(ARRAYS.c.campaign == array.campaign, ARRAYS.c.number == array.number)
         self._database.execute(update(ARRAYS).where(of).values(is_repeated=True))
 
     def ended(self, attempts: Iterable[Attempt]) -> None:
-        """Note what attempts came to."""
+        """Record the outcomes of attempts."""
         rows = [
             {f"of_{key}": value for key, value in asdict(attempt).items()} for attempt in attempts
         ]
@@ -199,21 +199,21 @@ class CampaignRows:
             self._database.execute(queries.ENDED, rows)
 
     def wait_again(self, campaign: int, *waiting: WaitingTasks) -> None:
-        """Let tasks wait to be sent."""
+        """Add tasks to the waiting tasks of a campaign."""
         if rows := [_waiting_row(campaign, batch) for batch in waiting]:
             self._database.execute(insert(WAITING), rows)
 
     def wait_no_longer(self, campaign: int, waiting: Iterable[WaitingTasks]) -> None:
-        """Send none of these tasks."""
+        """Remove these batches from the waiting tasks of a campaign."""
         if rows := [{"of_campaign": campaign, "of_first": batch.first} for batch in waiting]:
             self._database.execute(queries.TAKEN, rows)
 
     def drop_waiting(self, campaign: int) -> None:
-        """Send none of a campaign's waiting tasks any more."""
+        """Remove all waiting tasks of a campaign."""
         self._database.execute(delete(WAITING).where(WAITING.c.campaign == campaign))
 
     def count(self, campaign: int, ended: int, failed: int, cancelled: int = 0) -> None:
-        """Count tasks that ended for good, and of those the failed and the cancelled ones."""
+        """Add to a campaign's counters of ended, failed and cancelled tasks."""
         values = {
             "ended": CAMPAIGNS.c.ended + ended,
             "failed": CAMPAIGNS.c.failed + failed,
@@ -224,45 +224,42 @@ class CampaignRows:
         )
 
     def is_now(self, campaign: int, state: CampaignState, ended_at: datetime | None = None) -> None:
-        """Note where a campaign is, and when it ended; root does not know of that end yet."""
+        """Set a campaign's state and end; the end is not yet in root's ledger."""
         values = {"state": state, "ended_at": ended_at, "is_end_noted": False}
         self._database.execute(
             update(CAMPAIGNS).where(CAMPAIGNS.c.number == campaign).values(**values)
         )
 
     def has_done(self, token: str, campaign: int) -> bool:
-        """Say whether a request was done about a campaign."""
+        """Return whether a request was already executed for a campaign."""
         return bool(self._database.rows(queries.IS_DONE, token=token, campaign=campaign))
 
     def note_done(self, token: str, campaign: int, at: datetime) -> None:
-        """Note that, in the transaction that does it."""
+        """Record an executed request, in the transaction that executes it."""
         values = {"token": token, "campaign": campaign, "done_at": at}
         self._database.execute(insert(DONE), values)
 
     def forget_done(self, before: datetime) -> None:
-        """Forget the requests that were done long ago."""
+        """Delete the records of requests executed before a time."""
         self._database.execute(delete(DONE).where(DONE.c.done_at < before))
 
     def unnoted(self, after: int, most: int) -> tuple[int, ...]:
-        """Return some campaigns that have ended, whose ends root's ledger may not know.
+        """Return up to `most` ended campaigns that are still open in root's ledger.
 
-        They come in the order of their numbers, behind the one that is given.
+        They have numbers above `after`, in ascending order.
         """
         query = queries.UNNOTED.where(CAMPAIGNS.c.number > after).limit(most)
         return tuple(row["number"] for row in self._database.rows(query))
 
     def end_is_noted(self, campaign: int, *, is_noted: bool = True) -> None:
-        """Note whether root's ledger knows a campaign's end."""
+        """Record whether root's ledger has a campaign's end."""
         values = {"is_end_noted": is_noted}
         self._database.execute(
             update(CAMPAIGNS).where(CAMPAIGNS.c.number == campaign).values(**values)
         )
 
     def ended_before(self, moment: datetime) -> tuple[int, ...]:
-        """Return the campaigns that ended, or were cancelled, before a time, the oldest end first.
-
-        Those that are purged are not among them.
-        """
+        """Return unpurged campaigns that ended before a time, the oldest end first."""
         return tuple(
             row["number"] for row in self._database.rows(queries.ENDED_BEFORE, moment=moment)
         )
@@ -270,10 +267,7 @@ class CampaignRows:
     def _take(
         self, campaign: int, tasks: int, kept_off: Sequence[KeptOff]
     ) -> list[tuple[int, int]]:
-        """Take so many waiting tasks off, of each kind the most urgent first.
-
-        Return each with its attempt, the most urgent first.
-        """
+        """Remove waiting tasks of each kind, the most urgent first; return them with attempts."""
         unrestricted = KeptOff(tasks=tasks - sum(kind.tasks for kind in kept_off))
         entries = [
             entry for kind in (unrestricted, *kept_off) for entry in self._take_of(campaign, kind)
@@ -318,7 +312,7 @@ def _is_of(kind: KeptOff) -> ColumnElement[bool]:
 
 
 def _listed(clusters: Iterable[str]) -> str:
-    """Write names with a blank around each, so that one can be looked for."""
+    """Join names with a blank around each, so that SQL can search for a name."""
     words = " ".join(clusters)
     return f" {words} " if words else ""
 
@@ -328,7 +322,7 @@ def _waiting(row: dict[str, Any]) -> WaitingTasks:
 
 
 def _attempts_of(array: Array, tasks: Iterable[tuple[int, int]]) -> list[dict[str, Any]]:
-    """Return the rows of an array's attempts; the first has the place 1."""
+    """Return the rows of an array's attempts; indices start at 1."""
     of = {"campaign": array.campaign, "array": array.number, "outcome": TaskOutcome.PENDING}
     return [
         {**of, "task": task, "attempt": attempt, "place": index}

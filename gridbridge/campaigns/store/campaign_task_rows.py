@@ -1,4 +1,4 @@
-"""The tasks of campaigns as people see them: each by its last attempt."""
+"""The tasks of campaigns as published: each with its most informative attempt."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, fields
@@ -26,9 +26,13 @@ from gridbridge.state.database.campaign_tables import (
 from gridbridge.state.database.transaction import StateFile
 
 OF_WAYS = ("job", "lacked")
-PURGED_AT_ONCE = 50_000  # tasks
+PURGED_AT_ONCE = 50_000  # tasks deleted in one transaction
 SHOWN = frozenset(field.name for field in fields(PublishedTask))
-RANKS = {TaskOutcome.SUCCESS: 3, TaskOutcome.PENDING: 2, TaskOutcome.COPY: 0}  # of all others: 1
+RANKS = {
+    TaskOutcome.SUCCESS: 3,
+    TaskOutcome.PENDING: 2,
+    TaskOutcome.COPY: 0,
+}  # rank 1 for all other outcomes
 BESIDES = (TaskOutcome.PENDING, TaskOutcome.COPY)
 
 _SENT = (
@@ -42,7 +46,7 @@ _SENT = (
     .join(
         ARRAYS,
         and_(ARRAYS.c.campaign == ATTEMPTS.c.campaign, ARRAYS.c.number == ATTEMPTS.c.array),
-        isouter=True,  # one that was cancelled before it was sent is in no array
+        isouter=True,  # a task cancelled while waiting has no array
     )
     .join(WAYS, and_(*(WAYS.c[name] == ATTEMPTS.c[name] for name in PLACE)), isouter=True)
     .where(
@@ -64,13 +68,13 @@ _LAST = select(func.max(ATTEMPTS.c.task).label("task")).where(
 
 
 class CampaignTasks:
-    """What is kept of single tasks."""
+    """Queries, cancels and purges single tasks of campaigns."""
 
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
     def sent(self, campaign: int, low: int, high: int) -> tuple[PublishedTask, ...]:
-        """Return the tasks between two numbers that were ever sent, by number."""
+        """Return the tasks numbered `low` to `high` that were ever submitted, by number."""
         of = {"of_campaign": campaign, "low": low, "high": high}
         again = {
             task
@@ -82,16 +86,16 @@ class CampaignTasks:
         return tuple(_shown([*attempts], is_waiting=number in again) for number, attempts in groups)
 
     def last(self, campaign: int) -> int:
-        """Return the highest number of a task that was ever sent; -1 for none."""
+        """Return the highest number of a submitted task; -1 if none was submitted."""
         (row,) = self._database.rows(_LAST, of_campaign=campaign)
         return -1 if row["task"] is None else int(row["task"])
 
     def sent_of(self) -> frozenset[int]:
-        """Return the campaigns of which tasks were ever sent."""
+        """Return the campaigns with submitted tasks."""
         return frozenset(row["campaign"] for row in self._database.rows(_SENT_OF))
 
     def cancel(self, campaign: int, task: int) -> Attempt | None:
-        """End a task that waits to be sent; return its attempt, None for one that does not."""
+        """Cancel a waiting task and return its attempt; None if the task does not wait."""
         of = (WAITING.c.campaign == campaign, WAITING.c.first <= task, WAITING.c.last >= task)
         with self._database.transaction():
             row = next(iter(self._database.rows(select(WAITING).where(*of))), None)
@@ -118,16 +122,16 @@ class CampaignTasks:
         return ended
 
     def drop_attempts(self, campaign: int) -> None:
-        """Forget all attempts of a campaign.
+        """Delete all attempts of a campaign, in several transactions.
 
-        In several transactions, for others write too; when it was cut short it is repeated.
+        Other programs can write in between. After a kill the deletion is repeated.
         """
         for low in range(0, self.last(campaign) + 1, PURGED_AT_ONCE):
             portion = ATTEMPTS.c.task.between(low, low + PURGED_AT_ONCE - 1)
             self._database.execute(delete(ATTEMPTS).where(ATTEMPTS.c.campaign == campaign, portion))
 
     def purge(self, campaign: int) -> None:
-        """Forget the rest of a campaign but its number: root's ledger knows that for ever."""
+        """Delete the rest of a campaign except its number, which root's ledger keeps for ever."""
         with self._database.transaction():
             for table in (WAITING, PARTS, ARRAYS, ATTEMPTS, WAYS, RATIOS, ENDS):
                 self._database.execute(delete(table).where(table.c.campaign == campaign))
@@ -138,7 +142,7 @@ class CampaignTasks:
 
 
 def _shown(attempts: list[dict[str, Any]], *, is_waiting: bool) -> PublishedTask:
-    """Return a task by the attempt that says most of it, with those that ran beside it."""
+    """Return a task with its most informative attempt, its speculative attempts and moves."""
     ways = tuple(_made_way(attempt) for attempt in attempts if attempt["way_job"] is not None)
     moved = tuple(_moves(attempts))
     row, lesser = attempts[0], []
@@ -154,7 +158,7 @@ def _shown(attempts: list[dict[str, Any]], *, is_waiting: bool) -> PublishedTask
 
 
 def _moves(attempts: list[dict[str, Any]]) -> Iterator[TaskMove]:
-    """Give the attempts that were moved, each with the cluster of the next one."""
+    """Yield the attempts that were moved, each with the cluster of the next attempt."""
     for count, row in enumerate(attempts, 1):
         if row["outcome"] == TaskOutcome.MOVED:
             to = next((later["cluster"] or "" for later in attempts[count:]), "")
@@ -171,7 +175,7 @@ def _made_way(row: dict[str, Any]) -> TaskPreemption:
 
 
 def _says_more(later: dict[str, Any], earlier: dict[str, Any]) -> bool:
-    """Say whether of two attempts the later one is shown: of two that live the first is."""
+    """Return whether the later of two attempts is published; the first of two live ones is."""
     ranks = RANKS.get(later["outcome"], 1), RANKS.get(earlier["outcome"], 1)
     return ranks[0] > ranks[1] or ranks == (1, 1)
 

@@ -1,4 +1,4 @@
-"""What the tasks of campaigns used at each cluster, decayed to the time of its last change."""
+"""The table of campaigns' slot usage at clusters, decayed to its last change."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, fields
@@ -24,23 +24,23 @@ _ALL = select(*(USAGE.c[field.name] for field in fields(DecayedUsage)))
 
 
 class CampaignUsage:
-    """What is kept of it."""
+    """Reads and writes the decayed slot usage of campaigns."""
 
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
     def all(self) -> tuple[DecayedUsage, ...]:
-        """Return what is kept, of every campaign and cluster."""
+        """Return the stored usage of every campaign and cluster."""
         return tuple(DecayedUsage(**row) for row in map(dict, self._database.rows(_ALL)))
 
     def keep(self, usages: Iterable[DecayedUsage]) -> None:
-        """Keep these in the place of what was kept of the same campaigns and clusters."""
+        """Replace the stored usage of these campaigns at these clusters."""
         with self._database.transaction():
             for usage in usages:
                 self._database.execute(self._database.upsert(USAGE), asdict(usage))
 
     def forget(self, usages: Iterable[DecayedUsage]) -> None:
-        """Forget campaigns at clusters."""
+        """Delete the stored usage of these campaigns at these clusters."""
         with self._database.transaction():
             for usage in usages:
                 of = (USAGE.c.campaign == usage.campaign, USAGE.c.cluster == usage.cluster)

@@ -1,4 +1,7 @@
-"""The tasks that nikita wipes: noted before they are deleted, until their ends are known."""
+"""The tables of tasks to delete at their clusters, and of tasks preempted for local jobs.
+
+A task is marked before it is deleted; the mark stays until the task's end is known.
+"""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -35,17 +38,19 @@ WAYS = Table(
     Column("at", MomentColumn, nullable=False, index=True),
 )
 _UNWANTED = MARKS.c.wiped_for == WipedFor.UNWANTED
-Marked = Mapping[tuple[int, int], Mapping[int, CancellationMark]]  # of campaigns' arrays, by places
+Marked = Mapping[
+    tuple[int, int], Mapping[int, CancellationMark]
+]  # by campaign and array, then index
 
 
 class CancellationMarks:
-    """What is kept of them."""
+    """Reads and writes the marks of tasks to delete."""
 
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
     def all(self) -> Marked:
-        """Return all marks."""
+        """Return all marks by array and index."""
         marks: dict[tuple[int, int], dict[int, CancellationMark]] = {}
         for row in self._database.rows(select(MARKS)):
             mark = CancellationMark(wiped_for=WipedFor(row["wiped_for"]))
@@ -53,17 +58,17 @@ class CancellationMarks:
         return marks
 
     def put(self, wipe: ArrayCancellation) -> None:
-        """Mark tasks; one that was marked before gets the new mark.
+        """Mark tasks for deletion; a new mark replaces an old one.
 
-        But what its owner wants no more stays so, and a task is only to be deleted while it waits
-        if nothing else is meant for it: whoever looked before that knew nothing of it.
+        The owner's cancellation is never replaced. A mark `delete only while waiting` replaces no
+        other mark, because its writer may not have seen that mark.
         """
         rows = [key | {"wiped_for": wipe.wiped_for} for key in _keys(wipe)]
         unless = true() if wipe.wiped_for in IF_WAITING else _UNWANTED
         self._database.execute_each(self._database.upsert(MARKS, unless), rows)
 
     def cancel(self, campaign: int, task: int) -> int:
-        """Mark the attempts of a task whose ends are not known; return how many they are."""
+        """Mark all unfinished attempts of a task as cancelled; return how many."""
         of = (ATTEMPTS.c.campaign == campaign, ATTEMPTS.c.task == task)
         query = select(ATTEMPTS.c.campaign, ATTEMPTS.c.array, ATTEMPTS.c.place)
         with self._database.transaction():
@@ -73,15 +78,15 @@ class CancellationMarks:
         return len(rows)
 
     def remove(self, wipe: ArrayCancellation) -> None:
-        """Take marks off: these tasks are not deleted any more, unless their owner wants that."""
+        """Remove marks, except cancellations by the owner."""
         delete_places(self._database, MARKS, _keys(wipe), not_(_UNWANTED))
 
     def tidy(self) -> None:
-        """Forget the marks of attempts that have ended."""
+        """Delete the marks of attempts that have ended."""
         forget_ended(self._database, MARKS)
 
     def wiped(self, campaign: int, task: int) -> int:
-        """Return how many attempts of a task were wiped before they started."""
+        """Return how many attempts of a task were deleted before they started."""
         of = (ATTEMPTS.c.campaign == campaign, ATTEMPTS.c.task == task)
         query = select(func.count().label("times")).where(
             *of, ATTEMPTS.c.outcome == TaskOutcome.WIPED
@@ -90,13 +95,13 @@ class CancellationMarks:
 
 
 class PreemptionRows:
-    """For which local jobs tasks ended, as long as their campaigns are known."""
+    """Reads and writes which tasks were preempted for which local jobs."""
 
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
     def put(self, way: Preemption, at: datetime) -> None:
-        """Note the tasks of one."""
+        """Record the tasks that were preempted for a local job."""
         columns = {"cluster": way.cluster, "job": way.job, "task": way.task, "at": at}
         columns |= {"lacked": ",".join(way.lacked)}
         rows = [{name: getattr(task, name) for name in PLACE} | columns for task in way.tasks]
@@ -104,7 +109,7 @@ class PreemptionRows:
             self._database.execute_each(self._database.upsert(WAYS), rows)
 
     def tried(self, since: datetime) -> Tried:
-        """Return for which jobs tasks ended later than that, and when."""
+        """Return the local jobs for which tasks were preempted after a time, with those times."""
         times: dict[Request, tuple[datetime, ...]] = {}
         query = select(WAYS.c.cluster, WAYS.c.job, WAYS.c.task, WAYS.c.at).distinct()
         for row in self._database.rows(query.where(WAYS.c.at > since).order_by(WAYS.c.at)):

@@ -1,4 +1,7 @@
-"""What this host's clocks said when nikita last looked: a file, for they are this host's alone."""
+"""Store this host's wall clock and monotonic clock at nikita's last cycle.
+
+The clocks belong to this host, so a file holds them and not the state file.
+"""
 
 import json
 from datetime import datetime
@@ -12,7 +15,7 @@ MAX_BYTES = 1 << 20
 
 
 def put(clocks: CancellationClocks, path: str = NIKITA_CLOCKS) -> None:
-    """Keep it; StateError when there is no room."""
+    """Save the clocks; StateError if the disk is full."""
     table = {
         "boot": clocks.boot,
         "wall": clocks.wall.isoformat(),
@@ -23,7 +26,7 @@ def put(clocks: CancellationClocks, path: str = NIKITA_CLOCKS) -> None:
 
 
 def read(path: str = NIKITA_CLOCKS) -> CancellationClocks | None:
-    """Return it; None where there is none that can be read."""
+    """Read the saved clocks; None if there is no readable file."""
     try:
         table = json.loads(files.read(path, MAX_BYTES)[0])
         leaps = [(datetime.fromisoformat(at), float(by_s)) for at, by_s in table["leaps"]]

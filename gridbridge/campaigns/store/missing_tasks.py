@@ -1,4 +1,7 @@
-"""Since when tasks of campaigns are not listed by their clusters, until their ends are known."""
+"""The table of tasks that clusters do not list, with the time since when.
+
+A row stays until the cluster lists the task again or its end is known.
+"""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -19,22 +22,22 @@ MISSING = Table(
     Column("since", MomentColumn, nullable=False),
 )
 
-Place = tuple[int, int, int]  # a campaign, an array, a place in it
+Place = tuple[int, int, int]  # a campaign, an array, an index in the array
 
 
 class MissingTasks:
-    """What is kept of them."""
+    """Reads and writes the table of missing tasks."""
 
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
     def all(self) -> Mapping[Place, datetime]:
-        """Return since when each is missing."""
+        """Return since when each missing task is missing, by campaign, array and index."""
         rows = self._database.rows(select(MISSING))
         return {(row["campaign"], row["array"], row["place"]): row["since"] for row in rows}
 
     def note(self, missed: Iterable[MissingSince]) -> None:
-        """Note what has changed, and forget the attempts that have ended."""
+        """Store changes of missing tasks, and delete rows of ended attempts."""
         missing: list[dict[str, object]] = []
         listed: list[dict[str, int]] = []
         for change in missed:

@@ -1,4 +1,4 @@
-"""What is learnt about campaigns at clusters: job ratios, when tasks ended, forecasts."""
+"""The tables of job ratios, ended tasks per minute, and completion forecasts."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, fields
@@ -21,7 +21,7 @@ RATIOS = Table(
     Column("submitted", BigInteger, nullable=False),
 )
 
-ENDS = Table(  # a row a minute in which tasks ended
+ENDS = Table(  # one row for each minute in which tasks ended
     "campaign_ends",
     METADATA,
     Column("campaign", BigInteger, primary_key=True, autoincrement=False),
@@ -59,18 +59,18 @@ _THIS_MINUTE = and_(
 
 
 class PredictionRows:
-    """What is learnt."""
+    """Reads and writes job ratios, ended tasks per minute, and forecasts."""
 
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
     def ratios(self, campaigns: Iterable[int]) -> tuple[JobRatio, ...]:
-        """Return the job ratios that are kept of these campaigns."""
+        """Return the stored job ratios of these campaigns."""
         rows = self._database.rows(_RATIOS, campaigns=list(campaigns))
         return tuple(JobRatio(**row) for row in map(dict, rows))
 
     def keep(self, predicted: Iterable[JobRatioPrediction]) -> None:
-        """Keep job ratios for the next cycle."""
+        """Store job ratios for the next cycle."""
         ratios = [
             JobRatio(
                 campaign=prediction.campaign,
@@ -84,7 +84,7 @@ class PredictionRows:
         self._database.execute_each(self._database.upsert(RATIOS), [*map(asdict, ratios)])
 
     def tasks_ended(self, campaign: int, cluster: str, tasks: int, at: datetime) -> None:
-        """Count tasks that ended at a cluster in this minute."""
+        """Add tasks that ended at a cluster to the count of this minute."""
         key = {
             "campaign": campaign,
             "cluster": cluster,
@@ -97,9 +97,9 @@ class PredictionRows:
             self._database.execute(self._database.upsert(ENDS), key | {"ended": before + tasks})
 
     def ended_since(self, campaign: int, since: datetime) -> dict[str, tuple[int, datetime]]:
-        """Return how many tasks of a campaign ended at each cluster since which moment.
+        """Return the ended tasks of a campaign by cluster, and the start of their count.
 
-        It is the end of the first minute in which some did: what came before is not known.
+        The count starts at the end of the first minute with an ended task.
         """
         by_cluster: dict[str, tuple[int, datetime]] = {}
         for row in self._database.rows(_SINCE, of_campaign=campaign, since=since):
@@ -108,21 +108,21 @@ class PredictionRows:
         return by_cluster
 
     def forget_ends(self, before: datetime) -> None:
-        """Forget when tasks ended before that time, campaign by campaign: others write, too."""
+        """Delete counts of minutes before a time, one transaction for each campaign."""
         is_old = ENDS.c.minute < before
         for row in self._database.rows(select(ENDS.c.campaign).where(is_old).distinct()):
             of = ENDS.c.campaign == row["campaign"]
             self._database.execute(delete(ENDS).where(of, is_old))
 
     def forecasts(self) -> tuple[StoredForecast, ...]:
-        """Return the forecasts that were made halfway, by campaign."""
+        """Return the stored halfway forecasts, ordered by campaign."""
         return tuple(StoredForecast(**row) for row in map(dict, self._database.rows(_FORECASTS)))
 
     def keep_forecast(self, forecast: StoredForecast) -> None:
-        """Keep one."""
+        """Store a campaign's halfway forecast."""
         self._database.execute(self._database.upsert(FORECASTS), asdict(forecast))
 
     def has_ended(self, campaign: int, at: datetime) -> None:
-        """Note when a campaign first ended, for its forecast: a later end changes nothing."""
+        """Record when a campaign first ended; a later end changes nothing."""
         of = and_(FORECASTS.c.campaign == campaign, FORECASTS.c.ended_at.is_(None))
         self._database.execute(update(FORECASTS).where(of).values(ended_at=at))

@@ -1,4 +1,4 @@
-"""What is published of campaigns, a file for each kind: who reads it names the kind."""
+"""Write and read the published JSON files about campaigns, one file for each class."""
 
 from collections.abc import Mapping
 from typing import TypeVar
@@ -21,10 +21,10 @@ T = TypeVar("T")
 
 
 def put(value: object, folder: str = PUBLISHED) -> None:
-    """Replace what is published of its kind."""
+    """Publish a value in the file of its class."""
     files.replace(f"{folder}/{NAMES[type(value)]}", published_json.encode(value), durable=False)
 
 
 def read(kind: type[T], folder: str = PUBLISHED) -> T | None:
-    """Read what is published of a kind; None where nothing of it ever was."""
+    """Read the published value of a class; None if no such file exists."""
     return published_json.read(f"{folder}/{NAMES[kind]}", kind)

@@ -1,7 +1,7 @@
-"""The published states of a campaign's tasks, and when they ended; never their parameters.
+"""Write and read the published states of a campaign's tasks, never their parameters.
 
-`campaigns/NUMBER/tasks.K` has a line for each of the tasks from 1000 K on that was ever sent, so
-that a cycle replaces only what it touched; `ends` grows by a line for each cycle and cluster.
+`campaigns/NUMBER/tasks.K` has one line for each submitted task from 1000 K on, so that a cycle
+replaces only changed files. `ends` grows by one line for each cycle and cluster.
 """
 
 import os
@@ -23,8 +23,8 @@ from gridbridge.model.places import PUBLISHED
 from gridbridge.shell import files
 from gridbridge.state import published_files
 
-A_FILE = 1000  # tasks
-MAX_BYTES = 64 << 20  # a task that makes way a thousand times has as many words
+A_FILE = 1000  # tasks in one file
+MAX_BYTES = 64 << 20  # a task that is preempted a thousand times has a thousand entries
 ENDS = "ends"
 TOUCHING = "campaigns/touching"
 NONE = "-"
@@ -32,13 +32,13 @@ OUTCOMES = {outcome.value: outcome for outcome in TaskOutcome}
 
 
 def put(campaign: int, part: int, tasks: Iterable[PublishedTask], folder: str = PUBLISHED) -> None:
-    """Replace one part of a campaign's tasks."""
+    """Replace one file of a campaign's published tasks."""
     text = "".join(map(_line, tasks))
     files.replace(f"{_made_folder(campaign, folder)}/tasks.{part}", text.encode(), durable=False)
 
 
 def read(campaign: int, part: int, folder: str = PUBLISHED) -> dict[int, PublishedTask]:
-    """Return the tasks of one part that were ever sent, by number."""
+    """Return the submitted tasks of one published file, by number."""
     path = f"{_campaign_folder(campaign, folder)}/tasks.{part}"
     with suppress(FileNotFoundError):
         try:
@@ -50,7 +50,7 @@ def read(campaign: int, part: int, folder: str = PUBLISHED) -> dict[int, Publish
 
 
 def add_ends(campaign: int, ends: Iterable[TaskEndTimes], folder: str = PUBLISHED) -> None:
-    """Note how many tasks were found ended at one moment; fewer than none were taken back."""
+    """Append how many tasks ended; negative counts take back earlier ones."""
     lines = map(_end_line, ends)
     path = f"{_made_folder(campaign, folder)}/{ENDS}"
     try:
@@ -62,7 +62,7 @@ def add_ends(campaign: int, ends: Iterable[TaskEndTimes], folder: str = PUBLISHE
 
 
 def ends(campaign: int, folder: str = PUBLISHED) -> tuple[TaskEndTimes, ...]:
-    """Return when tasks of a campaign were found ended, in that order."""
+    """Return when tasks of a campaign ended, in the order of recording."""
     try:
         data, _ = files.read(f"{_campaign_folder(campaign, folder)}/{ENDS}", MAX_BYTES)
     except FileNotFoundError:
@@ -71,14 +71,14 @@ def ends(campaign: int, folder: str = PUBLISHED) -> tuple[TaskEndTimes, ...]:
 
 
 def touch(campaigns: Iterable[int], folder: str = PUBLISHED) -> None:
-    """Note the campaigns whose tasks are about to change."""
+    """Record the campaigns whose published tasks are about to change."""
     published_files.make_folder(f"{folder}/campaigns")
     text = "".join(f"{number}\n" for number in sorted(campaigns))
     files.replace(f"{folder}/{TOUCHING}", text.encode(), durable=False)
 
 
 def touching(folder: str = PUBLISHED) -> frozenset[int]:
-    """Return the campaigns whose tasks were about to change when somebody was killed."""
+    """Return the campaigns whose update was interrupted by a kill."""
     try:
         data, _ = files.read(f"{folder}/{TOUCHING}", MAX_BYTES)
     except FileNotFoundError:
@@ -87,7 +87,7 @@ def touching(folder: str = PUBLISHED) -> frozenset[int]:
 
 
 def shown(folder: str = PUBLISHED) -> frozenset[int]:
-    """Return the campaigns of which tasks are shown."""
+    """Return the campaigns with published tasks."""
     try:
         names = os.listdir(f"{folder}/campaigns")
     except FileNotFoundError:
@@ -96,12 +96,12 @@ def shown(folder: str = PUBLISHED) -> frozenset[int]:
 
 
 def touched(folder: str = PUBLISHED) -> None:
-    """Note that all that was about to change is shown."""
+    """Record that all pending changes are published."""
     files.remove(f"{folder}/{TOUCHING}")
 
 
 def remove(campaign: int, folder: str = PUBLISHED) -> None:
-    """Show nothing of a campaign's tasks any more."""
+    """Remove a campaign's published tasks."""
     shutil.rmtree(_campaign_folder(campaign, folder), ignore_errors=True)
 
 
@@ -127,7 +127,7 @@ def _line(task: PublishedTask) -> str:
 
 
 def _task(line: str) -> PublishedTask:
-    """Read a line; a page has 100,000 of them, and few have what stands last."""
+    """Parse a line; a page reads 100,000 lines, so the rare last columns are split last."""
     words = line.split(" ")
     number, attempt, outcome, waits, cluster, job, index, status, wallclock, beyond = words[:10]
     copies, ways, moves = words[10:]
@@ -192,7 +192,7 @@ def _end_line(end: TaskEndTimes) -> str:
 
 def _ends(lines: Iterable[str]) -> Iterator[TaskEndTimes]:
     for line in lines:
-        with suppress(ValueError):  # power may have gone while a line was written
+        with suppress(ValueError):  # a power failure may have cut a line
             at, cluster, *numbers = line.split(" ")
             tasks, failed, timed, wallclock_s, cancelled = map(int, numbers)
             yield TaskEndTimes(

@@ -1,7 +1,7 @@
-"""Root's ledger: which attempts of which tasks of a campaign were submitted, and as what.
+"""Root's ledger: which attempts of a campaign's tasks were submitted, with their job ids.
 
-A file a campaign, in a folder that root alone can open; lines are only ever added. Hot programs
-load this module.
+Each campaign has one append-only file, in a folder that only root can open. Hot programs load this
+module.
 """
 
 import errno
@@ -15,7 +15,7 @@ from gridbridge.errors import AlreadySubmitted, CampaignClosed, LedgerLost, NotA
 from gridbridge.model.campaigns.attempt_numbers import read_attempts
 from gridbridge.model.places import LEDGER, LEDGER_CUT
 
-TYPE_CHECKING = False  # typing's own costs as much as json
+TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import TracebackType
@@ -25,40 +25,40 @@ if TYPE_CHECKING:
 
 FILE, PART, ARRAY, JOB, AGAIN = "file", "part", "array", "job", "again"
 END, TAKEN_UP = "end", "taken-up"
-WITHDRAWN = "withdrawn"  # an array that was intended, and never asked for
-COPIES = "copies"  # the last word of an array's line
-MOST_COPIES = 2  # of a task
+WITHDRAWN = "withdrawn"  # an array that was intended and never submitted
+COPIES = "copies"  # the last word of a line for speculative attempts
+MOST_COPIES = 2  # speculative attempts of one task
 NO_ROOM = 28
 OPTIONS = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-NONE = -1  # instead of a descriptor
+NONE = -1  # instead of a file descriptor
 
 
 class RootLedger:
-    """What root knows of one campaign; held by one process at a time."""
+    """One campaign's ledger; a file lock allows one process at a time."""
 
     def __init__(self, campaign: int, folder: str = LEDGER) -> None:
-        """Open it; one that is not there has no lines, and is begun by the first one.
+        """Open and lock the ledger file; a missing file counts as empty.
 
-        LedgerLost when it can't be read, or its folder is not ours alone.
+        Raises LedgerLost if the file cannot be read, or if other users can write its folder.
         """
         self._folder, self._name = folder, f"c.{campaign}"
         self._path = f"{folder}/{self._name}"
-        self._file: list[str] = []  # what is noted of the file; empty before the first note
-        self._parts: dict[str, list[str]] = {}  # by their numbers
-        self._arrays: dict[str, list[str]] = {}  # by their numbers
-        self._jobs: dict[str, str] = {}  # the first id of each array
-        self._again: set[str] = set()  # arrays
-        self._requests: set[str] = set()  # requests that took the campaign up
-        self._sent: SentTasks | None = None  # read when it is needed
+        self._file: list[str] = []  # the line of the campaign's file; empty if missing
+        self._parts: dict[str, list[str]] = {}  # lines by part number
+        self._arrays: dict[str, list[str]] = {}  # lines by array number
+        self._jobs: dict[str, str] = {}  # first job id by array number
+        self._again: set[str] = set()  # arrays that may have been submitted twice
+        self._requests: set[str] = set()  # requests that reopened the campaign
+        self._sent: SentTasks | None = None  # computed on first use
         self._unwritten: list[bytes] | None = None  # lines of an open batch
-        self.has_ended = False  # and was not taken up again since
+        self.has_ended = False  # and was not reopened since
         try:
             _own(folder)
             self._end = _opened(self._path)
             self._note(self._read() if self._end != NONE else [])
         except (OSError, ValueError) as error:
             if isinstance(error, OSError) and error.errno == NO_ROOM:
-                raise  # nothing is lost
+                raise  # a full disk loses no ledger
             why = error.strerror if isinstance(error, OSError) else "not a ledger of ours"
             raise LedgerLost(f"{self._path}: {why}") from error
 
@@ -66,13 +66,13 @@ class RootLedger:
         fcntl.flock(self._end, fcntl.LOCK_EX)
         with open(os.dup(self._end), "rb") as file:
             whole, end, cut = file.read().rpartition(b"\n")
-        if cut:  # power may have gone while a line was written
+        if cut:  # a power failure may have cut the last line
             os.ftruncate(self._end, len(whole + end))
             _warn(f"{LEDGER_CUT} {self._name} {len(cut)}\n")
         return [line.split() for line in whole.decode("ascii").split("\n") if line]
 
     def _note(self, rows: list[list[str]]) -> None:
-        """Index lines, so that no search reads all of them."""
+        """Index ledger lines, so that later look-ups do not read all lines."""
         first = {PART: self._parts, ARRAY: self._arrays}  # lines by their numbers
         for row in rows:
             kind, *words = row
@@ -104,34 +104,37 @@ class RootLedger:
 
     @property
     def uid(self) -> int:
-        """Whose campaign it is; 0 where nothing of it was submitted."""
+        """The uid of the campaign's owner; 0 if none of its tasks was submitted."""
         return int(self._file[1]) if self._file else 0
 
     @property
     def has_file(self) -> bool:
-        """Whether the campaign's file is noted: something of it was to be submitted before."""
+        """Whether the ledger has the campaign's file, which precedes any submission."""
         return bool(self._file)
 
     def end(self) -> None:
-        """Note that the campaign has ended: nothing more of it is submitted or released."""
+        """Record that the campaign has ended; root then submits and releases none of its tasks."""
         if not self.has_ended:
             self._add([END])
 
     def take_up(self, request: str) -> None:
-        """Note that its owner took it up again, by a request that does that once; else Ended."""
+        """Record once that the owner's request reopens the campaign.
+
+        Raises CampaignClosed if the campaign ended again after this request.
+        """
         if request not in self._requests:
             self._add([TAKEN_UP, request])
         self.require_going()
 
     def require_going(self) -> None:
-        """Raise Ended where the campaign has ended."""
+        """Raise CampaignClosed if the campaign has ended."""
         if self.has_ended:
             raise CampaignClosed(f"{self._path}: the campaign has ended")
 
     def require(self, uid: int, digest: str) -> None:
-        """Note the campaign's file; NotAsBrought when it was another at the first call.
+        """Record the campaign's file; NotAsBrought if a different file was recorded before.
 
-        No two files are alike: each is that of one campaign, whatever it is called.
+        Two campaigns never share a file: its digest belongs to the first campaign.
         """
         now = [FILE, str(uid), digest]
         if not self._file:
@@ -141,7 +144,10 @@ class RootLedger:
             raise NotAsBrought(f"{self._path}: not the file that it was when it was taken in")
 
     def _claim(self, file: str) -> None:
-        """Note under which number a file is known; the next line of ours makes that last."""
+        """Create a symlink from the file's digest to the campaign's number.
+
+        The fsync of the next ledger line also makes the symlink durable.
+        """
         path = f"{self._folder}/{file}"
         try:
             os.symlink(self._name, path)  # it has its number, or is not there
@@ -150,9 +156,10 @@ class RootLedger:
                 raise NotAsBrought(f"{self._path}: the file is that of {target}") from None
 
     def require_part(self, part: int, digest: str, tasks: int) -> None:
-        """Note a part's file, and how many tasks it has; each file is one part of a campaign.
+        """Record a file of added tasks and its number of tasks.
 
-        Raises NotAsBrought when it was another at the first call.
+        Raises NotAsBrought if the part had a different file before, or if the file belongs to
+        another part.
         """
         now = [PART, str(part), digest, str(tasks)]
         if now == self._parts.get(str(part)):
@@ -163,19 +170,20 @@ class RootLedger:
         self._add(now)
 
     def tasks_of(self, part: int) -> int | None:
-        """Return how many tasks a part has; None while nothing of it was submitted."""
+        """Return the number of tasks in a part; None if the ledger does not have the part."""
         row = self._parts.get(str(part))
         return int(row[3]) if row else None
 
     def job(self, array: int) -> str:
-        """Return the id of an array that was submitted, empty when that is not known."""
+        """Return the job id of a submitted array; empty if the id is unknown."""
         return self._jobs.get(str(array), "")
 
     def intend(self, array: int, cluster: str, tasks: str, is_of_copies: bool = False) -> None:
-        """Note what will be submitted; AlreadySubmitted for an attempt that another array has.
+        """Record an array before its submission.
 
-        Noted once more, it is known from then on that an answer may have been lost. Raises
-        NotACopy for copies that are none, or too many of one task, and Ended.
+        A second record of the same array means that the first answer may have been lost. Raises
+        AlreadySubmitted if another array has one of the attempts, NotACopy for invalid or too many
+        speculative attempts, and CampaignClosed.
         """
         now = [ARRAY, str(array), cluster, tasks, *([COPIES] if is_of_copies else [])]
         before = self._arrays.get(str(array))
@@ -204,8 +212,8 @@ class RootLedger:
         return self._sent
 
     def earlier(self, array: int, tasks: str) -> "list[Earlier]":
-        """Return the other arrays that have some of these tasks, whichever attempts of them."""
-        read_attempts(tasks)  # ParseError for a text that is no tasks
+        """Return the other arrays that hold any attempt of these tasks."""
+        read_attempts(tasks)  # ParseError for an invalid task list
         indices_by_array = self._sent_tasks.indices_of(tasks)
         indices_by_array.pop(array, None)
         return [
@@ -230,7 +238,7 @@ class RootLedger:
                 raise NotACopy(f"{self._path}: task {task} gets {MOST_COPIES} copies at most")
 
     def copies_before(self, array: int = 0) -> dict[int, int]:
-        """Return the number of copies of tasks in arrays before an array, or in all, by task."""
+        """Return the number of speculative attempts by task, in arrays below `array` or in all."""
         counts: dict[int, int] = {}
         for number, row in self._arrays.items():
             if row[4:] == [COPIES] and (not array or int(number) < array):
@@ -243,32 +251,32 @@ class RootLedger:
             self._add([AGAIN, str(array)])
 
     def was_repeated(self, array: int) -> bool:
-        """Say whether an array may have been submitted several times, because answers were lost."""
+        """Return whether an array may have been submitted twice because an answer was lost."""
         return str(array) in self._again
 
     def arrays(self) -> tuple[tuple[str, ...], ...]:
-        """Return each array's number, cluster and tasks, and its id, empty when not known.
+        """Return number, cluster, tasks and job id of each array; an unknown id is empty.
 
-        Those of copies have a word more.
+        Arrays of speculative attempts have the word `copies` as a fifth item.
         """
         rows = self._arrays.values()
         return tuple((*row[1:4], self.job(int(row[1])), *row[4:]) for row in rows)
 
     def submitted(self, array: int, job: str) -> None:
-        """Note under which id it was submitted."""
+        """Record the job id of a submitted array."""
         self._add([JOB, str(array), job])
 
     def withdraw(self, array: int) -> None:
-        """Note that an array that was intended in this call was never asked for."""
+        """Record that an intended array was not submitted by this call."""
         self._add([WITHDRAWN, str(array)])
         self._sent = None
 
     @contextmanager
     def batch(self) -> "Iterator[None]":
-        """Write the lines of a block together at its end, and have the disk keep them by one fsync.
+        """Write all lines of a `with` block at its end, with one fsync.
 
-        Until then none of them lasts. Raises OSError at the end of the block when there is no room:
-        then none was written, and this object is of no more use.
+        No line is durable before the end of the block. If the disk is full, the block's end raises
+        OSError, no line is written, and this object must not be used further.
         """
         self._unwritten = []
         try:
@@ -279,14 +287,14 @@ class RootLedger:
                 self._write(lines)
 
     def _begin(self) -> None:
-        """Make its file; OSError where another call did so since we looked."""
+        """Create the ledger file; OSError if another call created it meanwhile."""
         self._end = os.open(self._path, OPTIONS | os.O_CREAT | os.O_EXCL, 0o600)
         fcntl.flock(self._end, fcntl.LOCK_EX)
         if os.fstat(self._end).st_size:
             raise OSError(errno.EEXIST, "another call has begun it", self._path)
 
     def _add(self, row: list[str]) -> None:
-        """Add a line, which lasts before anything is done; OSError when there is no room."""
+        """Append a line durably before any action follows; OSError if the disk is full."""
         line = f"{' '.join(row)}\n".encode("ascii")
         if self._unwritten is None:
             self._write(line)
@@ -316,12 +324,12 @@ def _opened(path: str) -> int:
 
 
 def _warn(line: str) -> None:
-    with suppress(OSError):  # nobody listens
+    with suppress(OSError):  # standard error may be closed
         os.write(2, line.encode("ascii"))
 
 
 def _own(folder: str) -> None:
-    """Make the folder, or see that nobody else can write it."""
+    """Create the ledger folder, or check that only root can use it."""
     try:
         os.mkdir(folder, 0o700)
     except FileExistsError:

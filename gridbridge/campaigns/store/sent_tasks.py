@@ -1,26 +1,26 @@
-"""Finds the attempts of a campaign's tasks in its arrays, however many were sent.
+"""Find attempts of a campaign's tasks in its arrays, quickly for any number of tasks.
 
-Each array is read once, in runs of consecutive tasks. Hot programs load this module.
+Each array is parsed once into runs of consecutive tasks. Hot programs load this module.
 """
 
 from bisect import bisect_left, insort
 
-TYPE_CHECKING = False  # typing's own costs as much as json
+TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     Run = tuple[
         int, int, int, int
-    ]  # its first and last task, the number of earlier tasks of its array, the array
+    ]  # first task, last task, number of earlier tasks in the array, array
 
 
 class SentTasks:
-    """The runs of all arrays, by attempt, each in the order of its first task."""
+    """An index of submitted task runs, by attempt, sorted by first task."""
 
     def __init__(self, arrays: "Iterable[tuple[int, str]]" = ()) -> None:
-        """Read our arrays: their numbers, and their tasks in words."""
+        """Index arrays, given by their numbers and task lists."""
         self._runs: dict[int, list[Run]] = {}
-        self._reach: dict[int, list[int]] = {}  # the last task of a run and of all runs before it
+        self._reach: dict[int, list[int]] = {}  # highest last task up to each run
         for array, tasks in arrays:
             for attempt, run in _runs(array, tasks):
                 self._runs.setdefault(attempt, []).append(run)
@@ -31,7 +31,7 @@ class SentTasks:
                 reach.append(max(run[1], reach[-1]) if reach else run[1])
 
     def add(self, array: int, tasks: str) -> None:
-        """Add a new array."""
+        """Add a new array to the index."""
         for attempt, run in _runs(array, tasks):
             runs, reach = self._runs.setdefault(attempt, []), self._reach.setdefault(attempt, [])
             at = bisect_left(runs, run)
@@ -39,7 +39,7 @@ class SentTasks:
             reach.insert(at, max(run[1], reach[at - 1]) if at else run[1])
 
     def have(self, tasks: str) -> bool:
-        """Say whether any of these attempts is in an array."""
+        """Return whether any of these attempts is in an array."""
         return any(
             True
             for attempt, (first, last, *_) in _runs(0, tasks)
@@ -47,11 +47,11 @@ class SentTasks:
         )
 
     def has_task(self, task: int) -> bool:
-        """Say whether an attempt of a task is in an array."""
+        """Return whether any attempt of a task is in an array."""
         return any(True for attempt in self._runs for _ in self._between(attempt, task, task))
 
     def indices_of(self, tasks: str) -> dict[int, list[int]]:
-        """Return the places of these tasks in arrays, in any attempt, by array."""
+        """Return the indices of these tasks in each array, for any attempt."""
         indices: dict[int, set[int]] = {}
         for _, (first, last, *_) in _runs(0, tasks):
             for attempt in self._runs:
@@ -61,9 +61,9 @@ class SentTasks:
         return {array: sorted(indices[array]) for array in sorted(indices)}
 
     def _between(self, attempt: int, first: int, last: int) -> "Iterator[Run]":
-        """Give the runs of an attempt that contain any of these tasks; no others are read.
+        """Yield the runs of an attempt that overlap these tasks.
 
-        Runs of an attempt don't overlap, so only the last run before these tasks is read in vain.
+        Runs of an attempt do not overlap each other, so at most one run is read in vain.
         """
         runs, reach = self._runs.get(attempt, []), self._reach.get(attempt, [])
         at = bisect_left(runs, (last + 1,)) - 1
@@ -74,7 +74,7 @@ class SentTasks:
 
 
 def _runs(array: int, tasks: str) -> "Iterator[tuple[int, Run]]":
-    """Give the runs of an array, each with its attempt."""
+    """Yield the runs of an array, each with its attempt number."""
     before = 0
     for part in tasks.split(","):
         numbers, _, attempt = part.partition(":")

@@ -1,4 +1,4 @@
-"""What is kept of tasks that had copies: their attempts, and new ones."""
+"""Query and create speculative attempts of tasks."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -13,7 +13,7 @@ from gridbridge.state.database.transaction import StateFile
 
 _LIVE = ATTEMPTS.alias("live")
 _ARRAY = tuple_(ATTEMPTS.c.campaign, ATTEMPTS.c.array)
-_COPIED = (  # begins with arrays of copies: they are few, other attempts many
+_COPIED = (  # starts from arrays of speculative attempts, because these are few
     select(ATTEMPTS.c.campaign, ATTEMPTS.c.task)
     .where(
         _ARRAY.in_(
@@ -61,14 +61,14 @@ _NOW = (
 
 
 class CampaignCopies:
-    """What is kept of them."""
+    """Queries and creates speculative attempts of campaign tasks."""
 
     def __init__(self, database: StateFile, campaigns: CampaignRows) -> None:
         self._database = database
         self._campaigns = campaigns
 
     def rivals(self, campaigns: Iterable[int]) -> tuple[CompetingAttempt, ...]:
-        """Return all attempts of the tasks that had a copy and of which one lives."""
+        """Return all attempts of tasks with a speculative attempt and a live attempt."""
         rows = map(dict, self._database.rows(_RIVALS, campaigns=list(campaigns)))
         return tuple(
             CompetingAttempt(
@@ -78,7 +78,7 @@ class CampaignCopies:
         )
 
     def intend(self, copies: SpeculativeAttempts, at: datetime) -> Array | None:
-        """Put copies of those tasks into a new array that still live; None where none does."""
+        """Create an array of speculative attempts of live tasks; None if none is live."""
         with self._database.transaction():
             of = {"of_campaign": copies.campaign, "tasks": list(copies.tasks)}
             rows = self._database.rows(_NOW, **of)

@@ -1,4 +1,4 @@
-"""Who wants to be told of campaigns, and until when each was told."""
+"""The table of subscriptions: who gets notifications, and until when each got them."""
 
 from dataclasses import asdict, fields
 from datetime import datetime
@@ -34,7 +34,7 @@ _EVERY = select(*(SUBSCRIPTIONS.c[field.name] for field in fields(Subscription))
 
 
 class SubscriptionRows:
-    """What is kept of them."""
+    """Reads and writes the table of subscriptions."""
 
     def __init__(self, database: StateFile) -> None:
         self._database = database
@@ -44,11 +44,11 @@ class SubscriptionRows:
         return tuple(_subscription(dict(row)) for row in self._database.rows(_EVERY))
 
     def of(self, uid: int) -> tuple[Subscription, ...]:
-        """Return somebody's."""
+        """Return the subscriptions of a uid."""
         return tuple(subscription for subscription in self.all() if subscription.uid == uid)
 
     def put(self, subscription: Subscription) -> Subscription | None:
-        """Keep a subscription; return the one that it replaces: same person, way and identity."""
+        """Store a subscription; return the one it replaces: same person, channel and address."""
         values = asdict(subscription)
         values.pop("number")
         before = self._same(subscription)
@@ -61,14 +61,14 @@ class SubscriptionRows:
         return before
 
     def remove(self, subscription: Subscription) -> Subscription | None:
-        """Forget a subscription; return it, None where there was none."""
+        """Delete a subscription and return it; None if there was none."""
         if before := self._same(subscription):
             this = SUBSCRIPTIONS.c.number == before.number
             self._database.execute(delete(SUBSCRIPTIONS).where(this))
         return before
 
     def note(self, subscription: Subscription) -> None:
-        """Note until when somebody was told, or when it is tried again."""
+        """Record until when a subscriber was notified, and when the next attempt is due."""
         values = {
             "told_until": subscription.told_until,
             "tries": subscription.tries,
@@ -78,7 +78,10 @@ class SubscriptionRows:
         self._database.execute(update(SUBSCRIPTIONS).where(this).values(**values))
 
     def campaigns(self, since: datetime) -> tuple[tuple[Campaign, datetime, bool], ...]:
-        """Return the campaigns that came or ended since then, with when, and whether it ended."""
+        """Return campaigns that were submitted or ended after a time.
+
+        Each comes with that time, and whether it is the campaign's end.
+        """
         columns = (CAMPAIGNS.c.number, CAMPAIGNS.c.submitted_at, CAMPAIGNS.c.ended_at)
         came = select(*columns).where(CAMPAIGNS.c.submitted_at > since)
         ended = select(*columns).where(

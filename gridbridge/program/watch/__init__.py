@@ -1,1 +1,1 @@
-"""Asks the clusters, and listens to them."""
+"""Query clusters regularly, and receive pushed job ends."""

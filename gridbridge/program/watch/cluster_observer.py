@@ -1,4 +1,4 @@
-"""Ask one cluster for its status now and then, in a thread of its own, and never too often."""
+"""Query one cluster regularly in a thread, with a limited share of its time."""
 
 import logging
 from collections.abc import Callable, Collection
@@ -17,44 +17,44 @@ from gridbridge.program.work.threads import ThreadNotStarted, ThreadPool
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database.snapshots import LastAnswer
 
-ROUND_S = 2.0  # an answer is shared by the round after it
+ROUND_S = 2.0  # the next round shares a result
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterAnswer:
-    """What came of one question: a snapshot, or the reason why there is none."""
+    """The result of one query: a snapshot, or the reason why it failed."""
 
     cluster: str
     took_s: float = 0.0
     snapshot: ClusterSnapshot | None = None
-    vocabulary: ClusterVocabulary | None = None  # now and then
+    vocabulary: ClusterVocabulary | None = None  # None in most queries
     trouble: str = ""
-    shared: LastAnswer | None = None  # where other programs want to know it
+    shared: LastAnswer | None = None  # set if other programs need the result
 
 
 class QueryPace(Protocol):
-    """How often clusters are asked, by gridbridge.toml."""
+    """How often a cluster may be queried, from gridbridge.toml."""
 
     @property
     def interval_s(self) -> float:
-        """Between two questions to a cluster."""
+        """Seconds between two status queries of a cluster."""
         ...
 
     @property
     def query_share(self) -> float:
-        """Of the time, that questions to it may take at most."""
+        """The share of the time that queries of a cluster may take at most."""
         ...
 
     @property
     def stale_s(self) -> float:
-        """The age of an answer by which its queues close."""
+        """The age of a snapshot at which the cluster's queues close."""
         ...
 
     @property
     def vocabulary_s(self) -> float:
-        """Between two questions for the names that it offers."""
+        """Seconds between two queries for the names that a cluster offers."""
         ...
 
 
@@ -63,17 +63,17 @@ def _none(_cluster: str) -> SentJob:
 
 
 def stretched(usual_s: float, pace: QueryPace) -> float:
-    """Return the interval of a cluster that usually takes this long to answer.
+    """Return the query interval for a cluster that usually takes this long to answer.
 
-    It is so long that questions take at most `query_share` of the time, but not so long that its
-    queues would close between two answers.
+    Queries take at most `query_share` of the time. The interval stays short enough that the queues
+    do not close between two answers.
     """
     longest_s = pace.stale_s / 2
     return max(pace.interval_s, min(usual_s / pace.query_share, longest_s))
 
 
 class ClusterObserver:
-    """One cluster's questioner."""
+    """Queries one cluster regularly in a thread."""
 
     def __init__(
         self,
@@ -100,9 +100,9 @@ class ClusterObserver:
         self._words_due = clock.steady_s()
 
     def follow(self, where: Away, pace: QueryPace, transfer_queues: Collection[str]) -> None:
-        """Go on under another configuration, in which the cluster is the same.
+        """Use another configuration for the same cluster from now on.
 
-        The cluster has often changed as well, so its words are asked for again.
+        The cluster's names are queried again, because the cluster often changed as well.
         """
         self._where = where
         self._pace = pace
@@ -115,9 +115,10 @@ class ClusterObserver:
         job_ids: Callable[[], frozenset[int]],
         sent: Callable[[str], SentJob] = _none,
     ) -> None:
-        """Ask when it is time and no question is open.
+        """Start a query if it is due and none is running.
 
-        `wanted` tells the jobs to keep, `sent` what others sent to a cluster: it is not pending.
+        `job_ids` returns the jobs to keep in the snapshot. `sent` returns the jobs that campaigns
+        submitted, which do not count as pending.
         """
         if self._asked is None and self._clock.steady_s() >= self._due:
             self._asked_at = self._clock.steady_s()
@@ -125,10 +126,10 @@ class ClusterObserver:
             self._asked = self._threads.submit(self._ask, job_ids(), sent(self.cluster))
 
     def answer(self) -> ClusterAnswer | None:
-        """Return the answer once, None while there is none.
+        """Return the result of a finished query once; None if there is none.
 
-        A failed question does not make the interval longer: the time until it failed says nothing
-        about the load. Nor does a single slow answer, from a qmaster that had stopped for a moment.
+        Failed queries do not lengthen the interval, because their time says nothing about the load.
+        Nor does a single slow answer, because a qmaster may have paused for a moment.
         """
         if self._asked is None or not self._asked.done():
             return None
@@ -146,13 +147,13 @@ class ClusterObserver:
             return ClusterAnswer(cluster=self.cluster, trouble=plain_words(error))
 
     def _keep_to_interval(self) -> None:
-        """Set the time of the next question, after the last one."""
+        """Schedule the next query after the last one."""
         interval_s = stretched(self._usual_s, self._pace)
         self._due += interval_s - self.interval_s
         self.interval_s = interval_s
 
     def _dated(self, answer: ClusterAnswer) -> ClusterAnswer:
-        """Date an answer by its age, since the clock may have been set after the question."""
+        """Date a result by its age, because the wall clock may have been set meanwhile."""
         taken_at = self._clock.moment(self._asked_at)
         shared = answer.shared and replace(
             answer.shared, asked_at=taken_at, every_s=self.interval_s + answer.took_s + ROUND_S
@@ -161,11 +162,11 @@ class ClusterObserver:
         return replace(answer, snapshot=snapshot, shared=shared)
 
     def dismiss(self) -> None:
-        """Stop asking; a question that is under way ends by itself."""
+        """Stop querying; a running query finishes by itself."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _ask(self, job_ids: frozenset[int], sent: SentJob) -> ClusterAnswer:
-        """Ask for both at once; what others sent is in what they read alone."""
+        """Query status and names at once; campaign jobs are only in the shared copy."""
         answer = self._answered(job_ids, sent)
         snapshot = answer.snapshot
         if sent.is_watched:
@@ -181,7 +182,7 @@ class ClusterObserver:
             )
         except (GridbridgeError, OSError) as error:
             return ClusterAnswer(cluster=self.cluster, trouble=plain_words(error))
-        except Exception as error:  # an odd answer of one cluster does not end the service
+        except Exception as error:  # an unexpected answer must not end the service
             _log.exception("event=fault cluster=%s", self.cluster)
             return ClusterAnswer(cluster=self.cluster, trouble=f"{type(error).__name__}: {error}")
         return ClusterAnswer(
@@ -192,18 +193,18 @@ class ClusterObserver:
         )
 
     def _vocabulary(self) -> ClusterVocabulary | None:
-        """Ask which names it offers when that is due; without an answer the last ones count."""
+        """Query the offered names when due; after a failure the last names stay valid."""
         if self._clock.steady_s() < self._words_due:
             return None
         self._words_due = self._clock.steady_s() + self._pace.vocabulary_s
         try:
             return status_of(self._where).vocabulary(self._where)
-        except Exception as error:  # as of its status
+        except Exception as error:  # as for the status query
             _log.warning("event=no_vocabulary cluster=%s why=%r", self.cluster, plain_words(error))
             return None
 
     def _owned(self, snapshot: ClusterSnapshot) -> ClusterSnapshot:
-        """Replace the owner of each job by the person here who has that account."""
+        """Replace each job owner's remote account by the local person's name."""
         if self._where.login is None:
             return snapshot
         jobs = {job: self._called(rows) for job, rows in snapshot.jobs.items()}

@@ -1,4 +1,4 @@
-"""Checks regularly whether people can write messages and the service can write its files."""
+"""Check every five seconds whether people and the service can write their files."""
 
 import logging
 import os
@@ -15,7 +15,7 @@ _log = logging.getLogger(__name__)
 
 
 class RoomWatch:
-    """Remembers which folder was full at the last check."""
+    """Reports which folder is full, from regular write tests."""
 
     def __init__(
         self,
@@ -24,13 +24,13 @@ class RoomWatch:
         tmpdirs: Callable[[], Iterable[str]] = tuple,
     ) -> None:
         self._folders = tuple(folders)
-        self._tmpdirs = tmpdirs  # starters' folders, where the service may not be able to write
+        self._tmpdirs = tmpdirs  # starters' folders, possibly not writable for us
         self._clock = clock
         self._looked_at = -LOOK_S
         self._lacks = ""
 
     def lacks(self) -> str:
-        """Say which folder is full, empty when none is; the queues are closed meanwhile."""
+        """Return which folder is full; empty if none is. A full folder closes the queues."""
         if self._clock() - self._looked_at >= LOOK_S:
             self._looked_at = self._clock()
             self._look()
@@ -46,11 +46,11 @@ class RoomWatch:
 
 
 def own_rooms(folder: str = CAMPAIGNS) -> dict[str, FolderRoom]:
-    """Return the room of the folder for campaigns where that is a filesystem of its own."""
+    """Return the free space of the campaigns' folder if it is a separate filesystem."""
     return {folder: host.room(folder)} if os.path.ismount(folder) else {}
 
 
 def rooms_of(tmpdirs: Iterable[str]) -> dict[str, FolderRoom]:
-    """Return the room of folders for TMPDIR; missing folders are execd's trouble."""
+    """Return the free space of TMPDIR folders; missing folders are skipped as execd's trouble."""
     rooms = {folder: host.room(folder) for folder in tmpdirs}
     return {folder: room for folder, room in rooms.items() if not room.trouble}

@@ -1,7 +1,6 @@
-"""Job ends that an OAR cluster pushes, over the connection by which it is asked.
+"""Receive job ends that an OAR cluster pushes over the connection of its queries.
 
-A push only says where to look. What is missed, because the connection was cut or nobody
-listened, the next poll finds.
+A push only triggers a look-up. The next poll finds ends that a cut connection lost.
 """
 
 import logging
@@ -13,13 +12,13 @@ from gridbridge.errors import GridbridgeError, plain_words
 from gridbridge.program.watch.pushed_ends import AGAIN_S, PushRate
 from gridbridge.shell.retry import until_stopped
 
-ROOM = 1000  # ids that are kept between two looks; who writes more than that has to wait
+ROOM = 1000  # buffered job ids; further writers block
 
 _log = logging.getLogger(__name__)
 
 
 class EndListener:
-    """Listens to one cluster in a thread of its own."""
+    """Receives pushed job ends of one cluster in a thread."""
 
     def __init__(
         self,
@@ -38,7 +37,7 @@ class EndListener:
         self._listen_on()
 
     def ended(self) -> frozenset[int]:
-        """Return the ids of jobs that ended since the last call; none above the rate."""
+        """Return the ids of jobs that ended since the last call; none above the rate limit."""
         self._listen_on()
         return self._rate.within(self._take())
 
@@ -47,7 +46,7 @@ class EndListener:
         self._stopped.set()
 
     def _listen_on(self) -> None:
-        """Start a thread that listens, if none does; after a failure the next look tries again."""
+        """Start the listening thread unless it runs; the next call retries a failure."""
         if self._thread.ident:
             return
         name = f"{self._cluster}-ends"
@@ -82,7 +81,7 @@ class EndListener:
                 return
 
     def _keep(self, job_id: int) -> None:
-        """Keep an id until it is looked at; meanwhile the far side is not read."""
+        """Buffer a job id; while the buffer is full, nothing more is read from the cluster."""
         while not self._stopped.is_set():
             try:
                 self._heard.put(job_id, timeout=AGAIN_S)
@@ -91,7 +90,7 @@ class EndListener:
             return
 
     def _tell(self, why: str) -> None:
-        """Log why nobody listens, once for each reason."""
+        """Log a lost connection once for each reason."""
         if why != self._told:
             _log.warning("event=push_lost cluster=%s why=%r", self._cluster, why)
         self._told = why

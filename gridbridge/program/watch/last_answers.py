@@ -1,4 +1,4 @@
-"""The clusters' last answers: kept here, summed up in the state file, and published."""
+"""Keep the last snapshot of each cluster in memory, the state file and published files."""
 
 import logging
 from collections import Counter
@@ -13,13 +13,13 @@ from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.snapshots import SnapshotRows
 
-FAILED_IN_A_ROW = 2  # failed answers that close a cluster's queues: one may be an accident
+FAILED_IN_A_ROW = 2  # failed queries that close a cluster's queues: one may be an accident
 
 _log = logging.getLogger(__name__)
 
 
 class LastClusterAnswers:
-    """The last good answer of each cluster; a bad one says nothing about any job."""
+    """Holds the last good snapshot of each cluster; failed queries do not replace it."""
 
     def __init__(
         self,
@@ -30,14 +30,14 @@ class LastClusterAnswers:
     ) -> None:
         self.good: dict[str, ClusterSnapshot] = clock.dated(_moved)
         self._clock = clock
-        self._failed: Counter[str] = Counter()  # in a row
+        self._failed: Counter[str] = Counter()  # failures in a row by cluster
         self._observers = observers
         self._snapshots = SnapshotRows(database)
         self._sharing = AnswerSharing(database, clock)
         self._show = show
 
     def take(self) -> tuple[ClusterAnswer, ...]:
-        """Return the answers that came since the last call."""
+        """Return the query results that arrived since the last call."""
         came = tuple(
             answer for observer in self._observers.values() if (answer := observer.answer())
         )
@@ -46,11 +46,11 @@ class LastClusterAnswers:
         return came
 
     def silent(self) -> frozenset[str]:
-        """Return the clusters whose last answers failed; a good one takes its cluster out."""
+        """Return the clusters whose last two queries failed."""
         return frozenset(name for name, times in self._failed.items() if times >= FAILED_IN_A_ROW)
 
     def forget(self, cluster: str) -> None:
-        """Forget a cluster's answers: it is asked in another place now, or not at all."""
+        """Drop a cluster's results: its address changed, or it is no longer queried."""
         self.good.pop(cluster, None)
         self._failed.pop(cluster, None)
 

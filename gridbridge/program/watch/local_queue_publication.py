@@ -1,4 +1,4 @@
-"""Publishes which queues of a cluster send no jobs on, for all that submit jobs there."""
+"""Publish which queues of a cluster run jobs only locally, for job submissions."""
 
 from collections.abc import Container
 
@@ -14,7 +14,10 @@ from gridbridge.state.published_files import put
 def show(
     snapshot: ClusterSnapshot, transfer_queues: Container[str] = (), folder: str = PUBLISHED
 ) -> None:
-    """Publish it when it is not what is published: poller and runner both do, as each sees it."""
+    """Publish the queues that keep their jobs, if the list has changed.
+
+    Poller and runner both call this whenever they get a snapshot.
+    """
     queues = local_queues(snapshot.queues, transfer_queues)
     now = encode_queues(queues) if queues else None
     if published_values.read_stay(snapshot.cluster, folder) == now:

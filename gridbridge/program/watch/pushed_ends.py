@@ -1,7 +1,7 @@
-"""Job ends that a cluster pushes: `qevent -trigger` runs sge-methods/ended at each.
+"""Receive job ends that a Grid Engine cluster pushes through `qevent -trigger`.
 
-A push only says where to look: the accounting record decides. qevent runs its program for every job
-of the cell, one after the other, so when too many come the poll has to find the ends.
+qevent runs sge-methods/ended for each job of the cell, one after the other. A push only triggers a
+look-up: the accounting record decides. When too many ends arrive, the next poll finds them instead.
 """
 
 import os
@@ -13,12 +13,12 @@ from gridbridge.model.ids import job_ids
 from gridbridge.shell.child_program import ChildProgram
 
 ENDS = "ends"  # the FIFO's name; sge-methods/ended writes to it
-AGAIN_S = 30.0  # a qevent that ended (its qmaster is down) is started again after that long
+AGAIN_S = 30.0  # pause before an ended qevent is restarted
 WINDOW_S = 10.0  # the time over which the rate is measured
 
 
 class PushRate:
-    """How many ends come; above the limit the next poll has to find them."""
+    """Measures the rate of pushed ends, and drops the ends above a limit."""
 
     def __init__(self, limit_per_s: float, clock: Callable[[], float]) -> None:
         self._most = limit_per_s * WINDOW_S
@@ -26,7 +26,7 @@ class PushRate:
         self._times: deque[float] = deque()
 
     def within(self, ids: list[int]) -> frozenset[int]:
-        """Return these ids, or none while there are too many."""
+        """Return these job ids, or none while the rate is above the limit."""
         now = self._clock()
         self._times.extend(now for _ in ids)
         while self._times and self._times[0] < now - WINDOW_S:
@@ -35,7 +35,7 @@ class PushRate:
 
 
 class PushedEnds:
-    """The ends that one cluster pushes."""
+    """Runs qevent for one cluster, and reads the pushed job ends from a FIFO."""
 
     def __init__(
         self,
@@ -55,12 +55,12 @@ class PushedEnds:
         self._fifo = _open_fifo(folder)
 
     def ended(self) -> frozenset[int]:
-        """Return the ids of jobs that ended since the last call; none above the rate."""
+        """Return the ids of jobs that ended since the last call; none above the rate limit."""
         self._keep_running()
         return self._rate.within(_read_ids(self._fifo))
 
     def stop(self) -> None:
-        """End qevent, and close the FIFO that it writes to."""
+        """Stop qevent, and close the FIFO that it writes to."""
         if self._child:
             self._child.end()
             self._child = None
@@ -77,7 +77,7 @@ class PushedEnds:
 
 
 def _open_fifo(folder: str) -> int:
-    """Make the FIFO and open it both ways, so that its writers never wait for us."""
+    """Create the FIFO and open it for reading and writing, so that writers never block."""
     path = f"{folder}/{ENDS}"
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)

@@ -1,8 +1,9 @@
-"""The clusters' last answers, shared by all programs of the service: each is asked once for all.
+"""Share cluster snapshots between the service's programs through the state file.
 
-They lie in the state file. Who reads one decides by its age, and by what it covers: that was
-recorded as sent before the cluster was asked, so what of that is not listed is not there. What was
-sent later is unknown to it. No answer of another program, or about another place, is read.
+So each cluster is queried once for all programs. A reader checks a snapshot's age, and which
+submitted jobs it covers: those were recorded before the query, so a covered job that is not listed
+is gone. Jobs submitted later are unknown to the snapshot. Snapshots of another version or address
+are ignored.
 """
 
 import logging
@@ -19,40 +20,40 @@ from gridbridge.state import snapshot_codec
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.snapshots import LastAnswer, LastAnswers
 
-AHEAD_S = 1.0  # by which an answer's time may lie ahead: clocks are slewed
+AHEAD_S = 1.0  # tolerated seconds in the future, because clocks are slewed
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedAnswer:
-    """A cluster's answer that somebody else asked for; without a snapshot there was none."""
+    """A cluster's snapshot that another program fetched, or its error."""
 
     snapshot: ClusterSnapshot | None = None
     trouble: str = ""
-    is_regular: bool = False  # from who asks again by itself, and has shown what it was told
+    is_regular: bool = False  # from the poller, which queries regularly
 
 
 class AnswerSharing:
-    """Where answers are put and found."""
+    """Reads and writes the shared cluster snapshots."""
 
     def __init__(self, database: StateFile, clock: Clock, *, is_dry: bool = False) -> None:
-        """Open the table; in a dry run nothing is put there."""
+        """Open the table; a dry run writes nothing."""
         self._answers = LastAnswers(database)
         self._clock = clock
         self._is_dry = is_dry
 
     def put(self, cluster: str, answer: LastAnswer) -> None:
-        """Share an answer, or that there was none."""
+        """Share a snapshot or the error of a query."""
         if not self._is_dry:
             self._answers.put(cluster, answer)
 
     def find(
         self, cluster: str, location: str, released: frozenset[str], limit_s: float
     ) -> SharedAnswer | None:
-        """Return an answer from there that is young enough and covers what was sent.
+        """Return a recent snapshot from this address that covers the released jobs.
 
-        It is young enough below the limit, or while who asked it asks no other.
+        A snapshot counts as recent below `limit_s`, or until its program's next regular query.
         """
         last = self._answers.find(cluster)
         if last is None or last.place != location or not released <= last.covers:
@@ -76,7 +77,7 @@ def answer_of(
     every_s: float = 0.0,
     trouble: str = "",
 ) -> LastAnswer:
-    """Return what is shared of an answer: its queues, and the jobs that were sent."""
+    """Return the row to share: queues and submitted jobs of a snapshot, or the error."""
     return LastAnswer(
         place=location,
         asked_at=snapshot.taken_at if snapshot else now,
@@ -88,13 +89,13 @@ def answer_of(
 
 
 def without(snapshot: ClusterSnapshot, jobs: Set[int]) -> ClusterSnapshot:
-    """Return an answer without the jobs of these ids."""
+    """Return a snapshot without the jobs of these ids."""
     remaining = {number: rows for number, rows in snapshot.jobs.items() if number not in jobs}
     return snapshot if len(remaining) == len(snapshot.jobs) else replace(snapshot, jobs=remaining)
 
 
 def place_of(where: Away, transfer_queues: Iterable[str]) -> str:
-    """Say by which program and where a cluster is asked, and what counts as its own queues."""
+    """Return a text that identifies program version, cluster address and transfer queues."""
     return " ".join((__version__, where.kind, *_words(where), *transfer_queues))
 
 
@@ -107,6 +108,6 @@ def _words(where: Away | SshLogin) -> Iterator[str]:
 def _read(cluster: str, last: LastAnswer) -> ClusterSnapshot | None:
     try:
         return snapshot_codec.decode(last.content, cluster, last.asked_at)
-    except Exception as error:  # it is asked then; another program may have written anything
+    except Exception as error:  # any content is possible: the cluster is queried
         _log.warning("event=not_shared cluster=%s why=%r", cluster, plain_words(error))
         return None

@@ -1,4 +1,4 @@
-"""Finds the folders in which execd makes our queues' TMPDIRs, where starters write notes."""
+"""Find the TMPDIR folders of the transfer queues, where starters write their notes."""
 
 from collections.abc import Callable
 
@@ -9,12 +9,12 @@ from gridbridge.program.work.background_query import BackgroundQuery
 from gridbridge.program.work.workers import OwnerThreads
 from gridbridge.shell import host
 
-ASK_S = 600.0  # between two questions: an administrator may move the folder
+ASK_S = 600.0  # between two queries: an administrator may move the folder
 TMPDIR = "tmpdir"  # queue_conf(5)
 
 
 class Tmpdirs:
-    """Asks home now and then; no round waits for the answer."""
+    """Queries the home cluster for TMPDIR folders in the background."""
 
     def __init__(self, policy: Policy, workers: OwnerThreads, clock: Callable[[], float]) -> None:
         self._policy = policy
@@ -24,11 +24,11 @@ class Tmpdirs:
         )
 
     def follow(self, policy: Policy) -> None:
-        """Go on with another configuration."""
+        """Use another configuration from now on."""
         self._policy = policy
 
     def folders(self) -> frozenset[str]:
-        """Return the folders of the last answer; none before the first answer."""
+        """Return the folders of the last query; none before its first result."""
         if answer := self._question.answer():
             self._known = answer[1]
         queues = () if self._policy.why_no_queues else tuple(self._policy.queues)

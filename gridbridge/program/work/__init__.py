@@ -1,1 +1,1 @@
-"""Threads that do slow acts, and the pause after one that failed."""
+"""Background threads for slow calls, and back-off after failures."""

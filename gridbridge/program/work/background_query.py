@@ -1,4 +1,4 @@
-"""A question to one cluster about many jobs, one at a time; no round waits for the answer."""
+"""Query a cluster about many jobs in a thread, one query at a time."""
 
 import logging
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 from gridbridge.errors import GridbridgeError, plain_words
 from gridbridge.program.work.workers import OwnerThreads
 
-AT_ONCE = 100  # jobs in one question
+AT_ONCE = 100  # jobs in one query
 
 Subject = TypeVar("Subject")
 Told = TypeVar("Told")
@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 class BackgroundQuery(Generic[Subject, Told]):
-    """A question, the jobs that it is about now, and when it may be asked again."""
+    """A repeated query that runs in a thread, with a pause between two queries."""
 
     def __init__(
         self,
@@ -39,19 +39,19 @@ class BackgroundQuery(Generic[Subject, Told]):
         self._asked: tuple[Subject, Future[Told]] | None = None
 
     def may_ask(self) -> bool:
-        """Say whether no question is under way and the pause is over; if so begin a new pause."""
+        """Return whether no query runs and the pause is over; start a new pause if so."""
         if self._asked is not None or self._clock() < self._due_s:
             return False
         self._due_s = self._clock() + self._pause_s
         return True
 
     def ask(self, subject: Subject) -> None:
-        """Ask about these in a thread; the answer comes in a later round."""
+        """Start a query in a thread; a later round gets its result."""
         future = self._workers.do(f"cluster {self._cluster}", self._ask, subject)
         self._asked = subject, future
 
     def answer(self) -> tuple[Subject, Told] | None:
-        """Return the answer once, with the jobs it is about; None without one."""
+        """Return a finished query's subject and result once; None if there is none."""
         if self._asked is None or not self._asked[1].done():
             return None
         (subject, future), self._asked = self._asked, None

@@ -1,4 +1,4 @@
-"""Exponential back-off: each failure in a row doubles the pause before the next try."""
+"""Exponential back-off: each failure in a row doubles the pause before the next attempt."""
 
 from collections.abc import Callable, Hashable
 
@@ -6,12 +6,12 @@ FIRST_S, LONGEST_S = 5.0, 300.0  # a qmaster writes most accounting records with
 
 
 def doubled(pause_s: float, first_s: float, longest_s: float) -> float:
-    """Return the pause after one more failure in a row; 0 stands for none before."""
+    """Return the pause after one more failure in a row; 0 means no earlier failure."""
     return min(longest_s, 2 * pause_s or first_s)
 
 
 class Backoff:
-    """When each thing may be tried again."""
+    """Tracks when each subject may be tried again."""
 
     def __init__(
         self,
@@ -22,11 +22,11 @@ class Backoff:
         self._first_s = first_s
         self._longest_s = longest_s
         self._clock = clock
-        # when it may be tried, and the pause until then; the last one tried comes last
+        # time of the next attempt and pause before it, by subject; last tried subject last
         self._next: dict[Hashable, tuple[float, float]] = {}
 
     def may_try(self, subject: Hashable) -> bool:
-        """Say whether it may be tried now; if so count that as a try."""
+        """Return whether a subject may be tried now, and count the attempt if so."""
         now_s = self._clock()
         self._forget_old(now_s)
         due_at_s, last_s = self._next.get(subject, (now_s, 0.0))
@@ -38,11 +38,11 @@ class Backoff:
         return True
 
     def forget(self, subject: Hashable) -> None:
-        """Forget its failures."""
+        """Forget the failures of a subject."""
         self._next.pop(subject, None)
 
     def _forget_old(self, now_s: float) -> None:
-        """Forget things that nobody has tried for a long time, though allowed."""
+        """Forget subjects that could have been tried long ago and were not."""
         while self._next:
             subject, (due_at_s, _) = next(iter(self._next.items()))
             if now_s - due_at_s <= self._longest_s:

@@ -1,7 +1,7 @@
-"""Threads whose start may fail, as any act may.
+"""Thread pools that report a thread that cannot start as a failure.
 
-If somebody used up the threads that a service may start (TasksMax), each new thread is a
-RuntimeError of Python's, and its work would stay in the queue of other threads.
+When the service has reached its thread limit (TasksMax), Python raises RuntimeError for a new
+thread, and its work would stay queued for other threads.
 """
 
 from collections.abc import Callable
@@ -17,23 +17,26 @@ Outcome = TypeVar("Outcome")
 
 
 class ThreadNotStarted(GridbridgeError):
-    """No thread could be started, so nothing was done."""
+    """A thread could not start, so its work was not done."""
 
 
 def has_no_room(error: Exception) -> bool:
-    """Say whether an error means that no thread could be started; Python has no class for it."""
+    """Return whether an error means that a thread could not start.
+
+    Python has no exception class for this.
+    """
     frames = [frame for frame, _ in walk_tb(error.__traceback__)]
     is_of_start = bool(frames) and frames[-1].f_code is Thread.start.__code__
     return isinstance(error, RuntimeError) and is_of_start
 
 
 class ThreadPool(ThreadPoolExecutor):
-    """A pool whose outcome is a failure if no thread can be started."""
+    """A thread pool whose futures fail if no thread can start."""
 
     def submit(
         self, act: Callable[..., Outcome], /, *args: object, **kwargs: object
     ) -> "Future[Outcome]":
-        """Run a call in a thread; the outcome is NotStarted if no thread can be started."""
+        """Run a call in a thread; the future fails with ThreadNotStarted if none can start."""
         promise: Future[Outcome] = Future()
         try:
             future = super().submit(_keep, promise, partial(act, *args, **kwargs))
@@ -46,7 +49,7 @@ class ThreadPool(ThreadPoolExecutor):
 
 
 def _keep(promise: "Future[Outcome]", act: Callable[[], Outcome]) -> None:
-    """Run the call of a future, unless it was cancelled meanwhile."""
+    """Run the call of a future, unless the future was cancelled."""
     if not promise.set_running_or_notify_cancel():
         return
     try:

@@ -1,7 +1,7 @@
-"""Threads for slow acts, a few for each person, so that one person's acts delay nobody else's.
+"""Threads for slow calls, two for each person, so that nobody delays other people.
 
-The person for whom an act is done can make it slow: their own processes do it (gridbridge-as-user),
-and it looks up their jobs.
+A person can make calls slow: gridbridge-as-user runs that person's own processes and looks up their
+jobs.
 """
 
 from collections.abc import Callable
@@ -10,14 +10,14 @@ from typing import TypeVar
 
 from gridbridge.program.work.threads import ThreadPool
 
-A_PERSON = 2  # threads
+A_PERSON = 2  # threads for each person
 
 Subject = TypeVar("Subject")
 Outcome = TypeVar("Outcome")
 
 
 class OwnerThreads:
-    """The threads of the people for whom acts are under way."""
+    """A small thread pool for each person with calls under way."""
 
     def __init__(self) -> None:
         self._threads: dict[str, ThreadPool] = {}
@@ -26,7 +26,7 @@ class OwnerThreads:
     def do(
         self, owner: str, act: Callable[[Subject], Outcome], subject: Subject
     ) -> "Future[Outcome]":
-        """Do something for a person in a thread, after everything asked for them before."""
+        """Run a call for a person in a thread, after that person's earlier calls."""
         self._dismiss_idle()
         threads = self._threads.get(owner) or ThreadPool(A_PERSON, f"for-{owner}")
         self._threads[owner] = threads
@@ -35,7 +35,7 @@ class OwnerThreads:
         return future
 
     def dismiss(self) -> None:
-        """Stop all threads; acts that are under way end by themselves."""
+        """Stop all threads; running calls finish by themselves."""
         for threads in self._threads.values():
             threads.shutdown(wait=False, cancel_futures=True)
 

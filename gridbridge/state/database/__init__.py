@@ -1,7 +1,7 @@
-"""The state file: what the service knows about transfers, and its decisions.
+"""The state file: what the service stores about transfers, campaigns and decisions.
 
-Only the service account opens it. Nothing outside this package knows SQL. A group of tables is a
-module with a class over the one Database; a new capability adds a module and a migration.
+Only the service account opens it. SQL appears only in modules that define tables. Each group of
+tables is a module with a class over StateFile; a new group adds a module and a migration.
 """
 
 from gridbridge.state.database.transaction import StateFile

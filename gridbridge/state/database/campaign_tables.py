@@ -1,7 +1,7 @@
-"""The tables of campaigns, their parts, arrays and attempts, of what waits and what was asked.
+"""The tables of campaigns, arrays, attempts, waiting tasks and executed requests.
 
-A campaign's row is read and written here as well. Tasks that were never tried are ranges, so that
-a million of them is one row.
+Campaign rows are also converted here. Waiting tasks are stored as ranges, so that a million of them
+is one row.
 """
 
 from collections.abc import Iterable, Mapping
@@ -49,7 +49,9 @@ CAMPAIGNS = Table(
     Column("digest", PrintableText, nullable=False),
     Column("jdl", JsonColumn, nullable=False),
     Column("ended_at", MomentColumn),
-    Column("is_end_noted", Boolean, nullable=False, server_default=false()),  # by root's ledger
+    Column(
+        "is_end_noted", Boolean, nullable=False, server_default=false()
+    ),  # whether root's ledger has the end
 )
 
 WAITING = Table(
@@ -62,14 +64,14 @@ WAITING = Table(
     Column("priority", BigInteger, nullable=False),
     Column(
         "avoid", PrintableText, nullable=False, server_default=""
-    ),  # clusters, a blank around each
+    ),  # clusters, each surrounded by blanks
     Column("never", PrintableText, nullable=False, server_default=""),  # as `avoid`
 )
 
 DONE = Table(
     "campaign_requests",
     METADATA,
-    Column("token", PrintableText, primary_key=True),  # of a request that was done
+    Column("token", PrintableText, primary_key=True),  # of an executed request
     Column("campaign", BigInteger, primary_key=True, autoincrement=False),
     Column("done_at", MomentColumn, nullable=False),
 )
@@ -95,7 +97,7 @@ ARRAYS = Table(
     Column("job_id", BigInteger, nullable=False),
     Column("intended_at", MomentColumn, nullable=False),
     Column("is_repeated", Boolean, nullable=False, server_default=false()),
-    Column("copies_beyond_s", BigInteger),  # of arrays of copies
+    Column("copies_beyond_s", BigInteger),  # of arrays of speculative attempts
     Index("campaign_arrays_state", "state"),
     Index("campaign_arrays_copies", "campaign", "copies_beyond_s"),
     Index("campaign_arrays_cluster", "campaign", "cluster", "number"),
@@ -114,17 +116,21 @@ ATTEMPTS = Table(
     Column("outcome", PrintableText, nullable=False),
     Column("exit_status", BigInteger),
     Column("wallclock_s", BigInteger),
-    Column("is_past", Boolean, nullable=False, server_default=false()),  # its event was closed
-    Column("is_overrun", Boolean, nullable=False, server_default=false()),  # of copies alone
+    Column(
+        "is_past", Boolean, nullable=False, server_default=false()
+    ),  # no longer counts: its event was closed
+    Column(
+        "is_overrun", Boolean, nullable=False, server_default=false()
+    ),  # of speculative attempts only
     Index("campaign_attempts_array", "campaign", "array"),
-    # PostgreSQL's is partial, too (v0001); to say so here would load SQLAlchemy's part for it.
+    # Partial in PostgreSQL, too (v0001); `postgresql_where` here would load its dialect.
     Index("campaign_attempts_ran", "campaign", "array", sqlite_where=RAN),
     sqlite_with_rowid=False,
 )
 
 
-NO_ARRAY = 0  # of a task that was cancelled before it was sent
-PLACE = ("campaign", "array", "place")  # the key of what is noted about attempts
+NO_ARRAY = 0  # array of a task that was cancelled while waiting
+PLACE = ("campaign", "array", "place")  # the key of tables about attempts
 
 
 def delete_places(
@@ -133,7 +139,7 @@ def delete_places(
     keys: Iterable[Mapping[str, object]],
     *also: ColumnElement[bool],
 ) -> None:
-    """Delete a table's rows about attempts at some places, those of which more holds as well."""
+    """Delete a table's rows at these positions of arrays, if `also` holds for them."""
     of = (table.c[name] == bindparam(f"of_{name}") for name in PLACE)
     of_place = delete(table).where(*of, *also)
     rows = [{f"of_{name}": key[name] for name in PLACE} for key in keys]
@@ -141,9 +147,9 @@ def delete_places(
 
 
 def forget_ended(database: StateFile, table: Table) -> None:
-    """Delete a table's rows about attempts that have ended, which it has by array and place.
+    """Delete a table's rows about attempts that have ended.
 
-    Array by array, since nothing but a whole array can be found at once among the attempts.
+    The rows are checked array by array, because the index of the attempts is by array.
     """
     indices_by_array: dict[tuple[int, int], list[int]] = {}
     for row in database.rows(select(*(table.c[name] for name in PLACE))):
@@ -157,19 +163,19 @@ def forget_ended(database: StateFile, table: Table) -> None:
 
 
 def values_of(campaign: Campaign) -> dict[str, Any]:
-    """Return the row's columns."""
+    """Return the column values of a campaign."""
     values = {field.name: getattr(campaign, field.name) for field in fields(Campaign)}
     return values | {"jdl": asdict(campaign.jdl)}
 
 
 def campaign_of(row: dict[str, Any]) -> Campaign:
-    """Return the campaign of a row, whose JDL may be read already."""
+    """Return the campaign of a row; its JDL may be parsed already."""
     jdl = row["jdl"] if isinstance(row["jdl"], Jdl) else jdl_of(row["jdl"])
     return Campaign(**row | {"state": CampaignState(row["state"]), "jdl": jdl})
 
 
 def jdl_of(stored: Mapping[str, Any]) -> Jdl:
-    """Return a JDL."""
+    """Return the JDL of its stored JSON values."""
     clusters = {name: AtCluster(**fields) for name, fields in stored["clusters"].items()}
     values = {**stored, "type": CampaignType(stored["type"]), "outputs": tuple(stored["outputs"])}
     datasets = {name: DatasetWish(**fields) for name, fields in stored["datasets"].items()}

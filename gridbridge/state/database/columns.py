@@ -1,8 +1,7 @@
-"""How values lie in the tables of the state file.
+"""Column types of the state file's tables.
 
-A time is ISO 8601 text in UTC with microseconds: of equal length, so that it sorts as time, exact,
-and readable by the administrator who opens the file with sqlite3(1). A group of tables is a module
-of its own beside this one; every change of a table needs a migration (state/migrations).
+A time is ISO 8601 text in UTC with microseconds: of fixed length, so that it sorts by time, exact,
+and readable with sqlite3(1). Each change of a table needs a migration (state/migrations).
 """
 
 import json
@@ -30,13 +29,13 @@ _PLAIN = printable.replace("%", "")
 
 
 class MomentColumn(TypeDecorator[datetime]):
-    """An aware time."""
+    """A time with a time zone, stored as text in UTC."""
 
     impl = String(32)
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> str | None:
-        """Write it in UTC; a naive time is a mistake of ours."""
+        """Encode the time in UTC; ValueError without a time zone."""
         if value is None:
             return None
         if value.utcoffset() is None:
@@ -44,41 +43,41 @@ class MomentColumn(TypeDecorator[datetime]):
         return value.astimezone(UTC).isoformat(timespec="microseconds")
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> datetime | None:
-        """Read it."""
+        """Decode the time."""
         return None if value is None else datetime.fromisoformat(value)
 
 
 class PrintableText(TypeDecorator[str]):
-    """Any text, as in messages: what is not printable ASCII is `%XX`.
+    """Text as in messages: characters that are not printable ASCII become `%XX`.
 
-    People's texts carry bytes that are not UTF-8 (as surrogates) and NULs, which SQLite or
-    PostgreSQL would refuse; such a refusal would stop the service.
+    People's texts may contain invalid UTF-8 (as surrogates) and NULs. SQLite or PostgreSQL would
+    refuse such text, which would stop the service.
     """
 
     impl = Text
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
-        """Write it."""
+        """Encode the text."""
         return None if value is None else quote(value, safe=_PLAIN, errors="surrogatepass")
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:
-        """Read it."""
+        """Decode the text."""
         return None if value is None else unquote(value, errors="surrogatepass")
 
 
 class VerdictColumn(TypeDecorator[StarterMessage]):
-    """A message as it lies in the spool, but of any length."""
+    """A message in the spool's format, of any length."""
 
     impl = Text
     cache_ok = True
 
     def process_bind_param(self, value: StarterMessage | None, dialect: Dialect) -> str | None:
-        """Write it; a message without a value is empty text."""
+        """Encode the message; a message without fields is empty text."""
         return None if value is None else message.encode(value).decode("ascii")
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> StarterMessage | None:
-        """Read it."""
+        """Decode the message."""
         if value is None:
             return None
         return (
@@ -89,20 +88,20 @@ class VerdictColumn(TypeDecorator[StarterMessage]):
 
 
 class JobStateColumn(TypeDecorator[JobState]):
-    """A job's state: its facts, a blank, and the text for people; empty while not listed."""
+    """A job's state: facts, a blank, text for people; empty while the job is not listed."""
 
     impl = Text
     cache_ok = True
 
     def process_bind_param(self, value: JobState | None, dialect: Dialect) -> str | None:
-        """Write it."""
+        """Encode the state."""
         if value is None or not value.is_listed:
             return None if value is None else ""
         text = quote(value.text, safe=_PLAIN, errors="surrogatepass")
         return f"{','.join(sorted(value.facts))} {text}"
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> JobState | None:
-        """Read it."""
+        """Decode the state."""
         if not value:
             return None if value is None else UNSEEN
         facts, _, text = value.partition(" ")
@@ -110,26 +109,26 @@ class JobStateColumn(TypeDecorator[JobState]):
 
 
 def written(value: object) -> str:
-    """Return a value as it lies in a column of JSON; what JSON does not have is text."""
+    """Return a value as JSON text; values unknown to JSON become strings."""
     return json.dumps(value, sort_keys=True, default=str)
 
 
 class JsonColumn(TypeDecorator[Mapping[str, object]]):
-    """Words and numbers of any shape, for people and for programs."""
+    """JSON values of any shape."""
 
     impl = Text
     cache_ok = True
 
     def process_bind_param(self, value: Mapping[str, object] | None, dialect: Dialect) -> str:
-        """Write it."""
+        """Encode the value as JSON."""
         return written(value)
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
-        """Read it."""
+        """Decode the JSON text."""
         return None if value is None else json.loads(value)
 
 
-METADATA = MetaData()  # all tables whose modules are loaded
+METADATA = MetaData()  # the tables of all imported modules
 
-# SQLite counts up by itself only what it calls an INTEGER PRIMARY KEY.
+# SQLite numbers rows automatically only for an INTEGER PRIMARY KEY.
 COUNTED = BigInteger().with_variant(Integer, "sqlite")

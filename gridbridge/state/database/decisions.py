@@ -1,4 +1,4 @@
-"""What the programs decided, and from which rows."""
+"""The table of the decision journal."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -63,7 +63,7 @@ _ADD = insert(DECISIONS).values(
 
 
 class DecisionRows:
-    """What is kept of decisions."""
+    """Reads and writes the table of journalled decisions."""
 
     def __init__(self, database: StateFile) -> None:
         self._database = database
@@ -71,16 +71,16 @@ class DecisionRows:
     def record(
         self, *, at: datetime, program: str, sentence: str, inputs: Mapping[str, object]
     ) -> None:
-        """Record what a program decided, and from which rows.
+        """Insert a decision with its inputs.
 
-        They may be many: they are written as JSON before others are kept from the file.
+        The inputs are encoded before the transaction begins, because they may be large.
         """
         values = {"of_at": at, "of_program": program, "of_sentence": sentence}
         values["of_inputs"] = written(inputs)
         self._database.execute(_ADD, values)
 
     def find(self, number: int) -> RecordedDecision | None:
-        """Look a decision up."""
+        """Return the decision with a number; None if there is none."""
         decisions = self._select(_ONE, number=number)
         return decisions[0] if decisions else None
 
@@ -89,7 +89,7 @@ class DecisionRows:
         return self._select(_LAST, count=count)[::-1]
 
     def forget(self, before: datetime, most_bytes: int) -> None:
-        """Remove decisions from before that time, and the oldest beyond that many bytes."""
+        """Delete decisions from before a time, and the oldest beyond `most_bytes`."""
         self._database.execute(_FORGET, {"before": before, "most": most_bytes})
 
     def _select(self, query: Executable, **values: object) -> tuple[RecordedDecision, ...]:

@@ -1,4 +1,4 @@
-"""The arrays of campaigns that may live at a cluster: its jobs that no transfer has to claim."""
+"""Query the campaign arrays with possibly live tasks at a cluster."""
 
 from dataclasses import fields
 
@@ -10,7 +10,7 @@ from gridbridge.state.database.campaign_tables import ARRAYS, CAMPAIGNS
 from gridbridge.state.database.transaction import StateFile
 
 ARRAY = tuple(ARRAYS.c[field.name] for field in fields(Array))
-# Not `!= OVER`: an index finds the few that are open among all that ever were.
+# `in_` and not `!= OVER`, so that an index finds the few open arrays.
 IS_OPEN = ARRAYS.c.state.in_([state for state in ArrayState if state is not ArrayState.OVER])
 IS_GOING = or_(
     CAMPAIGNS.c.state.in_((CampaignState.IN_TREATMENT, CampaignState.PAUSED)),
@@ -23,7 +23,7 @@ ANY = select(CAMPAIGNS.c.number).where(IS_GOING).limit(1)
 
 
 def sent_to(database: StateFile, cluster: str) -> SentJob:
-    """Return the arrays at a cluster of which a task may live."""
+    """Return the campaign jobs that may be alive at a cluster."""
     rows = database.rows(SENT_TO, cluster=cluster)
     return SentJob(
         jobs=frozenset(row["job_id"] for row in rows),

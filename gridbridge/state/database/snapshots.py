@@ -1,4 +1,4 @@
-"""When each cluster was asked, in short what it answered, and its last answer whole."""
+"""The tables of cluster queries: when each ran, a summary, and the last full snapshot."""
 
 import hashlib
 from collections.abc import Mapping
@@ -71,18 +71,18 @@ _LAST = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastAnswer:
-    """What a cluster answered whoever asked it last."""
+    """The last query result of a cluster, shared between programs."""
 
-    place: str  # by which program and where it was asked
+    place: str  # program version and address of the query
     asked_at: datetime
-    every_s: float  # after so long a better one is there, if all is well
-    covers: frozenset[str] = frozenset()  # what was sent before it was asked
-    trouble: str = ""  # why there is no answer
-    content: bytes = b""  # what it lists
+    every_s: float  # interval of the next regular query; 0 for none
+    covers: frozenset[str] = frozenset()  # arrays submitted before the query
+    trouble: str = ""  # error of a failed query
+    content: bytes = b""  # encoded snapshot
 
 
 class SnapshotRows:
-    """What is kept of the clusters' answers."""
+    """Writes the log of cluster queries."""
 
     def __init__(self, database: StateFile) -> None:
         self._database = database
@@ -96,24 +96,24 @@ class SnapshotRows:
         took: timedelta,
         summary: Mapping[str, object],
     ) -> None:
-        """Record that a cluster was asked, how long it took, and in short what it answered."""
+        """Record a cluster query with its duration and a summary of the result."""
         values = {"cluster": cluster, "taken_at": taken_at, "ok": ok}
         values |= {"took_s": took.total_seconds(), "summary": summary}
         self._database.execute(_ADD, values)
 
     def forget(self, before: datetime) -> None:
-        """Remove answers from before that time."""
+        """Delete query records from before a time."""
         self._database.execute(delete(SNAPSHOTS).where(SNAPSHOTS.c.taken_at < before))
 
 
 class LastAnswers:
-    """The last answer of each cluster, for all programs that have the state file."""
+    """Reads and writes the last query result of each cluster."""
 
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
     def put(self, cluster: str, answer: LastAnswer) -> None:
-        """Keep an answer in the place of the one before; what it lists, if that has changed."""
+        """Replace a cluster's result; the snapshot is written only if it has changed."""
         digest = hashlib.sha256(answer.content).hexdigest()
         of = {"cluster": cluster, "digest": digest}
         head = {"place": answer.place, "asked_at": answer.asked_at, "every_s": answer.every_s}
@@ -126,7 +126,7 @@ class LastAnswers:
             self._database.execute(self._database.upsert(ANSWERS), of | head)
 
     def find(self, cluster: str) -> LastAnswer | None:
-        """Return the last answer; None where nobody has asked."""
+        """Return a cluster's last result; None if the cluster was never queried."""
         for row in self._database.rows(_LAST, cluster=cluster):
             columns = {name: row[name] for name in ("place", "asked_at", "every_s", "trouble")}
             covers, content = frozenset(row["covers"].split()), row["content"] or b""

@@ -1,9 +1,9 @@
-"""Opening the state file: its settings, its mode, its schema.
+"""Open the state file: settings, file mode, schema.
 
-SQLite's rollback journal instead of WAL: with every SQLite before 3.51.3 two processes that
-write at once can corrupt a WAL file (sqlite.org/wal.html, the WAL-reset bug), and readers beside
-a writer, which WAL is for, are rare here. The journal persists because a deleted one can come
-back after a power cut and undo the last commit (pragma synchronous, EXTRA).
+SQLite uses its rollback journal instead of WAL: with SQLite before 3.51.3, two processes that write
+at once can corrupt a WAL file (sqlite.org/wal.html, the WAL-reset bug). WAL's advantage, readers
+beside a writer, is rarely needed here. The journal persists, because a deleted journal can reappear
+after a power cut and undo the last commit (pragma synchronous, EXTRA).
 """
 
 import os
@@ -22,8 +22,8 @@ from gridbridge.state.migrations import versions
 if TYPE_CHECKING:
     from alembic.config import Config
 
-BUSY_S = 30  # longer than the longest transaction, forgetting a day's transfers
-JOURNAL_BYTES = 4 << 20  # what stays of the journal after a large transaction
+BUSY_S = 30  # longer than the longest transaction, deleting a day's transfers
+JOURNAL_BYTES = 4 << 20  # journal size that a large transaction leaves
 POSTGRESQL = "postgresql+psycopg"  # SQLAlchemy's own choice is psycopg2
 MIGRATIONS = "gridbridge.state:migrations"
 HEAD = max(name[1:5] for name in os.listdir(versions.__path__[0]) if name.startswith("v"))
@@ -31,9 +31,9 @@ _VERSION = text("SELECT version_num FROM alembic_version")
 
 
 def open_engine(url: str, *, is_unchanged: bool = False) -> tuple[Engine, str]:
-    """Open the state at `url`, made or migrated as needed; also what messages call it.
+    """Open the state at `url`, created or migrated as needed; also return its name.
 
-    With `is_unchanged` it has to be there, and nothing can be changed.
+    With `is_unchanged` the state must exist and cannot be changed.
     """
     with telling("state"):
         address = make_url(url)
@@ -51,7 +51,7 @@ def open_engine(url: str, *, is_unchanged: bool = False) -> tuple[Engine, str]:
 
 @contextmanager
 def telling(name: str) -> Iterator[None]:
-    """Turn what goes wrong in the state file into a StateError of one line."""
+    """Convert database errors to a StateError of one line."""
     try:
         yield
     except SQLAlchemyError as error:
@@ -81,7 +81,7 @@ def _sqlite_engine(address: URL, path: str) -> Engine:
 
 
 def _sqlite_reader(address: URL, path: str) -> Engine:
-    """Open a file that is there; SQLite changes nothing then, and refuses to."""
+    """Open an existing file read-only."""
     if not os.path.exists(path):
         raise StateError(f"{path}: not there yet")
     reading = address.set(database=f"file:{quote(path)}", query={"mode": "ro", "uri": "true"})
@@ -89,10 +89,10 @@ def _sqlite_reader(address: URL, path: str) -> Engine:
 
 
 def _create(path: str) -> None:
-    """Make an empty file that only we can open, where there is none.
+    """Create an empty file with mode 0600 if there is none.
 
-    SQLite gives its journal the same mode. An existing file is not opened here: closing it
-    again would drop the locks that this process may hold on it (fcntl(2)).
+    SQLite gives its journal the same mode. An existing file is not opened here: closing it would
+    drop the locks that this process may hold on it (fcntl(2)).
     """
     folder = os.path.dirname(path) or "."
     if os.path.isdir(folder) and not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
@@ -109,18 +109,18 @@ def _set_up(connection: Sqlite, _: object) -> None:
     for setting in (
         "journal_mode = PERSIST",
         f"journal_size_limit = {JOURNAL_BYTES}",
-        "synchronous = FULL",  # what was committed survives a power cut
+        "synchronous = FULL",  # commits survive a power cut
     ):
         connection.execute(f"PRAGMA {setting}")
 
 
 def _begin(connection: Connection) -> None:
-    """Take the write lock first: two that read and then write would fail instead of waiting."""
+    """Take the write lock first; a later upgrade of a read lock would fail, not wait."""
     connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
 def _migrate(connection: Connection, name: str) -> None:
-    """Bring the schema to HEAD within the open transaction; refuse what is not ours."""
+    """Migrate the schema to HEAD within the open transaction; refuse foreign schemas."""
     version = _version(connection, name)
     if version == HEAD:
         return
@@ -128,7 +128,7 @@ def _migrate(connection: Connection, name: str) -> None:
         raise StateError(
             f"{name}: schema {version} is newer than {HEAD}, the newest that this program knows"
         )
-    from alembic import command, util  # 100 ms, and hardly ever needed
+    from alembic import command, util  # the import takes 100 ms and is rarely needed
 
     try:
         command.upgrade(alembic_config(connection), "head")
@@ -143,7 +143,7 @@ def _require_head(connection: Connection, name: str) -> None:
 
 
 def _version(connection: Connection, name: str) -> str:
-    """Return the schema's version, empty for an empty database."""
+    """Return the schema's version; empty for an empty database."""
     inspector = inspect(connection)
     if inspector.has_table("alembic_version"):
         return str(connection.execute(_VERSION).scalar() or "")
@@ -153,7 +153,7 @@ def _version(connection: Connection, name: str) -> str:
 
 
 def alembic_config(connection: Connection) -> "Config":
-    """Return what Alembic needs to work within this connection's transaction."""
+    """Return the Alembic configuration for this connection's transaction."""
     from alembic.config import Config
 
     config = Config()

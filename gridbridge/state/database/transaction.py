@@ -1,4 +1,4 @@
-"""The state file's core: one transaction, and what each group of tables asks of it."""
+"""The open state file: transactions, queries and changes for all groups of tables."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -21,16 +21,15 @@ from gridbridge.state.database.state_file import open_engine, telling
 if TYPE_CHECKING:
     from sqlalchemy.dialects import postgresql, sqlite
 
-PORTION = 5000  # rows that are changed at once: a tenth of a second
+PORTION = 5000  # rows in one change: a tenth of a second
 
 
 class StateFile:
-    """The state file, open; for one thread.
+    """The open state file, for one thread.
 
-    The groups of tables (Transfers, Decisions ...) are made over it. Every method of theirs is
-    one transaction unless `transaction()` groups several, of whatever tables. Each raises
-    StateError when the file can't be read or written; nothing of that transaction is kept then,
-    and the next one may succeed.
+    Classes such as CampaignRows are built over it. Each of their methods is one transaction, unless
+    `transaction()` groups several. Methods raise StateError if the file cannot be read or written.
+    Then the whole transaction is rolled back, and the next one may succeed.
     """
 
     def __init__(self, engine: Engine, name: str) -> None:
@@ -42,24 +41,24 @@ class StateFile:
 
     @classmethod
     def open(cls, url: str, *, is_unchanged: bool = False) -> "StateFile":
-        """Open the state at `sqlite:////PATH` or `postgresql://...`, made or migrated first.
+        """Open the state at `sqlite:////PATH` or `postgresql://...`, created or migrated first.
 
-        With `is_unchanged` it has to be there as this program knows it, and each change fails.
-        Raises StateError for a newer schema, and for anything that is not a state file or can't
-        be written.
+        With `is_unchanged` the state must exist with this program's schema, and each change fails.
+        Raises StateError for a newer schema, for a foreign file, and for a file that cannot be
+        written.
         """
         return cls(*open_engine(url, is_unchanged=is_unchanged))
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the state file."""
         self._engine.dispose()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Group changes: all of them are kept, or none. It costs nothing until there is one.
+        """Group changes into one transaction that begins with the first change.
 
-        Once one of them has failed none is kept, even if the caller goes on: a full disk makes
-        SQLite roll back by itself.
+        If one change fails, all are rolled back even if the caller continues, because SQLite itself
+        rolls back on a full disk.
         """
         if self._group is not None:
             yield
@@ -72,7 +71,7 @@ class StateFile:
                 self._group = None
 
     def rows(self, query: Executable, **values: object) -> Sequence[RowMapping]:
-        """Return what a query finds."""
+        """Return the rows of a query."""
         with self._begun() as connection, telling(self._name):
             return connection.execute(query, values).mappings().all()
 
@@ -81,25 +80,25 @@ class StateFile:
         change: Executable,
         values: Mapping[str, object] | Sequence[Mapping[str, object]] | None = None,
     ) -> CursorResult[Any]:
-        """Make a change, or the same for each of several values."""
+        """Execute a change, or the same change for each of several values."""
         with self._begun() as connection, telling(self._name):
             try:
                 return connection.execute(change, values)
-            except OverflowError as error:  # a number in somebody's message is too large
+            except OverflowError as error:  # a message may contain too large a number
                 raise StateError(f"{self._name}: {error}") from error
 
     def execute_each(self, change: Executable, rows: Sequence[Mapping[str, object]]) -> None:
-        """Make the same change for each of many rows; others write the file between portions.
+        """Execute a change for many rows, in batches between which others can write.
 
-        Where a transaction is open all of it is part of that. No rows: nothing.
+        Within an open transaction all batches belong to it. No rows change nothing.
         """
         for at in range(0, len(rows), PORTION):
             self.execute(change, rows[at : at + PORTION])
 
     def upsert(self, table: Table, unless: ColumnElement[bool] | None = None) -> Executable:
-        """Return the statement that adds a row to a table, or replaces the one with its key.
+        """Return a statement that inserts a row or replaces the row with its key.
 
-        A row of which `unless` holds already stays as it is.
+        Existing rows for which `unless` holds stay unchanged.
         """
         adding = _insertion(self._engine.dialect.name == "sqlite", table)
         key = [column.name for column in table.primary_key]
@@ -110,7 +109,7 @@ class StateFile:
 
     @contextmanager
     def _begun(self) -> Iterator[Connection]:
-        """Join the transaction that is open, or make one: for the group, or for this alone."""
+        """Join the open transaction, or begin one."""
         if self._connection is None and self._group is not None:
             self._group.enter_context(self._new())
         if self._connection is None:
@@ -140,7 +139,7 @@ class StateFile:
 
 
 def _insertion(is_sqlite: bool, table: Table) -> "sqlite.Insert | postgresql.Insert":
-    """Return the dialect's own insertion; its import takes a tenth of SQLAlchemy's time."""
+    """Return the insert statement of the dialect, whose import is slow and so deferred."""
     if is_sqlite:
         from sqlalchemy.dialects.sqlite import insert
 

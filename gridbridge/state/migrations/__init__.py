@@ -1,1 +1,1 @@
-"""Alembic's environment, and the numbered migrations of the state file's schema."""
+"""Alembic's environment and the numbered migrations of the state file's schema."""

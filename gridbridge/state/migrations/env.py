@@ -1,4 +1,4 @@
-"""Alembic runs this file: migrations work in the connection that database/file.py has open."""
+"""Run by Alembic: migrate within the open connection of database/state_file.py."""
 
 from importlib import import_module
 from pkgutil import walk_packages
@@ -11,7 +11,7 @@ STORES = ("state.database", "transfer.store", "campaigns.store", "elastic.store"
 for name in STORES:
     package = import_module(f"gridbridge.{name}")
     for module in walk_packages(package.__path__, f"{package.__name__}."):
-        import_module(module.name)  # METADATA has the tables of those that are loaded
+        import_module(module.name)  # METADATA collects the tables of imported modules
 context.configure(connection=context.config.attributes["connection"], target_metadata=METADATA)
 with context.begin_transaction():
     context.run_migrations()

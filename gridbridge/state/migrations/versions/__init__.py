@@ -1,1 +1,1 @@
-"""The numbered migrations: each is frozen once released, and imports nothing of ours."""
+"""The numbered migrations; each is frozen once released and imports nothing of gridbridge."""

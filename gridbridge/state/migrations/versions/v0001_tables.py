@@ -1,4 +1,4 @@
-"""The first schema: every table and index, and for SQLite how many rows of an index are alike."""
+"""The first schema: all tables and indexes, and SQLite's statistics for its query planner."""
 
 from typing import Any, TypeAlias
 
@@ -26,7 +26,7 @@ PLACE = ("campaign", "array", "place")  # of a task at a cluster
 
 
 def upgrade() -> None:
-    """Make the tables and their indexes."""
+    """Create the tables and their indexes."""
     _transfers()
     _moves()
     _accounting()

@@ -1,4 +1,4 @@
-"""Counts the tasks of a campaign that their owner cancelled apart from those that failed."""
+"""Add a campaign's count of tasks that its owner cancelled, apart from failed tasks."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,6 +8,6 @@ down_revision = "0001"
 
 
 def upgrade() -> None:
-    """Add the count."""
+    """Add the column `cancelled`."""
     count = sa.Column("cancelled", sa.BigInteger, nullable=False, server_default="0")
     op.add_column("campaigns", count)
