@@ -4,11 +4,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from gridbridge.campaigns.store import published_campaign_files
-from gridbridge.decisions.elastic.balance_publication_content import (
+from gridbridge.decisions.elastic.balancer_publication import (
     BalancerRoundOutcome,
+    count_round_statistics,
     publish_observed_round,
 )
-from gridbridge.decisions.elastic.starcluster_statistics import count_round_statistics
 from gridbridge.elastic.store import published_balance_file
 from gridbridge.model.accounting import AccountingFilePosition
 from gridbridge.model.campaigns.campaign import CampaignState

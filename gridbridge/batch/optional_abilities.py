@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 from gridbridge.model.accounting import AccountingRecord, RemoteRecord
 from gridbridge.model.attributes import Settings
 from gridbridge.model.campaigns.crowded_cell import CrowdedCell, ResourceShortage
-from gridbridge.model.elastic.saved_round import SavedProgramOutputs
+from gridbridge.model.elastic.balance_plan import SavedProgramOutputs
 from gridbridge.model.ids import TransferId
 from gridbridge.model.job import (
     ArrayLimits,

@@ -11,7 +11,7 @@ from dataclasses import replace
 from math import inf
 
 from gridbridge.errors import StateError
-from gridbridge.model.elastic.node import is_same_host
+from gridbridge.model.elastic.elastic_nodes import is_same_host
 from gridbridge.model.site.host_facts import FolderRoom, PathFacts
 from gridbridge.model.site.setup_findings import DaemonEdit
 from gridbridge.shell import files

@@ -11,7 +11,7 @@ from gridbridge.decisions.site import check_findings
 from gridbridge.decisions.site.setup.scheduler_configuration import QUEUE_ORDER
 from gridbridge.elastic.store import published_balance_file
 from gridbridge.errors import CommandFailed, GridbridgeError, NotAdmitted, StateError
-from gridbridge.model.elastic.node import ElasticNodeState
+from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.places import (
     AS_ROOT,
     BALANCE_ACCOUNT,

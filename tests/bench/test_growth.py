@@ -15,7 +15,7 @@ import pytest
 
 from bench import elastic, qstat_parse, rebalance
 from gridbridge.batch.gridengine.parse import parse_status
-from gridbridge.decisions.elastic.demand.first_fit import count_hosts_for_exclusive_tasks
+from gridbridge.decisions.elastic.demand.task_packing import count_hosts_for_exclusive_tasks
 from gridbridge.elastic.balancer import cell_observer, plan_preview
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandSection, PoolSection
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.model.elastic.node import is_same_host
+from gridbridge.model.elastic.elastic_nodes import is_same_host
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,7 @@ def test_each_log_that_cron_appends_to_is_rotated() -> None:
 LOOP = """
 import os, sys
 from gridbridge.elastic.cli import balance_program as program
-from gridbridge.model.elastic.plan_report import PlanReport
+from gridbridge.model.elastic.published_balance import PlanReport
 from gridbridge.elastic.balancer import loop as lasting
 from gridbridge.elastic.balancer.round_parts import RoundPlan
 

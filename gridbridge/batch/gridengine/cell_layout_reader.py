@@ -16,9 +16,10 @@ from gridbridge.batch.gridengine.status import names, queue_settings, show
 from gridbridge.batch.gridengine.submit import call, deferred, detail
 from gridbridge.errors import ParseError
 from gridbridge.model.attributes import words
-from gridbridge.model.elastic.access import ACCESS, GROUP, UserList, parse_access_lists
-from gridbridge.model.elastic.cell_layout import (
+from gridbridge.model.elastic.cell_configuration import (
+    ACCESS,
     ARCH,
+    GROUP,
     LIMITS,
     MEMORY,
     CellConfiguration,
@@ -27,6 +28,8 @@ from gridbridge.model.elastic.cell_layout import (
     ParallelEnvironment,
     ResourceRelation,
     SlotSpread,
+    UserList,
+    parse_access_lists,
     parse_cell_queue,
 )
 from gridbridge.model.route import GridEngineCell

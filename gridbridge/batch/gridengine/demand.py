@@ -30,7 +30,7 @@ from gridbridge.batch.gridengine.parse import (
 from gridbridge.batch.gridengine.submit import call
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.campaign_names import is_of_campaign
-from gridbridge.model.elastic.access import JobAccessIdentity
+from gridbridge.model.elastic.balance_plan import SavedProgramOutputs
 from gridbridge.model.elastic.cell import (
     CellHost,
     GridEngineCellSnapshot,
@@ -39,9 +39,12 @@ from gridbridge.model.elastic.cell import (
     TaskShape,
     WaitingJobs,
 )
-from gridbridge.model.elastic.cell_layout import CellConfiguration, ResourceRelation
-from gridbridge.model.elastic.node import short_host_name
-from gridbridge.model.elastic.saved_round import SavedProgramOutputs
+from gridbridge.model.elastic.cell_configuration import (
+    CellConfiguration,
+    JobAccessIdentity,
+    ResourceRelation,
+)
+from gridbridge.model.elastic.elastic_nodes import short_host_name
 from gridbridge.model.ids import WRAP
 from gridbridge.model.route import GridEngineCell
 from gridbridge.shell.runner import LIST_BYTES, CompletedProgram

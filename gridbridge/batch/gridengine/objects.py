@@ -12,7 +12,7 @@ from gridbridge.batch.gridengine.status import names, queue_settings, show, snap
 from gridbridge.batch.gridengine.submit import call
 from gridbridge.errors import CommandFailed, StateError
 from gridbridge.model.attributes import Settings, is_besteffort, words
-from gridbridge.model.elastic.node import is_same_host
+from gridbridge.model.elastic.elastic_nodes import is_same_host
 from gridbridge.model.route import GridEngineCell
 from gridbridge.model.site.besteffort_cell import BestEffortCell
 from gridbridge.model.site.setup_findings import CellSetup

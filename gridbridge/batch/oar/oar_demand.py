@@ -42,6 +42,7 @@ from gridbridge.batch.oar.submit import call
 from gridbridge.batch.state_letters import queue_letters
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.campaign_names import is_of_campaign
+from gridbridge.model.elastic.balance_plan import SavedProgramOutputs
 from gridbridge.model.elastic.cell import (
     CellHost,
     GridEngineCellSnapshot,
@@ -50,15 +51,14 @@ from gridbridge.model.elastic.cell import (
     TaskShape,
     WaitingJobs,
 )
-from gridbridge.model.elastic.cell_layout import (
+from gridbridge.model.elastic.cell_configuration import (
     CellConfiguration,
     CellQueue,
     ParallelEnvironment,
     ResourceRelation,
     SlotSpread,
 )
-from gridbridge.model.elastic.cell_layout import CellResource as Complex
-from gridbridge.model.elastic.saved_round import SavedProgramOutputs
+from gridbridge.model.elastic.cell_configuration import CellResource as Complex
 from gridbridge.model.route import OarServer
 from gridbridge.model.states import JobFact, JobState, QueueFact, QueueState
 from gridbridge.shell import host as this_host

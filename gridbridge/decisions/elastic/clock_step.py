@@ -9,8 +9,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from gridbridge.model.elastic.balance_plan import WatchedWaitingJobs
-from gridbridge.model.elastic.clocks import BalancerHostClocks
-from gridbridge.model.elastic.owned_nodes import OwnedNode, PoolFailureRecord
+from gridbridge.model.elastic.owned_nodes import BalancerHostClocks, OwnedNode, PoolFailureRecord
 
 TimeChange = Callable[[datetime], datetime]
 

@@ -3,8 +3,7 @@
 from gridbridge.model.amounts import HOUR_S
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
 from gridbridge.model.elastic.balance_sections import BalanceSection
-from gridbridge.model.elastic.machines import MASTER_TAG, ProviderMachine
-from gridbridge.model.elastic.node import is_same_host
+from gridbridge.model.elastic.elastic_nodes import MASTER_TAG, ProviderMachine, is_same_host
 from gridbridge.model.elastic.owned_nodes import BalancerNodesSnapshot
 
 

@@ -8,8 +8,13 @@ from dataclasses import replace
 from datetime import datetime
 
 from gridbridge.decisions.elastic import powered_host_lifecycle
-from gridbridge.model.elastic.machines import MASTER_TAG, ProviderMachine, ProviderMachineState
-from gridbridge.model.elastic.node import ElasticNodeState, short_host_name
+from gridbridge.model.elastic.elastic_nodes import (
+    MASTER_TAG,
+    ElasticNodeState,
+    ProviderMachine,
+    ProviderMachineState,
+    short_host_name,
+)
 from gridbridge.model.elastic.owned_nodes import (
     BalancerNodesSnapshot,
     DueNodeAct,

@@ -10,9 +10,12 @@ from types import MappingProxyType
 
 from gridbridge.decisions.elastic import node_inventory_check, powered_host_lifecycle
 from gridbridge.decisions.elastic.node_inventory_check import LISTED_S
-from gridbridge.model.elastic.machines import ProviderMachine, ProviderMachineState
-from gridbridge.model.elastic.membership_steps import HostJoinStep
-from gridbridge.model.elastic.node import ElasticNodeState
+from gridbridge.model.elastic.elastic_nodes import (
+    ElasticNodeState,
+    HostJoinStep,
+    ProviderMachine,
+    ProviderMachineState,
+)
 from gridbridge.model.elastic.owned_nodes import (
     BalancerNodesSnapshot,
     CellHostState,

@@ -9,9 +9,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from types import MappingProxyType
 
-from gridbridge.model.elastic.machines import ProviderMachine, ProviderMachineState
-from gridbridge.model.elastic.membership_steps import HostJoinStep
-from gridbridge.model.elastic.node import ElasticNodeState
+from gridbridge.model.elastic.elastic_nodes import (
+    ElasticNodeState,
+    HostJoinStep,
+    ProviderMachine,
+    ProviderMachineState,
+)
 from gridbridge.model.elastic.owned_nodes import (
     BalancerNodesSnapshot,
     CellHostState,

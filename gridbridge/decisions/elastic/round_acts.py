@@ -20,7 +20,7 @@ from gridbridge.decisions.elastic.node_lifecycle import NodeLifecycleTimeouts
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.cell import QueueInstance
-from gridbridge.model.elastic.node import ElasticNode, ElasticNodeState, short_host_name
+from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState, short_host_name
 from gridbridge.model.elastic.owned_nodes import (
     BalancerNodesSnapshot,
     CellHostState,
@@ -28,7 +28,6 @@ from gridbridge.model.elastic.owned_nodes import (
     NodeAct,
     NodeStateCause,
     OwnedNode,
-    PoolFailureRecord,
 )
 from gridbridge.model.elastic.standby_hosts import StandbyPlan
 from gridbridge.model.states import QueueFact
@@ -45,10 +44,6 @@ class AdministratorNodeRequests:
 
 NO_ADMINISTRATOR_REQUESTS = AdministratorNodeRequests()
 LEAVING_STATES = (ElasticNodeState.REMOVING, ElasticNodeState.GONE)  # nobody can stop that by now
-NO_MACHINE_CAUSES = (
-    NodeStateCause.NO_CAPACITY,
-    NodeStateCause.NOT_GRANTED,
-)  # its pool is left out for a while
 
 
 def host_states_from_cell(situation: BalanceSituation) -> Mapping[str, CellHostState]:
@@ -256,71 +251,3 @@ def names_for_new_nodes(world: BalancerNodesSnapshot, prefix: str, count: int) -
     highest = max((int(match[1]) for match in numbers if match), default=0)
     free = (name for at in itertools.count(highest + 1) if (name := f"{prefix}{at}") not in short)
     return tuple(itertools.islice(free, count))
-
-
-def paused_pools(
-    records: Mapping[str, PoolFailureRecord], rules: BalanceSection, retry_s: float, now: datetime
-) -> Mapping[str, datetime]:
-    """Return the pools that are left out, and since when, as the policies count it.
-
-    A pool whose nodes failed `protect_after` times in a row is left out for `protected_s`.
-    """
-    since = dict[str, datetime]()
-    for pool, record in records.items():
-        if record.no_capacity_at:
-            since[pool] = record.no_capacity_at
-        if is_pool_paused_for_failures(record, rules, now):
-            since[pool] = now
-        elif record.failures and record.failed_at and retry_s:
-            since[pool] = max(record.failed_at, since.get(pool, record.failed_at))
-    return since
-
-
-def pools_closed_to_new_nodes(world: BalancerNodesSnapshot) -> frozenset[str]:
-    """Return the pools from which nothing is bought in this round.
-
-    Those whose list did not come, that have no provider, or whose provider ends no machines.
-    """
-    stuck = {node.pool for node in node_inventory_check.nodes_with_undeleted_machines(world)}
-    return frozenset(stuck | world.pools - world.machines.keys())
-
-
-def is_pool_paused_for_failures(
-    record: PoolFailureRecord, rules: BalanceSection, now: datetime
-) -> bool:
-    """Say whether a pool has failed so often that nobody asks it for nodes."""
-    if record.failures < rules.protect_after or record.failed_at is None:
-        return False
-    return (now - record.failed_at).total_seconds() < rules.protected_s
-
-
-def update_pool_failure_records(
-    records: Mapping[str, PoolFailureRecord],
-    changes: Iterable[tuple[OwnedNode | None, OwnedNode]],
-    now: datetime,
-) -> Mapping[str, PoolFailureRecord]:
-    """Return what is known of pools after a round, by its nodes as they were and as they are."""
-    updated = dict(records)
-    for before, node in changes:
-        record = updated.get(node.pool, PoolFailureRecord())
-        is_new_cause = before is None or before.cause is not node.cause
-        if _is_new_boot_failure(before, node) and is_new_cause:
-            record = replace(record, failures=record.failures + 1, failed_at=now)
-        elif node.cause in NO_MACHINE_CAUSES and is_new_cause:
-            record = replace(record, no_capacity_at=now)
-        elif (
-            node.state is ElasticNodeState.READY
-            and before
-            and before.state is ElasticNodeState.JOINING
-        ):
-            record = replace(record, failures=0, failed_at=None)
-        updated[node.pool] = record
-    return updated
-
-
-def _is_new_boot_failure(before: OwnedNode | None, node: OwnedNode) -> bool:
-    """Say whether a pool failed: also when a machine lost our tag before it was a host."""
-    is_lost = (
-        node.cause is NodeStateCause.ANOTHERS and before is not None and before.state.is_coming
-    )
-    return node.cause.is_boot_failure or is_lost

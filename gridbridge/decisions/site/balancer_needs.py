@@ -21,7 +21,7 @@ from gridbridge.decisions.site.file_modes import (
 )
 from gridbridge.decisions.site.setup.scheduler_configuration import BY_NUMBER, QUEUE_ORDER, judged
 from gridbridge.model.elastic.balance_sections import BalanceSection, BootstrapSection
-from gridbridge.model.elastic.node import is_same_host
+from gridbridge.model.elastic.elastic_nodes import is_same_host
 from gridbridge.model.places import (
     AS_ROOT,
     BALANCE_ACCOUNT,

@@ -8,12 +8,15 @@ from gridbridge.batch.gridengine import cell_layout_reader
 from gridbridge.batch.gridengine.demand import read_cell
 from gridbridge.batch.oar.oar_demand import read
 from gridbridge.errors import ConfigError, GridbridgeError, NotSeen, ParseError
-from gridbridge.model.elastic.balance_plan import BalanceSituation
+from gridbridge.model.elastic.balance_plan import (
+    BalanceSituation,
+    SavedBalancerRound,
+    SavedProgramOutputs,
+)
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.cell import GridEngineCellSnapshot
-from gridbridge.model.elastic.cell_layout import CellConfiguration
-from gridbridge.model.elastic.node import ElasticNode, ElasticNodeState, is_same_host
-from gridbridge.model.elastic.saved_round import SavedBalancerRound, SavedProgramOutputs
+from gridbridge.model.elastic.cell_configuration import CellConfiguration
+from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState, is_same_host
 from gridbridge.model.policy import Policy
 
 USUAL_QUEUE = BalanceSection().queue

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from gridbridge.elastic.acts.membership_protocol import Membership
-from gridbridge.model.elastic.node import ElasticNodeState
+from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.elastic.owned_nodes import OwnedNode
 
 

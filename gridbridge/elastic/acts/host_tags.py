@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from gridbridge.batch.adapters import adapter_of
 from gridbridge.batch.clusters import away
 from gridbridge.errors import ConfigError, GridbridgeError, NotSeen, UsageMistake
-from gridbridge.model.elastic.node import is_same_host
+from gridbridge.model.elastic.elastic_nodes import is_same_host
 from gridbridge.model.policy import Policy
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from gridbridge.errors import ConfigError
 from gridbridge.model.elastic.balance_sections import BootstrapSection
-from gridbridge.model.elastic.membership_steps import JoiningMachine
+from gridbridge.model.elastic.elastic_nodes import JoiningMachine
 from gridbridge.model.places import BOOTSTRAP
 from gridbridge.model.route import GridEngineCell
 from gridbridge.shell import files

@@ -24,13 +24,13 @@ from gridbridge.elastic.acts.oar_nodes import OarNodes
 from gridbridge.errors import AddressTaken, CommandFailed, InNoQueue, StillThere
 from gridbridge.model.cluster import ClusterKind
 from gridbridge.model.elastic.cell import TaskShape
-from gridbridge.model.elastic.membership_steps import (
+from gridbridge.model.elastic.elastic_nodes import (
     HostDeparture,
     HostIdleness,
     HostJoinStep,
     JoiningMachine,
+    is_same_host,
 )
-from gridbridge.model.elastic.node import is_same_host
 from gridbridge.model.places import AS_ROOT
 from gridbridge.model.policy import Policy
 from gridbridge.model.route import Away, GridEngineCell, OarServer

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from gridbridge.model.elastic.cell import TaskShape
-from gridbridge.model.elastic.membership_steps import (
+from gridbridge.model.elastic.elastic_nodes import (
     HostDeparture,
     HostIdleness,
     HostJoinStep,

@@ -16,14 +16,16 @@ from gridbridge.elastic.acts.power_acts import PowerActs, Tagging, no_tags
 from gridbridge.elastic.providers.provider_protocol import MachineProvider, PowerSupply
 from gridbridge.errors import AskAgain, NoCapacity, NotAdmitted, NotReached, ProviderFailed
 from gridbridge.model.elastic.balance_sections import PoolSection
-from gridbridge.model.elastic.machines import (
+from gridbridge.model.elastic.elastic_nodes import (
     OWNER_TAG,
     POOL_TAG,
+    ElasticNodeState,
+    HostJoinStep,
+    HostLeaveStep,
+    JoiningMachine,
     ProviderMachine,
     ProviderMachineState,
 )
-from gridbridge.model.elastic.membership_steps import HostJoinStep, HostLeaveStep, JoiningMachine
-from gridbridge.model.elastic.node import ElasticNodeState
 from gridbridge.model.elastic.owned_nodes import DueNodeAct, NodeAct, NodeStateCause, OwnedNode
 
 _log = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from gridbridge.batch.oar.node_power import OarNodeFacts
 from gridbridge.batch.oar.oar_commands import Argv
 from gridbridge.errors import CommandFailed, ConfigError, ProviderFailed
 from gridbridge.model.elastic.cell import TaskShape
-from gridbridge.model.elastic.membership_steps import (
+from gridbridge.model.elastic.elastic_nodes import (
     HostDeparture,
     HostIdleness,
     HostJoinStep,

@@ -13,9 +13,12 @@ from gridbridge.elastic.acts.host_opening import opened
 from gridbridge.elastic.acts.membership_protocol import Membership
 from gridbridge.elastic.providers.provider_protocol import PowerSupply
 from gridbridge.errors import GridbridgeError, NotIdle, ProviderFailed
-from gridbridge.model.elastic.machines import ProviderMachine, ProviderMachineState
-from gridbridge.model.elastic.membership_steps import HostIdleness
-from gridbridge.model.elastic.node import ElasticNodeState
+from gridbridge.model.elastic.elastic_nodes import (
+    ElasticNodeState,
+    HostIdleness,
+    ProviderMachine,
+    ProviderMachineState,
+)
 from gridbridge.model.elastic.owned_nodes import DueNodeAct, NodeAct, NodeStateCause, OwnedNode
 from gridbridge.model.elastic.standby_hosts import STANDBY_AUTO
 

@@ -12,9 +12,9 @@ from gridbridge.decisions.elastic import round_acts
 from gridbridge.elastic.balancer.balance_journal import PROGRAM
 from gridbridge.elastic.balancer.round_state import RoundState
 from gridbridge.errors import StateError
-from gridbridge.model.elastic.node import is_same_host
-from gridbridge.model.elastic.node_overview import BalancerOverview
+from gridbridge.model.elastic.elastic_nodes import is_same_host
 from gridbridge.model.elastic.owned_nodes import NodeRequestKind, OwnedNode
+from gridbridge.model.elastic.published_balance import BalancerOverview
 from gridbridge.model.places import BALANCE_ACCOUNT, BALANCE_SET_UP, BALANCE_STATE
 from gridbridge.model.status_report import RecordedDecision
 from gridbridge.shell.account import become

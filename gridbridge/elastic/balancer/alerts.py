@@ -4,10 +4,9 @@ import logging
 from collections.abc import Callable, Container, Iterable, Mapping
 
 from gridbridge.decisions.elastic import node_inventory_check
-from gridbridge.decisions.elastic.manual_removal_hint import is_site_owned_host
+from gridbridge.decisions.elastic.node_alerts import is_site_owned_host
 from gridbridge.model.elastic.balance_sections import PoolSection
-from gridbridge.model.elastic.machines import POOL_TAG, ProviderMachine
-from gridbridge.model.elastic.node import ElasticNodeState
+from gridbridge.model.elastic.elastic_nodes import POOL_TAG, ElasticNodeState, ProviderMachine
 from gridbridge.model.elastic.owned_nodes import BalancerNodesSnapshot, OwnedNode
 
 _log = logging.getLogger(__name__)

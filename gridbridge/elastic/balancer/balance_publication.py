@@ -5,8 +5,11 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TypeAlias
 
-from gridbridge.decisions.elastic import balance_publication_content as decided
-from gridbridge.decisions.elastic.balance_publication_content import BalancerRoundOutcome
+from gridbridge.decisions.elastic.balancer_publication import (
+    BalancerRoundOutcome,
+    publish_failed_round,
+    publish_observed_round,
+)
 from gridbridge.elastic.store import published_balance_file
 from gridbridge.errors import StateError
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
@@ -31,16 +34,14 @@ def after_round(
     `numbers` is what seeing.note returned, and `done` comes from decisions.elastic.shown.counted.
     """
     _publish(
-        lambda last: decided.publish_observed_round(
-            last, cluster, situation, plan, numbers, outcome
-        ),
+        lambda last: publish_observed_round(last, cluster, situation, plan, numbers, outcome),
         folder,
     )
 
 
 def blind_round(cluster: str, now: datetime, trouble: str, folder: str = BALANCE_PUBLISHED) -> None:
     """Publish a round that saw nothing, and why."""
-    _publish(lambda last: decided.publish_failed_round(last, cluster, now, trouble), folder)
+    _publish(lambda last: publish_failed_round(last, cluster, now, trouble), folder)
 
 
 def _publish(following: Next, folder: str) -> None:

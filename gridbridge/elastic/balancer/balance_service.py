@@ -12,12 +12,12 @@ from tempfile import TemporaryDirectory
 from gridbridge.batch.adapters import adapter_of
 from gridbridge.batch.clusters import away
 from gridbridge.decisions.elastic import kill_cluster
-from gridbridge.decisions.elastic.balance_publication_content import (
+from gridbridge.decisions.elastic.balancer_publication import (
+    LOOKBACK,
     BalancerRoundOutcome,
     count_node_changes_by_pool,
 )
-from gridbridge.decisions.elastic.demand.time_of_day import hourly_cost_of_nodes
-from gridbridge.decisions.elastic.starcluster_statistics import LOOKBACK
+from gridbridge.decisions.elastic.demand.node_prices import hourly_cost_of_nodes
 from gridbridge.elastic.acts import host_tags, oar_nodes
 from gridbridge.elastic.acts.membership import membership_of
 from gridbridge.elastic.acts.node_acts import NodeActs
@@ -42,10 +42,8 @@ from gridbridge.model.elastic.balance_sections import (
     ProviderKind,
     ProviderSection,
 )
-from gridbridge.model.elastic.clocks import BalancerHostClocks
-from gridbridge.model.elastic.machines import MASTER_TAG
-from gridbridge.model.elastic.node import short_host_name
-from gridbridge.model.elastic.owned_nodes import DueNodeAct, NodeStateCause
+from gridbridge.model.elastic.elastic_nodes import MASTER_TAG, short_host_name
+from gridbridge.model.elastic.owned_nodes import BalancerHostClocks, DueNodeAct, NodeStateCause
 from gridbridge.model.places import (
     BALANCE_ACCOUNT,
     BALANCE_ENDS,

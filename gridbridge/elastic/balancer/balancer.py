@@ -10,28 +10,35 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from gridbridge.decisions.elastic import (
-    alert_rules,
-    kill_cluster,
-    node_inventory_check,
-    round_acts,
-)
+from gridbridge.decisions.elastic import kill_cluster, node_inventory_check, round_acts
+from gridbridge.decisions.elastic.cell_counts import are_too_many_hosts_unready
 from gridbridge.decisions.elastic.clock_step import (
     change_node_times,
     future_time_limiter,
     limit_time_to_now,
 )
-from gridbridge.decisions.elastic.default_pool import choose_pool_for_new_nodes
 from gridbridge.decisions.elastic.demand.free_capacity import queues_closed_by_hand
-from gridbridge.decisions.elastic.demand.pool_offers import is_pool_paused_after_failure
-from gridbridge.decisions.elastic.node_cost import node_cost_since_round
+from gridbridge.decisions.elastic.demand.new_node_offers import is_pool_paused_after_failure
+from gridbridge.decisions.elastic.demand.node_prices import node_cost_since_round
+from gridbridge.decisions.elastic.node_alerts import (
+    find_machines_of_unknown_pools,
+    find_nodes_hung_under_tasks,
+    find_powered_off_hosts_with_tasks,
+    find_reporting_nodes_without_listed_machine,
+    find_silent_hosts_without_machine,
+    find_unmanaged_standby_hosts,
+)
 from gridbridge.decisions.elastic.node_lifecycle import NodeLifecycleTimeouts
+from gridbridge.decisions.elastic.pool_availability import (
+    choose_pool_for_new_nodes,
+    pools_closed_to_new_nodes,
+    update_pool_failure_records,
+)
 from gridbridge.decisions.elastic.powered_host_lifecycle import (
     hosts_in_unclear_power_state,
     is_powering_up_or_down,
 )
-from gridbridge.decisions.elastic.readiness import are_too_many_hosts_unready
-from gridbridge.decisions.elastic.squeeze.squeeze_policy import plan_standby_hosts
+from gridbridge.decisions.elastic.squeeze_policy import plan_standby_hosts
 from gridbridge.elastic.acts import machine_bootstrap
 from gridbridge.elastic.acts.node_acts import NodeActs
 from gridbridge.elastic.balancer import (
@@ -48,8 +55,11 @@ from gridbridge.errors import GridbridgeError, NotSeen
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation, WatchedWaitingJobs
 from gridbridge.model.elastic.balance_sections import SqueezableNodes
 from gridbridge.model.elastic.cell import TaskShape
-from gridbridge.model.elastic.machines import ProviderMachine
-from gridbridge.model.elastic.node import ElasticNodeState, short_host_name
+from gridbridge.model.elastic.elastic_nodes import (
+    ElasticNodeState,
+    ProviderMachine,
+    short_host_name,
+)
 from gridbridge.model.elastic.owned_nodes import (
     BalancerNodesSnapshot,
     DueNodeAct,
@@ -119,7 +129,7 @@ class Balancer:
             nodes=round_acts.nodes_as_policies_see(wished, world),
             failed={
                 **remembered.failed,
-                **dict.fromkeys(round_acts.pools_closed_to_new_nodes(world), cell.now),
+                **dict.fromkeys(pools_closed_to_new_nodes(world), cell.now),
             },
         )
         if self._site.squeeze is not None and self._site.switched:
@@ -137,24 +147,18 @@ class Balancer:
         """Tell of what no round mends."""
         alerts.left_over(world, self._site.pools, self._site.ending)
         alerts.unreachable(world, self._providers.keys() | self._site.released)
-        alerts.unlisted(
-            alert_rules.find_reporting_nodes_without_listed_machine(world), self._site.pools
-        )
+        alerts.unlisted(find_reporting_nodes_without_listed_machine(world), self._site.pools)
         alerts.other_hosts(world, self._site.ending)
-        alerts.homeless(alert_rules.find_machines_of_unknown_pools(world), self._site.ending)
+        alerts.homeless(find_machines_of_unknown_pools(world), self._site.ending)
         clearing = self._acts.membership.clearing
-        alerts.hanging(
-            alert_rules.find_nodes_hung_under_tasks(world, self.patience.silent_s), clearing
-        )
-        off_hosts = alert_rules.find_unmanaged_standby_hosts(world, self._memory.nodes.all())
+        alerts.hanging(find_nodes_hung_under_tasks(world, self.patience.silent_s), clearing)
+        off_hosts = find_unmanaged_standby_hosts(world, self._memory.nodes.all())
         prefix = self._site.rules.prefix_at(world.cluster)
         forgetting = self._acts.membership.forgetting
         own = self._site.own_hosts | {short_host_name(host.name) for host in off_hosts}
-        lost = alert_rules.find_silent_hosts_without_machine(
-            world, prefix, self.patience.silent_s, own
-        )
+        lost = find_silent_hosts_without_machine(world, prefix, self.patience.silent_s, own)
         alerts.machineless(lost, forgetting)
-        alerts.off_under_tasks(alert_rules.find_powered_off_hosts_with_tasks(world), clearing)
+        alerts.off_under_tasks(find_powered_off_hosts_with_tasks(world), clearing)
         alerts.left_off(off_hosts, self._acts.membership.opening)
 
     def _movable(self, world: BalancerNodesSnapshot) -> Mapping[str, tuple[TaskShape, ...]]:
@@ -344,7 +348,7 @@ class Balancer:
         is_changed: bool,
     ) -> None:
         now = view.world.now
-        learnt = round_acts.update_pool_failure_records(self._memory.records(now), changes, now)
+        learnt = update_pool_failure_records(self._memory.records(now), changes, now)
         pools = self._site.pools.keys() | self._site.switched
         records = {pool: record for pool, record in learnt.items() if pool in pools}
         changed = now if is_changed else view.situation.last_change

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from gridbridge.decisions.elastic.ganeti.ganeti_commands import ganeti_shell_commands
-from gridbridge.decisions.elastic.ganeti.hsqueeze_rules import plan_ganeti_squeeze
+from gridbridge.decisions.elastic.ganeti.hsqueeze import ganeti_shell_commands, plan_ganeti_squeeze
 from gridbridge.decisions.elastic.ganeti.node_inventory import find_unaccounted_memory_and_disk
 from gridbridge.elastic.store import ganeti_reader, ganeti_writer
 from gridbridge.errors import OutputError

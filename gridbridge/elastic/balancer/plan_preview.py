@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 
-from gridbridge.decisions.elastic import plan_sentence, starcluster
+from gridbridge.decisions.elastic import plan_sentence
 from gridbridge.decisions.elastic.demand import demand_policy as demanded
+from gridbridge.decisions.elastic.starcluster_policy import decide_by_starcluster
 from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
     BalancePolicyName,
@@ -11,7 +12,7 @@ from gridbridge.model.elastic.balance_plan import (
     BalanceSituation,
 )
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandSection, PoolSection
-from gridbridge.model.elastic.plan_report import BalancePlanReport, RefusalReport
+from gridbridge.model.elastic.published_balance import BalancePlanReport, RefusalReport
 
 USUAL_DEMAND = DemandSection()
 NO_POOLS: Mapping[str, PoolSection] = {}
@@ -40,7 +41,7 @@ def planned(
     """Decide about a situation by the policy in force."""
     if rules.policy is BalancePolicyName.DEMAND and not is_faithful:
         return demanded.decide_by_demand(situation, rules, demand, pools)
-    return starcluster.decide_by_starcluster(situation, rules, is_faithful=is_faithful)
+    return decide_by_starcluster(situation, rules, is_faithful=is_faithful)
 
 
 def report(

@@ -8,15 +8,18 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 
-from gridbridge.decisions.elastic import current_power_requests
+from gridbridge.decisions.elastic.host_power_steps import (
+    keep_unfinished_power_requests,
+    latest_power_request_by_node,
+)
 from gridbridge.elastic.acts.membership import membership_of
 from gridbridge.elastic.acts.membership_protocol import Membership
 from gridbridge.elastic.providers import provider_registry
 from gridbridge.elastic.providers.provider_protocol import PowerSupply
 from gridbridge.elastic.store import power_request_folder as kept
 from gridbridge.errors import GridbridgeError, NotGranted
-from gridbridge.model.elastic.machines import ProviderMachine, ProviderMachineState
-from gridbridge.model.elastic.power_requests import RequestedPowerState
+from gridbridge.model.elastic.elastic_nodes import ProviderMachine, ProviderMachineState
+from gridbridge.model.elastic.standby_hosts import RequestedPowerState
 from gridbridge.model.policy import Policy
 from gridbridge.program import cycle
 
@@ -43,9 +46,7 @@ def settle(
     """
     notes = kept.read(folder)
     if not is_acting:
-        requests = sorted(
-            current_power_requests.latest_power_request_by_node(notes, now.timestamp()).items()
-        )
+        requests = sorted(latest_power_request_by_node(notes, now.timestamp()).items())
         return tuple(
             _unknown(policy, *request) or PowerOutcome(host=request[0], wish=request[1])
             for request in requests
@@ -57,7 +58,7 @@ def settle(
 def _settled(policy: Policy, folder: str, now_s: float) -> tuple[PowerOutcome, ...]:
     """Switch the nodes side by side, and keep of the notes what may work later."""
     notes = kept.read(folder)
-    requests = sorted(current_power_requests.latest_power_request_by_node(notes, now_s).items())
+    requests = sorted(latest_power_request_by_node(notes, now_s).items())
     own = {policy.powered[host].provider for host, _ in requests if host in policy.powered}
     supplies, site = provider_registry.supplies(policy, own), membership_of(policy)
     with ThreadPoolExecutor(AT_ONCE, "power") as threads:
@@ -66,7 +67,7 @@ def _settled(policy: Policy, folder: str, now_s: float) -> tuple[PowerOutcome, .
     unsettled = {outcome.host: outcome.wish for outcome in outcomes if outcome.is_later}
     for before, after in zip(
         notes,
-        current_power_requests.keep_unfinished_power_requests(notes, unsettled, now_s),
+        keep_unfinished_power_requests(notes, unsettled, now_s),
         strict=True,
     ):
         kept.keep(folder, before, after)

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gridbridge.decisions.elastic import manual_removal_hint, round_acts
+from gridbridge.decisions.elastic import round_acts
+from gridbridge.decisions.elastic.node_alerts import manual_machine_removal_command
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
 from gridbridge.model.elastic.balance_sections import (
     BalanceSection,
@@ -13,9 +14,9 @@ from gridbridge.model.elastic.balance_sections import (
     SqueezeSection,
 )
 from gridbridge.model.elastic.cell import TaskShape
-from gridbridge.model.elastic.machines import ProviderMachine
+from gridbridge.model.elastic.elastic_nodes import ProviderMachine
 from gridbridge.model.elastic.owned_nodes import BalancerNodesSnapshot, DueNodeAct
-from gridbridge.model.elastic.plan_report import BalancePlanReport
+from gridbridge.model.elastic.published_balance import BalancePlanReport
 from gridbridge.model.elastic.standby_hosts import StandbyPlan
 
 
@@ -39,9 +40,7 @@ class BalancedSite:
     def ending(self, pool: str, machine: str) -> str:
         """Return what an administrator types who ends a machine of a pool by hand."""
         provider = self.pools.get(pool, PoolSection()).provider
-        return manual_removal_hint.manual_machine_removal_command(
-            machine, provider, self.sections.get(provider)
-        )
+        return manual_machine_removal_command(machine, provider, self.sections.get(provider))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,11 @@ from gridbridge.decisions.elastic import clock_step
 from gridbridge.decisions.elastic.round_acts import AdministratorNodeRequests
 from gridbridge.elastic.store.node_tables import KeyedFacts, NodeRows
 from gridbridge.model.elastic.balance_plan import WatchedWaitingJobs
-from gridbridge.model.elastic.clocks import BalancerHostClocks
-from gridbridge.model.elastic.owned_nodes import NodeRequestKind, PoolFailureRecord
+from gridbridge.model.elastic.owned_nodes import (
+    BalancerHostClocks,
+    NodeRequestKind,
+    PoolFailureRecord,
+)
 from gridbridge.program.encoding import decode, encode
 from gridbridge.state.database import StateFile
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from gridbridge.decisions.elastic import round_acts
 from gridbridge.decisions.elastic.clock_step import limit_time_to_now
+from gridbridge.decisions.elastic.pool_availability import paused_pools
 from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandSection
-from gridbridge.model.elastic.node import ElasticNodeState
+from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.elastic.owned_nodes import OwnedNode
 from gridbridge.model.places import BALANCE_STATE
 from gridbridge.model.policy import Policy
@@ -80,8 +81,6 @@ def remembered(
         last_change=limit_time_to_now(memory.last_change(), situation.now),
         eligible_since=memory.eligible(able, situation.now),
         watched=memory.watched(situation.now),
-        failed=round_acts.paused_pools(
-            memory.records(situation.now), rules, demand.retry_s, situation.now
-        ),
+        failed=paused_pools(memory.records(situation.now), rules, demand.retry_s, situation.now),
         spent=memory.spent(situation.now),
     )

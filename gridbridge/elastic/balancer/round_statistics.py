@@ -4,7 +4,7 @@ import logging
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from gridbridge.decisions.elastic import starcluster_statistics as counted
+from gridbridge.decisions.elastic.balancer_publication import LOOKBACK, count_round_statistics
 from gridbridge.elastic.acts import ended_tasks
 from gridbridge.elastic.store import recent_ends as kept
 from gridbridge.elastic.store import statistics_file
@@ -28,7 +28,7 @@ class RoundStatistics:
 
     accounting: str  # the cluster's file
     kept: str  # our file of what ended of late
-    lookback: timedelta = counted.LOOKBACK
+    lookback: timedelta = LOOKBACK
     stats: str = ""  # the file that a row is added to; empty: none
 
 
@@ -45,9 +45,7 @@ def note(
 
     What can't be read or written of all that is told in the log: it never ends a round.
     """
-    row = counted.count_round_statistics(
-        situation, _ends(situation.now, seeing), queue, seeing.lookback
-    )
+    row = count_round_statistics(situation, _ends(situation.now, seeing), queue, seeing.lookback)
     if seeing.stats:
         try:
             statistics_file.append(seeing.stats, row)

@@ -3,14 +3,11 @@
 from collections.abc import Mapping, Set
 from dataclasses import replace
 
-from gridbridge.decisions.elastic.squeeze.power_actions import (
+from gridbridge.decisions.elastic.host_power_steps import (
     describe_standby_plan,
     standby_steps_of_plan,
 )
-from gridbridge.decisions.elastic.squeeze.squeeze_policy import (
-    plan_standby_hosts,
-    wakeable_standby_nodes,
-)
+from gridbridge.decisions.elastic.squeeze_policy import plan_standby_hosts, wakeable_standby_nodes
 from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
     BalanceRefusal,
@@ -19,8 +16,8 @@ from gridbridge.model.elastic.balance_plan import (
     BalanceVerdict,
 )
 from gridbridge.model.elastic.balance_sections import BalanceSection, SqueezeSection
-from gridbridge.model.elastic.node import ElasticNode, ElasticNodeState
-from gridbridge.model.elastic.plan_report import BalancePlanReport
+from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
+from gridbridge.model.elastic.published_balance import BalancePlanReport
 from gridbridge.model.elastic.standby_hosts import HostStandbyStep, StandbyHostFacts, StandbyPlan
 
 UNSAID = {

@@ -23,7 +23,7 @@ from gridbridge.cli.options import (
 from gridbridge.elastic.cli.plan_command import RULES, plain_report, spellings
 from gridbridge.elastic.cli.plot_command import drawn
 from gridbridge.errors import ConfigError, GridbridgeError, NotSeen
-from gridbridge.model.elastic.plan_report import BalancePlanReport
+from gridbridge.model.elastic.published_balance import BalancePlanReport
 from gridbridge.model.places import BALANCE_PLOTS, BALANCE_STATS
 from gridbridge.program import log_file
 

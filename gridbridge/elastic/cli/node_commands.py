@@ -8,10 +8,9 @@ import click
 from gridbridge.cli import output
 from gridbridge.cli.options import CONFIG_FILE, FROM, JSON, clock, config_beside, or_later
 from gridbridge.errors import StateError
-from gridbridge.model.elastic.membership_steps import HostJoinStep
-from gridbridge.model.elastic.node import ElasticNodeState
-from gridbridge.model.elastic.node_overview import BalancerOverview, JobOrHostExplanation
+from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, HostJoinStep
 from gridbridge.model.elastic.owned_nodes import NodeRequestKind, OwnedNode
+from gridbridge.model.elastic.published_balance import BalancerOverview, JobOrHostExplanation
 from gridbridge.model.status_report import count
 
 UNKNOWN = 1

@@ -17,7 +17,7 @@ from gridbridge.cli.options import (
 )
 from gridbridge.elastic.tools import balance_preview as service
 from gridbridge.model.elastic.balance_plan import BalancePolicyName
-from gridbridge.model.elastic.plan_report import BalancePlanReport
+from gridbridge.model.elastic.published_balance import BalancePlanReport
 
 
 def spellings(name: str) -> tuple[str, ...]:

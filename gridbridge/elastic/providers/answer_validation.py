@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from gridbridge.errors import ParseError
-from gridbridge.model.elastic.machines import OWNER_TAG, ProviderMachine, ProviderMachineState
+from gridbridge.model.elastic.elastic_nodes import OWNER_TAG, ProviderMachine, ProviderMachineState
 
 SHOWN = 60  # characters of a wrong value
 TEXTS = ("id", "name", "address", "state", "host_key")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from gridbridge.elastic.providers import answer_validation
 from gridbridge.elastic.providers import provider_program as program
 from gridbridge.errors import ParseError, ProviderFailed
-from gridbridge.model.elastic.machines import POOL_TAG, ProviderMachine
+from gridbridge.model.elastic.elastic_nodes import POOL_TAG, ProviderMachine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,7 +28,7 @@ from gridbridge.errors import (
     plain_words,
 )
 from gridbridge.model.elastic.balance_sections import PoolSection, ProviderSection
-from gridbridge.model.elastic.machines import (
+from gridbridge.model.elastic.elastic_nodes import (
     HOST_KEY_TAG,
     OWNER_TAG,
     ProviderMachine,

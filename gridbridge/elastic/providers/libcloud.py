@@ -23,7 +23,11 @@ from gridbridge.errors import (
     plain_words,
 )
 from gridbridge.model.elastic.balance_sections import PoolSection, ProviderSection
-from gridbridge.model.elastic.machines import HOST_KEY_TAG, ProviderMachine, ProviderMachineState
+from gridbridge.model.elastic.elastic_nodes import (
+    HOST_KEY_TAG,
+    ProviderMachine,
+    ProviderMachineState,
+)
 
 MISSING = (
     "apache-libcloud is not installed; pip install 'gridbridge[libcloud]' in gridbridge's"

@@ -20,7 +20,7 @@ from gridbridge.model.elastic.balance_sections import (
     PowerSwitchMethod,
     ProviderSection,
 )
-from gridbridge.model.elastic.machines import (
+from gridbridge.model.elastic.elastic_nodes import (
     OWNER_TAG,
     POOL_TAG,
     ProviderMachine,

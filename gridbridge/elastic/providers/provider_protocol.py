@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from gridbridge.model.elastic.machines import ProviderMachine
+from gridbridge.model.elastic.elastic_nodes import ProviderMachine
 
 
 class MachineListing(Protocol):

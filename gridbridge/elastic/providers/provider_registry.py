@@ -10,7 +10,7 @@ from gridbridge.elastic.providers.command_provider import CommandProvider
 from gridbridge.elastic.providers.provider_protocol import MachineProvider, PowerSupply
 from gridbridge.errors import GridbridgeError, ProviderFailed
 from gridbridge.model.elastic.balance_sections import PoolSection, ProviderKind, ProviderSection
-from gridbridge.model.elastic.machines import ProviderMachine
+from gridbridge.model.elastic.elastic_nodes import ProviderMachine
 from gridbridge.model.policy import Policy
 
 Made = TypeVar("Made")

@@ -9,7 +9,7 @@ import heapq
 import math
 from collections.abc import Sequence
 
-from gridbridge.decisions.elastic.replay.next_event import seconds_until_rules_may_change
+from gridbridge.decisions.elastic.replay_decisions import seconds_until_rules_may_change
 from gridbridge.elastic.simulation.replay_counts import ReplayCounts, outcome
 from gridbridge.elastic.simulation.replay_machines import (
     ReplayMachine,

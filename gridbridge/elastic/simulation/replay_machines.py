@@ -15,7 +15,7 @@ from gridbridge.model.elastic.cell import (
     TaskShape,
     WaitingJobs,
 )
-from gridbridge.model.elastic.node import ElasticNode, ElasticNodeState
+from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
 from gridbridge.model.elastic.replay_outcome import ReplayNodeTerms, ReplayTask
 from gridbridge.model.states import JobFact, JobState, QueueState
 

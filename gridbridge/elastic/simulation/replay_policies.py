@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from gridbridge.decisions.elastic.replay import azge
-from gridbridge.decisions.elastic.squeeze.squeeze_policy import plan_standby_hosts
+from gridbridge.decisions.elastic.replay_decisions import decide_like_cyclecloud
+from gridbridge.decisions.elastic.squeeze_policy import plan_standby_hosts
 from gridbridge.elastic.balancer import plan_preview
 from gridbridge.elastic.simulation.replay_machines import POOL, QUEUE
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePolicyName, BalanceSituation
@@ -14,7 +14,7 @@ from gridbridge.model.elastic.balance_sections import (
     PoolSection,
     SqueezeSection,
 )
-from gridbridge.model.elastic.node import ElasticNode, ElasticNodeState
+from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
 from gridbridge.model.elastic.replay_outcome import ReplayNodeTerms, ReplayPolicy, ReplayRules
 from gridbridge.model.elastic.standby_hosts import STANDBY_AUTO, StandbyHostFacts
 
@@ -26,7 +26,7 @@ def decides(way: ReplayPolicy, terms: ReplayNodeTerms) -> Decides | None:
     if way.rules is ReplayRules.ALWAYS_ON:
         return None
     if way.rules is ReplayRules.AZGE:
-        return lambda situation: azge.decide_like_cyclecloud(situation, way, terms.slots)
+        return lambda situation: decide_like_cyclecloud(situation, way, terms.slots)
     by_rules = (
         BalancePolicyName.STARCLUSTER
         if way.rules is ReplayRules.STARCLUSTER

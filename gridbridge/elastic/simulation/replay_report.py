@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from gridbridge.decisions.elastic.replay.slot_waits import drop_waits_for_other_causes
+from gridbridge.decisions.elastic.replay_slot_waits import drop_waits_for_other_causes
 from gridbridge.elastic.acts import workload_reader
 from gridbridge.elastic.simulation import policy_comparison, synthetic_workload
 from gridbridge.elastic.simulation.replay_policies import way_of

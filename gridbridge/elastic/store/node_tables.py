@@ -5,8 +5,7 @@ from dataclasses import asdict, fields
 
 from sqlalchemy import Boolean, Column, RowMapping, Table, bindparam, delete, insert, select
 
-from gridbridge.model.elastic.membership_steps import HostJoinStep
-from gridbridge.model.elastic.node import ElasticNodeState
+from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, HostJoinStep
 from gridbridge.model.elastic.owned_nodes import NodeStateCause, OwnedNode
 from gridbridge.state.database.columns import METADATA, JsonColumn, MomentColumn, PrintableText
 from gridbridge.state.database.transaction import StateFile

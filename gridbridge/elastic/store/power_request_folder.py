@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from gridbridge.errors import StateError
-from gridbridge.model.elastic.power_requests import OarPowerRequest, RequestedPowerState
+from gridbridge.model.elastic.standby_hosts import OarPowerRequest, RequestedPowerState
 from gridbridge.model.places import BALANCE_ACCOUNT
 from gridbridge.shell import files
 

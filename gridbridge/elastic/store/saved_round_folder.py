@@ -12,9 +12,12 @@ from stat import S_ISREG
 from typing import TypeVar
 
 from gridbridge.errors import ParseError
-from gridbridge.model.elastic.balance_plan import WatchedWaitingJobs
-from gridbridge.model.elastic.node import ElasticNode, ElasticNodeState
-from gridbridge.model.elastic.saved_round import SavedBalancerRound, SavedProgramOutputs
+from gridbridge.model.elastic.balance_plan import (
+    SavedBalancerRound,
+    SavedProgramOutputs,
+    WatchedWaitingJobs,
+)
+from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
 from gridbridge.shell import files
 
 QSTAT, QHOST, QCONF, STATE = "qstat.xml", "qhost.xml", "qconf.json", "state.json"

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from gridbridge.decisions.elastic import manual_removal_hint
+from gridbridge.decisions.elastic.node_alerts import explain_how_to_wake_host, is_site_owned_host
 from gridbridge.decisions.elastic.round_acts import node_with_idle_time
 from gridbridge.elastic.acts import host_tags
 from gridbridge.elastic.balancer import (
@@ -18,10 +18,9 @@ from gridbridge.errors import ConfigError, NotSeen
 from gridbridge.model.amounts import HOUR_S
 from gridbridge.model.elastic.balance_plan import BalancePolicyName, BalanceSituation
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandSection
-from gridbridge.model.elastic.node import ElasticNodeState, is_same_host
-from gridbridge.model.elastic.node_overview import JobOrHostExplanation
+from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, is_same_host
 from gridbridge.model.elastic.owned_nodes import OwnedNode
-from gridbridge.model.elastic.plan_report import BalancePlanReport
+from gridbridge.model.elastic.published_balance import BalancePlanReport, JobOrHostExplanation
 from gridbridge.model.elastic.standby_hosts import StandbyHostFacts, tags_by_host
 from gridbridge.model.places import BALANCE_ACCOUNT, CONFIG
 from gridbridge.model.policy import Policy
@@ -225,12 +224,10 @@ def explain(
     if (
         explanation.node
         and explanation.node.state is ElasticNodeState.STANDBY
-        and manual_removal_hint.is_site_owned_host(explanation.node)
+        and is_site_owned_host(explanation.node)
     ):
         tags = tags_by_host(host_tags.tags(users_configuration.with_own_cluster(path)))
-        return replace(
-            explanation, reason=manual_removal_hint.explain_how_to_wake_host(explanation.node, tags)
-        )
+        return replace(explanation, reason=explain_how_to_wake_host(explanation.node, tags))
     return explanation
 
 

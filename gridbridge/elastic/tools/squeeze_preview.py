@@ -14,7 +14,7 @@ from gridbridge.errors import ConfigError
 from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.elastic.balance_sections import SqueezableNodes
 from gridbridge.model.elastic.cell import TaskShape
-from gridbridge.model.elastic.node import ElasticNode
+from gridbridge.model.elastic.elastic_nodes import ElasticNode
 from gridbridge.model.elastic.owned_nodes import BalancerNodesSnapshot
 from gridbridge.model.elastic.standby_hosts import (
     STANDBY,

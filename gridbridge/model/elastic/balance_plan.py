@@ -1,4 +1,4 @@
-"""What the balancer looks at, and what it decides."""
+"""A balancer round's input, its plan, and the saved form of its input."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,8 +6,8 @@ from datetime import datetime
 from enum import Enum, StrEnum
 
 from gridbridge.model.elastic.cell import GridEngineCellSnapshot
-from gridbridge.model.elastic.cell_layout import CellConfiguration
-from gridbridge.model.elastic.node import ElasticNode
+from gridbridge.model.elastic.cell_configuration import CellConfiguration
+from gridbridge.model.elastic.elastic_nodes import ElasticNode
 
 NOTHING_TOLD = CellConfiguration()
 
@@ -210,3 +210,31 @@ class BalancePlan:
     remove: tuple[str, ...] = ()
     refused: tuple[BalanceRefusal, ...] = ()
     watched: Mapping[int, WatchedWaitingJobs] = field(default_factory=dict)  # for the next round
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedProgramOutputs:
+    """What a cell's programs printed, in the zone of the moment that is kept with it."""
+
+    qstat: bytes = b""  # qstat -u '*' -xml -f -r
+    qhost: bytes = b""  # qhost -xml, which may have -F
+    qconf: bytes = b""  # a table in JSON of what qconf and other calls print; empty: nobody asked
+    oar: bytes = b""  # of an OAR server, which has none of those: oarnodes -J, oarstat -f -J
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedBalancerRound:
+    """The rest; a situation says what each of them is."""
+
+    now: datetime
+    master: str = ""
+    last_change: datetime | None = None
+    nodes: tuple[ElasticNode, ...] = ()
+    best_effort: frozenset[str] = frozenset()
+    eligible_since: Mapping[int, datetime] = field(default_factory=dict)
+    watched: Mapping[int, WatchedWaitingJobs] = field(default_factory=dict)
+    runtimes: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    elsewhere: Mapping[str, float] = field(default_factory=dict)
+    elsewhere_free: Mapping[str, int] = field(default_factory=dict)
+    failed: Mapping[str, datetime] = field(default_factory=dict)
+    spent: float = 0.0

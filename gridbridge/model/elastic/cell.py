@@ -6,7 +6,7 @@ Waiting jobs that ask for the same are one row, so that 100,000 of them are a fe
 from dataclasses import dataclass
 from datetime import datetime
 
-from gridbridge.model.elastic.access import ANYBODY, JobAccessIdentity
+from gridbridge.model.elastic.cell_configuration import ANYBODY, JobAccessIdentity
 from gridbridge.model.places import BEST_EFFORT
 from gridbridge.model.states import JobState, QueueFact, QueueState
 

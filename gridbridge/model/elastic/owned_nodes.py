@@ -1,13 +1,26 @@
-"""Nodes as the balancer keeps them, and what is to be done with each."""
+"""The nodes that the balancer owns, as its state keeps them, and the acts due for each."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import Enum, StrEnum
 
-from gridbridge.model.elastic.machines import ProviderMachine
-from gridbridge.model.elastic.membership_steps import HostJoinStep
-from gridbridge.model.elastic.node import ElasticNode, ElasticNodeState, short_host_name
+from gridbridge.model.elastic.elastic_nodes import (
+    ElasticNode,
+    ElasticNodeState,
+    HostJoinStep,
+    ProviderMachine,
+    short_host_name,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BalancerHostClocks:
+    """The clock that can be set, and the one that nobody sets."""
+
+    boot: str  # which start of the machine it is; empty: not known
+    wall: datetime
+    steady_s: float  # it goes on while the machine sleeps, and begins anew when it starts
 
 
 class NodeStateCause(StrEnum):

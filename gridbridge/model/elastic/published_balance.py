@@ -1,4 +1,4 @@
-"""What people see of a cluster that grows and shrinks: a row of numbers a round, and its ends."""
+"""What users and programs may read of the balancer: figures, nodes, plans and explanations."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from gridbridge.model.accounting import AccountingFilePosition
+from gridbridge.model.elastic.owned_nodes import OwnedNode, PoolFailureRecord
 
 BEGINNING = AccountingFilePosition()
 COUNTED, OLD_SHARE = 100, 0.5  # after so many runs those before count half
@@ -175,3 +176,47 @@ def merge_tasks_ended_by_minute(
             wait_s=so_far.wait_s + ended.wait_s,
         )
     return tuple(by_minute[minute] for minute in sorted(by_minute))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BalancerOverview:
+    """The balancer's nodes and pools, as it keeps them."""
+
+    nodes: tuple[OwnedNode, ...] = ()
+    pools: tuple[tuple[str, PoolFailureRecord], ...] = ()
+    last_round: datetime | None = None
+    spent: float = 0.0  # this month
+    asked: tuple[tuple[str, str], ...] = ()  # hosts, and what the next round does about them
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobOrHostExplanation:
+    """A job or a host, and what the balancer makes of it."""
+
+    what: str
+    is_known: bool  # the job waits, or the host is the cell's or the balancer's
+    node: OwnedNode | None = None
+    reason: str
+    sentence: str  # of the whole plan
+    unseen: tuple[str, ...] = ()  # what a round sees and this account does not
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusalReport:
+    """A job or a host, one of the two, and why nothing is done about it."""
+
+    job: int = 0
+    host: str = ""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BalancePlanReport:
+    """What a round does, or would do."""
+
+    add: int
+    pool: str | None
+    remove: tuple[str, ...]
+    sentence: str
+    refused: tuple[RefusalReport, ...]
+    unseen: tuple[str, ...] = ()  # what a round sees and this account does not

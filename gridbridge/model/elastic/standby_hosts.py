@@ -1,11 +1,29 @@
-"""Hosts that rest and hosts that work, as a squeeze of a site sees and wants them."""
+"""Hosts that are powered off and on: OAR's power requests, and the plan of a squeeze."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import Enum, StrEnum
 
 from gridbridge.model.elastic.cell import TaskShape
-from gridbridge.model.elastic.node import short_host_name
+from gridbridge.model.elastic.elastic_nodes import short_host_name
+
+
+class RequestedPowerState(StrEnum):
+    """What is wanted of a node; a file's name begins with it."""
+
+    WAKE = "wake"
+    SLEEP = "sleep"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OarPowerRequest:
+    """One call of a hook."""
+
+    file: str  # its name
+    at_s: float  # when it was written, since 1970
+    wish: RequestedPowerState
+    hosts: tuple[str, ...]
+
 
 STANDBY = "htools:standby:"  # the beginning of what marks a host that may be switched on
 STANDBY_AUTO = "htools:standby:auto"  # what a squeeze itself writes, and alone removes

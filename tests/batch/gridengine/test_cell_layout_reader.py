@@ -13,14 +13,15 @@ from gridbridge.batch.gridengine.demand import printed, read_cell, read_hosts
 from gridbridge.batch.gridengine.parse import parse_caps
 from gridbridge.errors import ParseError
 from gridbridge.model.attributes import varying
-from gridbridge.model.elastic.access import JobAccessIdentity, UserList
 from gridbridge.model.elastic.cell import GridEngineCellSnapshot
-from gridbridge.model.elastic.cell_layout import (
+from gridbridge.model.elastic.cell_configuration import (
     CellResource,
     ConsumableKind,
+    JobAccessIdentity,
     ParallelEnvironment,
     ResourceRelation,
     SlotSpread,
+    UserList,
 )
 from gridbridge.model.route import GridEngineCell
 

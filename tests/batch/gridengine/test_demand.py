@@ -8,7 +8,7 @@ import pytest
 from gridbridge.batch.gridengine.demand import read_cell
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.cell import GridEngineCellSnapshot, WaitingJobs
-from gridbridge.model.elastic.cell_layout import CellConfiguration, CellResource
+from gridbridge.model.elastic.cell_configuration import CellConfiguration, CellResource
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
 QSTAT, QHOST = (GOLDEN / "cell.xml").read_bytes(), (GOLDEN / "hosts.xml").read_bytes()

@@ -16,7 +16,7 @@ from gridbridge.errors import ParseError
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceRefusalCause, BalanceSituation
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandSection
 from gridbridge.model.elastic.cell import RunningTaskGroup, TaskShape
-from gridbridge.model.elastic.cell_layout import SlotSpread
+from gridbridge.model.elastic.cell_configuration import SlotSpread
 from gridbridge.model.states import QueueFact
 from tests.batch.oar.test_oar_output import shown
 

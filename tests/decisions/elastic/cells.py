@@ -13,7 +13,7 @@ from gridbridge.model.elastic.cell import (
     TaskShape,
     WaitingJobs,
 )
-from gridbridge.model.elastic.node import ElasticNode, ElasticNodeState
+from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MASTER = "master"

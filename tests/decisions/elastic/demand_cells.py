@@ -13,7 +13,7 @@ from gridbridge.model.elastic.cell import (
     QueueInstance,
     WaitingJobs,
 )
-from gridbridge.model.elastic.cell_layout import (
+from gridbridge.model.elastic.cell_configuration import (
     CellConfiguration,
     CellQueue,
     CellResource,
@@ -22,7 +22,7 @@ from gridbridge.model.elastic.cell_layout import (
     ResourceRelation,
     SlotSpread,
 )
-from gridbridge.model.elastic.node import ElasticNode, ElasticNodeState
+from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
 from gridbridge.model.text_tables import QueueDefaults
 from tests.decisions.elastic.cells import MASTER, NOON, instance
 

@@ -4,13 +4,13 @@ from datetime import timedelta
 
 import pytest
 
-from gridbridge.decisions.elastic.balance_publication_content import (
+from gridbridge.decisions.elastic.balancer_publication import (
     BalancerRoundOutcome,
     count_node_changes_by_pool,
+    count_round_statistics,
     publish_failed_round,
     publish_observed_round,
 )
-from gridbridge.decisions.elastic.starcluster_statistics import count_round_statistics
 from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
     BalanceRefusal,
@@ -18,7 +18,7 @@ from gridbridge.model.elastic.balance_plan import (
     BalanceSituation,
     BalanceVerdict,
 )
-from gridbridge.model.elastic.node import ElasticNodeState
+from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.elastic.owned_nodes import NodeStateCause, OwnedNode
 from gridbridge.model.elastic.published_balance import (
     PublishedBalance,

@@ -2,10 +2,10 @@
 
 import pytest
 
-from gridbridge.decisions.elastic.default_pool import choose_pool_for_new_nodes
+from gridbridge.decisions.elastic.pool_availability import choose_pool_for_new_nodes
 from gridbridge.model.elastic.balance_plan import BalanceFigures, BalancePlan, BalanceVerdict
 from gridbridge.model.elastic.balance_sections import PoolSection
-from gridbridge.model.elastic.node import ElasticNodeState
+from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.elastic.owned_nodes import OwnedNode
 from tests.decisions.elastic.cells import NOON
 

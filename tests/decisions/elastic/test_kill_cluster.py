@@ -9,8 +9,12 @@ from gridbridge.decisions.elastic.round_acts import host_states_from_cell
 from gridbridge.elastic.balancer.plan_preview import planned
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.cell import QueueInstance, WaitingJobs
-from gridbridge.model.elastic.machines import MASTER_TAG, ProviderMachine, ProviderMachineState
-from gridbridge.model.elastic.node import ElasticNodeState
+from gridbridge.model.elastic.elastic_nodes import (
+    MASTER_TAG,
+    ElasticNodeState,
+    ProviderMachine,
+    ProviderMachineState,
+)
 from gridbridge.model.elastic.owned_nodes import BalancerNodesSnapshot, OwnedNode
 from tests.decisions.elastic.cells import MASTER, NOON, ago, instance, situation, waiting
 

@@ -5,12 +5,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gridbridge.decisions.elastic.manual_removal_hint import (
+from gridbridge.decisions.elastic.node_alerts import (
     explain_how_to_wake_host,
     manual_machine_removal_command,
 )
 from gridbridge.model.elastic.balance_sections import ProviderKind, ProviderSection
-from gridbridge.model.elastic.node import ElasticNodeState
+from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.elastic.owned_nodes import NodeStateCause, OwnedNode
 
 COMMAND = ProviderSection(program="/opt/site/rent node")

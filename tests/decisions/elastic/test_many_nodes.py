@@ -9,13 +9,10 @@ import pytest
 
 from gridbridge.decisions.elastic import node_inventory_check, round_acts
 from gridbridge.decisions.elastic.demand.demand_policy import decide_by_demand
+from gridbridge.decisions.elastic.host_power_steps import standby_steps_of_plan
 from gridbridge.decisions.elastic.node_lifecycle import NodeLifecycleTimeouts
-from gridbridge.decisions.elastic.squeeze.power_actions import standby_steps_of_plan
-from gridbridge.decisions.elastic.squeeze.squeeze_policy import (
-    plan_standby_hosts,
-    wakeable_standby_nodes,
-)
-from gridbridge.decisions.elastic.starcluster import decide_by_starcluster as by_starcluster
+from gridbridge.decisions.elastic.squeeze_policy import plan_standby_hosts, wakeable_standby_nodes
+from gridbridge.decisions.elastic.starcluster_policy import decide_by_starcluster as by_starcluster
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation, BalanceVerdict
 from gridbridge.model.elastic.balance_sections import (
     BalanceSection,
@@ -23,13 +20,13 @@ from gridbridge.model.elastic.balance_sections import (
     PoolSection,
     SqueezeSection,
 )
-from gridbridge.model.elastic.machines import (
+from gridbridge.model.elastic.elastic_nodes import (
     OWNER_TAG,
     POOL_TAG,
+    ElasticNodeState,
     ProviderMachine,
     ProviderMachineState,
 )
-from gridbridge.model.elastic.node import ElasticNodeState
 from gridbridge.model.elastic.owned_nodes import (
     BalancerNodesSnapshot,
     CellHostState,

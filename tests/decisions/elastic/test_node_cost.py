@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from gridbridge.decisions.elastic.node_cost import node_cost_since_round
+from gridbridge.decisions.elastic.demand.node_prices import node_cost_since_round
 from gridbridge.model.elastic.balance_sections import PoolSection
-from gridbridge.model.elastic.node import ElasticNodeState
+from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.elastic.owned_nodes import OwnedNode
 from tests.decisions.elastic.cells import NOON, ago
 

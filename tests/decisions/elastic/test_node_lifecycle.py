@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 from gridbridge.decisions.elastic import node_inventory_check, node_lifecycle
 from gridbridge.decisions.elastic.node_lifecycle import NodeLifecycleTimeouts
-from gridbridge.model.elastic.machines import (
+from gridbridge.model.elastic.elastic_nodes import (
     MASTER_TAG,
     OWNER_TAG,
     POOL_TAG,
+    ElasticNodeState,
+    HostJoinStep,
     ProviderMachine,
     ProviderMachineState,
 )
-from gridbridge.model.elastic.membership_steps import HostJoinStep
-from gridbridge.model.elastic.node import ElasticNodeState
 from gridbridge.model.elastic.owned_nodes import (
     BalancerNodesSnapshot,
     CellHostState,

@@ -5,9 +5,10 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from gridbridge.decisions.elastic import alert_rules, node_inventory_check, round_acts
-from gridbridge.model.elastic.machines import ProviderMachine
-from gridbridge.model.elastic.node import ElasticNodeState
+from gridbridge.decisions.elastic import node_inventory_check, round_acts
+from gridbridge.decisions.elastic.node_alerts import find_silent_hosts_without_machine
+from gridbridge.decisions.elastic.pool_availability import update_pool_failure_records
+from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, ProviderMachine
 from gridbridge.model.elastic.owned_nodes import CellHostState, PoolFailureRecord
 from tests.decisions.elastic.cells import NOON
 from tests.decisions.elastic.test_node_lifecycle import IDLE, POOL, RUNNING, S, node, world
@@ -38,7 +39,7 @@ def test_a_node_that_joins_ends_a_row_of_failures_and_no_lack_of_capacity() -> N
     """It was asked for before its pool had none left."""
     known = {POOL: PoolFailureRecord(failures=2, failed_at=EARLIER, no_capacity_at=EARLIER)}
 
-    found = round_acts.update_pool_failure_records(known, [(node(S.JOINING), node(S.READY))], NOON)
+    found = update_pool_failure_records(known, [(node(S.JOINING), node(S.READY))], NOON)
 
     assert found == {POOL: PoolFailureRecord(no_capacity_at=EARLIER)}
 
@@ -74,7 +75,7 @@ def lost(since_min: float, own: frozenset[str]) -> tuple[str, ...]:
     since = NOON - timedelta(minutes=since_min)
     known = replace(world(None, (), None), hosts=hosts, silent={"alpha-n8 ": since, "web1 ": since})
     assert known.silent == node_inventory_check.track_silent_hosts(known, known.silent)
-    return alert_rules.find_silent_hosts_without_machine(known, "alpha-n", 900, own)
+    return find_silent_hosts_without_machine(known, "alpha-n", 900, own)
 
 
 def test_a_silent_host_is_told_as_lost_after_a_while_and_unless_it_is_the_sites_own() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from gridbridge.decisions.elastic.plan_sentence import describe_balance_plan
-from gridbridge.decisions.elastic.starcluster import decide_by_starcluster
+from gridbridge.decisions.elastic.starcluster_policy import decide_by_starcluster
 from gridbridge.model.elastic.balance_plan import (
     BalanceRefusalCause,
     BalanceSituation,
@@ -16,8 +16,8 @@ from gridbridge.model.elastic.balance_plan import (
 )
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.cell import CellHost
-from gridbridge.model.elastic.cell_layout import CellConfiguration, CellQueue
-from gridbridge.model.elastic.node import ElasticNode
+from gridbridge.model.elastic.cell_configuration import CellConfiguration, CellQueue
+from gridbridge.model.elastic.elastic_nodes import ElasticNode
 from tests.decisions.elastic.cells import MASTER, ago, cluster, instance, node, situation, waiting
 
 DAY_MIN = 24 * 60

@@ -5,10 +5,10 @@ from datetime import timedelta
 
 import pytest
 
-from gridbridge.decisions.elastic.starcluster_statistics import count_round_statistics
+from gridbridge.decisions.elastic.balancer_publication import count_round_statistics
 from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.elastic.cell import CellHost
-from gridbridge.model.elastic.cell_layout import CellConfiguration, CellQueue
+from gridbridge.model.elastic.cell_configuration import CellConfiguration, CellQueue
 from gridbridge.model.elastic.published_balance import (
     RecentlyEndedTasks,
     TasksEndedInMinute,

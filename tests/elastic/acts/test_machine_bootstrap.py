@@ -13,7 +13,7 @@ import pytest
 from gridbridge.elastic.acts.machine_bootstrap import MachineBootstrap
 from gridbridge.errors import ConfigError
 from gridbridge.model.elastic.balance_sections import BootstrapSection
-from gridbridge.model.elastic.membership_steps import JoiningMachine
+from gridbridge.model.elastic.elastic_nodes import JoiningMachine
 from gridbridge.model.route import GridEngineCell
 
 CONF = Path(__file__).parents[3] / "conf"

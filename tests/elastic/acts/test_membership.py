@@ -16,7 +16,7 @@ from gridbridge.elastic.acts.machine_bootstrap import MachineBootstrap
 from gridbridge.elastic.acts.membership import GridEngineMembership
 from gridbridge.errors import AddressTaken, InNoQueue, StillThere
 from gridbridge.model.elastic.balance_sections import BootstrapSection
-from gridbridge.model.elastic.membership_steps import (
+from gridbridge.model.elastic.elastic_nodes import (
     HostDeparture,
     HostJoinStep,
     HostLeaveStep,

@@ -14,8 +14,7 @@ from gridbridge.elastic.balancer.round_parts import RoundPlan, RoundView
 from gridbridge.elastic.balancer.round_state import RoundState
 from gridbridge.errors import StateError
 from gridbridge.model.elastic.balance_plan import BalancePolicyName
-from gridbridge.model.elastic.membership_steps import HostDeparture
-from gridbridge.model.elastic.node import ElasticNodeState
+from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, HostDeparture
 from gridbridge.model.elastic.owned_nodes import NodeRequestKind
 from tests.elastic.balancer.world import Trouble, World
 

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.decisions.elastic.balance_publication_content import BalancerRoundOutcome
-from gridbridge.decisions.elastic.starcluster_statistics import count_round_statistics
+from gridbridge.decisions.elastic.balancer_publication import (
+    BalancerRoundOutcome,
+    count_round_statistics,
+)
 from gridbridge.elastic.balancer.balance_publication import after_round, blind_round
 from gridbridge.elastic.store import published_balance_file
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceVerdict

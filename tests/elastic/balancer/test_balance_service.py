@@ -25,8 +25,7 @@ from gridbridge.elastic.balancer.round_state import RoundState
 from gridbridge.elastic.store import published_balance_file
 from gridbridge.errors import ConfigError, NotSeen
 from gridbridge.model.elastic.balance_sections import ProviderKind
-from gridbridge.model.elastic.membership_steps import HostJoinStep
-from gridbridge.model.elastic.node import ElasticNodeState
+from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, HostJoinStep
 from gridbridge.model.elastic.owned_nodes import OwnedNode
 from gridbridge.model.elastic.published_balance import PublishedPoolCounters
 from gridbridge.model.places import BALANCE_ACCOUNT

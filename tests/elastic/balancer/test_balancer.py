@@ -13,9 +13,14 @@ from gridbridge.elastic.balancer.round_state import RoundState
 from gridbridge.errors import NotReached
 from gridbridge.model.elastic.balance_plan import BalancePolicyName
 from gridbridge.model.elastic.balance_sections import PoolSection
-from gridbridge.model.elastic.machines import ProviderMachine, ProviderMachineState
-from gridbridge.model.elastic.membership_steps import HostIdleness, HostJoinStep, JoiningMachine
-from gridbridge.model.elastic.node import ElasticNodeState
+from gridbridge.model.elastic.elastic_nodes import (
+    ElasticNodeState,
+    HostIdleness,
+    HostJoinStep,
+    JoiningMachine,
+    ProviderMachine,
+    ProviderMachineState,
+)
 from gridbridge.model.elastic.owned_nodes import (
     DueNodeAct,
     NodeAct,

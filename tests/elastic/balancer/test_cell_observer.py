@@ -10,9 +10,13 @@ import pytest
 from gridbridge.config import policy_file
 from gridbridge.elastic.balancer import cell_observer
 from gridbridge.elastic.store import recent_ends, saved_round_folder
-from gridbridge.model.elastic.balance_plan import BalanceSituation, WatchedWaitingJobs
+from gridbridge.model.elastic.balance_plan import (
+    BalanceSituation,
+    SavedBalancerRound,
+    SavedProgramOutputs,
+    WatchedWaitingJobs,
+)
 from gridbridge.model.elastic.published_balance import RecentlyEndedTasks, add_run_times
-from gridbridge.model.elastic.saved_round import SavedBalancerRound, SavedProgramOutputs
 from gridbridge.model.published import ShownCluster
 from gridbridge.shell import files
 from gridbridge.state import published_json

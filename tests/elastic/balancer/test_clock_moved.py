@@ -15,9 +15,8 @@ from gridbridge.elastic.balancer import balance_service
 from gridbridge.elastic.balancer.balance_service import BalanceDaemon, BalanceOptionsOfProgram
 from gridbridge.elastic.balancer.round_state import RoundState
 from gridbridge.model.elastic.balance_plan import WatchedWaitingJobs
-from gridbridge.model.elastic.clocks import BalancerHostClocks
-from gridbridge.model.elastic.node import ElasticNodeState
-from gridbridge.model.elastic.owned_nodes import OwnedNode, PoolFailureRecord
+from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
+from gridbridge.model.elastic.owned_nodes import BalancerHostClocks, OwnedNode, PoolFailureRecord
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from tests.elastic.balancer import test_balance_service

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gridbridge.decisions.elastic.demand.demand_policy import decide_by_demand
-from gridbridge.decisions.elastic.squeeze.squeeze_policy import plan_standby_hosts
+from gridbridge.decisions.elastic.squeeze_policy import plan_standby_hosts
 from gridbridge.elastic.balancer import squeeze_round
 from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.elastic.balance_sections import (
@@ -14,7 +14,7 @@ from gridbridge.model.elastic.balance_sections import (
     SqueezableNodes,
     SqueezeSection,
 )
-from gridbridge.model.elastic.node import ElasticNode
+from gridbridge.model.elastic.elastic_nodes import ElasticNode
 from gridbridge.model.elastic.standby_hosts import (
     STANDBY_AUTO,
     StandbyHostFacts,

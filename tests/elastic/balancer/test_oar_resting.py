@@ -15,8 +15,11 @@ from gridbridge.batch.oar.oar_output import MAY_REST
 from gridbridge.elastic.acts import cell_queries
 from gridbridge.elastic.acts.oar_nodes import OarNodes
 from gridbridge.errors import CommandFailed
-from gridbridge.model.elastic.balance_plan import BalanceSituation
-from gridbridge.model.elastic.saved_round import SavedBalancerRound, SavedProgramOutputs
+from gridbridge.model.elastic.balance_plan import (
+    BalanceSituation,
+    SavedBalancerRound,
+    SavedProgramOutputs,
+)
 from tests.elastic.balancer.world import Killed, Trouble, World
 
 MINE, NEVER = "htools:standby:auto", 2147483647

@@ -9,9 +9,9 @@ from gridbridge.elastic.balancer.cell_observer import look_at
 from gridbridge.elastic.balancer.plan_preview import decide
 from gridbridge.elastic.store import saved_round_folder
 from gridbridge.errors import NotSeen
+from gridbridge.model.elastic.balance_plan import SavedBalancerRound, SavedProgramOutputs
 from gridbridge.model.elastic.balance_sections import BalanceSection
-from gridbridge.model.elastic.node import ElasticNode
-from gridbridge.model.elastic.saved_round import SavedBalancerRound, SavedProgramOutputs
+from gridbridge.model.elastic.elastic_nodes import ElasticNode
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
 BUSY = SavedProgramOutputs(

@@ -14,7 +14,7 @@ from gridbridge.elastic.balancer import cell_observer, plan_preview, round_state
 from gridbridge.elastic.balancer.round_state import RoundState
 from gridbridge.elastic.tools import balance_preview
 from gridbridge.model.elastic.balance_plan import BalanceVerdict, WatchedWaitingJobs
-from gridbridge.model.elastic.node import ElasticNodeState
+from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.elastic.owned_nodes import OwnedNode, PoolFailureRecord
 from gridbridge.state.database import StateFile
 from tests.decisions.elastic.cells import MASTER, NOON, ago, instance, situation, waiting

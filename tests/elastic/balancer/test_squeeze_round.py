@@ -10,7 +10,7 @@ from gridbridge.elastic.balancer.round_state import RoundState
 from gridbridge.model.elastic.balance_plan import BalancePolicyName, BalanceVerdict
 from gridbridge.model.elastic.balance_sections import SqueezableNodes
 from gridbridge.model.elastic.cell import TaskShape
-from gridbridge.model.elastic.node import ElasticNodeState
+from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.elastic.owned_nodes import NodeRequestKind, NodeStateCause
 from gridbridge.model.elastic.standby_hosts import STANDBY_AUTO
 from tests.elastic.balancer.world import Trouble, World

@@ -39,12 +39,13 @@ from gridbridge.model.elastic.balance_sections import (
     SqueezeSection,
 )
 from gridbridge.model.elastic.cell import CellHost, GridEngineCellSnapshot, TaskShape, WaitingJobs
-from gridbridge.model.elastic.machines import ProviderMachine, ProviderMachineState
-from gridbridge.model.elastic.membership_steps import (
+from gridbridge.model.elastic.elastic_nodes import (
     HostDeparture,
     HostIdleness,
     HostJoinStep,
     JoiningMachine,
+    ProviderMachine,
+    ProviderMachineState,
 )
 from gridbridge.program.cycle import once
 from gridbridge.shell.clock import Clock

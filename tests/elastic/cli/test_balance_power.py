@@ -8,14 +8,14 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
-from gridbridge.decisions.elastic.current_power_requests import (
+from gridbridge.decisions.elastic.host_power_steps import (
     keep_unfinished_power_requests,
     latest_power_request_by_node,
 )
 from gridbridge.elastic.balancer import power_requests_service
 from gridbridge.errors import StateError
-from gridbridge.model.elastic.membership_steps import HostIdleness
-from gridbridge.model.elastic.power_requests import OarPowerRequest, RequestedPowerState
+from gridbridge.model.elastic.elastic_nodes import HostIdleness
+from gridbridge.model.elastic.standby_hosts import OarPowerRequest, RequestedPowerState
 from gridbridge.shell.poller_lock import MomentaryLock
 from tests.batch.test_power_hooks import call
 

@@ -23,7 +23,7 @@ from gridbridge.elastic.cli.balance_program import balance
 from gridbridge.errors import NotSeen
 from gridbridge.model.elastic.balance_plan import BalanceFigures, BalancePlan, BalanceVerdict
 from gridbridge.model.elastic.balance_sections import BalanceSection
-from gridbridge.model.elastic.plan_report import BalancePlanReport
+from gridbridge.model.elastic.published_balance import BalancePlanReport
 from gridbridge.model.places import BALANCE_PLOTS, BALANCE_STATS
 from gridbridge.model.policy import Policy
 from gridbridge.program.version import version

@@ -13,8 +13,7 @@ from gridbridge.cli.main import gridbridge
 from gridbridge.elastic.balancer import administrators_nodes, balance_journal
 from gridbridge.elastic.balancer.round_state import RoundState
 from gridbridge.errors import StateError
-from gridbridge.model.elastic.membership_steps import HostJoinStep
-from gridbridge.model.elastic.node import ElasticNodeState
+from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, HostJoinStep
 from gridbridge.model.elastic.owned_nodes import NodeRequestKind, PoolFailureRecord
 from gridbridge.state.database.decisions import DecisionRows
 from tests.elastic.balancer.world import POOL, Trouble, World

@@ -9,10 +9,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
-from gridbridge.decisions.elastic.manual_removal_hint import explain_how_to_wake_host
+from gridbridge.decisions.elastic.node_alerts import explain_how_to_wake_host
 from gridbridge.elastic.balancer import cell_observer
 from gridbridge.elastic.tools import balance_preview
-from gridbridge.model.elastic.node import ElasticNodeState
+from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.elastic.owned_nodes import OwnedNode
 from gridbridge.model.places import BALANCE_ACCOUNT
 from gridbridge.model.policy import Policy

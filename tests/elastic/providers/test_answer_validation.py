@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gridbridge.elastic.providers import answer_validation
 from gridbridge.errors import ParseError
-from gridbridge.model.elastic.machines import ProviderMachine
+from gridbridge.model.elastic.elastic_nodes import ProviderMachine
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEV1aZ0WJkmP6xhNJQmY0v5jWJ8dJ1l1kYx3hR2oNw8K"
 NODES: list[dict[str, Any]] = [

@@ -12,7 +12,7 @@ import pytest
 from gridbridge.elastic.providers import provider_program
 from gridbridge.elastic.providers.command_provider import CommandProvider
 from gridbridge.errors import AskAgain, NoCapacity, NotGranted, ProviderFailed
-from gridbridge.model.elastic.machines import ProviderMachine, ProviderMachineState
+from gridbridge.model.elastic.elastic_nodes import ProviderMachine, ProviderMachineState
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEV1aZ0WJkmP6xhNJQmY0v5jWJ8dJ1l1kYx3hR2oNw8K"
 TAGS = {"gridbridge": "alpha", "gridbridge-pool": "small"}

@@ -5,7 +5,7 @@
 import pytest
 
 from gridbridge.errors import NoCapacity, NotGranted
-from gridbridge.model.elastic.machines import (
+from gridbridge.model.elastic.elastic_nodes import (
     OWNER_TAG,
     POOL_TAG,
     ProviderMachine,

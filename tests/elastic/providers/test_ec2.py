@@ -15,7 +15,7 @@ from gridbridge.elastic.providers import ec2 as module
 from gridbridge.elastic.providers.ec2 import Ec2Provider, kind_of
 from gridbridge.errors import AskAgain, NoCapacity, NotGranted, ProviderFailed
 from gridbridge.model.elastic.balance_sections import PoolSection
-from gridbridge.model.elastic.machines import HOST_KEY_TAG, ProviderMachineState
+from gridbridge.model.elastic.elastic_nodes import HOST_KEY_TAG, ProviderMachineState
 from tests.elastic.providers.cloud import Gate
 from tests.elastic.providers.test_console_host_key import ED25519, PRINTED
 

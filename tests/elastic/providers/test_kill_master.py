@@ -9,7 +9,7 @@ import pytest
 from gridbridge.elastic.balancer.balancer import Balancer
 from gridbridge.elastic.balancer.round_state import RoundState
 from gridbridge.elastic.providers.libcloud import LibcloudProvider
-from gridbridge.model.elastic.machines import MASTER_TAG
+from gridbridge.model.elastic.elastic_nodes import MASTER_TAG
 from gridbridge.program.cycle import once
 from gridbridge.shell.clock import Clock
 from tests.decisions.elastic.cells import MASTER

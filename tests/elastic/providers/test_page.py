@@ -11,7 +11,7 @@ import pytest
 from gridbridge.config import policy_file
 from gridbridge.elastic.providers.command_provider import CommandProvider
 from gridbridge.errors import NoCapacity
-from gridbridge.model.elastic.machines import ProviderMachineState
+from gridbridge.model.elastic.elastic_nodes import ProviderMachineState
 
 DOCS = Path(__file__).parents[3] / "docs" / "how-to"
 PAGES = [(DOCS / name).read_text() for name in ("providers.md", "squeeze.md")]

@@ -14,7 +14,7 @@ from gridbridge.config import policy_file
 from gridbridge.elastic.providers.power_provider import ManagementController, PowerProvider
 from gridbridge.elastic.providers.provider_registry import power_of
 from gridbridge.errors import NotGranted, ProviderFailed
-from gridbridge.model.elastic.machines import ProviderMachine, ProviderMachineState
+from gridbridge.model.elastic.elastic_nodes import ProviderMachine, ProviderMachineState
 from tests.elastic.providers import ipmi
 from tests.elastic.providers.ipmi import Tools
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from gridbridge.decisions.elastic.replay.azge import decide_like_cyclecloud
+from gridbridge.decisions.elastic.replay_decisions import decide_like_cyclecloud
 from gridbridge.elastic.simulation.replay_policies import way_of
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
 from gridbridge.model.elastic.balance_sections import DemandSection

@@ -8,9 +8,12 @@ import pytest
 
 from gridbridge.elastic.store import saved_round_folder
 from gridbridge.errors import ParseError
-from gridbridge.model.elastic.balance_plan import WatchedWaitingJobs
-from gridbridge.model.elastic.node import ElasticNode, ElasticNodeState
-from gridbridge.model.elastic.saved_round import SavedBalancerRound, SavedProgramOutputs
+from gridbridge.model.elastic.balance_plan import (
+    SavedBalancerRound,
+    SavedProgramOutputs,
+    WatchedWaitingJobs,
+)
+from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 DOCUMENTS = SavedProgramOutputs(qstat=b"<a/>", qhost=b"<b/>")

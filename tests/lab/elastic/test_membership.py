@@ -26,7 +26,7 @@ from gridbridge.elastic.acts.machine_bootstrap import MachineBootstrap
 from gridbridge.batch import as_root_call as root
 from gridbridge.batch.gridengine import submit
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.elastic.membership_steps import JoiningMachine
+from gridbridge.model.elastic.elastic_nodes import JoiningMachine
 from gridbridge.model.elastic.balance_sections import Bootstrap
 from gridbridge.model.route import GridEngineCell
 

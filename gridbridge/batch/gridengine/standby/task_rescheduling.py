@@ -13,8 +13,8 @@ from gridbridge.batch.gridengine.client_commands import Argv
 from gridbridge.batch.gridengine.parse import TRUE, whole
 from gridbridge.batch.gridengine.submit import call
 from gridbridge.batch.gridengine.submitted_request import INTERACTIVE
-from gridbridge.model.elastic.access import JobAccessIdentity
 from gridbridge.model.elastic.cell import TaskShape
+from gridbridge.model.elastic.cell_configuration import JobAccessIdentity
 from gridbridge.model.places import BEST_EFFORT
 from gridbridge.model.route import GridEngineCell
 

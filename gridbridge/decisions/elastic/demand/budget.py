@@ -8,17 +8,17 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from math import ceil
 
+from gridbridge.decisions.elastic.cell_counts import cluster_nodes_by_name
+from gridbridge.decisions.elastic.demand.node_prices import node_price_at_hour
 from gridbridge.decisions.elastic.demand.scale_down import (
     find_removable_idle_nodes,
     is_too_early_in_paid_unit,
     remaining_paid_time_s,
 )
-from gridbridge.decisions.elastic.demand.time_of_day import node_price_at_hour
-from gridbridge.decisions.elastic.starcluster_counts import cluster_nodes_by_name
 from gridbridge.model.amounts import HOUR_S
 from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandSection, PoolSection
-from gridbridge.model.elastic.node import ElasticNode
+from gridbridge.model.elastic.elastic_nodes import ElasticNode
 
 ROUNDING = 1e-9  # of sums of prices
 

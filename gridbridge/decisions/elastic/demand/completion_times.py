@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from math import ceil
 
-from gridbridge.decisions.elastic.demand.capacity import (
+from gridbridge.decisions.elastic.cell_counts import elapsed_s
+from gridbridge.decisions.elastic.demand.host_capacity import (
     CellPlacementRules,
     FreeHostCapacity,
     count_pieces_that_fit_host,
 )
 from gridbridge.decisions.elastic.demand.pending_demand import PendingTaskShape
-from gridbridge.decisions.elastic.starcluster_counts import elapsed_s
 from gridbridge.model.elastic.cell import RunningTaskGroup
 
 SCHEDULER_S = 15.0  # how often Grid Engine looks for places, by default (sched_conf(5))

@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gridbridge.decisions.elastic.demand import budget, completion_times, stuck_jobs
-from gridbridge.decisions.elastic.demand.capacity import FreeHostCapacity, HostBlocks
-from gridbridge.decisions.elastic.demand.first_fit import (
-    pack_tasks_first_fit,
-    pack_tasks_with_alternatives,
+from gridbridge.decisions.elastic.cell_counts import (
+    are_too_many_hosts_unready,
+    cluster_nodes_by_name,
+    count_unready_hosts,
+    elapsed_s,
 )
+from gridbridge.decisions.elastic.demand import budget, completion_times
 from gridbridge.decisions.elastic.demand.free_capacity import (
     capacity_of_unopened_hosts,
     is_arriving_in_time,
@@ -17,13 +18,21 @@ from gridbridge.decisions.elastic.demand.free_capacity import (
     requested_host_patterns,
     transfer_queue_capacity,
 )
+from gridbridge.decisions.elastic.demand.host_capacity import FreeHostCapacity, HostBlocks
+from gridbridge.decisions.elastic.demand.new_node_offers import (
+    NewNodeLimits,
+    explain_unschedulable_task,
+    limit_new_nodes,
+)
 from gridbridge.decisions.elastic.demand.pending_demand import (
     PendingTaskShape,
+    demand_without_stuck_jobs,
     find_startable_demand,
+    jobs_still_stuck,
     repeat_refusal_for_jobs,
+    stuck_job_refusals,
+    track_unstarted_jobs_with_room,
 )
-from gridbridge.decisions.elastic.demand.pool_offers import NewNodeLimits, limit_new_nodes
-from gridbridge.decisions.elastic.demand.requirements import TaskRequirement
 from gridbridge.decisions.elastic.demand.round_context import (
     DemandRoundContext,
     prepare_demand_round,
@@ -34,9 +43,11 @@ from gridbridge.decisions.elastic.demand.scale_up import (
     add_nodes_for_tasks,
     refuse_task_that_needs_too_many_nodes,
 )
-from gridbridge.decisions.elastic.demand.unschedulable import explain_unschedulable_task
-from gridbridge.decisions.elastic.readiness import are_too_many_hosts_unready, count_unready_hosts
-from gridbridge.decisions.elastic.starcluster_counts import cluster_nodes_by_name, elapsed_s
+from gridbridge.decisions.elastic.demand.task_packing import (
+    pack_tasks_first_fit,
+    pack_tasks_with_alternatives,
+)
+from gridbridge.decisions.elastic.demand.task_requirements import TaskRequirement
 from gridbridge.model.elastic.balance_plan import (
     BalanceFigures,
     BalancePlan,
@@ -46,7 +57,7 @@ from gridbridge.model.elastic.balance_plan import (
     WatchedWaitingJobs,
 )
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandSection, PoolSection
-from gridbridge.model.elastic.node import NodesByHostName
+from gridbridge.model.elastic.elastic_nodes import NodesByHostName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +114,7 @@ def _demand(
 ]:
     """Return what is demand, why the other jobs are none, and what to know of them next time."""
     situation, after_s = scene.situation, scene.demand.stuck_after_s
-    still = stuck_jobs.jobs_still_stuck(situation, after_s)
+    still = jobs_still_stuck(situation, after_s)
     demand, refused = find_startable_demand(
         situation,
         most_slots_on_one_host(situation.cell, [offer.room for offer in scene.offers]),
@@ -111,13 +122,11 @@ def _demand(
     )
     rows = {
         **still,
-        **stuck_jobs.track_unstarted_jobs_with_room(
-            demand, situation, scene.there, scene.ground, after_s
-        ),
+        **track_unstarted_jobs_with_room(demand, situation, scene.there, scene.ground, after_s),
     }
     return (
-        stuck_jobs.demand_without_stuck_jobs(demand, rows),
-        (*refused, *stuck_jobs.stuck_job_refusals(situation, rows)),
+        demand_without_stuck_jobs(demand, rows),
+        (*refused, *stuck_job_refusals(situation, rows)),
         rows,
     )
 

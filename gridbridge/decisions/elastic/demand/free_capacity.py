@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
-from gridbridge.decisions.elastic.demand.capacity import (
+from gridbridge.decisions.elastic.demand.host_capacity import (
     BUILT_IN,
     CellPlacementRules,
     FreeHostCapacity,
@@ -21,8 +21,8 @@ from gridbridge.decisions.elastic.expressions import (
 )
 from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.elastic.cell import CellHost, GridEngineCellSnapshot, QueueInstance, TaskShape
-from gridbridge.model.elastic.cell_layout import ARCH, CellConfiguration
-from gridbridge.model.elastic.node import (
+from gridbridge.model.elastic.cell_configuration import ARCH, CellConfiguration
+from gridbridge.model.elastic.elastic_nodes import (
     ElasticNode,
     ElasticNodeState,
     NodesByHostName,

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gridbridge.decisions.elastic.demand.capacity import CellPlacementRules, HostBlocks
 from gridbridge.decisions.elastic.demand.free_capacity import (
     capacity_of_arriving_nodes,
     capacity_of_typical_node,
@@ -12,14 +11,15 @@ from gridbridge.decisions.elastic.demand.free_capacity import (
     free_capacity_of_working_hosts,
     requested_host_patterns,
 )
-from gridbridge.decisions.elastic.demand.pool_offers import (
+from gridbridge.decisions.elastic.demand.host_capacity import CellPlacementRules, HostBlocks
+from gridbridge.decisions.elastic.demand.new_node_offers import (
     AS_USUAL,
     PoolOffer,
     offer_new_nodes_by_pool,
+    offer_standby_hosts,
 )
+from gridbridge.decisions.elastic.demand.node_prices import node_count_limits_at_hour
 from gridbridge.decisions.elastic.demand.scale_down import rank_nodes_for_removal
-from gridbridge.decisions.elastic.demand.standby_offers import offer_standby_hosts
-from gridbridge.decisions.elastic.demand.time_of_day import node_count_limits_at_hour
 from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandSection, PoolSection
 

@@ -5,14 +5,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from gridbridge.decisions.elastic.demand.capacity import HostBlocks
+from gridbridge.decisions.elastic.cell_counts import (
+    hosts_with_known_tasks,
+    is_host_silent_or_in_error,
+    permanent_removal_hindrances,
+)
 from gridbridge.decisions.elastic.demand.free_capacity import (
     has_running_or_reserved_slots,
     queue_instances_by_host,
 )
-from gridbridge.decisions.elastic.demand.time_of_day import node_price_at_hour
-from gridbridge.decisions.elastic.starcluster_counts import hosts_with_known_tasks
-from gridbridge.decisions.elastic.starcluster_removal import permanent_removal_hindrances
+from gridbridge.decisions.elastic.demand.host_capacity import HostBlocks
+from gridbridge.decisions.elastic.demand.node_prices import node_price_at_hour
 from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
     BalanceRefusal,
@@ -22,16 +25,14 @@ from gridbridge.model.elastic.balance_plan import (
 )
 from gridbridge.model.elastic.balance_sections import DemandSection, PoolSection
 from gridbridge.model.elastic.cell import QueueInstance
-from gridbridge.model.elastic.node import (
+from gridbridge.model.elastic.elastic_nodes import (
     ElasticNode,
     ElasticNodeState,
     is_same_host,
     short_host_name,
 )
-from gridbridge.model.states import QueueFact
 
 BRIEF_S = 60.0  # a unit that is paid for and not longer is worth no wait
-BROKEN = frozenset((QueueFact.UNREACHABLE, QueueFact.ERROR))
 
 
 def rank_nodes_for_removal(
@@ -93,11 +94,6 @@ def find_removable_idle_nodes(situation: BalanceSituation) -> tuple[ElasticNode,
         and not has_running_or_reserved_slots(by_host[node.name])
         and next(permanent_removal_hindrances(node, situation), None) is None
     )
-
-
-def is_host_silent_or_in_error(instances: list[QueueInstance]) -> bool:
-    """Say whether a host is silent, or all its queues are in error."""
-    return bool(instances) and all(instance.state.facts & BROKEN for instance in instances)
 
 
 def _queue_instances_by_node(situation: BalanceSituation) -> dict[str, list[QueueInstance]]:

@@ -3,23 +3,23 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from gridbridge.decisions.elastic.demand.capacity import (
+from gridbridge.decisions.elastic.demand.host_capacity import (
     CellPlacementRules,
     FreeHostCapacity,
     HostBlocks,
     count_pieces_that_fit_host,
     merge_equal_hosts,
 )
-from gridbridge.decisions.elastic.demand.first_fit import (
-    pack_tasks_first_fit,
-    split_by_parallel_environment,
-)
-from gridbridge.decisions.elastic.demand.pool_offers import (
+from gridbridge.decisions.elastic.demand.new_node_offers import (
     NewNodeLimits,
     PoolOffer,
     unused_slot_share,
 )
-from gridbridge.decisions.elastic.demand.requirements import TaskRequirement
+from gridbridge.decisions.elastic.demand.task_packing import (
+    pack_tasks_first_fit,
+    split_by_parallel_environment,
+)
+from gridbridge.decisions.elastic.demand.task_requirements import TaskRequirement
 from gridbridge.model.elastic.balance_plan import (
     BalanceRefusal,
     BalanceRefusalCause,

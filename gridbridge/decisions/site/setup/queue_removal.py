@@ -14,7 +14,7 @@ from gridbridge.decisions.site.setup.allowed_users import taken_back
 from gridbridge.decisions.site.setup.complexes import REMOTE
 from gridbridge.decisions.site.setup.execution_host import SENSOR
 from gridbridge.model.attributes import is_transfer, is_true, lists, pairs, words
-from gridbridge.model.elastic.node import is_same_host
+from gridbridge.model.elastic.elastic_nodes import is_same_host
 from gridbridge.model.site.setup_findings import (
     CellSetup,
     EditVerb,

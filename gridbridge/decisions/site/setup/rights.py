@@ -4,7 +4,7 @@ The host sends its users' jobs to both cells and the service alters and deletes 
 an admin host may change a cell's set-up (sge_conf(5), qconf(1) -as, -ah, -ao).
 """
 
-from gridbridge.model.elastic.node import is_same_host
+from gridbridge.model.elastic.elastic_nodes import is_same_host
 from gridbridge.model.site.setup_findings import (
     CellSetup,
     CheckFinding,

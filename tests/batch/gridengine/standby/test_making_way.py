@@ -9,7 +9,7 @@ from gridbridge.elastic.acts.machine_bootstrap import MachineBootstrap
 from gridbridge.elastic.acts.membership import GridEngineMembership
 from gridbridge.errors import CommandFailed
 from gridbridge.model.elastic.balance_sections import BootstrapSection
-from gridbridge.model.elastic.membership_steps import HostJoinStep
+from gridbridge.model.elastic.elastic_nodes import HostJoinStep
 from gridbridge.model.places import BEST_EFFORT
 from gridbridge.model.route import GridEngineCell
 

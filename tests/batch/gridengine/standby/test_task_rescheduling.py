@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.gridengine.standby import task_rescheduling
-from gridbridge.model.elastic.access import JobAccessIdentity
 from gridbridge.model.elastic.cell import TaskShape
+from gridbridge.model.elastic.cell_configuration import JobAccessIdentity
 from gridbridge.model.places import BEST_EFFORT
 from gridbridge.model.route import GridEngineCell
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from gridbridge.decisions.elastic.demand.pending_demand import find_startable_demand
 from gridbridge.model.elastic.balance_plan import BalanceRefusalCause
 from gridbridge.model.elastic.cell import WaitingJobs
-from gridbridge.model.elastic.cell_layout import (
+from gridbridge.model.elastic.cell_configuration import (
     CellConfiguration,
     CellResource,
     ConsumableKind,

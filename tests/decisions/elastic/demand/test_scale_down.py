@@ -19,8 +19,8 @@ from gridbridge.model.elastic.balance_plan import (
     BalanceVerdict,
 )
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandSection, PoolSection
-from gridbridge.model.elastic.cell_layout import CellQueue
-from gridbridge.model.elastic.node import ElasticNode
+from gridbridge.model.elastic.cell_configuration import CellQueue
+from gridbridge.model.elastic.elastic_nodes import ElasticNode
 from tests.decisions.elastic.cells import MASTER, ago, begun, instance, node, waiting
 from tests.decisions.elastic.demand_cells import FAR, LAYOUT, after, cell, full, plan
 

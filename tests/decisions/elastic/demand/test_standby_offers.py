@@ -3,7 +3,7 @@
 import pytest
 
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceVerdict
-from gridbridge.model.elastic.node import ElasticNodeState
+from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from tests.decisions.elastic.cells import MASTER, instance, node, waiting
 from tests.decisions.elastic.demand_cells import cell, full, plan
 

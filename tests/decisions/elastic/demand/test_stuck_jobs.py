@@ -18,7 +18,7 @@ from gridbridge.model.elastic.balance_plan import (
 )
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.cell import WaitingJobs
-from gridbridge.model.elastic.node import ElasticNodeState
+from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from tests.decisions.elastic.cells import MASTER, NOON, ago, instance, node, waiting
 from tests.decisions.elastic.demand_cells import after, cell, full, plan
 

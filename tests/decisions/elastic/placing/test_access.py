@@ -5,15 +5,17 @@ from typing import Any
 
 import pytest
 
-from gridbridge.model.elastic.access import (
-    JobAccessIdentity,
-    QueueAccessLists,
-    UserList,
-    parse_access_lists,
-)
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceRefusalCause, BalanceSituation
 from gridbridge.model.elastic.balance_sections import PoolSection
-from gridbridge.model.elastic.cell_layout import ParallelEnvironment, SlotSpread, parse_cell_queue
+from gridbridge.model.elastic.cell_configuration import (
+    JobAccessIdentity,
+    ParallelEnvironment,
+    QueueAccessLists,
+    SlotSpread,
+    UserList,
+    parse_access_lists,
+    parse_cell_queue,
+)
 from gridbridge.model.text_tables import QueueDefaults
 from tests.decisions.elastic.cells import MASTER, instance, waiting
 from tests.decisions.elastic.demand_cells import LAYOUT, cell, full, plan

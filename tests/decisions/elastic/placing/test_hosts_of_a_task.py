@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from gridbridge.decisions.elastic.demand.first_fit import count_hosts_for_exclusive_tasks
+from gridbridge.decisions.elastic.demand.task_packing import count_hosts_for_exclusive_tasks
 from gridbridge.decisions.elastic.plan_sentence import describe_balance_refusal
 from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
@@ -20,8 +20,12 @@ from gridbridge.model.elastic.balance_plan import (
 )
 from gridbridge.model.elastic.balance_sections import PoolSection
 from gridbridge.model.elastic.cell import CellHost
-from gridbridge.model.elastic.cell_layout import ParallelEnvironment, SlotSpread, parse_cell_queue
-from gridbridge.model.elastic.node import ElasticNodeState
+from gridbridge.model.elastic.cell_configuration import (
+    ParallelEnvironment,
+    SlotSpread,
+    parse_cell_queue,
+)
+from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.text_tables import QueueDefaults
 from tests.decisions.elastic.cells import MASTER, instance, node, waiting
 from tests.decisions.elastic.demand_cells import LAYOUT, RULES, cell, full, plan

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from gridbridge.decisions.elastic.starcluster_statistics import count_round_statistics
+from gridbridge.decisions.elastic.balancer_publication import count_round_statistics
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceRefusalCause, BalanceSituation
 from gridbridge.model.elastic.balance_sections import PoolSection
-from gridbridge.model.elastic.cell_layout import parse_cell_queue
+from gridbridge.model.elastic.cell_configuration import parse_cell_queue
 from gridbridge.model.elastic.published_balance import RecentlyEndedTasks
 from gridbridge.model.text_tables import QueueDefaults
 from tests.decisions.elastic.cells import MASTER, instance, waiting

@@ -8,7 +8,11 @@ import pytest
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceRefusalCause, BalanceSituation
 from gridbridge.model.elastic.balance_sections import PoolSection
 from gridbridge.model.elastic.cell import CellHost
-from gridbridge.model.elastic.cell_layout import CellResource, ResourceRelation, parse_cell_queue
+from gridbridge.model.elastic.cell_configuration import (
+    CellResource,
+    ResourceRelation,
+    parse_cell_queue,
+)
 from gridbridge.model.text_tables import QueueDefaults
 from tests.decisions.elastic.cells import MASTER, instance, node, waiting
 from tests.decisions.elastic.demand_cells import LAYOUT, cell, full, plan

@@ -12,13 +12,13 @@ from gridbridge.decisions.elastic.plan_sentence import describe_balance_refusal
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceRefusalCause, BalanceVerdict
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandSection, PoolSection
 from gridbridge.model.elastic.cell import QueueInstance, RunningTaskGroup, WaitingJobs
-from gridbridge.model.elastic.cell_layout import (
+from gridbridge.model.elastic.cell_configuration import (
     CellConfiguration,
     CellQueue,
     ParallelEnvironment,
     SlotSpread,
 )
-from gridbridge.model.elastic.node import ElasticNode
+from gridbridge.model.elastic.elastic_nodes import ElasticNode
 from gridbridge.model.text_tables import QueueDefaults
 from tests.decisions.elastic.cells import MASTER, NOON, ago, begun, instance, node, waiting
 from tests.decisions.elastic.demand_cells import (

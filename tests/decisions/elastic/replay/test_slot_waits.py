@@ -2,7 +2,7 @@
 
 import time
 
-from gridbridge.decisions.elastic.replay.slot_waits import drop_waits_for_other_causes
+from gridbridge.decisions.elastic.replay_slot_waits import drop_waits_for_other_causes
 from gridbridge.model.elastic.replay_outcome import ReplayExclusion, ReplayTask, ReplayWorkload
 
 YEARS_S, MOST_S = 10 * 365 * 86400.0, 1.0  # the latter of CPU: minute by minute it is four

@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.elastic.squeeze.power_actions import (
+from gridbridge.decisions.elastic.host_power_steps import (
     describe_standby_plan,
     standby_steps_of_plan,
 )
-from gridbridge.decisions.elastic.squeeze.reserve import StartableStandardRequests, WorkingHost
-from gridbridge.decisions.elastic.squeeze.squeeze_policy import (
+from gridbridge.decisions.elastic.squeeze_policy import (
     find_working_hosts,
     plan_standby_hosts,
     wakeable_standby_nodes,
 )
+from gridbridge.decisions.elastic.standby_reserve import StartableStandardRequests, WorkingHost
 from gridbridge.elastic.balancer.squeeze_round import without
 from gridbridge.model.elastic.balance_plan import (
     BalanceFigures,
@@ -30,7 +30,7 @@ from gridbridge.model.elastic.balance_sections import (
     SqueezeSection,
 )
 from gridbridge.model.elastic.cell import TaskShape
-from gridbridge.model.elastic.node import ElasticNode, ElasticNodeState
+from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
 from gridbridge.model.elastic.standby_hosts import (
     STANDBY_AUTO,
     StandbyHostFacts,

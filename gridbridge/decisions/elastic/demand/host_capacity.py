@@ -1,19 +1,24 @@
-"""What is free on hosts. Hosts on which the same is free are one block, however many they are."""
+"""Compute how many tasks fit on a host; hosts with equal free capacity form one block."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import TypeAlias
 
-from gridbridge.decisions.elastic.demand.requirements import (
+from gridbridge.decisions.elastic.demand.task_requirements import (
     RequiredHostValue,
     TaskRequirement,
     host_value_meets_requirement,
     parse_amount_or_zero,
 )
 from gridbridge.decisions.elastic.expressions import request_expression_matches
-from gridbridge.model.elastic.access import TO_ALL, QueueAccessLists
-from gridbridge.model.elastic.cell_layout import LIMITS, MEMORY, CellConfiguration
+from gridbridge.model.elastic.cell_configuration import (
+    LIMITS,
+    MEMORY,
+    TO_ALL,
+    CellConfiguration,
+    QueueAccessLists,
+)
 from gridbridge.model.request import HOSTNAME, QNAME, SHORTCUTS
 
 BUILT_IN = frozenset((*SHORTCUTS.values(), *LIMITS, *MEMORY, "cpu"))  # complex(5): of every host

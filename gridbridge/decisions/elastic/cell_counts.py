@@ -1,25 +1,28 @@
-"""The numbers of a cell on which StarCluster's rules rest, counted right."""
+"""Count the nodes, slots, startable jobs and unready hosts of a cell, for all balancer policies."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from fnmatch import fnmatchcase
 
+from gridbridge.decisions.elastic.demand.free_capacity import queue_instances_by_host
 from gridbridge.decisions.elastic.expressions import request_expression_matches
 from gridbridge.model.elastic.balance_plan import (
     BalanceFigures,
+    BalanceRefusal,
     BalanceRefusalCause,
     BalanceSituation,
 )
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.cell import QueueInstance, TaskShape, WaitingJobs
-from gridbridge.model.elastic.node import (
+from gridbridge.model.elastic.elastic_nodes import (
     ElasticNode,
     ElasticNodeState,
     is_same_host,
     short_host_name,
 )
 from gridbridge.model.request import QNAME, long_name
+from gridbridge.model.states import QueueFact
 
 
 def count_starcluster_figures(situation: BalanceSituation, queue: str) -> BalanceFigures:
@@ -167,3 +170,51 @@ def _usual_slots(own: Iterable[QueueInstance], master: str) -> int:
     )
     counts = counts or Counter(instance.total for instance in with_slots)
     return max(counts, key=lambda slots: (counts[slots], slots), default=0)
+
+
+UNREADY_PART, UNREADY_HOSTS = 0.45, 3
+NOT_COUNTED = (ElasticNodeState.STANDBY, ElasticNodeState.DRAINING, ElasticNodeState.REMOVING)
+
+
+def count_unready_hosts(situation: BalanceSituation) -> tuple[int, int]:
+    """Return how many hosts should be ready, and how many of them are not."""
+    by_host = queue_instances_by_host(situation)
+    names = _hosts_expected_ready(situation, by_host)
+    return len(names), sum(is_host_silent_or_in_error(by_host[name]) for name in names)
+
+
+def are_too_many_hosts_unready(situation: BalanceSituation) -> bool:
+    """Say whether too many are not."""
+    hosts, unready = count_unready_hosts(situation)
+    return unready > UNREADY_HOSTS and unready > UNREADY_PART * hosts
+
+
+def _hosts_expected_ready(situation: BalanceSituation, by_host: Iterable[str]) -> list[str]:
+    """Return the hosts that should be ready: those that come or go are not."""
+    states = {short_host_name(node.name): node.state for node in situation.nodes}
+    states_by_name = ((name, states.get(short_host_name(name))) for name in by_host)
+    return [
+        name
+        for name, state in states_by_name
+        if state is None or not (state.is_coming or state in NOT_COUNTED)
+    ]
+
+
+BROKEN = frozenset((QueueFact.UNREACHABLE, QueueFact.ERROR))
+
+
+def is_host_silent_or_in_error(instances: list[QueueInstance]) -> bool:
+    """Say whether a host is silent, or all its queues are in error."""
+    return bool(instances) and all(instance.state.facts & BROKEN for instance in instances)
+
+
+def permanent_removal_hindrances(
+    node: ElasticNode, situation: BalanceSituation
+) -> Iterator[BalanceRefusal]:
+    """Give what keeps a node whatever it does."""
+    if is_same_host(node.name, situation.master):
+        yield BalanceRefusal(host=node.name, cause=BalanceRefusalCause.MASTER)
+    if node.is_kept:
+        yield BalanceRefusal(host=node.name, cause=BalanceRefusalCause.KEPT)
+    if node.is_unreachable:
+        yield BalanceRefusal(host=node.name, cause=BalanceRefusalCause.UNREACHABLE)

@@ -1,9 +1,14 @@
-"""What is done to hosts that are to rest or to work again, and how it is said."""
+"""List the steps that put hosts on standby or wake them, and resolve OAR's power requests."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from gridbridge.model.elastic.standby_hosts import (
     STANDBY,
     STANDBY_AUTO,
     HostStandbyStep,
+    OarPowerRequest,
+    RequestedPowerState,
     StandbyHostFacts,
     StandbyPlan,
     StandbyPlanCause,
@@ -64,3 +69,36 @@ def describe_standby_plan(plan: StandbyPlan) -> str:
     }[plan.cause]
     bound = f"; what runs on {', '.join(plan.bound)} has no room elsewhere" if plan.bound else ""
     return f"{room}: {outcome}{bound}"
+
+
+STALE_S = 3600.0  # OAR asks again, and has decided otherwise by then
+
+
+def latest_power_request_by_node(
+    notes: Iterable[OarPowerRequest], now_s: float
+) -> Mapping[str, RequestedPowerState]:
+    """Return what is wanted of each node, by its name."""
+    desired = dict[str, RequestedPowerState]()
+    for note in sorted(notes, key=lambda note: (note.at_s, note.file)):
+        if now_s - note.at_s <= STALE_S:
+            desired.update(dict.fromkeys(note.hosts, note.wish))
+    return desired
+
+
+def keep_unfinished_power_requests(
+    notes: Iterable[OarPowerRequest], unsettled: Mapping[str, RequestedPowerState], now_s: float
+) -> tuple[OarPowerRequest, ...]:
+    """Return the notes that stay, with the nodes of which nobody knows yet whether it was done.
+
+    A note whose node has a later one of another wish is done with: it would undo that one.
+    """
+    return tuple(_unsettled(note, unsettled, now_s) for note in notes)
+
+
+def _unsettled(
+    note: OarPowerRequest, unsettled: Mapping[str, RequestedPowerState], now_s: float
+) -> OarPowerRequest:
+    if now_s - note.at_s > STALE_S:
+        return replace(note, hosts=())
+    hosts = tuple(host for host in note.hosts if unsettled.get(host) is note.wish)
+    return replace(note, hosts=hosts)

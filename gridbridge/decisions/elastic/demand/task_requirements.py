@@ -1,9 +1,4 @@
-"""What a waiting task needs of a host, from what it asks for: complex(5), sge_pe(5).
-
-A need is counted in pieces: a piece lies on one host. A task of one slot, or one that has all its
-slots on one host, is one piece. One that may spread has a piece a slot, and one with a fixed number
-of slots a host has a piece for each of its hosts.
-"""
+"""Translate what a waiting task requests into what a host must offer: complex(5), sge_pe(5)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -12,12 +7,13 @@ from fnmatch import fnmatchcase
 from gridbridge.decisions.elastic.expressions import request_expression_matches
 from gridbridge.errors import ParseError
 from gridbridge.model import amounts
-from gridbridge.model.elastic.access import ANYBODY, JobAccessIdentity
 from gridbridge.model.elastic.cell import TaskShape
-from gridbridge.model.elastic.cell_layout import (
+from gridbridge.model.elastic.cell_configuration import (
+    ANYBODY,
     CellConfiguration,
     CellResource,
     ConsumableKind,
+    JobAccessIdentity,
     ParallelEnvironment,
     ResourceRelation,
     SlotSpread,

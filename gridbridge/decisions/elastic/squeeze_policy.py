@@ -1,19 +1,10 @@
-"""Which of a site's own nodes may rest, and which have to work again (HSqueeze, for batch jobs).
-
-As many standard requests as the minimal reserve says for each working host have to be free, or
-hosts on standby are woken; hosts rest only while the higher target reserve would remain.
-"""
+"""Decide which of the site's own hosts go on standby and which are woken."""
 
 from collections.abc import Iterable, Set
 from dataclasses import replace
 from math import inf
 
-from gridbridge.decisions.elastic.demand.capacity import (
-    CellPlacementRules,
-    count_pieces_that_fit_host,
-    parse_consumable_amounts,
-    subtract_pieces_from_host,
-)
+from gridbridge.decisions.elastic.cell_counts import cluster_nodes_by_name
 from gridbridge.decisions.elastic.demand.free_capacity import (
     describe_cell_placement,
     free_capacity_by_host,
@@ -21,12 +12,17 @@ from gridbridge.decisions.elastic.demand.free_capacity import (
     queue_instances_by_host,
     requested_host_patterns,
 )
-from gridbridge.decisions.elastic.demand.requirements import (
+from gridbridge.decisions.elastic.demand.host_capacity import (
+    CellPlacementRules,
+    count_pieces_that_fit_host,
+    parse_consumable_amounts,
+    subtract_pieces_from_host,
+)
+from gridbridge.decisions.elastic.demand.task_requirements import (
     TaskRequirement,
     requirement_of_task_shape,
 )
-from gridbridge.decisions.elastic.squeeze.reserve import StartableStandardRequests, WorkingHost
-from gridbridge.decisions.elastic.starcluster_counts import cluster_nodes_by_name
+from gridbridge.decisions.elastic.standby_reserve import StartableStandardRequests, WorkingHost
 from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
     BalanceRefusalCause,
@@ -39,7 +35,7 @@ from gridbridge.model.elastic.balance_sections import (
     SqueezeSection,
 )
 from gridbridge.model.elastic.cell import TaskShape
-from gridbridge.model.elastic.node import (
+from gridbridge.model.elastic.elastic_nodes import (
     ElasticNode,
     ElasticNodeState,
     NodesByHostName,

@@ -1,11 +1,11 @@
-"""How many standard requests could start on hosts that work, and whether these are enough."""
+"""Count the standard requests that working hosts could start, and check the reserve."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import floor, inf
 
-from gridbridge.decisions.elastic.demand.capacity import FreeHostCapacity
-from gridbridge.decisions.elastic.demand.requirements import parse_amount_or_zero
+from gridbridge.decisions.elastic.demand.host_capacity import FreeHostCapacity
+from gridbridge.decisions.elastic.demand.task_requirements import parse_amount_or_zero
 from gridbridge.model.elastic.balance_sections import SqueezeSection
 from gridbridge.model.elastic.cell import TaskShape
 

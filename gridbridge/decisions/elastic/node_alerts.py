@@ -1,12 +1,26 @@
-"""What no round mends by itself, so that an administrator is told of it."""
+"""Find elastic nodes and machines that need an administrator, and say what to do about each."""
 
+import json
 import re
-from collections.abc import Container, Iterable, Iterator
+import shlex
+from collections.abc import Container, Iterable, Iterator, Mapping
 
 from gridbridge.decisions.elastic import node_inventory_check
-from gridbridge.model.elastic.machines import MASTER_TAG, ProviderMachine, ProviderMachineState
-from gridbridge.model.elastic.node import ElasticNodeState, short_host_name
-from gridbridge.model.elastic.owned_nodes import BalancerNodesSnapshot, OwnedNode, is_host_reporting
+from gridbridge.model.elastic.balance_sections import ProviderKind, ProviderSection
+from gridbridge.model.elastic.elastic_nodes import (
+    MASTER_TAG,
+    ElasticNodeState,
+    ProviderMachine,
+    ProviderMachineState,
+    short_host_name,
+)
+from gridbridge.model.elastic.owned_nodes import (
+    BalancerNodesSnapshot,
+    NodeStateCause,
+    OwnedNode,
+    is_host_reporting,
+)
+from gridbridge.model.elastic.standby_hosts import STANDBY, tags_of_host
 
 HOSTS = (
     ElasticNodeState.JOINING,
@@ -159,3 +173,44 @@ def _stuck(world: BalancerNodesSnapshot) -> Iterator[OwnedNode]:
         runs = machine is not None and machine.state is ProviderMachineState.RUNNING
         if runs and host is not None and host.is_busy and host.is_silent:
             yield node
+
+
+def manual_machine_removal_command(
+    machine: str, provider: str, section: ProviderSection | None
+) -> str:
+    """Return the command; where a cloud has tools of its own, what they have to end."""
+    if section is not None and section.kind is ProviderKind.COMMAND and section.program:
+        request = shlex.quote(json.dumps({"id": machine}))
+        return f"`echo {request} | {shlex.quote(section.program)} destroy`"
+    if section is not None and section.kind is ProviderKind.EC2:
+        id_ = shlex.quote(machine)
+        return f"`aws ec2 terminate-instances{_aws_options(section)} --instance-ids {id_}`"
+    driver_and_region = " ".join((section.driver, section.region)).strip() if section else ""
+    suffix = f" ({driver_and_region})" if driver_and_region else ""
+    return f"end machine {machine} of provider {provider}{suffix} with the cloud's own tools"
+
+
+def is_site_owned_host(node: OwnedNode) -> bool:
+    """Say whether a node is a host of the site's own, which is switched on and off."""
+    return node.machine == node.name
+
+
+def explain_how_to_wake_host(node: OwnedNode, tags: Mapping[str, tuple[str, ...]]) -> str:
+    """Return who has a host of the site's own work again that is off."""
+    tag = f"`gridbridge balance tag {node.name} SUFFIX`"
+    lacks_tag = not any(host_tag.startswith(STANDBY) for host_tag in tags_of_host(node.name, tags))
+    if node.cause is NodeStateCause.DRAINED:
+        more = f", then {tag}" if lacks_tag else ""
+        free = f"`gridbridge balance keep --free {node.name}`{more}"
+        return f"it is off, and no round wakes it: an administrator drained it; {free} allows it"
+    if lacks_tag:
+        return f"it is off, and no round wakes it: it has no tag; {tag} gives it one"
+    if node.cause is NodeStateCause.UNDER_TASKS:
+        return f"it is off: {node.cause}"
+    return "it is off, and is woken when it is wanted"
+
+
+def _aws_options(section: ProviderSection) -> str:
+    """Return where, in the options of AWS's own command line."""
+    options = {"--region": section.region, "--endpoint-url": section.endpoint}
+    return "".join(f" {option} {shlex.quote(value)}" for option, value in options.items() if value)

@@ -1,12 +1,17 @@
-"""What a round shows everybody, made from the one before it: counters go on from there."""
+"""Compute the figures that the balancer publishes after each round."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
+from gridbridge.decisions.elastic.cell_counts import (
+    count_starcluster_figures,
+    startable_waiting_jobs,
+)
+from gridbridge.decisions.elastic.demand.free_capacity import is_best_effort_or_transfer_queue
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
-from gridbridge.model.elastic.node import ElasticNodeState
+from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.elastic.owned_nodes import NodeStateCause, OwnedNode
 from gridbridge.model.elastic.published_balance import (
     BalanceRoundStatistics,
@@ -14,6 +19,9 @@ from gridbridge.model.elastic.published_balance import (
     PublishedNodeCount,
     PublishedPoolCounters,
     PublishedRefusalCount,
+    RecentlyEndedTasks,
+    TasksEndedInMinute,
+    minute_since_epoch,
 )
 
 GIVEN_BACK = (ElasticNodeState.READY, ElasticNodeState.DRAINING, ElasticNodeState.REMOVING)
@@ -145,3 +153,52 @@ def _grown(pool: PublishedPoolCounters, outcome: BalancerRoundOutcome) -> Publis
 def _refused(plan: BalancePlan) -> tuple[PublishedRefusalCount, ...]:
     counts = Counter(refusal.cause.name.lower() for refusal in plan.refused if refusal.job)
     return tuple(PublishedRefusalCount(cause=cause, jobs=counts[cause]) for cause in sorted(counts))
+
+
+LOOKBACK = timedelta(minutes=180)
+
+
+def count_round_statistics(
+    situation: BalanceSituation,
+    ends: RecentlyEndedTasks,
+    queue: str,
+    lookback: timedelta = LOOKBACK,
+) -> BalanceRoundStatistics:
+    """Count a situation; the means are those of the tasks that ended within the lookback.
+
+    Best-effort tasks and those that run at another cluster are not counted as running. A parallel
+    task counts on each of its hosts, as qstat lists it. Slots are those of a queue's hosts that
+    work. Of a host that does not tell its load nothing is taken into the mean.
+    """
+    lately = tasks_ended_in_lookback(ends, situation, lookback)
+    tasks = sum(minute.tasks for minute in lately)
+    loads = [host.load for host in situation.cell.hosts if host.load is not None]
+    return BalanceRoundStatistics(
+        at=situation.now,
+        hosts=len(situation.cell.hosts),
+        running=sum(
+            len(instance.running)
+            for instance in situation.cell.instances
+            if not is_best_effort_or_transfer_queue(instance.queue, situation, instance.host)
+        ),
+        queued=sum(row.tasks for row in startable_waiting_jobs(situation.cell.waiting)),
+        slots=count_starcluster_figures(situation, queue).slots,
+        duration_s=_mean_s(sum(minute.run_s for minute in lately), tasks),
+        wait_s=_mean_s(sum(minute.wait_s for minute in lately), tasks),
+        load=sum(loads) / len(loads) if loads else 0.0,
+    )
+
+
+def tasks_ended_in_lookback(
+    ends: RecentlyEndedTasks, situation: BalanceSituation, lookback: timedelta = LOOKBACK
+) -> tuple[TasksEndedInMinute, ...]:
+    """Return what ended in whole minutes of the lookback, and in the one that is not over."""
+    since = minute_since_epoch(situation.now - lookback)
+    return tuple(
+        ended for ended in ends.minutes if since < ended.minute <= minute_since_epoch(situation.now)
+    )
+
+
+def _mean_s(total_s: float, tasks: int) -> int:
+    """Return a mean in whole seconds: the number of days in it is never left out."""
+    return round(total_s / tasks) if tasks else 0

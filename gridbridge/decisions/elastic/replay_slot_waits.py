@@ -1,8 +1,4 @@
-"""Which waits are for slots: accounting tells of no hold, start time or dependency.
-
-What the cluster had then is taken to be the most slots that ever ran tasks at once. A task that
-waited through a whole minute in which it would have fitted waited for something else.
-"""
+"""Find the waits of a recorded workload that a lack of slots caused."""
 
 import itertools
 from bisect import bisect_left

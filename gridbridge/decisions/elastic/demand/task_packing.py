@@ -1,10 +1,10 @@
-"""Puts tasks where they fit: first fit, by arithmetic over blocks of hosts, never task by task."""
+"""Pack waiting tasks into free capacity, first fit, by arithmetic over blocks of equal hosts."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from gridbridge.decisions.elastic.demand.capacity import (
+from gridbridge.decisions.elastic.demand.host_capacity import (
     CellPlacementRules,
     FreeHostCapacity,
     HostBlock,
@@ -13,7 +13,7 @@ from gridbridge.decisions.elastic.demand.capacity import (
     merge_equal_hosts,
     subtract_pieces_from_host,
 )
-from gridbridge.decisions.elastic.demand.requirements import TaskRequirement
+from gridbridge.decisions.elastic.demand.task_requirements import TaskRequirement
 
 
 def pack_tasks_first_fit(

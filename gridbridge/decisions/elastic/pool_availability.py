@@ -1,0 +1,123 @@
+"""Choose the pool that gives new nodes, and pause pools that failed."""
+
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import replace
+from datetime import datetime
+
+from gridbridge.decisions.elastic import node_inventory_check
+from gridbridge.decisions.elastic.demand.node_prices import node_price_at_hour
+from gridbridge.model.elastic.balance_plan import BalancePlan
+from gridbridge.model.elastic.balance_sections import BalanceSection, PoolSection
+from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
+from gridbridge.model.elastic.owned_nodes import (
+    BalancerNodesSnapshot,
+    NodeStateCause,
+    OwnedNode,
+    PoolFailureRecord,
+)
+
+
+def choose_pool_for_new_nodes(
+    plan: BalancePlan,
+    pools: Mapping[str, PoolSection],
+    usable: Set[str],
+    nodes: Iterable[OwnedNode],
+    local_now: datetime,
+) -> BalancePlan:
+    """Return the plan with a pool that may give its nodes; without any it adds none.
+
+    Pools come by priority and by the price of a slot; limit and quota of each are kept.
+    """
+    if not plan.add or plan.pool:
+        return plan if plan.pool in usable else replace(plan, add=0)
+    pools_of_nodes = [node.pool for node in nodes if node.node.counts]
+    by_rank = sorted(
+        (-pool.priority, node_price_at_hour(pool, local_now) / pool.slots, name)
+        for name, pool in pools.items()
+        if name in usable
+    )
+    for _, _, name in by_rank:
+        most = _most_nodes_of_pool(pools[name], pools_of_nodes.count(name), plan.add)
+        if most > 0:
+            return replace(plan, pool=name, add=most)
+    return replace(plan, add=0)
+
+
+def _most_nodes_of_pool(pool: PoolSection, own: int, nodes: int) -> int:
+    by_limit = pool.limit - own if pool.limit else nodes
+    by_quota = pool.quota // pool.slots - own if pool.quota else nodes
+    return min(nodes, by_limit, by_quota)
+
+
+NO_MACHINE_CAUSES = (
+    NodeStateCause.NO_CAPACITY,
+    NodeStateCause.NOT_GRANTED,
+)  # its pool is left out for a while
+
+
+def paused_pools(
+    records: Mapping[str, PoolFailureRecord], rules: BalanceSection, retry_s: float, now: datetime
+) -> Mapping[str, datetime]:
+    """Return the pools that are left out, and since when, as the policies count it.
+
+    A pool whose nodes failed `protect_after` times in a row is left out for `protected_s`.
+    """
+    since = dict[str, datetime]()
+    for pool, record in records.items():
+        if record.no_capacity_at:
+            since[pool] = record.no_capacity_at
+        if is_pool_paused_for_failures(record, rules, now):
+            since[pool] = now
+        elif record.failures and record.failed_at and retry_s:
+            since[pool] = max(record.failed_at, since.get(pool, record.failed_at))
+    return since
+
+
+def pools_closed_to_new_nodes(world: BalancerNodesSnapshot) -> frozenset[str]:
+    """Return the pools from which nothing is bought in this round.
+
+    Those whose list did not come, that have no provider, or whose provider ends no machines.
+    """
+    stuck = {node.pool for node in node_inventory_check.nodes_with_undeleted_machines(world)}
+    return frozenset(stuck | world.pools - world.machines.keys())
+
+
+def is_pool_paused_for_failures(
+    record: PoolFailureRecord, rules: BalanceSection, now: datetime
+) -> bool:
+    """Say whether a pool has failed so often that nobody asks it for nodes."""
+    if record.failures < rules.protect_after or record.failed_at is None:
+        return False
+    return (now - record.failed_at).total_seconds() < rules.protected_s
+
+
+def update_pool_failure_records(
+    records: Mapping[str, PoolFailureRecord],
+    changes: Iterable[tuple[OwnedNode | None, OwnedNode]],
+    now: datetime,
+) -> Mapping[str, PoolFailureRecord]:
+    """Return what is known of pools after a round, by its nodes as they were and as they are."""
+    updated = dict(records)
+    for before, node in changes:
+        record = updated.get(node.pool, PoolFailureRecord())
+        is_new_cause = before is None or before.cause is not node.cause
+        if _is_new_boot_failure(before, node) and is_new_cause:
+            record = replace(record, failures=record.failures + 1, failed_at=now)
+        elif node.cause in NO_MACHINE_CAUSES and is_new_cause:
+            record = replace(record, no_capacity_at=now)
+        elif (
+            node.state is ElasticNodeState.READY
+            and before
+            and before.state is ElasticNodeState.JOINING
+        ):
+            record = replace(record, failures=0, failed_at=None)
+        updated[node.pool] = record
+    return updated
+
+
+def _is_new_boot_failure(before: OwnedNode | None, node: OwnedNode) -> bool:
+    """Say whether a pool failed: also when a machine lost our tag before it was a host."""
+    is_lost = (
+        node.cause is NodeStateCause.ANOTHERS and before is not None and before.state.is_coming
+    )
+    return node.cause.is_boot_failure or is_lost

@@ -1,0 +1,201 @@
+"""Decide rounds that only replays make: CycleCloud's rules, and when to decide next."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from gridbridge.decisions.elastic.cell_counts import startable_waiting_jobs
+from gridbridge.model.amounts import HOUR_S, MINUTE_S
+from gridbridge.model.elastic.balance_plan import (
+    BalanceFigures,
+    BalancePlan,
+    BalanceSituation,
+    BalanceVerdict,
+)
+from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
+from gridbridge.model.elastic.replay_outcome import ReplayPolicy, ReplayRules
+
+IDLE_TIMEOUT_S = 300.0
+
+
+def decide_like_cyclecloud(
+    situation: BalanceSituation, way: ReplayPolicy, slots: int
+) -> BalancePlan:
+    """Return what a round does: min_nodes <= nodes - removed, nodes + added <= max_nodes."""
+    rules, nodes = way.balance, len(situation.nodes)
+    bins = pack_waiting_tasks_into_nodes(situation, slots)
+    short = max(bins.new, rules.min_nodes - nodes)
+    add = max(0, min(short, rules.max_nodes - nodes))
+    since = {node.name: node.idle_since for node in situation.nodes}
+    timed_out = [
+        name
+        for name in replayed_idle_nodes(situation)
+        if name not in bins.matched
+        and (idle := since[name]) is not None
+        and (situation.now - idle).total_seconds() >= IDLE_TIMEOUT_S
+    ]
+    remove = tuple(timed_out[: max(0, nodes - rules.min_nodes)])
+    verdict = (
+        BalanceVerdict.MORE_WANTED
+        if add
+        else BalanceVerdict.IDLE
+        if remove
+        else BalanceVerdict.NO_NEED
+    )
+    return BalancePlan(
+        verdict=verdict,
+        figures=count_replay_figures(situation),
+        add=add,
+        remove=remove if not add else (),
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class FreeSlotBins:
+    """Free slots of nodes, those that are there first; tasks are put in as they come."""
+
+    names: list[str]
+    free: list[int]
+    new_slots: int  # of a new node
+    matched: set[str]
+    new: int = 0
+
+    def put(self, slots: int, tasks: int) -> None:
+        """Put tasks of one width in, with new nodes where nothing is free."""
+        if slots > self.new_slots:
+            self._spread(slots * tasks)
+            return
+        for index, name in enumerate(self.names):
+            fit = min(tasks, self.free[index] // slots)
+            if fit:
+                self.free[index] -= fit * slots
+                self.matched.add(name)
+                tasks -= fit
+            if not tasks:
+                return
+        per_node = self.new_slots // slots
+        self._add(-(-tasks // per_node), self.new_slots - per_node * slots)
+        self.free[-1] += (-tasks % per_node) * slots
+
+    def _spread(self, slots: int) -> None:
+        """Put slots on any nodes, as a wide task's."""
+        for index, name in enumerate(self.names):
+            used = min(slots, self.free[index])
+            if used:
+                self.free[index] -= used
+                self.matched.add(name)
+                slots -= used
+        if slots:
+            nodes = -(-slots // self.new_slots)
+            self._add(nodes, 0)
+            self.free[-1] += nodes * self.new_slots - slots
+
+    def _add(self, nodes: int, free: int) -> None:
+        for _ in range(nodes):
+            self.new += 1
+            self.names.append(f"+{self.new}")
+            self.free.append(free)
+
+
+def pack_waiting_tasks_into_nodes(situation: BalanceSituation, new_slots: int) -> FreeSlotBins:
+    """Put all that waits where there is room, on its way, or on new nodes."""
+    coming = [node.name for node in situation.nodes if node.state.is_coming]
+    ready = [instance for instance in situation.cell.instances if instance.is_usable]
+    bins = FreeSlotBins(
+        names=[*(instance.host for instance in ready), *coming],
+        free=[*(instance.free for instance in ready), *(new_slots for _ in coming)],
+        new_slots=new_slots,
+        matched=set(),
+    )
+    for row in startable_waiting_jobs(situation.cell.waiting):
+        bins.put(row.shape.slots, row.tasks)
+    return bins
+
+
+def replayed_idle_nodes(situation: BalanceSituation) -> list[str]:
+    """Return the ready nodes on which nothing runs, the one that was added last first."""
+    busy = {instance.host for instance in situation.cell.instances if instance.running}
+    ready = [node.name for node in situation.nodes if node.state is ElasticNodeState.READY]
+    return [name for name in reversed(ready) if name not in busy]
+
+
+def count_replay_figures(situation: BalanceSituation) -> BalanceFigures:
+    """Count what these rules look at."""
+    waiting = startable_waiting_jobs(situation.cell.waiting)
+    return BalanceFigures(
+        nodes=len(situation.nodes),
+        running=sum(not node.state.is_coming for node in situation.nodes),
+        jobs=sum(len(row.jobs) for row in waiting),
+        wanted=sum(row.slots for row in waiting),
+        free=sum(instance.free for instance in situation.cell.instances),
+        slots=sum(instance.total for instance in situation.cell.instances),
+        slots_per_node=None,
+        waited_s=0.0,
+        unchanged_s=None,
+    )
+
+
+def seconds_until_rules_may_change(situation: BalanceSituation, way: ReplayPolicy) -> float:
+    """Return in how many seconds a time runs out that the rules look at; infinite for never.
+
+    A round before that decides as the last one did, as long as nothing else changes.
+    """
+    return min(
+        (seconds for seconds in _pending_timeouts(situation, way) if seconds > 0), default=math.inf
+    )
+
+
+def _pending_timeouts(situation: BalanceSituation, way: ReplayPolicy) -> Iterator[float]:
+    rules, demand = way.balance, way.demand
+    if situation.last_change is not None:
+        changed_s = (situation.now - situation.last_change).total_seconds()
+        if way.rules is ReplayRules.STARCLUSTER:
+            yield rules.stabilization_s - changed_s
+        else:
+            yield demand.grow_pause_s - changed_s
+            yield demand.shrink_pause_s - changed_s
+    if way.rules is ReplayRules.DEMAND and demand.target_wait_s and situation.cell.waiting:
+        yield MINUTE_S  # what runs comes nearer to its end
+    for row in situation.cell.waiting:
+        yield from _wait_timeouts(situation, way, row.oldest_since)
+    for node in situation.nodes:
+        if node.state is ElasticNodeState.READY and node.idle_since is not None:
+            yield from _node_timeouts(situation, way, node.idle_since, node.up_since)
+    if demand.schedule:
+        yield HOUR_S - situation.now.timestamp() % HOUR_S
+
+
+def _wait_timeouts(
+    situation: BalanceSituation, way: ReplayPolicy, since: datetime | None
+) -> Iterator[float]:
+    """Give when a wait is long enough; StarCluster wants it to be longer than the limit."""
+    if since is None:
+        return
+    waited_s = (situation.now - since).total_seconds()
+    if way.rules is ReplayRules.STARCLUSTER:
+        yield way.balance.job_wait_time_s - waited_s + 1
+    else:
+        yield way.demand.wait_s - waited_s
+
+
+def _node_timeouts(
+    situation: BalanceSituation, way: ReplayPolicy, idle: datetime, up: datetime | None
+) -> Iterator[float]:
+    """Give when an idle node may be removed: after a time, or late in what is paid for."""
+    idle_s = (situation.now - idle).total_seconds()
+    up_s = (situation.now - up).total_seconds() if up else 0.0
+    if way.rules is ReplayRules.AZGE:
+        yield IDLE_TIMEOUT_S - idle_s
+    elif way.rules is ReplayRules.STARCLUSTER:
+        yield _until_mark(way.balance.kill_after_min * MINUTE_S, up_s, HOUR_S)
+    elif way.rules in (ReplayRules.DEMAND, ReplayRules.SQUEEZE):
+        yield way.demand.idle_timeout_s - idle_s
+        unit_s = way.demand.billing_s
+        if unit_s > MINUTE_S:
+            yield _until_mark(unit_s * (1 - way.demand.billing_window), up_s, unit_s)
+
+
+def _until_mark(mark_s: float, up_s: float, unit_s: float) -> float:
+    """Return how long until a unit of time has a mark behind it."""
+    return (mark_s - up_s) % unit_s or unit_s

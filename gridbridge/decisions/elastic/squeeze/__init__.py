@@ -1,1 +1,0 @@
-"""Which of a site's own hosts may rest, and which have to work again."""

@@ -1,0 +1,284 @@
+"""Decide a round by the rules of StarCluster's load balancer."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from gridbridge.decisions.elastic.cell_counts import (
+    are_too_many_hosts_unready,
+    cluster_nodes_by_name,
+    count_starcluster_figures,
+    count_unready_hosts,
+    elapsed_s,
+    hosts_with_known_tasks,
+    is_queue_requested,
+    is_stabilization_over,
+    permanent_removal_hindrances,
+    why_jobs_cannot_start,
+)
+from gridbridge.decisions.elastic.demand.free_capacity import (
+    has_running_or_reserved_slots,
+    queues_closed_everywhere,
+)
+from gridbridge.model.amounts import DAY_S
+from gridbridge.model.elastic.balance_plan import (
+    BalanceFigures,
+    BalancePlan,
+    BalanceRefusal,
+    BalanceRefusalCause,
+    BalanceSituation,
+    BalanceVerdict,
+)
+from gridbridge.model.elastic.balance_sections import BalanceSection
+from gridbridge.model.elastic.cell import QueueInstance, WaitingJobs
+from gridbridge.model.elastic.elastic_nodes import (
+    ElasticNode,
+    ElasticNodeState,
+    is_same_host,
+    short_host_name,
+)
+
+
+def decide_by_starcluster(
+    situation: BalanceSituation, rules: BalanceSection, *, is_faithful: bool = False
+) -> BalancePlan:
+    """Return what a round does; the same situation gives the same plan.
+
+    It holds that nodes + add <= max_nodes, and nodes - removed >= min_nodes. With `is_faithful`
+    the numbers are StarCluster's own, and the first of these does not hold.
+    """
+    count = count_figures_as_starcluster if is_faithful else count_starcluster_figures
+    figures = count(situation, rules.queue)
+    if rules.max_nodes and not is_faithful and are_too_many_hosts_unready(situation):
+        hosts, unready = count_unready_hosts(situation)
+        counts = replace(figures, hosts=hosts, unready=unready)
+        return BalancePlan(
+            verdict=BalanceVerdict.UNREADY,
+            figures=counts,
+            refused=_refused_jobs(situation, rules.queue),
+        )
+    verdict, nodes = _nodes_to_add(figures, rules, situation, is_faithful=is_faithful)
+    plan = BalancePlan(
+        verdict=verdict, figures=figures, add=nodes, refused=_refused_jobs(situation, rules.queue)
+    )
+    if (
+        nodes
+        or figures.jobs
+        or verdict in (BalanceVerdict.NO_MAXIMUM, BalanceVerdict.BELOW_MINIMUM)
+    ):
+        return plan
+    return plan_starcluster_removal(situation, rules, plan, is_faithful=is_faithful)
+
+
+def _nodes_to_add(
+    figures: BalanceFigures,
+    rules: BalanceSection,
+    situation: BalanceSituation,
+    *,
+    is_faithful: bool,
+) -> tuple[BalanceVerdict, int]:
+    """Return how many nodes to add, and why so many."""
+    if not rules.max_nodes:
+        return BalanceVerdict.NO_MAXIMUM, 0
+    if figures.nodes >= rules.max_nodes:
+        return BalanceVerdict.FULL, 0
+    if not figures.jobs and figures.useful >= rules.min_nodes:
+        return BalanceVerdict.NONE_IDLE, 0
+    if not is_faithful and rules.queue in queues_closed_everywhere(situation):
+        return BalanceVerdict.CLOSED, 0
+    if figures.slots > 0 and not is_stabilization_over(figures, rules):
+        return BalanceVerdict.NOT_STABLE, 0
+    if figures.slots_per_node is None:
+        return BalanceVerdict.SEVERAL_SLOT_COUNTS, 0
+    verdict, needed = _nodes_wanted(figures, rules, situation, is_faithful=is_faithful)
+    room = rules.max_nodes - (figures.running if is_faithful else figures.nodes)
+    return verdict, max(0, min(rules.add_nodes_per_iteration, needed, room))
+
+
+def _nodes_wanted(
+    figures: BalanceFigures,
+    rules: BalanceSection,
+    situation: BalanceSituation,
+    *,
+    is_faithful: bool,
+) -> tuple[BalanceVerdict, int]:
+    """Return how many nodes are wanted, whatever limits there are."""
+    if figures.useful < rules.min_nodes:
+        return BalanceVerdict.BELOW_MINIMUM, rules.min_nodes - figures.useful
+    if figures.slots == 0:
+        is_coming = any(node.state.is_coming for node in situation.nodes)
+        return (
+            (BalanceVerdict.ON_THEIR_WAY, 0)
+            if is_coming and not is_faithful
+            else (BalanceVerdict.NO_SLOTS, 1)
+        )
+    if figures.wanted <= figures.free:
+        return BalanceVerdict.FITS, 0
+    if figures.waited_s <= rules.job_wait_time_s:
+        return BalanceVerdict.WAITS, 0
+    node_slots = figures.slots_per_node or 0
+    if not is_faithful and figures.wanted <= figures.free + figures.coming * node_slots:
+        return BalanceVerdict.FITS_SOON, 0
+    return BalanceVerdict.WAITS_TOO_LONG, _nodes_for_slots(
+        figures, node_slots, is_faithful=is_faithful
+    )
+
+
+def _nodes_for_slots(figures: BalanceFigures, node_slots: int, *, is_faithful: bool) -> int:
+    """Return how many nodes have the slots that are wanted; at least one.
+
+    StarCluster waits until its nodes are up; here those on their way are reckoned with.
+    """
+    if not node_slots:
+        return 1
+    if is_faithful:
+        return figures.wanted // node_slots
+    return max(1, -(-figures.wanted // node_slots) - figures.coming)
+
+
+def _refused_jobs(situation: BalanceSituation, queue: str) -> tuple[BalanceRefusal, ...]:
+    """Tell which waiting jobs don't make the cluster grow."""
+    rows = ((row, _refusal_cause_in_queue(row, queue)) for row in situation.cell.waiting)
+    return tuple(
+        BalanceRefusal(job=job, cause=cause) for row, cause in rows if cause for job in row.jobs
+    )
+
+
+def _refusal_cause_in_queue(row: WaitingJobs, queue: str) -> BalanceRefusalCause | None:
+    cause = why_jobs_cannot_start(row)
+    if cause is None and row.can_start and not is_queue_requested(queue, row.shape):
+        return BalanceRefusalCause.OTHER_QUEUE
+    return cause
+
+
+def count_figures_as_starcluster(situation: BalanceSituation, queue: str) -> BalanceFigures:
+    """Count as StarCluster does."""
+    own = [instance for instance in situation.cell.instances if instance.queue == queue]
+    waiting = [row for row in situation.cell.waiting if row.state.can_start]
+    slots = sum(instance.total for instance in own)
+    used = sum(sum(instance.running) for instance in situation.cell.instances)
+    nodes = cluster_nodes_by_name(situation)
+    return BalanceFigures(
+        nodes=len(nodes),
+        running=sum(not node.state.is_coming for node in nodes),
+        leaving=sum(node.state.is_leaving for node in nodes),
+        jobs=sum(len(row.jobs) for row in waiting),
+        wanted=sum(row.slots for row in waiting),
+        free=slots - used,
+        slots=slots,
+        slots_per_node=_slots_per_host(own, len(situation.cell.hosts)),
+        waited_s=_first_waited_s(waiting, situation.now),
+        unchanged_s=None
+        if situation.last_change is None
+        else _seconds_without_days(situation.now - situation.last_change),
+    )
+
+
+def _slots_per_host(own: list[QueueInstance], hosts: int) -> int | None:
+    slots = sum(instance.total for instance in own)
+    first_slots = own[0].total if own else 0
+    if not slots:
+        return 0
+    return first_slots if first_slots * hosts == slots else None
+
+
+def _first_waited_s(waiting: list[WaitingJobs], now: datetime) -> float:
+    since = waiting[0].first_since if waiting else None
+    return _seconds_without_days(now - since) if since else 0.0
+
+
+def _seconds_without_days(time: timedelta) -> float:
+    """Return a time without its days, which is what StarCluster reads of it."""
+    return time.total_seconds() // 1 % DAY_S
+
+
+HOUR_MIN = 60
+
+
+def plan_starcluster_removal(
+    situation: BalanceSituation, rules: BalanceSection, plan: BalancePlan, *, is_faithful: bool
+) -> BalancePlan:
+    """Return the plan with the nodes to remove, in the order of their names.
+
+    Only nodes of the balancer's own are; who asks has seen that no job waits.
+    """
+    if not is_stabilization_over(plan.figures, rules):
+        return replace(plan, verdict=BalanceVerdict.NOT_STABLE)
+    spare = plan.figures.staying - rules.min_nodes
+    if spare <= 0:
+        return replace(plan, verdict=BalanceVerdict.AT_MINIMUM)
+    own, hosts = {node.name for node in situation.nodes}, _Hosts(situation)
+    refused, idle = list[BalanceRefusal](), list[str]()
+    for node in (node for node in cluster_nodes_by_name(situation) if node.name in own):
+        if hindrance := next(
+            _starcluster_removal_hindrances(node, situation, rules, hosts, is_faithful=is_faithful),
+            None,
+        ):
+            refused.append(hindrance)
+        elif len(idle) == spare:
+            refused.append(BalanceRefusal(host=node.name, cause=BalanceRefusalCause.AT_MINIMUM))
+        else:
+            idle.append(node.name)
+    return replace(
+        plan,
+        verdict=BalanceVerdict.IDLE if idle else BalanceVerdict.NONE_IDLE,
+        remove=tuple(idle),
+        refused=(*plan.refused, *refused),
+    )
+
+
+def _starcluster_removal_hindrances(
+    node: ElasticNode,
+    situation: BalanceSituation,
+    rules: BalanceSection,
+    hosts: "_Hosts",
+    *,
+    is_faithful: bool,
+) -> Iterator[BalanceRefusal]:
+    """Give what keeps a node from being removed."""
+    yield from permanent_removal_hindrances(node, situation)
+    if node.state is not ElasticNodeState.READY:
+        yield BalanceRefusal(
+            host=node.name, cause=BalanceRefusalCause.NOT_READY, has=node.state.value
+        )
+    if not (is_faithful or hosts.tells_of(node.name)):
+        yield BalanceRefusal(host=node.name, cause=BalanceRefusalCause.NOT_LISTED)
+    if hosts.seems_busy(node.name) if is_faithful else hosts.is_busy(node.name):
+        yield BalanceRefusal(host=node.name, cause=BalanceRefusalCause.BUSY)
+    if node.up_since is None:
+        yield BalanceRefusal(host=node.name, cause=BalanceRefusalCause.UPTIME_UNKNOWN)
+        return
+    minute = int(elapsed_s(node.up_since, situation.now) // 60) % HOUR_MIN
+    if minute < rules.kill_after_min:
+        yield BalanceRefusal(host=node.name, cause=BalanceRefusalCause.HOUR_IS_PAID, minute=minute)
+
+
+class _Hosts:
+    """What a cell tells of hosts, found by their names."""
+
+    def __init__(self, situation: BalanceSituation) -> None:
+        self._names, self._instances = dict[str, list[str]](), dict[str, list[QueueInstance]]()
+        for name in hosts_with_known_tasks(situation):
+            self._names.setdefault(short_host_name(name), []).append(name)
+        for instance in situation.cell.instances:
+            self._instances.setdefault(short_host_name(instance.host), []).append(instance)
+        self._in_use = [
+            f"{instance.queue}@{instance.host}"
+            for instance in situation.cell.instances
+            if instance.running
+        ]
+
+    def tells_of(self, name: str) -> bool:
+        """Say whether the cell tells what runs on a host."""
+        return any(is_same_host(name, host) for host in self._names.get(short_host_name(name), ()))
+
+    def is_busy(self, name: str) -> bool:
+        """Say whether a job runs or starts on a host, or has slots reserved there."""
+        instances = self._instances.get(short_host_name(name), ())
+        return has_running_or_reserved_slots(
+            instance for instance in instances if is_same_host(name, instance.host)
+        )
+
+    def seems_busy(self, name: str) -> bool:
+        """Say the same as StarCluster, which takes a name for a part of others."""
+        return any(name in instance for instance in self._in_use)
