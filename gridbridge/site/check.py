@@ -137,7 +137,7 @@ def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFin
             queue: threads.submit(_situation, policy, queue, home) for queue in policy.queues
         }
         best = {name: threads.submit(_besteffort, policy, name) for name in policy.clusters}
-        states = threads.submit(_states, policy, cell_futures[policy.site.cluster])
+        states = threads.submit(_states, policy, cell_futures)
         files = threads.submit(_files, policy)
         own = threads.submit(lambda: tuple(balancer_setup.findings(policy, clock)))
         account = policy.site.service_account
@@ -198,9 +198,12 @@ def _besteffort(policy: Policy, cluster: str) -> tuple[CheckFinding, ...]:
     return tuple(besteffort_setup.check(policy, cluster))
 
 
-def _states(policy: Policy, home: Future[CellFacts]) -> Mapping[str, QueueState]:
-    """Return the state of each transfer queue; none of a local cluster that is silent."""
-    if policy.why_no_queues or home.result().trouble:
+def _states(policy: Policy, cells: Mapping[str, Future[CellFacts]]) -> Mapping[str, QueueState]:
+    """Return the state of each transfer queue; none where the site's own cluster is silent.
+
+    A site without transfer queues may have no cluster of its own.
+    """
+    if policy.why_no_queues or cells[policy.site.cluster].result().trouble:
         return {}
     return queue_states(policy)
 

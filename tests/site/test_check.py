@@ -70,6 +70,14 @@ def test_of_a_file_that_the_service_refuses_that_is_told_and_the_account_it_need
     assert account.name == "account gridbridge"
 
 
+def test_a_site_without_a_cluster_of_its_own_is_checked() -> None:
+    policy = policy_file.parse("FILE", b'[site]\ncluster = "hub"\n')
+
+    items = [finding.item for finding in service.findings(policy, None, Clock())]
+
+    assert any(item.startswith("program ") or item.startswith("account ") for item in items), items
+
+
 @pytest.mark.parametrize(
     ("uid", "error", "state"),
     [
