@@ -136,7 +136,7 @@ def test_a_full_ledger_sends_nothing_and_loses_nothing(site: Grid) -> None:
 
     assert not sent
     assert ("SUBMIT_JOB", "beta") == (told["code"], told["cluster"])
-    assert f"No space left on device: '{LEDGER}/c.{number}'" in site.sh(HOST, f"cat {runner.LOG}")
+    assert f"No space left on device: {LEDGER}/c.{number}" in site.sh(HOST, f"cat {runner.LOG}")
     assert (TASKS, 0) == (found["ended"], found["failed"])
     assert each_once(number) == ran(site, number)
 

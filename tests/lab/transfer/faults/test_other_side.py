@@ -164,9 +164,7 @@ def troubled(grid: Grid, name: str, phase: str) -> Steps[Mended]:
 
 
 TROUBLES = {
-    r"can not write the script to /tmp/\S+": partial(
-        troubled, name="later-tmp", phase="TMPDIR is full"
-    ),
+    "can not write to its TMPDIR": partial(troubled, name="later-tmp", phase="TMPDIR is full"),
     "can not append to standard output": partial(
         troubled, name="later-home", phase="homes are read-only"
     ),
