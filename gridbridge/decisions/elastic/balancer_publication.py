@@ -29,7 +29,7 @@ GIVEN_BACK = (ElasticNodeState.READY, ElasticNodeState.DRAINING, ElasticNodeStat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalancerRoundOutcome:
-    """What a round did, in nodes by pool, and how it went about it."""
+    """The result of a balancer round: added, removed and failed nodes by pool."""
 
     took_s: float = 0.0
     sentence: str = ""
@@ -45,10 +45,10 @@ class BalancerRoundOutcome:
 def count_node_changes_by_pool(
     changes: Iterable[tuple[OwnedNode | None, OwnedNode]], so_far: BalancerRoundOutcome
 ) -> BalancerRoundOutcome:
-    """Return what a round did with the nodes that came, went and failed in it, by pool.
+    """Return the outcome with the nodes that were added, removed and failed, by pool.
 
-    A change is a node as it was, None for a new one, and as it is. A node comes when it is ready,
-    goes when its machine is given back, and fails once, when it gets the cause that ends it.
+    A change is a pair of a node before (None for a new node) and after the round. A node counts
+    as added when it is ready, as removed when its machine is deleted, and as failed once.
     """
     added, removed, failed = Counter[str](), Counter[str](), Counter[str]()
     for before, node in changes:
@@ -75,7 +75,7 @@ def publish_observed_round(
     numbers: BalanceRoundStatistics,
     outcome: BalancerRoundOutcome,
 ) -> PublishedBalance:
-    """Return what is shown after a round that saw the whole cell."""
+    """Return the published figures after a round that observed the whole cell."""
     last = _begun(before, cluster, situation.now)
     figures = plan.figures
     return replace(
@@ -104,7 +104,10 @@ def publish_observed_round(
 def publish_failed_round(
     before: PublishedBalance | None, cluster: str, now: datetime, trouble: str
 ) -> PublishedBalance:
-    """Return what is shown after a round that saw nothing: the rest is as it was."""
+    """Return the published figures after a round that could not observe the cell.
+
+    All other figures stay as they were.
+    """
     last = _begun(before, cluster, now)
     return replace(
         last,
@@ -117,7 +120,7 @@ def publish_failed_round(
 
 
 def _begun(before: PublishedBalance | None, cluster: str, now: datetime) -> PublishedBalance:
-    """Return the round before; one without any where there was none of this cluster."""
+    """Return the figures of the round before; new ones if this cluster has none."""
     if before and before.cluster == cluster:
         return before
     return PublishedBalance(cluster=cluster, at=now)
@@ -164,11 +167,10 @@ def count_round_statistics(
     queue: str,
     lookback: timedelta = LOOKBACK,
 ) -> BalanceRoundStatistics:
-    """Count a situation; the means are those of the tasks that ended within the lookback.
+    """Count the figures of a round; means cover the tasks that ended in the lookback.
 
-    Best-effort tasks and those that run at another cluster are not counted as running. A parallel
-    task counts on each of its hosts, as qstat lists it. Slots are those of a queue's hosts that
-    work. Of a host that does not tell its load nothing is taken into the mean.
+    Best-effort tasks and transferred tasks are not counted as running. A parallel task counts
+    on each of its hosts, as in qstat. Hosts that report no load are left out of the mean.
     """
     lately = tasks_ended_in_lookback(ends, situation, lookback)
     tasks = sum(minute.tasks for minute in lately)
@@ -192,7 +194,7 @@ def count_round_statistics(
 def tasks_ended_in_lookback(
     ends: RecentlyEndedTasks, situation: BalanceSituation, lookback: timedelta = LOOKBACK
 ) -> tuple[TasksEndedInMinute, ...]:
-    """Return what ended in whole minutes of the lookback, and in the one that is not over."""
+    """Return the tasks that ended within the lookback, minute by minute."""
     since = minute_since_epoch(situation.now - lookback)
     return tuple(
         ended for ended in ends.minutes if since < ended.minute <= minute_since_epoch(situation.now)
@@ -200,5 +202,5 @@ def tasks_ended_in_lookback(
 
 
 def _mean_s(total_s: float, tasks: int) -> int:
-    """Return a mean in whole seconds: the number of days in it is never left out."""
+    """Return a mean in whole seconds."""
     return round(total_s / tasks) if tasks else 0

@@ -26,11 +26,10 @@ from gridbridge.model.states import QueueFact
 
 
 def count_starcluster_figures(situation: BalanceSituation, queue: str) -> BalanceFigures:
-    """Count a queue's slots that work, and the tasks that could start.
+    """Count a queue's usable slots and the tasks that could start there.
 
-    Hosts that are silent or closed are no capacity, and their jobs don't take any from the others.
-    The longest wait is that of the oldest job, which need not be the first of the list. A job waits
-    since it could start: a hold is no wait.
+    Silent and closed hosts have no capacity, and their jobs do not use up other capacity. The
+    longest wait is that of the oldest job, measured since the job could start.
     """
     own = [instance for instance in situation.cell.instances if instance.queue == queue]
     usable = [instance for instance in own if instance.is_usable]
@@ -62,21 +61,21 @@ def count_starcluster_figures(situation: BalanceSituation, queue: str) -> Balanc
 
 
 def startable_waiting_jobs(waiting: Iterable[WaitingJobs]) -> list[WaitingJobs]:
-    """Return what the scheduler may start: no hold, error, deletion or start time keeps it.
+    """Return the waiting jobs that the scheduler may start now.
 
-    What only takes what others leave is left out: best-effort tasks, and those of campaigns.
+    Best-effort jobs and campaign tasks are left out, because a cluster does not grow for them.
     """
     return [row for row in waiting if row.can_start and not row.fills_gaps]
 
 
 def first_startable_since(row: WaitingJobs, situation: BalanceSituation) -> datetime | None:
-    """Return since when the first of some jobs could start: as seen, or since it was submitted."""
+    """Return since when the first of some jobs could start, or was submitted."""
     since = {situation.eligible_since.get(job, row.oldest_since) for job in row.jobs}
     return min((moment for moment in since if moment is not None), default=None)
 
 
 def is_queue_requested(queue: str, shape: TaskShape) -> bool:
-    """Say whether a queue is one of those that a task asks for, by -q and by -l qname."""
+    """Say whether a task's -q and -l qname requests allow a queue."""
     listed = (name.partition("@")[0] for name in shape.queues)
     if shape.queues and not any(fnmatchcase(queue, name) for name in listed):
         return False
@@ -87,12 +86,12 @@ def is_queue_requested(queue: str, shape: TaskShape) -> bool:
 
 
 def requested_qname_expressions(shape: TaskShape) -> tuple[str, ...]:
-    """Return the expressions of -l qname: a queue has to match all of them."""
+    """Return the expressions of -l qname; a queue must match all of them."""
     return tuple(text for name, text in shape.requests if long_name(name) == QNAME)
 
 
 def why_jobs_cannot_start(row: WaitingJobs) -> BalanceRefusalCause | None:
-    """Say what keeps jobs from being demand; None where nothing does, or nobody knows what."""
+    """Return why waiting jobs are not demand; None if no reason is known."""
     state = row.state
     if row.is_inner and state.can_start:
         return BalanceRefusalCause.INNER
@@ -110,15 +109,15 @@ def why_jobs_cannot_start(row: WaitingJobs) -> BalanceRefusalCause | None:
 
 
 def is_stabilization_over(figures: BalanceFigures, rules: BalanceSection) -> bool:
-    """Say whether the last change is long enough ago."""
+    """Say whether the pause after the last change of nodes is over."""
     return figures.unchanged_s is None or figures.unchanged_s >= rules.stabilization_s
 
 
 def cluster_nodes_by_name(situation: BalanceSituation) -> tuple[ElasticNode, ...]:
-    """Return a cluster's nodes by name: its own hosts too, which nobody powers on or off.
+    """Return a cluster's nodes by name, including hosts that are never powered off.
 
-    A host that rests is none, though the cell lists it. A failed one is one for as long as its
-    machine is there, unless another node has its name.
+    Standby hosts are left out. A failed node counts while its machine exists, unless another
+    node has its name.
     """
     nodes = sorted(
         (node for node in situation.nodes if node.counts), key=lambda node: node.is_left_over
@@ -142,9 +141,9 @@ def cluster_nodes_by_name(situation: BalanceSituation) -> tuple[ElasticNode, ...
 
 
 def hosts_with_known_tasks(situation: BalanceSituation) -> frozenset[str]:
-    """Return the hosts of which the cell tells what runs there.
+    """Return the hosts of which the cell reports what runs there.
 
-    One on which no queue is listed is such a host only if the layout has it in none.
+    A host without a queue is included only if no queue of the configuration contains it.
     """
     listed = frozenset(instance.host for instance in situation.cell.instances)
     unlisted = {host.name for host in situation.cell.hosts} - listed
@@ -155,14 +154,14 @@ def hosts_with_known_tasks(situation: BalanceSituation) -> frozenset[str]:
 
 
 def elapsed_s(since: datetime, now: datetime) -> float:
-    """Return the whole time between two moments, also when that is more than a day."""
+    """Return the seconds between two times, days included."""
     return (now - since).total_seconds()
 
 
 def _usual_slots(own: Iterable[QueueInstance], master: str) -> int:
-    """Return how many slots a new node will have: as most of the nodes, the larger count of two.
+    """Return the slots of most hosts except the master; 0 if unknown.
 
-    A master has its own; 0 where nothing tells.
+    Of two equally frequent numbers, the larger is returned.
     """
     with_slots = [instance for instance in own if instance.total]
     counts = Counter(
@@ -184,13 +183,17 @@ def count_unready_hosts(situation: BalanceSituation) -> tuple[int, int]:
 
 
 def are_too_many_hosts_unready(situation: BalanceSituation) -> bool:
-    """Say whether too many are not."""
+    """Say whether more than 45 % of the hosts, and more than three, are not ready.
+
+    As in Kubernetes' cluster autoscaler, such a failure is a fault of the network or of the
+    master. The balancer then changes nothing.
+    """
     hosts, unready = count_unready_hosts(situation)
     return unready > UNREADY_HOSTS and unready > UNREADY_PART * hosts
 
 
 def _hosts_expected_ready(situation: BalanceSituation, by_host: Iterable[str]) -> list[str]:
-    """Return the hosts that should be ready: those that come or go are not."""
+    """Return the hosts that should be ready: they do not join, leave or stand by."""
     states = {short_host_name(node.name): node.state for node in situation.nodes}
     states_by_name = ((name, states.get(short_host_name(name))) for name in by_host)
     return [
@@ -204,14 +207,14 @@ BROKEN = frozenset((QueueFact.UNREACHABLE, QueueFact.ERROR))
 
 
 def is_host_silent_or_in_error(instances: list[QueueInstance]) -> bool:
-    """Say whether a host is silent, or all its queues are in error."""
+    """Say whether a host is silent, or all of its queues are in error."""
     return bool(instances) and all(instance.state.facts & BROKEN for instance in instances)
 
 
 def permanent_removal_hindrances(
     node: ElasticNode, situation: BalanceSituation
 ) -> Iterator[BalanceRefusal]:
-    """Give what keeps a node whatever it does."""
+    """Return the reasons that keep a node at any load: master, kept, unlisted."""
     if is_same_host(node.name, situation.master):
         yield BalanceRefusal(host=node.name, cause=BalanceRefusalCause.MASTER)
     if node.is_kept:

@@ -1,7 +1,7 @@
-"""Moments that were kept, after the clock was set.
+"""Correct stored times after the system clock was set.
 
-By how much it was set is known as long as the machine was not started anew: then they are moved by
-as much, so that their age stays right. In any case none of them is later than now.
+The size of the step is known unless the machine was restarted. Stored times are then shifted by the
+step, so that ages stay right. No stored time is later than now.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ LEAST_S = 60.0  # a smaller step changes no decision
 
 
 def measure_clock_step(before: BalancerHostClocks | None, now: BalancerHostClocks) -> timedelta:
-    """Return by how much the clock was set; nothing where that can't be known, or is little."""
+    """Return by how much the clock was set; zero if unknown or under a minute."""
     if before is None or not now.boot or before.boot != now.boot:
         return timedelta()
     set_by = now.wall - before.wall - timedelta(seconds=now.steady_s - before.steady_s)
@@ -25,7 +25,10 @@ def measure_clock_step(before: BalancerHostClocks | None, now: BalancerHostClock
 
 
 def shift_time(at: datetime, by: timedelta) -> datetime:
-    """Return a moment by a clock that was set by so much; as it is where there is no such time."""
+    """Return a time shifted by a clock step.
+
+    A time that cannot be represented is returned unchanged.
+    """
     try:
         return at + by
     except OverflowError:
@@ -33,22 +36,22 @@ def shift_time(at: datetime, by: timedelta) -> datetime:
 
 
 def time_shifter(by: timedelta) -> TimeChange:
-    """Return what moves a moment as far as the clock was set."""
+    """Return a function that shifts times by a clock step."""
     return lambda at: shift_time(at, by)
 
 
 def future_time_limiter(now: datetime) -> TimeChange:
-    """Return what makes a moment of the future now."""
+    """Return a function that replaces future times by now."""
     return lambda at: min(at, now)
 
 
 def limit_time_to_now(at: datetime | None, now: datetime) -> datetime | None:
-    """Return a moment, or now if it would be in the future."""
+    """Return a time, or now if the time is in the future."""
     return _changed(at, future_time_limiter(now))
 
 
 def change_node_times(node: OwnedNode, change: TimeChange) -> OwnedNode:
-    """Return a node whose moments were changed."""
+    """Return a node with all of its times changed by a function."""
     return replace(
         node,
         since=change(node.since),
@@ -58,7 +61,7 @@ def change_node_times(node: OwnedNode, change: TimeChange) -> OwnedNode:
 
 
 def change_pool_record_times(record: PoolFailureRecord, change: TimeChange) -> PoolFailureRecord:
-    """Return what went wrong with a pool, its moments changed."""
+    """Return a pool's failure record with all of its times changed by a function."""
     return replace(
         record,
         failed_at=_changed(record.failed_at, change),
@@ -67,7 +70,7 @@ def change_pool_record_times(record: PoolFailureRecord, change: TimeChange) -> P
 
 
 def change_watched_job_times(history: WatchedWaitingJobs, change: TimeChange) -> WatchedWaitingJobs:
-    """Return how waiting jobs were seen, its moments changed."""
+    """Return the history of waiting jobs with all of its times changed."""
     return replace(
         history,
         at=change(history.at),

@@ -1,6 +1,8 @@
-"""Compares names and values with the expressions of job requests: sge_types(1), expression.
+"""Match names and values against the expressions of job requests: sge_types(1), expression.
 
-`!` binds most, then `&`, then `|`; parentheses group. Patterns have wildcards.
+`!` binds tightest, then `&`, then `
+
+`. Parentheses group, and patterns may have wildcards.
 """
 
 import re
@@ -13,9 +15,9 @@ MOST = 200  # signs and patterns: anybody writes expressions, and each parenthes
 
 
 def request_expression_matches(expression: str, names: Iterable[str]) -> bool:
-    """Say whether an expression matches any of a thing's names, in any case of letters.
+    """Say whether an expression matches any of the names, ignoring case.
 
-    An expression that Grid Engine can't read matches nothing.
+    An expression that Grid Engine cannot parse matches nothing.
     """
     tokens = TOKEN.findall(expression.lower().replace(" ", ""))
     if not 0 < len(tokens) <= MOST:
@@ -28,10 +30,9 @@ def request_expression_matches(expression: str, names: Iterable[str]) -> bool:
 
 
 def drop_domains_from_expression(expression: str, host: str) -> str:
-    """Return an expression of host names without domains, if the host's own name has none.
+    """Remove domains from an expression of host names if the host has no domain.
 
-    Such a name is that of any domain: Grid Engine compares no domains with ignore_fqdn
-    (bootstrap(5)), which is the default.
+    By default Grid Engine ignores domains (ignore_fqdn, bootstrap(5)).
     """
     return expression if "." in host else DOMAIN.sub("", expression)
 

@@ -21,9 +21,10 @@ from gridbridge.model.status_report import count
 def standby_steps_of_plan(
     plan: StandbyPlan, facts: StandbyHostFacts | None = None
 ) -> tuple[HostStandbyStep, ...]:
-    """Return what is to be done, host by host.
+    """Return the steps of a standby plan, host by host.
 
-    A host that rests is tagged unless it has a standby tag; of one that is woken only `:auto` goes.
+    A host that goes on standby gets a standby tag unless it has one. A woken host loses only
+    the tag that a squeeze wrote.
     """
     tags = (facts or StandbyHostFacts()).tags
     steps = list[HostStandbyStep]()
@@ -43,7 +44,7 @@ def standby_steps_of_plan(
 
 
 def describe_standby_plan(plan: StandbyPlan) -> str:
-    """Say it with the numbers that led to it."""
+    """Describe a standby plan in one sentence with its figures."""
     room = (
         f"{count(plan.reserve, 'standard request')} could start on {count(plan.working, 'host')}"
         f" (hosts are woken below {plan.least:g} for each host, and rest above {plan.target:g})"
@@ -77,7 +78,7 @@ STALE_S = 3600.0  # OAR asks again, and has decided otherwise by then
 def latest_power_request_by_node(
     notes: Iterable[OarPowerRequest], now_s: float
 ) -> Mapping[str, RequestedPowerState]:
-    """Return what is wanted of each node, by its name."""
+    """Return the latest power request for each node that is not older than an hour."""
     desired = dict[str, RequestedPowerState]()
     for note in sorted(notes, key=lambda note: (note.at_s, note.file)):
         if now_s - note.at_s <= STALE_S:
@@ -88,9 +89,9 @@ def latest_power_request_by_node(
 def keep_unfinished_power_requests(
     notes: Iterable[OarPowerRequest], unsettled: Mapping[str, RequestedPowerState], now_s: float
 ) -> tuple[OarPowerRequest, ...]:
-    """Return the notes that stay, with the nodes of which nobody knows yet whether it was done.
+    """Return the power requests, each with the nodes that are not yet in that state.
 
-    A note whose node has a later one of another wish is done with: it would undo that one.
+    A node with a later, different request is dropped from the earlier one.
     """
     return tuple(_unsettled(note, unsettled, now_s) for note in notes)
 

@@ -1,4 +1,4 @@
-"""When the last machine, the master's own, is ended: StarCluster's --kill-cluster, made safe."""
+"""Decide when the master's own machine ends: StarCluster's --kill-cluster, made safe."""
 
 from gridbridge.model.amounts import HOUR_S
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
@@ -13,12 +13,11 @@ def choose_master_machine_to_end(
     plan: BalancePlan,
     rules: BalanceSection,
 ) -> tuple[str, ProviderMachine] | None:
-    """Return the pool and the machine of the master when it is to be ended; else None.
+    """Return the master's pool and machine if the machine is to be ended; else None.
 
-    No node is left, no job waits, not even a held one, the cell lists no other host, nothing runs
-    anywhere, best-effort tasks included, and the master's hour is nearly over. Exactly one machine
-    must bear the tag that names this cluster's master: a master that no provider made is never
-    ended.
+    No node, job or other host may remain, nothing may run, and the master's paid hour must be
+    nearly over. Exactly one machine must bear this cluster's master tag; other masters are
+    never ended.
     """
     if (
         not rules.kill_master
@@ -42,7 +41,7 @@ def choose_master_machine_to_end(
 def machines_tagged_as_master(
     world: BalancerNodesSnapshot,
 ) -> dict[str, tuple[str, ProviderMachine]]:
-    """Return the machines whose tag says that they are this cluster's master, by id, with pools."""
+    """Return the machines tagged as this cluster's master, with their pools, by id."""
     return {
         machine.id: (pool, machine)
         for pool, machines in world.machines.items()
@@ -52,7 +51,7 @@ def machines_tagged_as_master(
 
 
 def _is_cell_in_use(situation: BalanceSituation) -> bool:
-    """Say whether the cell lists a host beside the master, or anything runs on any."""
+    """Say whether the cell lists a host beside the master, or anything runs."""
     instances = situation.cell.instances
     hosts = [
         *(host.name for host in situation.cell.hosts),

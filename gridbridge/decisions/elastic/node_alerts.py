@@ -33,10 +33,10 @@ HOSTS = (
 def find_nodes_hung_under_tasks(
     world: BalancerNodesSnapshot, silent_s: float
 ) -> tuple[OwnedNode, ...]:
-    """Return the nodes that have hung under tasks for so long, though their machines run.
+    """Return the nodes that have been silent under tasks although their machines run.
 
-    None of them is taken out: their tasks may run still. While many hosts are silent at once,
-    none is told.
+    Such a node is not removed, because its tasks may still run. While many hosts are silent,
+    the result is empty.
     """
     if world.is_unready:
         return ()
@@ -48,9 +48,9 @@ def find_nodes_hung_under_tasks(
 
 
 def find_powered_off_hosts_with_tasks(world: BalancerNodesSnapshot) -> tuple[OwnedNode, ...]:
-    """Return the hosts of the site's own that are off while the cell lists tasks there.
+    """Return the site's own hosts that are off while the cell lists tasks there.
 
-    Nobody but a person switches such a host off. One that is being woken is left to that.
+    Only a person powers off such a host. A host that is being woken is left out.
     """
     off = {
         (pool, machine.id)
@@ -72,11 +72,11 @@ def find_powered_off_hosts_with_tasks(world: BalancerNodesSnapshot) -> tuple[Own
 def find_silent_hosts_without_machine(
     world: BalancerNodesSnapshot, prefix: str, silent_s: float, own: Container[str] = ()
 ) -> tuple[str, ...]:
-    """Return hosts with names like our nodes', silent for so long, and without a machine.
+    """Return long-silent hosts named like our nodes that have no machine.
 
-    Their machines went unnoticed, for instance while the state file was lost. Such a host may still
-    be one of the site's own, so nothing is done to it. The hosts in `own` (short names) are left
-    out, and all hosts while a list is missing or many hosts are silent.
+    Their machines may have ended while the state file was lost. Such a host may also be one of
+    the site's own, so nothing is done to it. The result is empty while a machine list is
+    missing or many hosts are silent.
     """
     if world.is_unready or not world.pools or not world.pools <= world.machines.keys():
         return ()
@@ -100,9 +100,10 @@ def find_silent_hosts_without_machine(
 def find_reporting_nodes_without_listed_machine(
     world: BalancerNodesSnapshot,
 ) -> tuple[OwnedNode, ...]:
-    """Return the nodes that report, and whose machines their provider has not listed for a while.
+    """Return nodes that report although their provider no longer lists their machine.
 
-    Its region, account or program may be another by now: then it would not end them either.
+    The provider's region, account or program may have changed, and it could then not end the
+    machine.
     """
     successors, ours = (
         node_inventory_check.replaced_nodes_with_successors(world),
@@ -124,10 +125,7 @@ def find_reporting_nodes_without_listed_machine(
 def find_machines_of_unknown_pools(
     world: BalancerNodesSnapshot,
 ) -> tuple[tuple[str, ProviderMachine], ...]:
-    """Return the machines of ours, each once, of which no node is and whose pool nobody knows.
-
-    Several pools may have one provider, and each lists all of its machines: one of them is told.
-    """
+    """Return our machines that have neither a node nor a configured pool, each once."""
     pools = world.pools | world.switched
     machine_ids = {node.machine for node in world.kept}
     ours = (
@@ -151,9 +149,9 @@ def find_machines_of_unknown_pools(
 def find_unmanaged_standby_hosts(
     world: BalancerNodesSnapshot, nodes: Iterable[OwnedNode]
 ) -> tuple[OwnedNode, ...]:
-    """Return the hosts that rest and that nobody switches any more: this round forgets them.
+    """Return the standby hosts that no section powers on any more.
 
-    Not those that another section switches by now.
+    This round forgets these hosts.
     """
     names = {machine.name for pool in world.switched for machine in world.machines.get(pool, ())}
     unswitched = world.released | (world.switched & world.machines.keys())
@@ -167,6 +165,7 @@ def find_unmanaged_standby_hosts(
 
 
 def _stuck(world: BalancerNodesSnapshot) -> Iterator[OwnedNode]:
+    """Return the nodes that are busy and silent while their machines run."""
     ours = node_inventory_check.MachinesOfOwnedNodes(world)
     for node in (node for node in world.kept if node.pool not in world.switched):
         host, machine = world.host_of(node.name), ours.of(node)
@@ -178,7 +177,10 @@ def _stuck(world: BalancerNodesSnapshot) -> Iterator[OwnedNode]:
 def manual_machine_removal_command(
     machine: str, provider: str, section: ProviderSection | None
 ) -> str:
-    """Return the command; where a cloud has tools of its own, what they have to end."""
+    """Return the command that ends a machine by hand.
+
+    If the provider has no known command, the text names the machine and its cloud.
+    """
     if section is not None and section.kind is ProviderKind.COMMAND and section.program:
         request = shlex.quote(json.dumps({"id": machine}))
         return f"`echo {request} | {shlex.quote(section.program)} destroy`"
@@ -191,12 +193,15 @@ def manual_machine_removal_command(
 
 
 def is_site_owned_host(node: OwnedNode) -> bool:
-    """Say whether a node is a host of the site's own, which is switched on and off."""
+    """Say whether a node is a host of the site's own.
+
+    Such a host is powered on and off, and no provider creates it.
+    """
     return node.machine == node.name
 
 
 def explain_how_to_wake_host(node: OwnedNode, tags: Mapping[str, tuple[str, ...]]) -> str:
-    """Return who has a host of the site's own work again that is off."""
+    """Say what makes a powered-off host of the site's own work again."""
     tag = f"`gridbridge balance tag {node.name} SUFFIX`"
     lacks_tag = not any(host_tag.startswith(STANDBY) for host_tag in tags_of_host(node.name, tags))
     if node.cause is NodeStateCause.DRAINED:
@@ -211,6 +216,6 @@ def explain_how_to_wake_host(node: OwnedNode, tags: Mapping[str, tuple[str, ...]
 
 
 def _aws_options(section: ProviderSection) -> str:
-    """Return where, in the options of AWS's own command line."""
+    """Return the region and endpoint options of the aws command."""
     options = {"--region": section.region, "--endpoint-url": section.endpoint}
     return "".join(f" {option} {shlex.quote(value)}" for option, value in options.items() if value)

@@ -1,6 +1,6 @@
-"""What lists and cell tell of nodes, and which machines nobody knows yet.
+"""Compare the balancer's nodes with the providers' lists and the cell, and adopt machines.
 
-Who owns a machine is said by its provider's tags alone.
+Only the provider's tags say who owns a machine.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,7 +28,7 @@ LISTED_S = 120.0  # a new machine is in its provider's list by then, and one lef
 
 
 class MachinesOfOwnedNodes:
-    """The machines that are ours and not gone, by the nodes that they are."""
+    """The existing machines of this cluster, found by their nodes."""
 
     def __init__(self, world: BalancerNodesSnapshot) -> None:
         self._by_id = dict[tuple[str, str], ProviderMachine]()
@@ -40,7 +40,7 @@ class MachinesOfOwnedNodes:
                 self._by_id[pool, machine.id] = self._by_name[pool, machine.name] = machine
 
     def of(self, node: OwnedNode) -> ProviderMachine | None:
-        """Return a node's machine: by its id, or by its name where no id is known yet."""
+        """Return a node's machine by id, or by name while the id is unknown."""
         if node.machine:
             return self._by_id.get((node.pool, node.machine))
         return self._by_name.get((node.pool, node.name))
@@ -62,14 +62,14 @@ def _machines_owned_in_pool(world: BalancerNodesSnapshot, pool: str) -> list[Pro
 
 
 def node_key(node: OwnedNode) -> str:
-    """Return what tells a node from all others: two machines may have one name for a while."""
+    """Return a key that is unique even while two machines have the same name."""
     return f"{node.name} {node.machine}"
 
 
 def has_no_usable_machine(
     machine: ProviderMachine | None, pool: str, world: BalancerNodesSnapshot
 ) -> bool:
-    """Say whether a node has no machine that could run: a made one that was stopped is dead."""
+    """Say whether a node has no machine, or a provider's machine that is stopped."""
     is_made = pool not in world.switched
     return machine is None or (is_made and machine.state is ProviderMachineState.STOPPED)
 
@@ -77,10 +77,10 @@ def has_no_usable_machine(
 def track_unlisted_nodes(
     world: BalancerNodesSnapshot, before: Mapping[str, datetime]
 ) -> Mapping[str, datetime]:
-    """Return since when each node's machine is in no list, or stopped there.
+    """Return since when each node's machine has been missing or stopped in its list.
 
-    A list that did not come tells nothing. A right one that leaves nodes out can't be told from one
-    of nodes that are gone: more than one has to say so.
+    A missing list changes nothing. One list alone proves nothing, because providers sometimes
+    omit machines.
     """
     out_since, ours = dict[str, datetime](), MachinesOfOwnedNodes(world)
     for node in world.kept:
@@ -96,9 +96,9 @@ def track_unlisted_nodes(
 def track_silent_hosts(
     world: BalancerNodesSnapshot, before: Mapping[str, datetime]
 ) -> Mapping[str, datetime]:
-    """Return since when each node's execution daemon is silent, or the node's host unknown.
+    """Return since when each node and each other host of the cell has been silent.
 
-    Other silent hosts of the cell are included: just after a start of the qmaster all are silent.
+    After a restart of the qmaster all hosts are silent for a while.
     """
     nodes = (
         node_key(node)
@@ -119,17 +119,17 @@ def _host_key(name: str) -> str:
 
 
 def host_silent_for_s(name: str, world: BalancerNodesSnapshot) -> float:
-    """Return how long rounds have found a host without node silent; 0 in the first round."""
+    """Return for how long a host without a node has been silent, in seconds."""
     return (world.now - world.silent.get(_host_key(name), world.now)).total_seconds()
 
 
 def node_silent_for_s(node: OwnedNode, world: BalancerNodesSnapshot) -> float:
-    """Return how long rounds have found a node silent; 0 in the first one."""
+    """Return for how long a node has been silent, in seconds."""
     return (world.now - world.silent.get(node_key(node), world.now)).total_seconds()
 
 
 def nodes_with_undeleted_machines(world: BalancerNodesSnapshot) -> tuple[OwnedNode, ...]:
-    """Return the nodes whose machines are of no use, and that their provider does not end."""
+    """Return the failed or removed nodes whose provider does not delete the machine."""
     ours = MachinesOfOwnedNodes(world)
     return tuple(
         node for node in world.kept if _is_useless(node, world) and ours.of(node) is not None
@@ -146,7 +146,7 @@ def _is_useless(node: OwnedNode, world: BalancerNodesSnapshot) -> bool:
 def update_node_from_machine(
     node: OwnedNode, machine: ProviderMachine, world: BalancerNodesSnapshot
 ) -> OwnedNode:
-    """Return a node with what its machine tells."""
+    """Return a node with the id, address, host key and start time of its machine."""
     return replace(
         node,
         machine=machine.id,
@@ -157,24 +157,21 @@ def update_node_from_machine(
 
 
 def nodes_adopted_this_round(world: BalancerNodesSnapshot) -> tuple[OwnedNode, ...]:
-    """Return the nodes of machines that this round takes in: limits count them before it is over.
-
-    Not those that are made twice: they are given back.
-    """
+    """Return the nodes of machines that this round adopts, without duplicates."""
     nodes = (act.node for act in adopt_unknown_machines(world))
     return tuple(node for node in nodes if node.cause is not NodeStateCause.DOUBLE)
 
 
 def newly_adopted_site_hosts(world: BalancerNodesSnapshot) -> tuple[OwnedNode, ...]:
-    """Return the nodes of the site's own hosts that nobody has kept yet."""
+    """Return the adopted nodes that are hosts of the site's own."""
     return tuple(node for node in nodes_adopted_this_round(world) if node.pool in world.switched)
 
 
 def adopt_unknown_machines(world: BalancerNodesSnapshot) -> Iterator[DueNodeAct]:
-    """Take in machines of ours that nobody knows, and give back those that were made twice.
+    """Return the acts that adopt our unknown machines, and delete duplicates.
 
-    One that has the name of a node whose own machine is not listed is left alone: it may be the
-    host of that name, and run tasks.
+    A machine with the name of a node whose machine is not listed is left alone: it may be that
+    host and run tasks.
     """
     names, unseen = {node.name for node in world.kept}, _unlisted_nodes_by_name(world)
     waiting = {(node.pool, node.name) for node in world.kept if not node.machine}
@@ -194,7 +191,7 @@ def adopt_unknown_machines(world: BalancerNodesSnapshot) -> Iterator[DueNodeAct]
 
 
 def _unknown_machines(world: BalancerNodesSnapshot) -> Iterator[tuple[str, ProviderMachine]]:
-    """Return the machines of ours that nobody knows, with their pools."""
+    """Return our machines without a node, with their pools."""
     keys = {world.machine_key(node.pool, node.machine) for node in world.kept if node.machine}
     for pool in sorted(world.machines):
         for machine in _machines_owned_in_pool(world, pool):
@@ -216,10 +213,9 @@ def _unlisted_nodes_by_name(world: BalancerNodesSnapshot) -> Mapping[str, OwnedN
 
 
 def replaced_nodes_with_successors(world: BalancerNodesSnapshot) -> Mapping[OwnedNode, OwnedNode]:
-    """Return the nodes whose machines their lists lack while another one has their name.
+    """Return nodes without a listed machine, with the new node of the same name.
 
-    With each comes the node of that other machine. Names are used again, so an old state file that
-    was restored knows machines that are long gone in the place of those that run.
+    Names are used again, so a restored old state file may know a machine that is long gone.
     """
     unseen, by_node = _unlisted_nodes_by_name(world), dict[OwnedNode, OwnedNode]()
     for pool, machine in _unknown_machines(world):
@@ -233,12 +229,12 @@ def replaced_nodes_with_successors(world: BalancerNodesSnapshot) -> Mapping[Owne
 
 
 def act_for_adopted_node(node: OwnedNode) -> NodeAct | None:
-    """Return what is done with a node that is taken in: one whose daemon reports joins anew."""
+    """Return JOIN for an adopted node that must join the cell; else None."""
     return NodeAct.JOIN if node.state is ElasticNodeState.JOINING else None
 
 
 def is_unlisted_only_briefly(node: OwnedNode, world: BalancerNodesSnapshot) -> bool:
-    """Say whether too few lists have told that a node's machine is not there."""
+    """Say whether a machine has been missing in too few lists to be taken for gone."""
     since = world.unlisted.get(node_key(node), world.now)
     return (world.now - since).total_seconds() < LISTED_S
 
@@ -255,7 +251,7 @@ def _adopt_site_host(
 
 
 def unknown_machines_named_as_hosts(world: BalancerNodesSnapshot) -> tuple[ProviderMachine, ...]:
-    """Return the machines of ours that nobody knows, and that have the name of a host."""
+    """Return our unknown machines that have the name of a host of the cell."""
     names = {node.name for node in world.kept}
     return tuple(
         machine
@@ -266,7 +262,7 @@ def unknown_machines_named_as_hosts(world: BalancerNodesSnapshot) -> tuple[Provi
 
 
 def machines_that_share_a_host_name(world: BalancerNodesSnapshot) -> tuple[ProviderMachine, ...]:
-    """Return those of them that are not that host: its name leads to another address."""
+    """Return machines named like a host of the cell that has another address."""
     return tuple(
         machine
         for machine in unknown_machines_named_as_hosts(world)

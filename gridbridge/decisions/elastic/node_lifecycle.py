@@ -1,7 +1,7 @@
-"""What is due for each node that the balancer owns: its life, as a table of rules.
+"""Decide the next act of each node that the balancer owns, by a table of its states.
 
-Who owns a machine is said by its provider's tags alone. A pool whose provider gave no whole list is
-left as it is: what is not listed is then unknown, never gone.
+Only the provider's tags say who owns a machine. A pool without a complete machine list is left
+unchanged.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -29,7 +29,7 @@ from gridbridge.model.elastic.owned_nodes import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeLifecycleTimeouts:
-    """How long each part of a node's life may last."""
+    """How long a node may boot, join and be silent."""
 
     boot_s: float
     join_s: float
@@ -40,7 +40,10 @@ class NodeLifecycleTimeouts:
 def due_node_acts(
     world: BalancerNodesSnapshot, patience: NodeLifecycleTimeouts
 ) -> tuple[DueNodeAct, ...]:
-    """Return what is due, in the order of the nodes' names; nothing for pools that are unknown."""
+    """Return the acts that are due, sorted by node name.
+
+    Pools without a complete machine list get no acts.
+    """
     acts = [*_of_kept(world, patience), *node_inventory_check.adopt_unknown_machines(world)]
     return tuple(sorted(acts, key=lambda act: (act.node.name, act.node.machine)))
 

@@ -1,4 +1,4 @@
-"""A plan in words."""
+"""Describe a balance plan in one sentence."""
 
 from gridbridge.model.elastic.balance_plan import (
     BalanceFigures,
@@ -85,10 +85,10 @@ def describe_balance_plan(
     is_alone: bool = True,
     ended: str = "",
 ) -> str:
-    """Say in one sentence what a plan does, with the numbers that led to it.
+    """Describe in one sentence what a plan does, with the figures that led to it.
 
-    With `is_alone=False` the round does other things, too, and a plan without acts says `nothing
-    more is done`. `ended` is the master's machine, if the round ends it.
+    With `is_alone=False` the round also does other things, and an empty plan says `nothing more
+    is done`. `ended` is the master's machine if the round ends it.
     """
     words = _words(plan, rules, demand)
     why = f", {HINDRANCES[plan.hindrance].format(**words)}" if plan.hindrance else ""
@@ -106,7 +106,7 @@ def describe_balance_plan(
 
 
 def describe_balance_refusal(refused: BalanceRefusal, rules: BalanceSection) -> str:
-    """Say why nothing is done about a job or a host, in one line; its owner wrote what it wants."""
+    """Say in one line why nothing is done about a job or a host."""
     return refused.cause.value.format(
         minute=refused.minute,
         kill_after=rules.kill_after_min,

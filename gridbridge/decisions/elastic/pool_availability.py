@@ -24,9 +24,10 @@ def choose_pool_for_new_nodes(
     nodes: Iterable[OwnedNode],
     local_now: datetime,
 ) -> BalancePlan:
-    """Return the plan with a pool that may give its nodes; without any it adds none.
+    """Return the plan with a pool for its new nodes; without a pool it adds none.
 
-    Pools come by priority and by the price of a slot; limit and quota of each are kept.
+    Pools are tried by priority and price of a slot, within their limits and quotas.
+    StarCluster's rules do not choose a pool.
     """
     if not plan.add or plan.pool:
         return plan if plan.pool in usable else replace(plan, add=0)
@@ -58,9 +59,9 @@ NO_MACHINE_CAUSES = (
 def paused_pools(
     records: Mapping[str, PoolFailureRecord], rules: BalanceSection, retry_s: float, now: datetime
 ) -> Mapping[str, datetime]:
-    """Return the pools that are left out, and since when, as the policies count it.
+    """Return the pools that are paused after failures, and since when.
 
-    A pool whose nodes failed `protect_after` times in a row is left out for `protected_s`.
+    A pool is paused for `protected_s` after `protect_after` consecutive failures of its nodes.
     """
     since = dict[str, datetime]()
     for pool, record in records.items():
@@ -74,9 +75,9 @@ def paused_pools(
 
 
 def pools_closed_to_new_nodes(world: BalancerNodesSnapshot) -> frozenset[str]:
-    """Return the pools from which nothing is bought in this round.
+    """Return the pools that get no new nodes in this round.
 
-    Those whose list did not come, that have no provider, or whose provider ends no machines.
+    Their provider is missing, sent no list, or does not delete machines.
     """
     stuck = {node.pool for node in node_inventory_check.nodes_with_undeleted_machines(world)}
     return frozenset(stuck | world.pools - world.machines.keys())
@@ -85,7 +86,7 @@ def pools_closed_to_new_nodes(world: BalancerNodesSnapshot) -> frozenset[str]:
 def is_pool_paused_for_failures(
     record: PoolFailureRecord, rules: BalanceSection, now: datetime
 ) -> bool:
-    """Say whether a pool has failed so often that nobody asks it for nodes."""
+    """Say whether a pool has failed so often that it is paused."""
     if record.failures < rules.protect_after or record.failed_at is None:
         return False
     return (now - record.failed_at).total_seconds() < rules.protected_s
@@ -96,7 +97,7 @@ def update_pool_failure_records(
     changes: Iterable[tuple[OwnedNode | None, OwnedNode]],
     now: datetime,
 ) -> Mapping[str, PoolFailureRecord]:
-    """Return what is known of pools after a round, by its nodes as they were and as they are."""
+    """Return the failure records of pools after the node changes of a round."""
     updated = dict(records)
     for before, node in changes:
         record = updated.get(node.pool, PoolFailureRecord())
@@ -116,7 +117,7 @@ def update_pool_failure_records(
 
 
 def _is_new_boot_failure(before: OwnedNode | None, node: OwnedNode) -> bool:
-    """Say whether a pool failed: also when a machine lost our tag before it was a host."""
+    """Say whether a node failed to boot or its machine lost our tag before joining."""
     is_lost = (
         node.cause is NodeStateCause.ANOTHERS and before is not None and before.state.is_coming
     )

@@ -1,7 +1,7 @@
-"""What is due for a host of the site's own, which is switched on and off, and never made.
+"""Decide the next act of each host of the site's own, which is only powered on and off.
 
-It stays in its cell while it rests. Nothing is switched off that this balancer did not close, and
-did not find idle afterwards, but a host that it woke itself and that never came up.
+A standby host stays in its cell. Only a host that this balancer closed and then found idle is
+powered off, or one that it woke in vain.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,7 +29,7 @@ from gridbridge.model.elastic.standby_hosts import STANDBY, STANDBY_AUTO, tags_o
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoweredHostFacts:
-    """A host, what switches it, what the cell tells of it, and the moment."""
+    """A host of the site's own: its power state, its state in the cell, and the time."""
 
     node: OwnedNode
     machine: ProviderMachine | None  # None: nobody switches it any more
@@ -76,7 +76,10 @@ class PoweredHostFacts:
 
 
 def due_act_of_powered_host(case: PoweredHostFacts) -> DueNodeAct | None:
-    """Return what is due; a host that nobody switches any more is opened, and forgotten."""
+    """Return the act that is due for a powered host; None for nothing.
+
+    A host that is no longer configured is reopened and forgotten.
+    """
     if case.machine is None:
         return _unswitched(case)
     rule = RULES.get(case.node.state)
@@ -93,11 +96,7 @@ def _unswitched(case: PoweredHostFacts) -> DueNodeAct:
 
 
 def hosts_in_unclear_power_state(world: BalancerNodesSnapshot) -> frozenset[str]:
-    """Return the hosts that are neither to be woken nor to rest now.
-
-    Those that rest and have power still, or report and don't tell: who woke one would find it up.
-    Those that work, and don't tell whether they have power: nobody would see them off.
-    """
+    """Return the hosts whose power state is unclear, so that nothing is done to them."""
     listed = (machine for pool in world.switched for machine in world.machines.get(pool, ()))
     states = {machine.id: machine.state for machine in listed}
     own = (node for node in world.kept if node.pool in world.switched)
@@ -123,11 +122,10 @@ def adopt_powered_host(
     now: datetime,
     tags: Mapping[str, tuple[str, ...]],
 ) -> OwnedNode | None:
-    """Return the node of a host that nobody knows yet.
+    """Return the node of a powered host without one; None if its state is unclear.
 
-    None where it has power and is silent: somebody may be at work there. None where it is told to
-    be off, and reports: one of both will change. One that is up with our tag was being woken, or
-    put to rest, when the state file was lost: it is to be opened.
+    A host that has power but is silent may be in use by a person. A running host with our
+    standby tag was changing its state when the state file was lost, so it is reopened.
     """
     node = OwnedNode(
         name=machine.name, pool=pool, machine=machine.id, state=ElasticNodeState.READY, since=now
@@ -144,7 +142,7 @@ def adopt_powered_host(
 def act_to_put_host_on_standby(
     node: OwnedNode, now: datetime, *, is_busy: bool, is_moved: bool = False
 ) -> DueNodeAct:
-    """Have a host rest: at once if it is idle, or else when its tasks have ended, or moved."""
+    """Return the act that puts a host on standby once its tasks have ended or moved."""
     cause = (
         NodeStateCause.MOVED
         if is_moved
@@ -157,28 +155,27 @@ def act_to_put_host_on_standby(
 
 
 def act_to_wake_host(node: OwnedNode, now: datetime) -> DueNodeAct:
-    """Have a host work again."""
+    """Return the act that powers a host on."""
     booting = replace(node.entering(ElasticNodeState.BOOTING, now), idle_since=None)
     return DueNodeAct(node=booting, before=node, act=NodeAct.WAKE)
 
 
 def is_powering_up_or_down(node: OwnedNode) -> bool:
-    """Say whether a host is on its way up or down, and so is closed."""
+    """Say whether a host is changing its power state and therefore closed."""
     return node.state not in (ElasticNodeState.READY, ElasticNodeState.STANDBY)
 
 
 def act_to_reopen_host(node: OwnedNode, now: datetime) -> DueNodeAct:
-    """Open a host that nobody switches on and off any more, on its way up or down."""
+    """Return the act that reopens a host that is no longer powered on and off."""
     if node.state is not ElasticNodeState.JOINING:
         node = node.entering(ElasticNodeState.JOINING, now)
     return DueNodeAct(node=node, act=NodeAct.OPEN)
 
 
 def add_standby_tag_to_act(due_: DueNodeAct, tags: Mapping[str, tuple[str, ...]]) -> DueNodeAct:
-    """Return it with the tag that a host gets before it rests.
+    """Return an act with the standby tag that its host needs, if it has none.
 
-    One that has a standby tag keeps that alone. One that an administrator drained gets none, so
-    that nobody wakes it.
+    A host that an administrator drained gets no tag, so that it is not woken.
     """
     host_tags = tags_of_host(due_.node.name, tags)
     is_marked = any(host_tag.startswith(STANDBY) for host_tag in host_tags)

@@ -1,4 +1,8 @@
-"""Decide rounds that only replays make: CycleCloud's rules, and when to decide next."""
+"""Decide rounds that only replays make, and when the next round may differ.
+
+CycleCloud's rule puts all waiting tasks into free, booting and new nodes, and removes nodes that
+stayed unused for 300 s, as cyclecloud-gridengine 2.0 does for one kind of node.
+"""
 
 import math
 from collections.abc import Iterator
@@ -22,7 +26,10 @@ IDLE_TIMEOUT_S = 300.0
 def decide_like_cyclecloud(
     situation: BalanceSituation, way: ReplayPolicy, slots: int
 ) -> BalancePlan:
-    """Return what a round does: min_nodes <= nodes - removed, nodes + added <= max_nodes."""
+    """Return the plan of a round by the rules of CycleCloud's autoscaler.
+
+    It keeps `min_nodes <= nodes - removed` and `nodes + added <= max_nodes`.
+    """
     rules, nodes = way.balance, len(situation.nodes)
     bins = pack_waiting_tasks_into_nodes(situation, slots)
     short = max(bins.new, rules.min_nodes - nodes)
@@ -53,7 +60,7 @@ def decide_like_cyclecloud(
 
 @dataclass(slots=True, kw_only=True)
 class FreeSlotBins:
-    """Free slots of nodes, those that are there first; tasks are put in as they come."""
+    """The free slots of present and new nodes, filled first fit."""
 
     names: list[str]
     free: list[int]
@@ -62,7 +69,7 @@ class FreeSlotBins:
     new: int = 0
 
     def put(self, slots: int, tasks: int) -> None:
-        """Put tasks of one width in, with new nodes where nothing is free."""
+        """Place tasks of one width, on new nodes if no slots are free."""
         if slots > self.new_slots:
             self._spread(slots * tasks)
             return
@@ -99,7 +106,7 @@ class FreeSlotBins:
 
 
 def pack_waiting_tasks_into_nodes(situation: BalanceSituation, new_slots: int) -> FreeSlotBins:
-    """Put all that waits where there is room, on its way, or on new nodes."""
+    """Place all waiting tasks on free, arriving or new nodes."""
     coming = [node.name for node in situation.nodes if node.state.is_coming]
     ready = [instance for instance in situation.cell.instances if instance.is_usable]
     bins = FreeSlotBins(
@@ -114,14 +121,14 @@ def pack_waiting_tasks_into_nodes(situation: BalanceSituation, new_slots: int) -
 
 
 def replayed_idle_nodes(situation: BalanceSituation) -> list[str]:
-    """Return the ready nodes on which nothing runs, the one that was added last first."""
+    """Return the ready nodes without running tasks, the newest first."""
     busy = {instance.host for instance in situation.cell.instances if instance.running}
     ready = [node.name for node in situation.nodes if node.state is ElasticNodeState.READY]
     return [name for name in reversed(ready) if name not in busy]
 
 
 def count_replay_figures(situation: BalanceSituation) -> BalanceFigures:
-    """Count what these rules look at."""
+    """Count the nodes, jobs and slots that the replayed rules use."""
     waiting = startable_waiting_jobs(situation.cell.waiting)
     return BalanceFigures(
         nodes=len(situation.nodes),
@@ -137,9 +144,9 @@ def count_replay_figures(situation: BalanceSituation) -> BalanceFigures:
 
 
 def seconds_until_rules_may_change(situation: BalanceSituation, way: ReplayPolicy) -> float:
-    """Return in how many seconds a time runs out that the rules look at; infinite for never.
+    """Return the seconds until a timeout of the rules expires; infinite for never.
 
-    A round before that decides as the last one did, as long as nothing else changes.
+    Before that, a round decides as the last one did unless something else changes.
     """
     return min(
         (seconds for seconds in _pending_timeouts(situation, way) if seconds > 0), default=math.inf

@@ -1,4 +1,9 @@
-"""Find the waits of a recorded workload that a lack of slots caused."""
+"""Find the recorded waits that a lack of slots caused.
+
+Accounting records no holds, start times or dependencies. A task that waited through a whole minute
+with enough free slots waited for another reason. The capacity is the largest number of slots ever
+in use at once.
+"""
 
 import itertools
 from bisect import bisect_left
@@ -12,7 +17,7 @@ from gridbridge.model.elastic.replay_outcome import ReplayExclusion, ReplayTask,
 
 
 class ConstantSlotUsePeriod(NamedTuple):
-    """Minutes in a row in which as many slots were in use, however many minutes these are."""
+    """Consecutive minutes with the same number of slots in use."""
 
     first: int
     last: int
@@ -20,7 +25,10 @@ class ConstantSlotUsePeriod(NamedTuple):
 
 
 def drop_waits_for_other_causes(workload: ReplayWorkload) -> ReplayWorkload:
-    """Return it with the other waits left out: such a task comes when it started then."""
+    """Return the workload without waits that a lack of slots does not explain.
+
+    Such a task is submitted at the time when it started.
+    """
     tasks, by_width = list(workload.tasks), defaultdict[int, list[int]](list)
     for index, task in enumerate(tasks):
         by_width[task.slots].append(index)

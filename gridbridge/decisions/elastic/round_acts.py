@@ -1,4 +1,4 @@
-"""What a round makes of its plan: names of new nodes, which nodes go, which pools are left out."""
+"""Turn a balance plan into the acts due for each node."""
 
 import itertools
 import re
@@ -35,7 +35,7 @@ from gridbridge.model.states import QueueFact
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdministratorNodeRequests:
-    """What administrators asked for, by the names of hosts."""
+    """The nodes that administrators want drained, kept or freed, by host name."""
 
     drained: frozenset[str] = frozenset()
     kept: frozenset[str] = frozenset()
@@ -47,10 +47,10 @@ LEAVING_STATES = (ElasticNodeState.REMOVING, ElasticNodeState.GONE)  # nobody ca
 
 
 def host_states_from_cell(situation: BalanceSituation) -> Mapping[str, CellHostState]:
-    """Return what the cell tells of each of its hosts, by their short names.
+    """Return whether each host is busy and whether it is silent, by short name.
 
-    Best-effort tasks are no occupation. A host that no queue is on is silent as long as it has
-    told no load.
+    Best-effort tasks do not make a host busy. A host without a queue is silent until it reports
+    a load.
     """
     by_name = {
         short_host_name(host.name): CellHostState(is_busy=False, is_silent=host.load is None)
@@ -77,10 +77,9 @@ def plan_due_node_acts(
     requests: AdministratorNodeRequests = NO_ADMINISTRATOR_REQUESTS,
     standby_plan: StandbyPlan | None = None,
 ) -> tuple[DueNodeAct, ...]:
-    """Return what is due for every node, new ones and those that the plan gives back among them.
+    """Return the acts due for all nodes: new, removed, sleeping and woken ones, too.
 
-    Those that a squeeze has rest or work again are among them, too. A node with which something
-    else is under way is not given back in the same round.
+    A node with another pending act is not removed in the same round.
     """
     wished = {apply_administrator_request(node, world, requests): node for node in world.kept}
     first = node_lifecycle.due_node_acts(replace(world, kept=tuple(wished)), patience)
@@ -120,7 +119,7 @@ class _Resting(NamedTuple):
 def _squeeze_act(
     node: OwnedNode, world: BalancerNodesSnapshot, resting: _Resting | None
 ) -> DueNodeAct | None:
-    """Return what a squeeze has a host of the site's own do."""
+    """Return what a squeeze does with a host of the site's own; None for nothing."""
     if resting is None or node.pool not in world.switched or node.pool not in world.machines:
         return None
     name = short_host_name(node.name)
@@ -140,10 +139,9 @@ def _squeeze_act(
 def apply_administrator_request(
     node: OwnedNode, world: BalancerNodesSnapshot, requests: AdministratorNodeRequests
 ) -> OwnedNode:
-    """Return a node as an administrator wants it.
+    """Return a node changed as an administrator requested.
 
-    One that is on its way is drained once it is ready; a host of the site's own that is off is not
-    woken.
+    A joining node is drained once it is ready. A standby host of the site's own is not woken.
     """
     if node.name in requests.kept:
         return replace(node, is_kept=True)
@@ -164,9 +162,10 @@ def apply_administrator_request(
 def nodes_as_policies_see(
     nodes: Iterable[OwnedNode], world: BalancerNodesSnapshot
 ) -> tuple[ElasticNode, ...]:
-    """Return nodes as the policies see them.
+    """Return the nodes as the policies see them.
 
-    One that is ready is only given back if its machine is listed: else nobody would end that.
+    A ready node without a listed machine is marked unreachable, because its provider could not
+    end it.
     """
     ours = node_inventory_check.MachinesOfOwnedNodes(world)
 
@@ -181,10 +180,7 @@ def nodes_as_policies_see(
 
 
 def node_with_idle_time(node: OwnedNode, now: datetime) -> ElasticNode:
-    """Return a node that is ready as idle since a round noted that, or else since now.
-
-    The round before saw it busy then, or not yet ready. What runs there shows that it is busy.
-    """
+    """Return a ready node with its idle time, which starts now if none is recorded."""
     if node.state is not ElasticNodeState.READY:
         return node.node
     return replace(node.node, idle_since=node.idle_since or now)
@@ -193,7 +189,7 @@ def node_with_idle_time(node: OwnedNode, now: datetime) -> ElasticNode:
 def fulfilled_administrator_requests(
     requests: AdministratorNodeRequests, after: Iterable[OwnedNode]
 ) -> AdministratorNodeRequests:
-    """Return what is done of what was asked for, or is meant by now; the rest has to wait."""
+    """Return the administrators' requests that this round has carried out."""
     not_drained = {node.name for node in after if node.cause is not NodeStateCause.DRAINED}
     return replace(requests, drained=requests.drained - not_drained)
 
@@ -201,10 +197,7 @@ def fulfilled_administrator_requests(
 def reopen_nodes_asked_to_be_kept(
     dues: Iterable[DueNodeAct], names: Set[str]
 ) -> tuple[DueNodeAct, ...]:
-    """Return what is due when these nodes are to be kept, as somebody asked since they were seen.
-
-    Those that were to be taken out, or put to rest, are opened instead.
-    """
+    """Return the acts after keep requests: nodes about to leave are reopened instead."""
     return tuple(
         replace(act, node=replace(act.node, is_kept=True))
         if act.act in (NodeAct.REMOVE, NodeAct.REST) and act.node.name in names
@@ -216,7 +209,7 @@ def reopen_nodes_asked_to_be_kept(
 def nodes_kept_too_late(
     requests: AdministratorNodeRequests, after: Iterable[OwnedNode]
 ) -> tuple[str, ...]:
-    """Return the nodes that were to be kept, and are on their way out or gone."""
+    """Return the nodes whose keep request came after they began to leave."""
     staying = {node.name for node in after if node.state not in LEAVING_STATES}
     return tuple(sorted(requests.kept - staying))
 
@@ -238,10 +231,10 @@ def _new_nodes(
 
 
 def names_for_new_nodes(world: BalancerNodesSnapshot, prefix: str, count: int) -> tuple[str, ...]:
-    """Return names for new nodes: the highest number in use plus one, and so on.
+    """Return names for new nodes, numbered after the highest number in use.
 
-    Numbers of hosts that nobody balances and of others' machines are in use too; of those with
-    more than nine digits only the very names.
+    Numbers of foreign hosts and machines are in use, too. Numbers of more than nine digits are
+    only compared as whole names.
     """
     named = re.compile(f"{re.escape(prefix)}0*([0-9]{{1,9}})")
     machines = (machine.name for machines in world.machines.values() for machine in machines)

@@ -1,4 +1,8 @@
-"""Decide which of the site's own hosts go on standby and which are woken."""
+"""Decide which of the site's own hosts go on standby and which are woken.
+
+HSqueeze's rule for batch jobs: hosts are woken below the minimal reserve of free standard requests,
+and rest only while the higher target reserve remains.
+"""
 
 from collections.abc import Iterable, Set
 from dataclasses import replace
@@ -72,11 +76,10 @@ def plan_standby_hosts(
     squeeze: SqueezeSection,
     facts: StandbyHostFacts | None = None,
 ) -> StandbyPlan:
-    """Return what a squeeze makes of a round's plan: the policy decides whether, this which.
+    """Return the hosts to put on standby or to wake, given a round's balance plan.
 
-    It holds that not both of off and on have hosts, that the target reserve remains of the hosts
-    that go on working, and that min_nodes <= nodes <= max_nodes
-    (by the schedule, where the policy goes by one).
+    Hosts are either put on standby or woken, never both. The target reserve remains on working
+    hosts, and the number of nodes stays within its minimum and maximum.
     """
     hosts = find_working_hosts(situation, rules, facts or StandbyHostFacts())
     given_back = _hosts_to_be_removed(situation, plan, hosts)
@@ -91,10 +94,7 @@ def plan_standby_hosts(
 def _hosts_to_be_removed(
     situation: BalanceSituation, plan: BalancePlan, hosts: Iterable[WorkingHost]
 ) -> dict[str, str]:
-    """Return the working hosts that the plan gives back, with their nodes, in its order.
-
-    For a squeeze, nodes that are not the site's own are marked as kept.
-    """
+    """Return the working hosts that the balance plan removes, with their nodes."""
     own = NodesByHostName(situation.nodes)
     nodes = {node.name: host.name for host in hosts if (node := own.of_host(host.name))}
     kept_names = {node.name for node in situation.nodes if node.is_kept}
@@ -148,7 +148,7 @@ def _with_cause(
 def find_working_hosts(
     situation: BalanceSituation, rules: BalanceSection, facts: StandbyHostFacts
 ) -> tuple[WorkingHost, ...]:
-    """Return the hosts that take tasks, in the cell's order; a master without slots takes none."""
+    """Return the hosts that accept tasks, in the cell's order."""
     amounts = {host.name: host.left for host in situation.cell.hosts}
     shapes = [shape for movable in facts.movable.values() for shape in movable]
     rooms = free_capacity_by_host(
@@ -190,10 +190,7 @@ def _plan_waking(
     facts: StandbyHostFacts,
     hosts: tuple[WorkingHost, ...],
 ) -> StandbyPlan:
-    """Wake those that waiting tasks want, and then in the order of their tags.
-
-    As few as the reserve wants, or as the policy adds where it does not say which.
-    """
+    """Wake the hosts that waiting tasks want, then others in the order of their tags."""
     asleep = wakeable_standby_nodes(situation.nodes, facts)
     names = [node.name for node in asleep if plan.wake is None or node.name in plan.wake]
     count = plan.add if plan.wake is None else len(names)
@@ -238,9 +235,9 @@ def _new_working_host(slots: int) -> WorkingHost:
 def wakeable_standby_nodes(
     nodes: Iterable[ElasticNode], facts: StandbyHostFacts
 ) -> tuple[ElasticNode, ...]:
-    """Return the nodes that may be switched on: only those with a tag, in the tags' order.
+    """Return the standby nodes that have a tag, in the order of waking.
 
-    What people wrote after the prefix gives the order, numbers as numbers; `auto` comes last.
+    The suffix after the tag's prefix gives the order: numbers first, then texts, `auto` last.
     """
     asleep = [
         (order, at, node)
@@ -271,7 +268,7 @@ def _plan_resting(
     squeeze: SqueezeSection,
     hosts: tuple[WorkingHost, ...],
 ) -> StandbyPlan:
-    """Put hosts to rest, those with the fewest tasks first, as long as the target remains."""
+    """Put hosts on standby while the target reserve remains, least loaded first."""
     least = rules.min_nodes if plan.figures.least is None else plan.figures.least
     spare = (
         sum(
@@ -317,11 +314,9 @@ def _hosts_that_may_rest(
     squeeze: SqueezeSection,
     hosts: tuple[WorkingHost, ...],
 ) -> list[WorkingHost]:
-    """Return the hosts that may rest, those with the most tasks first.
+    """Return the hosts that may go on standby, those with the most tasks first.
 
-    The master, kept nodes and those with slots of reservations never are. Idle ones are those that
-    the policy gives back; while one has only just become idle no host with tasks is freed in its
-    place.
+    The master, kept nodes and hosts with reservations never may.
     """
     has_new_idle = any(refusal.cause in BRIEF for refusal in plan.refused)
     own, remove = NodesByHostName(situation.nodes), frozenset(plan.remove)
@@ -353,10 +348,10 @@ def _move_tasks_away(
     wide: int,
     squeeze: SqueezeSection,
 ) -> tuple[tuple[TaskToMove, ...], StartableStandardRequests] | None:
-    """Put the tasks of hosts that rest on the first other host with room, the largest first.
+    """Move the tasks of resting hosts to other hosts with room, largest first.
 
-    Return where each goes, and what hosts that work on have then; None where one has no room.
-    Tasks that can't move end where they are.
+    Return the moves and the remaining reserve; None if a task has no room. Tasks that cannot
+    move end where they are.
     """
     staying = {host.name: host for host in hosts if host.name not in off}
     moved = []
@@ -379,7 +374,7 @@ def _move_tasks_away(
 def _has_room_for_task(
     host: WorkingHost, shape: TaskShape, need: TaskRequirement, ground: CellPlacementRules
 ) -> bool:
-    """Say whether a host is known to have room for a task, by all that it asks for."""
+    """Say whether a host certainly has room for a task."""
     is_known = all(name in ground.layout.resources for name, _ in shape.requests)
     known_names = {name for name, _ in host.amounts} | ground.in_cell
     is_told = all(name in known_names for name, amount in need.amounts if amount > 0)

@@ -14,7 +14,7 @@ NO_ROOM = FreeHostCapacity(parts=())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkingHost:
-    """A host that takes tasks."""
+    """A host that accepts tasks, with its free slots and running tasks."""
 
     name: str
     free: int  # slots
@@ -26,7 +26,7 @@ class WorkingHost:
 
 
 class StartableStandardRequests:
-    """The standard requests that could start on some hosts."""
+    """The number of standard requests that could start on a set of hosts."""
 
     def __init__(self, squeeze: SqueezeSection, hosts: Iterable[WorkingHost] = ()) -> None:
         self.hosts = self.requests = 0
@@ -36,11 +36,11 @@ class StartableStandardRequests:
             self.add(host)
 
     def add(self, host: WorkingHost) -> None:
-        """Count a host."""
+        """Add a host."""
         self._count(count_standard_requests_on_host(host, self._squeeze), 1)
 
     def spares(self, host: WorkingHost, factor: float) -> bool:
-        """Count a host no more if the others, at least one, have enough; say whether they have."""
+        """Remove a host if the others keep enough reserve; say whether it was removed."""
         requests = count_standard_requests_on_host(host, self._squeeze)
         self._count(requests, -1)
         is_spared = self.hosts > 0 and self.is_enough(factor)
@@ -54,10 +54,9 @@ class StartableStandardRequests:
         self._each[requests] = self._each.get(requests, 0) + hosts
 
     def is_enough(self, factor: float) -> bool:
-        """Say whether hosts have a reserve, rounded down as hsqueeze does.
+        """Say whether the hosts have the reserve, rounded down as hsqueeze does.
 
-        Tasks don't move as virtual machines do, so that it is counted on all hosts together,
-        unless each is to have it.
+        The reserve is counted on all hosts together, unless each host must have it.
         """
         if self._squeeze.on_each:
             return not any(

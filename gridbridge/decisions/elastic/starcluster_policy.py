@@ -1,4 +1,9 @@
-"""Decide a round by the rules of StarCluster's load balancer."""
+"""Decide a round by the rules of StarCluster's load balancer.
+
+The cluster grows when a job waits too long, and idle nodes go late in their paid hour. Source:
+StarCluster's guide (Criteria for Adding a Node, Criteria for Removing a Node, The 45 Minutes Past
+the Hour Rule), and the SGE balancer of StarCluster 0.95.6.
+"""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -42,10 +47,11 @@ from gridbridge.model.elastic.elastic_nodes import (
 def decide_by_starcluster(
     situation: BalanceSituation, rules: BalanceSection, *, is_faithful: bool = False
 ) -> BalancePlan:
-    """Return what a round does; the same situation gives the same plan.
+    """Return the balance plan of one round by StarCluster's rules.
 
-    It holds that nodes + add <= max_nodes, and nodes - removed >= min_nodes. With `is_faithful`
-    the numbers are StarCluster's own, and the first of these does not hold.
+    The plan keeps `nodes + add <= max_nodes` and `nodes - removed >= min_nodes`. With
+    `is_faithful`, the counts have StarCluster's own errors, and the first inequality may not
+    hold.
     """
     count = count_figures_as_starcluster if is_faithful else count_starcluster_figures
     figures = count(situation, rules.queue)
@@ -77,7 +83,7 @@ def _nodes_to_add(
     *,
     is_faithful: bool,
 ) -> tuple[BalanceVerdict, int]:
-    """Return how many nodes to add, and why so many."""
+    """Return how many nodes to add, and the reason."""
     if not rules.max_nodes:
         return BalanceVerdict.NO_MAXIMUM, 0
     if figures.nodes >= rules.max_nodes:
@@ -102,7 +108,7 @@ def _nodes_wanted(
     *,
     is_faithful: bool,
 ) -> tuple[BalanceVerdict, int]:
-    """Return how many nodes are wanted, whatever limits there are."""
+    """Return how many nodes are wanted before limits apply."""
     if figures.useful < rules.min_nodes:
         return BalanceVerdict.BELOW_MINIMUM, rules.min_nodes - figures.useful
     if figures.slots == 0:
@@ -125,9 +131,9 @@ def _nodes_wanted(
 
 
 def _nodes_for_slots(figures: BalanceFigures, node_slots: int, *, is_faithful: bool) -> int:
-    """Return how many nodes have the slots that are wanted; at least one.
+    """Return how many nodes have the wanted slots; at least one.
 
-    StarCluster waits until its nodes are up; here those on their way are reckoned with.
+    StarCluster waits until its nodes are up; here arriving nodes are subtracted.
     """
     if not node_slots:
         return 1
@@ -137,7 +143,7 @@ def _nodes_for_slots(figures: BalanceFigures, node_slots: int, *, is_faithful: b
 
 
 def _refused_jobs(situation: BalanceSituation, queue: str) -> tuple[BalanceRefusal, ...]:
-    """Tell which waiting jobs don't make the cluster grow."""
+    """Return a refusal for each waiting job that does not make the cluster grow."""
     rows = ((row, _refusal_cause_in_queue(row, queue)) for row in situation.cell.waiting)
     return tuple(
         BalanceRefusal(job=job, cause=cause) for row, cause in rows if cause for job in row.jobs
@@ -152,7 +158,11 @@ def _refusal_cause_in_queue(row: WaitingJobs, queue: str) -> BalanceRefusalCause
 
 
 def count_figures_as_starcluster(situation: BalanceSituation, queue: str) -> BalanceFigures:
-    """Count as StarCluster does."""
+    """Count slots and jobs with the errors of StarCluster 0.95.6, for comparison.
+
+    Its counts are wrong after waits of more than a day, with dead or closed hosts, several
+    queues or slot counts, and host names that contain each other.
+    """
     own = [instance for instance in situation.cell.instances if instance.queue == queue]
     waiting = [row for row in situation.cell.waiting if row.state.can_start]
     slots = sum(instance.total for instance in own)
@@ -188,7 +198,7 @@ def _first_waited_s(waiting: list[WaitingJobs], now: datetime) -> float:
 
 
 def _seconds_without_days(time: timedelta) -> float:
-    """Return a time without its days, which is what StarCluster reads of it."""
+    """Return a duration in seconds without its days, as StarCluster reads it."""
     return time.total_seconds() // 1 % DAY_S
 
 
@@ -198,9 +208,9 @@ HOUR_MIN = 60
 def plan_starcluster_removal(
     situation: BalanceSituation, rules: BalanceSection, plan: BalancePlan, *, is_faithful: bool
 ) -> BalancePlan:
-    """Return the plan with the nodes to remove, in the order of their names.
+    """Return the plan with the idle nodes to remove, sorted by name.
 
-    Only nodes of the balancer's own are; who asks has seen that no job waits.
+    Only the balancer's own nodes are removed. The caller has checked that no job waits.
     """
     if not is_stabilization_over(plan.figures, rules):
         return replace(plan, verdict=BalanceVerdict.NOT_STABLE)
@@ -235,7 +245,7 @@ def _starcluster_removal_hindrances(
     *,
     is_faithful: bool,
 ) -> Iterator[BalanceRefusal]:
-    """Give what keeps a node from being removed."""
+    """Return the reasons that keep a node from being removed."""
     yield from permanent_removal_hindrances(node, situation)
     if node.state is not ElasticNodeState.READY:
         yield BalanceRefusal(

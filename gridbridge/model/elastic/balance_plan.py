@@ -13,7 +13,7 @@ NOTHING_TOLD = CellConfiguration()
 
 
 class BalancePolicyName(StrEnum):
-    """The rules by which a cluster grows and shrinks."""
+    """The name of a balancer policy."""
 
     DEMAND = "demand"
     STARCLUSTER = "starcluster"
@@ -21,7 +21,7 @@ class BalancePolicyName(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedWaitingJobs:
-    """Waiting jobs of one shape as a round saw them: whether they start when there is room."""
+    """The history of waiting jobs of one shape: whether they start when room exists."""
 
     at: datetime  # the round
     tasks: int  # that waited then
@@ -31,7 +31,7 @@ class WatchedWaitingJobs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalanceSituation:
-    """A cell, the nodes that the balancer owns, and the moment."""
+    """The input of a balancer round: the cell, the owned nodes, and the time."""
 
     now: datetime
     cell: GridEngineCellSnapshot
@@ -61,7 +61,7 @@ class BalanceSituation:
 
 
 class BalanceVerdict(Enum):
-    """Why a round adds or removes nodes, or does nothing."""
+    """The main reason why a round adds or removes nodes, or does nothing."""
 
     NO_MAXIMUM = "no maximum"
     FULL = "full"
@@ -101,7 +101,7 @@ class BalanceVerdict(Enum):
 
 
 class BalanceRefusalCause(Enum):
-    """Why a job does not make the cluster grow, or a host is not removed."""
+    """Why a job does not make the cluster grow, or why a host is not removed."""
 
     HELD = "it is held"
     ERROR = "it is in error"
@@ -146,7 +146,7 @@ class BalanceRefusalCause(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalanceRefusal:
-    """A job or a host, and why nothing is done about it."""
+    """A job that adds no node, or a host that is not removed, and the reason."""
 
     job: int = 0
     host: str = ""
@@ -159,7 +159,7 @@ class BalanceRefusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalanceFigures:
-    """The numbers that a decision was made from."""
+    """The figures that led to a balance plan."""
 
     nodes: int
     running: int  # of those, the ones that are up
@@ -187,18 +187,18 @@ class BalanceFigures:
 
     @property
     def useful(self) -> int:
-        """How many nodes there are for tasks, now or soon: the least is of those."""
+        """The number of nodes that run tasks now or soon; failed nodes do not count."""
         return self.nodes - self.failed
 
     @property
     def staying(self) -> int:
-        """How many of those do not leave already: of these the least has to be left."""
+        """The number of useful nodes that are not leaving; the minimum applies to it."""
         return self.useful - self.leaving
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalancePlan:
-    """What one round does; an empty one does nothing."""
+    """The nodes that one round adds, wakes or removes; an empty plan does nothing."""
 
     verdict: BalanceVerdict
     hindrance: BalanceVerdict | None = None  # why none is added though the least is not there
@@ -214,7 +214,7 @@ class BalancePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedProgramOutputs:
-    """What a cell's programs printed, in the zone of the moment that is kept with it."""
+    """The raw output of batch system programs, saved to replay a round."""
 
     qstat: bytes = b""  # qstat -u '*' -xml -f -r
     qhost: bytes = b""  # qhost -xml, which may have -F
@@ -224,7 +224,7 @@ class SavedProgramOutputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedBalancerRound:
-    """The rest; a situation says what each of them is."""
+    """The part of a round's input that no batch system program prints."""
 
     now: datetime
     master: str = ""

@@ -1,4 +1,4 @@
-"""What gridbridge.toml says of a cluster that grows and shrinks."""
+"""Sections of gridbridge.toml that configure an elastic cluster."""
 
 import re
 from dataclasses import dataclass
@@ -79,7 +79,7 @@ STEPS = TextFormat(
 
 
 class ProviderKind(StrEnum):
-    """Who makes machines come and go."""
+    """How machines are created, or hosts powered: the kind of a provider."""
 
     COMMAND = "command"
     EC2 = "ec2"
@@ -88,7 +88,7 @@ class ProviderKind(StrEnum):
 
 
 class PowerSwitchMethod(StrEnum):
-    """How a host of the site's own is switched on and off."""
+    """How a host of the site's own is powered on and off."""
 
     IPMI = "ipmi"
     WAKE = "wake"
@@ -97,7 +97,7 @@ class PowerSwitchMethod(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalanceSection:
-    """When nodes are added to the site's own cluster, and when they are removed."""
+    """Section [balance]: when nodes of the site's own cluster are added and removed."""
 
     policy: BalancePolicyName = setting(BalancePolicyName.DEMAND, "the policy that decides")
     queue: str = setting("all.q", "the queue whose slots count", form=OBJECT_NAME)
@@ -160,13 +160,13 @@ class BalanceSection:
     )
 
     def prefix_at(self, cluster: str) -> str:
-        """Return what the names of new nodes of a cluster begin with."""
+        """Return the prefix of the names of a cluster's new nodes."""
         return self.node_prefix or f"{cluster}-n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemandSection:
-    """What policy demand does besides."""
+    """The further settings of balancer policy demand."""
 
     wait_s: float = setting(
         0.0, "how long a task could have started before nodes are added", "s", 0, 2592000
@@ -228,7 +228,7 @@ class DemandSection:
 
 
 class SqueezableNodes(StrEnum):
-    """Which nodes a squeeze may put to rest."""
+    """Which nodes a squeeze may put on standby."""
 
     IDLE = "idle"
     RERUNNABLE = "rerunnable"
@@ -237,7 +237,7 @@ class SqueezableNodes(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqueezeSection:
-    """When nodes are put on standby instead of given back, and when they are woken."""
+    """When nodes are put on standby instead of removed, and when they are woken."""
 
     enabled: bool = setting(False, "whether hosts are put on standby and woken")
     minimal_reserve: float = setting(
@@ -271,7 +271,7 @@ class SqueezeSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolSection:
-    """Where nodes of one kind come from."""
+    """A pool: the source, size, price and limits of nodes of one kind."""
 
     provider: str = setting("", "the provider of its nodes; empty: none yet", form=PROVIDER)
     image: str = setting("", "the image of its nodes; empty: the provider's", form=WORD)
@@ -312,7 +312,7 @@ class PoolSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BootstrapSection:
-    """What makes a machine ready that its image does not make so."""
+    """The steps that prepare a new machine by ssh, beyond what its image does."""
 
     steps: str = setting(
         "",
@@ -338,7 +338,7 @@ class BootstrapSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderSection:
-    """Who makes machines; each kind has keys of its own."""
+    """A provider of machines; each kind uses its own keys."""
 
     kind: ProviderKind = setting(ProviderKind.COMMAND, "how the provider is asked")
     timeout_s: float = setting(60.0, "how long each answer may take", "s", 1, 3600)
@@ -370,7 +370,7 @@ class ProviderSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoweredHostSection:
-    """How a host of the site's own is switched on and off."""
+    """How a host of the site's own is powered on and off."""
 
     provider: str = setting("", "its section [provider.NAME] of kind power", form=PROVIDER)
     bmc: str = setting("", "by ipmi: the address of its management controller", form=PLACE)

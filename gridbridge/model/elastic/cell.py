@@ -1,6 +1,6 @@
-"""A Grid Engine cell as the balancer sees it: its hosts, the queues on them, and what waits.
+"""A snapshot of a Grid Engine cell: its hosts, queues and waiting jobs.
 
-Waiting jobs that ask for the same are one row, so that 100,000 of them are a few.
+Waiting jobs with equal requests form one row, so that 100,000 jobs become a few rows.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class CellHost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningTaskGroup:
-    """Tasks of one owner and job name that began at one time in a queue on one host."""
+    """Tasks of one owner and job name that started together in a queue instance."""
 
     owner: str
     name: str
@@ -50,23 +50,23 @@ class QueueInstance:
 
     @property
     def is_usable(self) -> bool:
-        """Whether its slots are capacity: a load beyond a threshold passes by itself."""
+        """Whether the instance's slots count as capacity; overload alone is ignored."""
         return self.state.facts <= {QueueFact.LOADED}
 
     @property
     def is_wanted(self) -> bool:
-        """Whether a task runs or starts here, or has slots reserved."""
+        """Whether tasks run, start or hold reserved slots in the queue instance."""
         return bool(self.running or self.used or self.reserved or self.promised)
 
     @property
     def free(self) -> int:
-        """The slots that a job can have now."""
+        """The number of slots that a job can use now."""
         return 0 if self.state.facts else max(0, self.total - self.used - self.reserved)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskShape:
-    """What a task asks for."""
+    """The resources and queues that a task requests."""
 
     slots: int = 1  # of a range the least
     pe: str = ""  # its parallel environment, maybe with wildcards
@@ -81,15 +81,15 @@ class TaskShape:
 
     @property
     def makes_way(self) -> bool:
-        """Whether it asks for the queues whose tasks make way for all others."""
+        """Whether the task requests best-effort queues, whose tasks are preempted."""
         return any(name == BEST_EFFORT and text in TRUE for name, text in self.requests)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingJobs:
-    """The jobs of one owner, shape and state that wait.
+    """The waiting jobs of one owner, shape and state.
 
-    Owners are apart, so that nobody's jobs decide for how long another's have waited.
+    Owners are kept apart, so that one owner's jobs never change how long another's have waited.
     """
 
     shape: TaskShape
@@ -107,28 +107,28 @@ class WaitingJobs:
 
     @property
     def first(self) -> int:
-        """The lowest of the job numbers."""
+        """The lowest job number."""
         return min(self.jobs)
 
     @property
     def slots(self) -> int:
-        """How many slots they need together."""
+        """The number of slots of all tasks together."""
         return self.tasks * self.shape.slots
 
     @property
     def can_start(self) -> bool:
-        """Whether the scheduler may start them, as far as they are concerned."""
+        """Whether the scheduler may start the jobs now."""
         return self.state.can_start and not self.is_deferred
 
     @property
     def fills_gaps(self) -> bool:
-        """Whether they take what others leave, so that a cluster does not grow for them."""
+        """Whether the jobs only use spare slots, so that a cluster never grows for them."""
         return self.is_campaign or self.shape.makes_way
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridEngineCellSnapshot:
-    """A cell at one moment."""
+    """The hosts, queue instances and waiting jobs of a cell at one moment."""
 
     hosts: tuple[CellHost, ...]
     instances: tuple[QueueInstance, ...]

@@ -27,7 +27,10 @@ GROUP = "@"  # begins the name of a group in a user list
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobAccessIdentity:
-    """What lists judge a job by; what is not known keeps it out of nothing."""
+    """The owner, group, project and checkpointing environment of a job.
+
+    Access lists admit jobs by these facts. An unknown fact never excludes a job.
+    """
 
     owner: str = ""  # empty: unknown
     group: str = ""  # empty: unknown
@@ -37,19 +40,22 @@ class JobAccessIdentity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserList:
-    """An access list, or a department, which admits nobody to a queue."""
+    """A user list of Grid Engine: an access list, or a department.
+
+    A department admits nobody to a queue.
+    """
 
     entries: tuple[str, ...] = ()  # users, and groups that begin with @
     is_access: bool = True  # Grid Engine looks at no other list
 
     def has(self, identity: JobAccessIdentity) -> bool:
-        """Say whether a job's owner or group is in it."""
+        """Say whether a job's owner or group is in the list."""
         return identity.owner in self.entries or (
             bool(identity.group) and f"{GROUP}{identity.group}" in self.entries
         )
 
     def may_have(self, identity: JobAccessIdentity) -> bool:
-        """Say whether the owner may be in it, as far as is known."""
+        """Say whether the owner may be in the list; unknown groups count as members."""
         return self.is_access and (
             self.has(identity) or any(_may_be(identity, entry) for entry in self.entries)
         )
@@ -64,7 +70,7 @@ def _may_be(identity: JobAccessIdentity, entry: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueAccessLists:
-    """The names of a queue's or an environment's lists, as they are on one host."""
+    """The names of the access lists of a queue or parallel environment."""
 
     users: tuple[str, ...] = ()  # none: everybody
     barred_users: tuple[str, ...] = ()
@@ -74,16 +80,16 @@ class QueueAccessLists:
 
     @property
     def names_users(self) -> bool:
-        """Whether the owner of a job counts."""
+        """Whether the lists depend on a job's owner."""
         return bool(self.users or self.barred_users)
 
     @property
     def names_projects(self) -> bool:
-        """Whether the project of a job counts."""
+        """Whether the lists depend on a job's project."""
         return bool(self.projects or self.barred_projects)
 
     def obstacle(self, identity: JobAccessIdentity, lists: Mapping[str, UserList]) -> str:
-        """Return what keeps a job out; empty: it is admitted, as far as is known."""
+        """Return what excludes a job; empty if the job is admitted, as far as is known."""
         if identity.owner and not self._admits_user(identity, lists):
             return f"user {identity.owner}"
         if identity.project is not None and not self._admits_project(identity.project):
@@ -111,7 +117,7 @@ ANYBODY, TO_ALL = JobAccessIdentity(), QueueAccessLists()
 
 
 def parse_access_lists(settings: Mapping[str, str]) -> QueueAccessLists:
-    """Read the lists of a queue or an environment, each attribute as it is on one host."""
+    """Parse the access lists of a queue or parallel environment from its attributes."""
     named = {key: words(settings.get(key, "")) for key in ACCESS}
     return QueueAccessLists(
         users=named[USERS],
@@ -123,7 +129,7 @@ def parse_access_lists(settings: Mapping[str, str]) -> QueueAccessLists:
 
 
 class ResourceRelation(StrEnum):
-    """How what is asked for is compared with what is there."""
+    """How a requested value is compared with a host's value: the relop of complex(5)."""
 
     EQUAL = "=="
     OTHER = "!="
@@ -135,7 +141,7 @@ class ResourceRelation(StrEnum):
 
 
 class ConsumableKind(Enum):
-    """Whether tasks use a resource up."""
+    """Whether tasks consume a resource: not at all, by slot or by job."""
 
     NO = "no"
     BY_SLOT = "by slot"
@@ -144,7 +150,7 @@ class ConsumableKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellResource:
-    """A row of the table of complexes."""
+    """One resource of the cell: a row of complex(5)."""
 
     name: str
     shortcut: str = ""
@@ -155,7 +161,7 @@ class CellResource:
 
 
 class SlotSpread(Enum):
-    """How the slots of a parallel task lie on hosts."""
+    """How the slots of a parallel task are distributed over hosts."""
 
     ONE_HOST = "one host"
     ANY_HOSTS = "any hosts"
@@ -165,7 +171,7 @@ class SlotSpread(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParallelEnvironment:
-    """A parallel environment."""
+    """A parallel environment with its allocation rule, slots and access lists."""
 
     name: str
     spread: SlotSpread = SlotSpread.UNKNOWN
@@ -176,7 +182,7 @@ class ParallelEnvironment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellQueue:
-    """A cluster queue with its usual values; some hosts may have other values."""
+    """A cluster queue with its default values; single hosts may have other values."""
 
     name: str
     hosts: tuple[str, ...] = ()  # hosts and host groups
@@ -190,7 +196,7 @@ class CellQueue:
 
     @property
     def is_left_out(self) -> bool:
-        """Whether the queue's tasks don't occupy the cluster: best-effort or transfer."""
+        """Whether the queue is a best-effort or transfer queue, whose tasks do not count."""
         return self.is_best_effort or self.is_away
 
     @property
@@ -202,13 +208,13 @@ class CellQueue:
 
     @property
     def accesses(self) -> tuple[QueueAccessLists, ...]:
-        """Its lists as they usually are, and each that a host or host group has instead."""
+        """The queue's default access lists, and those of single hosts or host groups."""
         lists = ((key, value) for key, value in self.varying if key in ACCESS)
         own = (parse_access_lists({key: text}) for key, value in lists for _, text in value.others)
         return (self.access, *own)
 
     def on(self, host: str, groups: Container[str]) -> "CellQueue":
-        """Return the queue as it is on a host."""
+        """Return the queue with the values that it has on a host."""
         if not self.varying:
             return self
         return parse_cell_queue(
@@ -223,7 +229,7 @@ MEMORY = ("s_stack", "h_stack", "s_core", "h_core", "s_rss", "h_rss", "s_vmem", 
 
 
 def parse_cell_queue(name: str, settings: Mapping[str, str]) -> CellQueue:
-    """Return a queue from its attributes as qconf(1) prints them."""
+    """Parse a queue from its attributes as printed by qconf(1)."""
     values = {key: varying(text) for key, text in settings.items() if key != HOSTS}
     usual = {key: value.usual for key, value in values.items()}
     limits = {key: usual[key] for key in (*LIMITS, *MEMORY) if key in usual}
@@ -245,7 +251,7 @@ HOSTS, COMPLEX_VALUES = "hostlist", "complex_values"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellConfiguration:
-    """What a cell's configuration tells; nothing at all where nobody asked for it."""
+    """The queues, host groups, environments and resources of a cell, if known."""
 
     resources: Mapping[str, CellResource] = field(default_factory=dict)  # by name and by shortcut
     environments: Mapping[str, ParallelEnvironment] = field(default_factory=dict)
@@ -261,20 +267,20 @@ class CellConfiguration:
     checkpoints: Mapping[int, str] = field(default_factory=dict)  # environments of jobs, the same
 
     def long_name(self, resource: str) -> str:
-        """Return a resource's long name, by the cell's list or else the usual shortcuts."""
+        """Return a resource's full name, from the cell's list or the default shortcuts."""
         entry = self.resources.get(resource)
         return entry.name if entry else long_name(resource)
 
     def groups_of(self, host: str) -> frozenset[str]:
-        """Return the host groups that a host is in."""
+        """Return the host groups that contain a host."""
         return frozenset(name for name, hosts in self.groups.items() if host in hosts)
 
     def around(self, groups: Set[str]) -> frozenset[str]:
-        """Return the host groups that a host is in which is put into some."""
+        """Return host groups and all host groups that enclose them."""
         return frozenset(groups | {name for name, inner in self.parts.items() if inner & groups})
 
     def counted(self, values: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-        """Give the values of consumables, by the names of resources."""
+        """Yield the values of consumables with the full names of their resources."""
         for name, text in values:
             resource = self.resources.get(name)
             if (
@@ -286,12 +292,12 @@ class CellConfiguration:
 
     @property
     def accesses(self) -> tuple[QueueAccessLists, ...]:
-        """The lists of all queues, on any host, and of all parallel environments."""
+        """The access lists of all queues and parallel environments."""
         of_queues = (access for queue in self.queues.values() for access in queue.accesses)
         return (*of_queues, *(environment.access for environment in self.environments.values()))
 
     def queue_on(self, queue: str, host: str) -> CellQueue | None:
-        """Return a queue as it is on a host; None for an unknown queue."""
+        """Return a queue with its values on a host; None for an unknown queue."""
         cell_queue = self.queues.get(queue)
         return (
             cell_queue.on(host, self.groups_of(host))
@@ -301,7 +307,7 @@ class CellConfiguration:
 
     @property
     def placed(self) -> frozenset[str]:
-        """The short names of the hosts that are in a queue, by name or by a host group."""
+        """The short names of all hosts that are in a queue."""
         names = (name for queue in self.queues.values() for name in queue.hosts)
         named = (host for name in names for host in self.groups.get(name, (name,)))
         return frozenset(map(short_host_name, named))

@@ -12,7 +12,7 @@ MASTER_TAG = "gridbridge-master"  # its value is the cluster whose master the ma
 
 
 class ProviderMachineState(StrEnum):
-    """What a provider says of a machine."""
+    """The state of a machine as its provider reports it."""
 
     PENDING = "pending"
     RUNNING = "running"
@@ -23,7 +23,7 @@ class ProviderMachineState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderMachine:
-    """A machine of a provider's."""
+    """A machine as its provider lists it."""
 
     id: str
     name: str
@@ -34,17 +34,17 @@ class ProviderMachine:
     created: datetime | None = None  # None: not told
 
     def belongs_to(self, cluster: str) -> bool:
-        """Say whether a cluster owns it: by its tag alone, whatever its name is."""
+        """Say whether a cluster owns the machine, by its owner tag alone."""
         return bool(cluster) and self.tags.get(OWNER_TAG) == cluster
 
     @property
     def pool(self) -> str:
-        """The pool that it was created for; empty where no tag tells."""
+        """The pool that the machine was created for; empty without a pool tag."""
         return self.tags.get(POOL_TAG, "")
 
 
 class HostJoinStep(StrEnum):
-    """The last step of joining that is done."""
+    """The last completed step of a host that joins its cell."""
 
     NONE = "nothing"
     ADMITTED = "admitted"  # the cell knows the host, its resources and host groups; closed
@@ -54,7 +54,7 @@ class HostJoinStep(StrEnum):
 
 
 class HostLeaveStep(StrEnum):
-    """What came of a try to take a host out of its cell."""
+    """The result of an attempt to remove a host from its cell."""
 
     REFERENCED = "still referenced"  # the cell has not forgotten it yet: the next round goes on
     LEFT = "left"
@@ -62,25 +62,25 @@ class HostLeaveStep(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostDeparture:
-    """How far a host has left its cell."""
+    """How far a host has left its cell, and what still refers to the host."""
 
     step: HostLeaveStep
     refused_by: str = ""  # what keeps it there, with the command that shows it
 
     @classmethod
     def left(cls) -> "HostDeparture":
-        """Return it of a host that the cell knows no more."""
+        """Return the departure of a host that the cell no longer knows."""
         return cls(step=HostLeaveStep.LEFT)
 
     @classmethod
     def kept(cls, refused_by: str) -> "HostDeparture":
-        """Return it of one that the next round tries again."""
+        """Return the departure of a host that the next round tries to remove again."""
         return cls(step=HostLeaveStep.REFERENCED, refused_by=refused_by)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoiningMachine:
-    """A machine and what it is to be in the cell."""
+    """A machine, and the host configuration that it gets in its cell."""
 
     name: str
     address: str
@@ -95,7 +95,7 @@ class JoiningMachine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostIdleness:
-    """What a cell says when it is asked about one host once more."""
+    """Whether a host is idle, closed and known, checked again before its removal."""
 
     is_idle: (
         bool  # nothing runs, starts, is suspended or is reserved there, in any queue that counts
@@ -105,7 +105,7 @@ class HostIdleness:
 
 
 class ElasticNodeState(Enum):
-    """What a node is."""
+    """The state of a node in its lifecycle."""
 
     REQUESTED = "requested"
     BOOTING = "booting"
@@ -119,7 +119,7 @@ class ElasticNodeState(Enum):
 
     @property
     def is_coming(self) -> bool:
-        """Whether it takes no jobs yet, and soon will."""
+        """Whether the node is on its way into the cell and accepts no jobs yet."""
         return self in (
             ElasticNodeState.REQUESTED,
             ElasticNodeState.BOOTING,
@@ -128,12 +128,12 @@ class ElasticNodeState(Enum):
 
     @property
     def is_leaving(self) -> bool:
-        """Whether it takes no more jobs, and goes or rests when those that it has have ended."""
+        """Whether the node accepts no more jobs and is about to leave or stand by."""
         return self in (ElasticNodeState.DRAINING, ElasticNodeState.REMOVING)
 
     @property
     def is_there(self) -> bool:
-        """Whether it counts among a cluster's nodes."""
+        """Whether the node counts among the cluster's nodes."""
         return self not in (
             ElasticNodeState.STANDBY,
             ElasticNodeState.GONE,
@@ -143,7 +143,7 @@ class ElasticNodeState(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElasticNode:
-    """A node that the balancer owns."""
+    """A node that the balancer adds and removes, as policies see it."""
 
     name: str
     state: ElasticNodeState = ElasticNodeState.READY
@@ -160,12 +160,12 @@ class ElasticNode:
 
     @property
     def counts(self) -> bool:
-        """Whether limits and budgets count it: a failed one costs until its machine is gone."""
+        """Whether limits and budgets count the node; failed nodes cost until deleted."""
         return self.state.is_there or self.is_left_over
 
     @property
     def is_left_over(self) -> bool:
-        """Whether it is of no use, and its machine is not known to be gone."""
+        """Whether the node has failed while its machine may still exist."""
         return self.state is ElasticNodeState.FAILED and self.has_machine
 
 
@@ -175,9 +175,9 @@ def short_host_name(host: str) -> str:
 
 
 def is_same_host(first: str, second: str) -> bool:
-    """Say whether two names mean one host; a name without a domain is that of any domain.
+    """Say whether two names mean the same host, ignoring case.
 
-    The case of letters means nothing, as in Grid Engine and the name service.
+    A name without a domain matches the name in any domain, as in Grid Engine.
     """
     if first == second:
         return True
@@ -187,7 +187,7 @@ def is_same_host(first: str, second: str) -> bool:
 
 
 class NodesByHostName:
-    """Nodes by the names of hosts, which may have a domain or none; nobody changes them."""
+    """Nodes, found by host names with or without a domain."""
 
     def __init__(self, nodes: Iterable[ElasticNode]) -> None:
         self._by_short = dict[str, list[ElasticNode]]()
@@ -195,6 +195,6 @@ class NodesByHostName:
             self._by_short.setdefault(short_host_name(node.name), []).append(node)
 
     def of_host(self, name: str) -> ElasticNode | None:
-        """Return a host's node; None for a host that has none."""
+        """Return the node of a host; None for a host without a node."""
         candidates = self._by_short.get(short_host_name(name), ())
         return next((node for node in candidates if is_same_host(name, node.name)), None)

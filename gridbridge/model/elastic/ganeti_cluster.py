@@ -10,7 +10,7 @@ NO_NODE = -1  # the place of a copy that an instance does not have
 
 
 class GanetiDiskMirroring(Enum):
-    """How an instance's disks can be had elsewhere."""
+    """Whether and how an instance's disks are available on other nodes."""
 
     NONE = "none"
     INTERNAL = "internal"  # a second copy on one other node
@@ -18,7 +18,7 @@ class GanetiDiskMirroring(Enum):
 
 
 class GanetiDiskTemplate(StrEnum):
-    """Where an instance keeps its disks."""
+    """The storage type of an instance's disks."""
 
     DISKLESS = "diskless"
     FILE = "file"
@@ -50,7 +50,7 @@ SEEN_EVERYWHERE = (
 
 
 class GanetiInstanceStatus(StrEnum):
-    """What an instance does, in Ganeti's words."""
+    """The run state of an instance, in Ganeti's words."""
 
     RUNNING = "running"
     ERROR_UP = "ERROR_up"
@@ -80,7 +80,7 @@ class GanetiInstanceStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GanetiInstanceSize:
-    """An instance's size."""
+    """The memory, disk and processors of an instance."""
 
     mem: int  # MiB
     vcpus: int
@@ -92,7 +92,7 @@ class GanetiInstanceSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GanetiInstancePolicy:
-    """What the cluster or one group allows."""
+    """The limits that a cluster or node group sets for instances."""
 
     standard: GanetiInstanceSize
     limits: tuple[tuple[GanetiInstanceSize, GanetiInstanceSize], ...]
@@ -114,7 +114,7 @@ DEFAULT_POLICY = GanetiInstancePolicy(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GanetiNodeGroup:
-    """Nodes among which instances are placed by one policy."""
+    """A group of nodes that share one instance policy."""
 
     name: str
     uuid: str
@@ -126,7 +126,7 @@ class GanetiNodeGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GanetiNode:
-    """A node as it was found."""
+    """A node of a Ganeti cluster, as its text file describes it."""
 
     name: str
     mem: float  # MiB, and so are the next two
@@ -153,7 +153,7 @@ class GanetiNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GanetiInstance:
-    """A virtual machine, and the places of the nodes where it is."""
+    """A virtual machine, with the indices of its primary and secondary nodes."""
 
     name: str
     mem: int  # MiB
@@ -176,7 +176,7 @@ class GanetiInstance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GanetiCluster:
-    """Everything that the file tells."""
+    """All groups, nodes and instances of a Ganeti text file."""
 
     groups: tuple[GanetiNodeGroup, ...]
     nodes: tuple[GanetiNode, ...]
@@ -200,7 +200,7 @@ def _shared_domain(names: list[str]) -> str:
 
 
 class InstanceMoveKind(Enum):
-    """How an instance comes to where it is to be."""
+    """How an instance gets to its new nodes."""
 
     FAILOVER = "to its second copy"
     TO_ANY = "to any node"
@@ -212,7 +212,7 @@ class InstanceMoveKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GanetiInstanceMove:
-    """One step of balancing: an instance, what is done, and all nodes concerned."""
+    """One move of an instance, with all nodes concerned."""
 
     instance: int
     kind: InstanceMoveKind
@@ -223,7 +223,7 @@ class GanetiInstanceMove:
 
 
 class GanetiSqueezeAction(Enum):
-    """What a squeeze does."""
+    """Whether a squeeze powers nodes on or off, or does nothing."""
 
     OFFLINE = "Nodes to offline"
     ONLINE = "Nodes to online"
@@ -232,7 +232,7 @@ class GanetiSqueezeAction(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GanetiSqueezePlan:
-    """What is to be done, and the cluster afterwards."""
+    """The nodes to power on or off, the moves, and the cluster afterwards."""
 
     way: GanetiSqueezeAction
     nodes: tuple[int, ...] = ()

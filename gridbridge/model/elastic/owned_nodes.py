@@ -16,7 +16,7 @@ from gridbridge.model.elastic.elastic_nodes import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalancerHostClocks:
-    """The clock that can be set, and the one that nobody sets."""
+    """The wall clock and the monotonic clock of the balancer's host at one moment."""
 
     boot: str  # which start of the machine it is; empty: not known
     wall: datetime
@@ -24,7 +24,7 @@ class BalancerHostClocks:
 
 
 class NodeStateCause(StrEnum):
-    """Why a node is given back, or is no node any more."""
+    """Why a node is in its state, for instance why it was removed."""
 
     NONE = ""
     NOT_NEEDED = "not needed"
@@ -48,7 +48,7 @@ class NodeStateCause(StrEnum):
 
     @property
     def is_boot_failure(self) -> bool:
-        """Whether the pool failed: after several in a row it is left out."""
+        """Whether the cause counts as a boot failure, after which its pool may be paused."""
         return self in (
             NodeStateCause.NOT_THERE,
             NodeStateCause.NEVER_BOOTED,
@@ -59,7 +59,7 @@ class NodeStateCause(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnedNode:
-    """A node of the balancer's, as its state file has it."""
+    """A node that the balancer owns, as its state file stores it."""
 
     name: str
     pool: str
@@ -76,7 +76,7 @@ class OwnedNode:
 
     @property
     def node(self) -> ElasticNode:
-        """The node as the policies see it."""
+        """The node as policies see it."""
         return ElasticNode(
             name=self.name,
             state=self.state,
@@ -93,12 +93,12 @@ class OwnedNode:
     def entering(
         self, state: ElasticNodeState, at: datetime, cause: NodeStateCause = NodeStateCause.NONE
     ) -> "OwnedNode":
-        """Return it in a state since a time, for a cause or for none."""
+        """Return the node in a new state since a time, with a cause or none."""
         return replace(self, state=state, since=at, cause=cause)
 
 
 class NodeRequestKind(StrEnum):
-    """What an administrator asks of a node."""
+    """What an administrator requests for a node."""
 
     DRAIN = "drain"  # no more tasks, and it is removed when those that run there have ended
     KEEP = "keep"  # it stays, however long it is idle
@@ -121,7 +121,7 @@ class NodeAct(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DueNodeAct:
-    """A node as it is to be kept before anything is done with it, and what is done then."""
+    """A node's new state to store, and the act to do after that."""
 
     node: OwnedNode
     before: OwnedNode | None = None  # the node as it was kept; None: it is a new one
@@ -131,32 +131,32 @@ class DueNodeAct:
 
     @property
     def is_done(self) -> bool:
-        """Whether something is done with the node, or only kept of it."""
+        """Whether an act follows or the node is forgotten, not only stored."""
         return self.act is not None or self.is_over
 
     @property
     def words(self) -> str:
-        """It in a few words, for the log and the journal."""
+        """The act in a few words, for the log and the journal."""
         act = self.act.value if self.act else "forget" if self.is_over else self.node.state.value
         return f"{act} {self.node.name}" + (f": {self.node.cause}" if self.node.cause else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellHostState:
-    """What the cell tells of one host."""
+    """Whether the cell reports a host as busy or silent."""
 
     is_busy: bool  # something runs or starts there that counts
     is_silent: bool  # its execution daemon does not report
 
 
 def is_host_reporting(host: CellHostState | None) -> bool:
-    """Say whether a host's execution daemon does; not of one that the cell does not know."""
+    """Say whether a host's execution daemon reports; False for an unknown host."""
     return host is not None and not host.is_silent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalancerNodesSnapshot:
-    """All that is known of nodes at one moment."""
+    """The nodes, their providers' machines and the cell's hosts at one moment."""
 
     now: datetime
     cluster: str
@@ -178,17 +178,17 @@ class BalancerNodesSnapshot:
     addresses: Mapping[str, str] = field(default_factory=dict)  # of strangers named as hosts, here
 
     def host_of(self, name: str) -> CellHostState | None:
-        """Return what the cell tells of a host; None where it does not know it."""
+        """Return the state of a host in the cell; None for an unknown host."""
         return self.hosts.get(short_host_name(name))
 
     def machine_key(self, pool: str, machine: str) -> tuple[str, str]:
-        """Return what tells a machine from all others: an id is unique within its provider."""
+        """Return a unique key of a machine: ids are unique only within a provider."""
         return self.providers.get(pool) or pool, machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolFailureRecord:
-    """What went wrong with a pool of late."""
+    """The recent failures of a pool."""
 
     failures: int = 0  # of booting, in a row
     failed_at: datetime | None = None  # the last of them

@@ -15,7 +15,7 @@ MOST_NAMES = 2000  # of jobs, with their owners
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalanceRoundStatistics:
-    """The numbers of one round, in the order of StarCluster's columns."""
+    """The figures of one round, in the order of StarCluster's columns."""
 
     at: datetime
     hosts: int
@@ -29,7 +29,7 @@ class BalanceRoundStatistics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TasksEndedInMinute:
-    """The tasks that ended in one minute."""
+    """The number, run time and wait of the tasks that ended in one minute."""
 
     minute: int  # since 1970
     tasks: int = 0
@@ -39,7 +39,7 @@ class TasksEndedInMinute:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearntRunTime:
-    """How long the tasks of jobs of one owner and name took, as far as that counts still."""
+    """The learnt run time of tasks of one owner and job name."""
 
     owner: str
     name: str
@@ -49,7 +49,7 @@ class LearntRunTime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecentlyEndedTasks:
-    """The tasks that ended of late, and how far the accounting file was read for them."""
+    """The recently ended tasks, and the position reached in the accounting file."""
 
     place: AccountingFilePosition = BEGINNING
     minutes: tuple[TasksEndedInMinute, ...] = ()  # in their order
@@ -57,13 +57,13 @@ class RecentlyEndedTasks:
 
     @property
     def runtimes(self) -> dict[tuple[str, str], float]:
-        """How long a task of an owner and a job's name usually takes, in seconds."""
+        """The mean run time in seconds, by owner and job name."""
         return {(run.owner, run.name): run.run_s / run.tasks for run in self.runs}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedNodeCount:
-    """The nodes of one pool in one state."""
+    """The number of nodes of one pool in one state."""
 
     pool: str  # empty: no pool, as the cluster's own hosts
     state: str  # model.elastic.nodes.NodeState
@@ -72,7 +72,7 @@ class PublishedNodeCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedPoolCounters:
-    """What was done with the nodes of one pool since these numbers began."""
+    """The nodes of one pool that were added, removed or failed since counting began."""
 
     pool: str
     added: int = 0  # nodes, as below
@@ -82,7 +82,7 @@ class PublishedPoolCounters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedRefusalCount:
-    """Jobs for which the cluster does not grow, by one cause."""
+    """The number of jobs for which the cluster does not grow, by one cause."""
 
     cause: str  # the name of a model.elastic.plan.Refusal, in small letters
     jobs: int
@@ -90,7 +90,7 @@ class PublishedRefusalCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedBalance:
-    """What everybody may see of a cluster that grows and shrinks, after its last round."""
+    """The balancer's figures after its last round, readable for everybody."""
 
     cluster: str
     at: datetime  # of the last round, whole or not
@@ -115,17 +115,17 @@ class PublishedBalance:
 
 
 def minute_since_epoch(at: datetime) -> int:
-    """Return the minute that a moment is in."""
+    """Return the minute of a time, counted since 1970."""
     return int(at.timestamp() // 60)
 
 
 def add_run_times(
     runs: Iterable[LearntRunTime], ended: Iterable[tuple[str, str, float]]
 ) -> tuple[LearntRunTime, ...]:
-    """Return runs with further ones, told by owner, name and seconds.
+    """Add the run times of ended tasks, given as owner, job name and seconds.
 
-    The last hundred count more than all before. Of too many names those that ended longest ago are
-    forgotten, of the owners with the most names: nobody's many names forget another's.
+    The last hundred runs weigh more than all earlier ones. If there are too many names, the
+    oldest names of the owners with the most names are dropped.
     """
     by_name = {(run.owner, run.name): run for run in runs}
     for owner, name, run_s in ended:
@@ -141,7 +141,7 @@ def add_run_times(
 
 
 def _newest(runs: tuple[LearntRunTime, ...]) -> tuple[LearntRunTime, ...]:
-    """Return as many as are kept."""
+    """Return the newest run times that are kept."""
     share = _share(sorted(Counter(run.owner for run in runs).values()))
     newest, of_owner = list[LearntRunTime](), Counter[str]()
     for run in reversed(runs):
@@ -152,7 +152,7 @@ def _newest(runs: tuple[LearntRunTime, ...]) -> tuple[LearntRunTime, ...]:
 
 
 def _share(names: Sequence[int]) -> int:
-    """Return how many names an owner keeps, from how many each has, the fewest first."""
+    """Return how many job names each owner keeps, from their sorted numbers of names."""
     unshared = MOST_NAMES
     for number, count in enumerate(names):
         fair = unshared // (len(names) - number)
@@ -165,7 +165,7 @@ def _share(names: Sequence[int]) -> int:
 def merge_tasks_ended_by_minute(
     minutes: Iterable[TasksEndedInMinute],
 ) -> tuple[TasksEndedInMinute, ...]:
-    """Return one row for each minute, in their order."""
+    """Merge the entries of each minute, sorted by minute."""
     by_minute = dict[int, TasksEndedInMinute]()
     for ended in minutes:
         so_far = by_minute.get(ended.minute, TasksEndedInMinute(minute=ended.minute))
@@ -180,7 +180,7 @@ def merge_tasks_ended_by_minute(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalancerOverview:
-    """The balancer's nodes and pools, as it keeps them."""
+    """The balancer's nodes and pools, as its state stores them."""
 
     nodes: tuple[OwnedNode, ...] = ()
     pools: tuple[tuple[str, PoolFailureRecord], ...] = ()
@@ -191,7 +191,7 @@ class BalancerOverview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobOrHostExplanation:
-    """A job or a host, and what the balancer makes of it."""
+    """What the balancer does about one job or host, and why."""
 
     what: str
     is_known: bool  # the job waits, or the host is the cell's or the balancer's
@@ -203,7 +203,7 @@ class JobOrHostExplanation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusalReport:
-    """A job or a host, one of the two, and why nothing is done about it."""
+    """A job or a host, and why nothing is done about it."""
 
     job: int = 0
     host: str = ""
@@ -212,7 +212,7 @@ class RefusalReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalancePlanReport:
-    """What a round does, or would do."""
+    """What a round does or would do, for users and programs."""
 
     add: int
     pool: str | None

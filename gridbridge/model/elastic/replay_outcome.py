@@ -1,4 +1,4 @@
-"""A replay: the tasks of a cluster, what its nodes are like, and what became of both."""
+"""A replay: recorded tasks, node properties, and the results of each policy."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ class ReplayRules(StrEnum):
 
 
 class ReplayExclusion(StrEnum):
-    """Why a line of a file is no task of a replay, or its wait is no one's."""
+    """Why a recorded line is no task of a replay, or why its wait does not count."""
 
     NEVER_STARTED = "never started"
     PUT_BACK = "put back to run again"
@@ -30,7 +30,7 @@ class ReplayExclusion(StrEnum):
 
 
 class WorkloadLineFault(StrEnum):
-    """What is wrong with a line of a file that tells of no task."""
+    """What is wrong with a line of a workload file."""
 
     FORM = "no known form"
     FIELDS = "a wrong number of fields"
@@ -42,7 +42,7 @@ class WorkloadLineFault(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayTask:
-    """A task that was run."""
+    """A recorded task of a replay."""
 
     submitted_s: float  # since 1970
     run_s: float
@@ -66,7 +66,7 @@ class ReplayWorkload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayNodeTerms:
-    """What nodes are like in a replay, and what they cost."""
+    """The properties and prices of nodes in a replay."""
 
     max_nodes: int = 20
     min_nodes: int = 1
@@ -79,7 +79,7 @@ class ReplayNodeTerms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayPolicy:
-    """One way to decide, with all its settings."""
+    """One policy of a replay, with all of its settings."""
 
     rules: ReplayRules
     balance: BalanceSection
@@ -90,7 +90,7 @@ class ReplayPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayClusterState:
-    """A cluster after something changed."""
+    """The state of the replayed cluster after a change."""
 
     at_s: float
     nodes: int  # that are on, booting too
@@ -99,7 +99,7 @@ class ReplayClusterState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayOutcome:
-    """What became of the tasks and the nodes by one way to decide."""
+    """The waits, node hours and costs of a replay by one policy."""
 
     way: ReplayPolicy
     tasks: int

@@ -9,7 +9,7 @@ from gridbridge.model.elastic.elastic_nodes import short_host_name
 
 
 class RequestedPowerState(StrEnum):
-    """What is wanted of a node; a file's name begins with it."""
+    """The power state that OAR requests for a node; a file's name begins with it."""
 
     WAKE = "wake"
     SLEEP = "sleep"
@@ -17,7 +17,7 @@ class RequestedPowerState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OarPowerRequest:
-    """One call of a hook."""
+    """One call of OAR's energy-saving hook."""
 
     file: str  # its name
     at_s: float  # when it was written, since 1970
@@ -31,24 +31,24 @@ STANDBY_AUTO = "htools:standby:auto"  # what a squeeze itself writes, and alone 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandbyHostFacts:
-    """What the cell keeps of each host, and which tasks could run elsewhere again."""
+    """The tags of each host, and which running tasks could run again elsewhere."""
 
     tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by short name
     movable: Mapping[str, tuple[TaskShape, ...]] = field(default_factory=dict)  # what they ask for
 
 
 def tags_by_host(tags: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
-    """Return the tags that a cell has of its hosts by their short names, as `tags_of` wants."""
+    """Return the tags of hosts by short host name."""
     return {short_host_name(name): host_tags for name, host_tags in tags.items()}
 
 
 def tags_of_host(host: str, tags: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
-    """Return a host's tags, with or without its domain."""
+    """Return the tags of a host, with or without its domain."""
     return tags.get(short_host_name(host), ())
 
 
 class StandbyPlanCause(Enum):
-    """Why a squeeze does something, or nothing."""
+    """Why a squeeze changes hosts, or does nothing."""
 
     LACKING = "lacking"  # less than the minimal reserve
     ASKED = "asked"  # waiting tasks want nodes, and some rest
@@ -62,7 +62,7 @@ class StandbyPlanCause(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskToMove:
-    """A task that is to run elsewhere."""
+    """A task that is to run on another host."""
 
     source: str
     target: str
@@ -71,7 +71,7 @@ class TaskToMove:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandbyPlan:
-    """Which hosts are to rest, or to work again; never both."""
+    """Which hosts to put on standby or to wake; never both."""
 
     cause: StandbyPlanCause
     off: tuple[str, ...] = ()
@@ -87,7 +87,7 @@ class StandbyPlan:
 
 
 class StandbyStepKind(Enum):
-    """One thing that is done to a host when it is to rest, or to work again."""
+    """One step of putting a host on standby or waking it."""
 
     DRAIN = "drain"  # close its queues, and look again
     TAG = "tag"  # add the mark, if it has none
@@ -99,7 +99,7 @@ class StandbyStepKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostStandbyStep:
-    """A thing to do, and to which host; those of one host are done in their order."""
+    """A step for one host; the steps of a host are done in order."""
 
     host: str
     doing: StandbyStepKind

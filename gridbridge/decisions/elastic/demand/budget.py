@@ -1,7 +1,7 @@
-"""What is left of a month's budget, and which idle nodes that and an hour's do not pay for.
+"""Apply the hourly and monthly budgets: what running nodes cost, which idle nodes must go.
 
-Of each node its next unit of billing counts: a unit is paid for as a whole when it begins, and
-what runs keeps its node.
+Providers bill whole units of time, so each node counts until the end of its current unit. A busy
+node is never removed for a budget.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ ROUNDING = 1e-9  # of sums of prices
 
 
 def remaining_month_budget(situation: BalanceSituation, demand: DemandSection) -> float | None:
-    """Return what of the month's budget is not spent; None: there is no limit."""
+    """Return the unspent part of the month's budget; None means no limit."""
     return demand.budget_month - situation.spent if demand.budget_month else None
 
 
@@ -35,10 +35,11 @@ def estimate_cost_of_existing_nodes(
     pools: Mapping[str, PoolSection],
     least: int,
 ) -> float:
-    """Return what nodes that are there go on to cost.
+    """Return what the existing nodes will still cost in this month.
 
-    The least and the kept ones stay until the month is over, the cheapest first; each other may go
-    after its next unit.
+    The `least` nodes that must stay, and nodes marked as kept, count until the month ends; the
+    cheapest nodes are taken for the least. Every other node counts for its next billed unit
+    only.
     """
     unit_s = _billed_unit_s(rules, demand)
     costly = _priced_nodes(situation, pools)
@@ -61,9 +62,10 @@ def idle_nodes_beyond_month_budget(
     pools: Mapping[str, PoolSection],
     order: tuple[str, ...],
 ) -> tuple[str, ...]:
-    """Return the idle nodes that have to go, so that what is left pays the next unit of the rest.
+    """Return the idle nodes to remove so that the month's budget pays for the rest.
 
-    They go in this order, and late in the unit that is paid for; none where that is enough.
+    Nodes are taken in the given order, and only late in their paid billing unit. The result is
+    empty while the remaining budget pays for the next unit of all nodes.
     """
     month = remaining_month_budget(situation, demand)
     if month is None:
@@ -83,9 +85,9 @@ def idle_nodes_over_hour_budget(
     pools: Mapping[str, PoolSection],
     order: tuple[str, ...],
 ) -> tuple[str, ...]:
-    """Return the idle nodes that have to go, so that the rest cost an hour what they may.
+    """Return the idle nodes to remove so that the rest stay within the hourly budget.
 
-    They were added when their price was another, or the budget was.
+    The budget may be exceeded after a price or the setting itself has changed.
     """
     if not demand.budget_hour:
         return ()
@@ -100,7 +102,7 @@ def _idle_nodes_beyond_limit(
     demand: DemandSection,
     order: tuple[str, ...],
 ) -> tuple[str, ...]:
-    """Return idle nodes, late in what is paid for, whose going brings costs ahead down to this."""
+    """Return idle nodes whose removal brings the total cost down to the limit `most`."""
     idle = {
         node.name
         for node in find_removable_idle_nodes(situation)
@@ -117,7 +119,7 @@ def _idle_nodes_beyond_limit(
 def _priced_nodes(
     situation: BalanceSituation, pools: Mapping[str, PoolSection]
 ) -> list[tuple[ElasticNode, float]]:
-    """Return the nodes that go on to cost something, and how much an hour, the cheapest first."""
+    """Return the nodes that cost money and their hourly prices, the cheapest first."""
     staying = (node for node in situation.nodes if node.counts and not node.state.is_leaving)
     priced = (
         (node, node_price_at_hour(pools[node.pool], situation.local_now))
@@ -131,12 +133,12 @@ def _priced_nodes(
 
 
 def _billed_unit_s(rules: BalanceSection, demand: DemandSection) -> float:
-    """Return what is paid for at once, and no less than passes until the round after the next."""
+    """Return the billing unit in seconds, but at least the time of two rounds."""
     return max(demand.billing_s, 2 * rules.interval_s)
 
 
 def _remaining_month_s(now: datetime) -> float:
-    """Return how long the month goes on by which the budget counts (spending.py)."""
+    """Return the seconds until the end of the current month in UTC."""
     today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     after = (today.replace(day=28) + timedelta(days=4)).replace(day=1)
     return (after - now).total_seconds()

@@ -1,4 +1,7 @@
-"""When what waits would be done without new nodes: here, or at another cluster."""
+"""Estimate when waiting tasks would be done without new nodes.
+
+A remote cluster may start them sooner through a transfer queue.
+"""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -20,7 +23,7 @@ Runtimes = Mapping[tuple[str, str], float]  # s that jobs of an owner and name u
 
 
 def estimate_waiting_slot_s(claims: Iterable[PendingTaskShape], runtimes: Runtimes) -> float | None:
-    """Return the seconds of one slot that what waits takes; None where a run time is unknown."""
+    """Return the slot-seconds that waiting tasks need; None if a run time is unknown."""
     total = 0.0
     for claim in claims:
         task_slots = claim.need.all_slots
@@ -34,9 +37,10 @@ def estimate_waiting_slot_s(claims: Iterable[PendingTaskShape], runtimes: Runtim
 def estimate_running_slot_s(
     begun: Iterable[RunningTaskGroup], runtimes: Runtimes, now: datetime
 ) -> float | None:
-    """Return the same of what runs yet.
+    """Return the slot-seconds that running tasks still need; None if one is unknown.
 
-    A task that runs for longer than usual is taken to need as long again as it is over that.
+    A task that exceeds its usual run time is expected to run on for as long as it has exceeded
+    it.
     """
     total = 0.0
     for tasks in begun:
@@ -50,7 +54,7 @@ def estimate_running_slot_s(
 def first_tasks_for_slots(
     claims: Iterable[tuple[PendingTaskShape, int]], slots: float
 ) -> list[tuple[PendingTaskShape, int]]:
-    """Return as many tasks, the first before the others, as so many slots are enough for."""
+    """Return the first waiting tasks that together fill the given number of slots."""
     first = list[tuple[PendingTaskShape, int]]()
     for claim, tasks in claims:
         fitting = min(tasks, ceil(slots / _slots_per_task(claim)))
@@ -61,7 +65,7 @@ def first_tasks_for_slots(
 
 
 class TransferQueueCapacity:
-    """Transfer queues, how soon each starts a task, and how many slots it can fill."""
+    """The free slots of transfer queues, and how soon each queue starts a task."""
 
     def __init__(
         self,
@@ -78,10 +82,10 @@ class TransferQueueCapacity:
     def sooner(
         self, claim: PendingTaskShape, boot_s: float, late_s: float
     ) -> tuple[str, float] | None:
-        """Return the queue that starts a task the soonest, if sooner than a new node would.
+        """Return the transfer queue that starts a task first, if before a new node boots.
 
-        `late_s` is for how long the task could have made the cluster grow: a queue that should have
-        started it by then is no choice.
+        `late_s` is the time since the task could first have caused a new node. A queue that
+        should have started the task within that time is not chosen.
         """
         task_slots = _slots_per_task(claim)
         open_to = {
@@ -97,7 +101,7 @@ class TransferQueueCapacity:
         return (name, open_to[name]) if open_to[name] < boot_s else None
 
     def _takes(self, claim: PendingTaskShape, queue: str) -> bool:
-        """Say whether a queue would run such a task, as any other queue is asked."""
+        """Say whether a transfer queue would accept such a task."""
         need, rooms = claim.need, self._rooms.get(queue, ())
         return (
             sum(count_pieces_that_fit_host(need, room, self._ground) for room in rooms)
@@ -105,7 +109,7 @@ class TransferQueueCapacity:
         )
 
     def take(self, queue: str, claim: PendingTaskShape, tasks: int) -> int:
-        """Return how many of these tasks a queue can start, and count their slots as taken."""
+        """Reserve the slots of tasks that a transfer queue can start; return how many."""
         if queue not in self._free:
             return tasks
         started = min(tasks, self._free[queue] // _slots_per_task(claim))

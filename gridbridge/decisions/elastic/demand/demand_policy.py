@@ -1,4 +1,4 @@
-"""What a round does by policy demand: it adds nodes, or removes some, or does nothing."""
+"""Policy demand: add nodes for waiting tasks, or remove nodes that no task needs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -62,7 +62,7 @@ from gridbridge.model.elastic.elastic_nodes import NodesByHostName
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingTaskPacking:
-    """What waits, and where there is room for it."""
+    """Which waiting tasks fit into the capacity of present and arriving nodes."""
 
     blocks: HostBlocks
     fit: int  # tasks
@@ -76,9 +76,10 @@ def decide_by_demand(
     demand: DemandSection,
     pools: Mapping[str, PoolSection],
 ) -> BalancePlan:
-    """Return what a round does; the same situation gives the same plan.
+    """Return the balance plan of one round by policy demand.
 
-    It holds that nodes + add <= the most, and nodes - removed >= the least.
+    The same situation gives the same plan. The plan keeps `nodes + add <= maximum` and `nodes -
+    removed >= minimum`.
     """
     scene = prepare_demand_round(situation, rules, demand, pools)
     claims, refused, watched = _demand(scene)
@@ -112,7 +113,7 @@ def _demand(
 ) -> tuple[
     tuple[PendingTaskShape, ...], tuple[BalanceRefusal, ...], Mapping[int, WatchedWaitingJobs]
 ]:
-    """Return what is demand, why the other jobs are none, and what to know of them next time."""
+    """Return the demand, refusals of other jobs, and the watched jobs to remember."""
     situation, after_s = scene.situation, scene.demand.stuck_after_s
     still = jobs_still_stuck(situation, after_s)
     demand, refused = find_startable_demand(
@@ -166,7 +167,10 @@ def _figures(scene: DemandRoundContext, demand: Sequence[PendingTaskShape]) -> B
 
 
 def _packed(scene: DemandRoundContext, demand: Sequence[PendingTaskShape]) -> WaitingTaskPacking:
-    """Put what waits where there is room: what may make the cluster grow, large needs first."""
+    """Pack waiting tasks into free capacity.
+
+    Tasks that may already add nodes come first, among them those with large requirements.
+    """
     blocks, fit, unplaced = scene.rooms, 0, list[tuple[PendingTaskShape, int]]()
     in_order = sorted(
         demand, key=lambda claim: (not _is_ripe(claim, scene.demand), _size(claim.need))
@@ -191,7 +195,7 @@ def _packed(scene: DemandRoundContext, demand: Sequence[PendingTaskShape]) -> Wa
 def _possible(
     unplaced: Sequence[tuple[PendingTaskShape, int]], scene: DemandRoundContext
 ) -> tuple[tuple[PendingTaskShape, int], ...]:
-    """Return each claim with the least of its needs that new nodes could meet, if any could."""
+    """Replace each task's alternatives by the smallest one that new nodes could meet."""
     rooms = _whole_host_rooms(scene) if any(claim.others for claim, _ in unplaced) else ()
 
     def chosen(claim: PendingTaskShape) -> PendingTaskShape:
@@ -208,7 +212,7 @@ def _possible(
 
 
 def _impossible(scene: DemandRoundContext, packed: WaitingTaskPacking) -> Iterator[BalanceRefusal]:
-    """Give the jobs that no new node could run, whether or not nodes may be added now."""
+    """Return a refusal for each job that no new node could run."""
     rooms = (
         _whole_host_rooms(scene) if any(claim.need.total > 1 for claim, _ in packed.left) else ()
     )
@@ -218,7 +222,7 @@ def _impossible(scene: DemandRoundContext, packed: WaitingTaskPacking) -> Iterat
 
 
 def _whole_host_rooms(scene: DemandRoundContext) -> tuple[tuple[str, FreeHostCapacity], ...]:
-    """Return each host's room as if nothing ran there, with the pool of its node."""
+    """Return each host's full capacity and the pool of its node, as if it were empty."""
     situation, own = scene.situation, NodesByHostName(scene.situation.nodes)
     patterns = requested_host_patterns(row.shape for row in situation.cell.waiting)
     rooms = capacity_of_unopened_hosts(
@@ -306,7 +310,7 @@ def _patient(
 
 
 def _slot_s(scene: DemandRoundContext, demand: Sequence[PendingTaskShape]) -> float | None:
-    """Return the seconds of one slot until all is done; None where a run time is unknown."""
+    """Return the slot-seconds until all tasks are done; None if one is unknown."""
     situation = scene.situation
     usable = [
         instance
@@ -335,7 +339,7 @@ def _elsewhere(scene: DemandRoundContext) -> completion_times.TransferQueueCapac
 
 
 def _could_run(need: TaskRequirement, scene: DemandRoundContext) -> bool:
-    """Say whether a host that is there has slots enough, once they are free."""
+    """Say whether a present host has enough slots for a task once it is empty."""
     return any(
         instance.total >= need.slots and instance.is_usable
         for instance in scene.situation.cell.instances
@@ -382,7 +386,7 @@ def _first(
     ripe: list[tuple[PendingTaskShape, int]],
     short: int,
 ) -> BalancePlan:
-    """Add the first node of a cluster of which nobody knows how its nodes will be."""
+    """Add the first nodes of a cluster that has no node to compare with."""
     if plan.figures.coming:
         return replace(plan, verdict=BalanceVerdict.ON_THEIR_WAY)
     room = scene.most - plan.figures.nodes
@@ -396,9 +400,9 @@ def _first(
 def _purchased(
     plan: BalancePlan, scene: DemandRoundContext, purchase: ScaleUpProgress, short: int
 ) -> BalancePlan:
-    """Return the plan of a purchase: a round adds nodes of one pool, the next one of another.
+    """Return the plan for nodes that were chosen: one pool in each round.
 
-    Hosts on standby come first, and a round that wakes some adds none.
+    Hosts on standby come first. A round that wakes hosts adds no nodes.
     """
     pool = next(iter(purchase.bought), None)
     bought = purchase.bought.get(pool, []) if pool is not None else []
@@ -426,7 +430,7 @@ def _purchased(
 
 
 def _minimum(plan: BalancePlan, scene: DemandRoundContext, short: int) -> BalancePlan:
-    """Add what is missing to the least, or say why nothing is."""
+    """Add the nodes that are missing to the minimum, or say what prevents it."""
     limits = _purse(scene, plan.figures.nodes)
     for offer in scene.offers:
         number = min(short, offer.most, limits.for_price(offer.price)[0])

@@ -1,4 +1,4 @@
-"""The rooms of a cell: of hosts that are there, and of nodes that are on their way."""
+"""Compute the free capacity of present hosts, arriving nodes and typical new nodes."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,7 +38,7 @@ AT, ASKED = "@", f"{HOSTNAME}="
 
 
 def describe_cell_placement(situation: BalanceSituation, queue: str) -> CellPlacementRules:
-    """Return what tasks are placed by."""
+    """Collect the cell-wide facts that decide on which hosts a task may run."""
     hosts = [host for host in situation.cell.hosts if host.left or host.values]
     like_new = _like_new(hosts, situation)
     texts_by_name = defaultdict[str, set[str]](set)
@@ -68,7 +68,10 @@ def _reports(host: CellHost) -> bool:
 
 
 def _like_new(hosts: Sequence[CellHost], situation: BalanceSituation) -> Sequence[CellHost]:
-    """Return the hosts that new nodes resemble: the balancer's nodes, else all but the master."""
+    """Return the hosts that a new node will resemble.
+
+    These are the balancer's own nodes; without any, all hosts except the master.
+    """
     ours = NodesByHostName(situation.nodes)
     nodes = [host for host in hosts if ours.of_host(host.name)]
     return (
@@ -81,7 +84,7 @@ def _names(hosts: Iterable[CellHost]) -> frozenset[str]:
 
 
 def requested_host_patterns(shapes: Iterable[TaskShape]) -> frozenset[str]:
-    """Return the host parts of the queues that are asked for, and the hosts that are."""
+    """Return the host patterns that tasks request by -q QUEUE@HOST or -l hostname."""
     all_shapes = tuple(shapes)
     queues = (
         queue.partition(AT)[2] for shape in all_shapes for queue in shape.queues if AT in queue
@@ -92,7 +95,7 @@ def requested_host_patterns(shapes: Iterable[TaskShape]) -> frozenset[str]:
 
 
 def queue_instances_by_host(situation: BalanceSituation) -> dict[str, list[QueueInstance]]:
-    """Return the queues of each host that take what is neither best-effort nor sent away."""
+    """Return each host's queue instances, without best-effort and transfer queues."""
     by_host = {host.name: list[QueueInstance]() for host in situation.cell.hosts}
     for instance in situation.cell.instances:
         if not is_best_effort_or_transfer_queue(instance.queue, situation, instance.host):
@@ -103,9 +106,9 @@ def queue_instances_by_host(situation: BalanceSituation) -> dict[str, list[Queue
 def is_best_effort_or_transfer_queue(
     queue: str, situation: BalanceSituation, host: str = ""
 ) -> bool:
-    """Say whether a queue's tasks are no occupation: a best-effort or a transfer queue.
+    """Say whether a queue is a best-effort or transfer queue, on one host if given.
 
-    The queue may differ on one host.
+    Tasks in such queues do not make a host busy.
     """
     if queue in situation.best_effort:
         return True
@@ -114,17 +117,17 @@ def is_best_effort_or_transfer_queue(
 
 
 def queues_closed_by_hand(situation: BalanceSituation) -> frozenset[str]:
-    """Return the queues that somebody closed: on two hosts or more that report, and on all.
+    """Return the queues that someone disabled on all of at least two reporting hosts.
 
-    One that is disabled or suspended on its only host may be open on others.
+    A queue that is disabled on its only host may be open on new hosts.
     """
     return frozenset(name for name, hosts in _closed(situation, BY_HAND).items() if hosts > 1)
 
 
 def queues_closed_everywhere(situation: BalanceSituation) -> frozenset[str]:
-    """Return these queues, and those that their calendars close, on a single host too.
+    """Return the queues that are closed on all hosts, by hand or by their calendar.
 
-    A calendar is the whole queue's, and so a new node's as well.
+    A calendar holds for the whole queue, so it closes the queue on new nodes, too.
     """
     closed = _closed(situation, BY_HAND | BY_CALENDAR)
     by_calendar = _closed(situation, BY_CALENDAR)
@@ -132,10 +135,9 @@ def queues_closed_everywhere(situation: BalanceSituation) -> frozenset[str]:
 
 
 def _closed(situation: BalanceSituation, facts: frozenset[str]) -> Counter[str]:
-    """Return the queues that one of these facts closes on all hosts, and how many of them report.
+    """Count the reporting hosts of each queue that is closed on all of its hosts.
 
-    Nodes that come, go or rest are closed by the balancer; where it does not know its nodes, those
-    that rest are silent.
+    Nodes that join, leave or stand by are ignored: the balancer itself closes their queues.
     """
     ours = NodesByHostName(
         node for node in situation.nodes if node.state is not ElasticNodeState.READY
@@ -152,7 +154,7 @@ def _closed(situation: BalanceSituation, facts: frozenset[str]) -> Counter[str]:
 
 
 def has_running_or_reserved_slots(instances: Iterable[QueueInstance]) -> bool:
-    """Say whether a task that counts runs or starts on a host, or has slots reserved there."""
+    """Say whether tasks run, start or hold reserved slots in the queue instances."""
     return any(instance.is_wanted for instance in instances)
 
 
@@ -162,9 +164,10 @@ def free_capacity_of_working_hosts(
     patterns: frozenset[str],
     keep: Sequence[str],
 ) -> HostBlocks:
-    """Return what is free on the hosts that take work, the busy ones first.
+    """Return the free capacity of hosts that accept tasks, busy hosts first.
 
-    Then come idle hosts that are not the balancer's, and last its idle nodes in the order `keep`.
+    Idle hosts that the balancer does not own follow. The balancer's idle nodes come last, in
+    the order `keep`.
     """
     own, ranks = NodesByHostName(situation.nodes), {name: rank for rank, name in enumerate(keep)}
     hosts = {host.name: host for host in situation.cell.hosts}
@@ -191,7 +194,7 @@ def free_capacity_of_working_hosts(
 def free_capacity_by_host(
     situation: BalanceSituation, ground: CellPlacementRules, patterns: frozenset[str]
 ) -> dict[str, FreeHostCapacity]:
-    """Return what is free on each host, in the cell's order."""
+    """Return the free capacity of each host, in the cell's order."""
     hosts = {host.name: host for host in situation.cell.hosts}
     return {
         name: _capacity_of_host(hosts.get(name, CellHost(name=name)), instances, ground, patterns)
@@ -202,7 +205,7 @@ def free_capacity_by_host(
 def transfer_queue_capacity(
     situation: BalanceSituation, ground: CellPlacementRules, patterns: frozenset[str]
 ) -> dict[str, tuple[FreeHostCapacity, ...]]:
-    """Return what transfer queues that tell when they start a task have where nothing runs."""
+    """Return the full capacity of each transfer queue whose start delay is known."""
     hosts = {host.name: host for host in situation.cell.hosts}
     by_queue = dict[str, tuple[FreeHostCapacity, ...]]()
     for instance in situation.cell.instances:
@@ -257,7 +260,7 @@ def _asks_groups(layout: CellConfiguration, patterns: frozenset[str]) -> bool:
 def describe_queue_on_host(
     queue: str, free: int, layout: CellConfiguration, groups: frozenset[str], host: str = ""
 ) -> QueueOnHost:
-    """Return a queue as it is on a host of these groups; a new host has no name yet."""
+    """Return a queue with the values that it has on a host of these host groups."""
     cell_queue = layout.queues.get(queue)
     if cell_queue is None:
         return QueueOnHost(queue=queue, free=free, is_told=False)
@@ -276,9 +279,11 @@ def describe_queue_on_host(
 def matching_host_patterns(
     host: str, groups: Iterable[str], patterns: frozenset[str]
 ) -> frozenset[str]:
-    """Return which patterns fit a host: `n1`, `n*`, `@big` for a host group, or `hostname=n1|n2`.
+    """Return the requested patterns that match a host's name or host groups.
 
-    Nobody knows the name of a new host, which is empty.
+    A pattern is `n1`, `n*`, `@big` or `hostname=n1
+
+    n2`. A new host has no name yet.
     """
     return frozenset(pattern for pattern in patterns if _pattern_fits_host(pattern, host, groups))
 
@@ -294,9 +299,10 @@ def _pattern_fits_host(pattern: str, host: str, groups: Iterable[str]) -> bool:
 def capacity_of_typical_node(
     situation: BalanceSituation, ground: CellPlacementRules, patterns: frozenset[str]
 ) -> FreeHostCapacity | None:
-    """Return a new node's room where no pool says it: as most of the nodes, the larger of two.
+    """Return the capacity of a new node without a pool: that of most present nodes.
 
-    The master's is of its own kind, unless there is nothing else; None where no host has slots.
+    Of two equally frequent sizes, the larger is taken. The master counts only if there is no
+    other host. The result is None if no host has slots.
     """
     occupied = {
         name: instances
@@ -340,7 +346,7 @@ def _kind(instances: Iterable[QueueInstance]) -> tuple[tuple[str, int], ...]:
 
 
 def _largest_amounts(hosts: Iterable[CellHost]) -> tuple[tuple[str, float], ...]:
-    """Return the most of each consumable that is left on one of the hosts."""
+    """Return the largest free amount of each consumable on any of the hosts."""
     largest = dict[str, float]()
     for host in hosts:
         for name, amount in parse_consumable_amounts(host.left):
@@ -354,9 +360,9 @@ def capacity_of_unopened_hosts(
     ground: CellPlacementRules,
     patterns: frozenset[str],
 ) -> Mapping[str, FreeHostCapacity]:
-    """Return the rooms of hosts that take nothing yet, as they are once they do.
+    """Return the full capacity of hosts that do not accept tasks yet.
 
-    Those on which the cell lists no queue are left out.
+    Hosts without a queue in the cell are left out.
     """
     hosts_wanted = list(names)
     if not hosts_wanted:
@@ -380,9 +386,9 @@ def capacity_of_arriving_nodes(
     own: Mapping[str, FreeHostCapacity],
     timeout_s: float,
 ) -> HostBlocks:
-    """Return the rooms of nodes on their way, as those of their pools; late ones are left out.
+    """Return the capacity of nodes that are booting or joining, without late nodes.
 
-    A host of the site's own has no pool, but a room of its own.
+    A node has the capacity of its pool; a host of the site's own has its own capacity.
     """
     blocks = list[HostBlock]()
     for node in situation.nodes:
@@ -393,12 +399,12 @@ def capacity_of_arriving_nodes(
 
 
 def is_arriving_in_time(node: ElasticNode, situation: BalanceSituation, timeout_s: float) -> bool:
-    """Say whether a node is on its way, and not for longer than one may be."""
+    """Say whether a node is booting or joining and has not exceeded the timeout."""
     late = node.since is not None and (situation.now - node.since).total_seconds() > timeout_s
     return node.state.is_coming and not late
 
 
 def most_slots_on_one_host(cell: GridEngineCellSnapshot, rooms: Iterable[FreeHostCapacity]) -> int:
-    """Return the most slots that a queue has on one host, there or new."""
+    """Return the largest number of slots of a queue on one present or new host."""
     new = (part.free for room in rooms for part in room.parts)
     return max((*(instance.total for instance in cell.instances), *new), default=0)

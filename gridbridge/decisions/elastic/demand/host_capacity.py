@@ -26,7 +26,7 @@ BUILT_IN = frozenset((*SHORTCUTS.values(), *LIMITS, *MEMORY, "cpu"))  # complex(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueOnHost:
-    """A queue on one host, with the values that hold there."""
+    """A queue on one host: its free slots, and the values that hold there."""
 
     queue: str
     free: int  # slots
@@ -40,7 +40,7 @@ class QueueOnHost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FreeHostCapacity:
-    """What is free on a host, and what the host is like."""
+    """The free slots and consumables of one host, and its resource values."""
 
     parts: tuple[QueueOnHost, ...]
     amounts: tuple[tuple[str, float], ...] = ()  # of consumables
@@ -55,7 +55,7 @@ class FreeHostCapacity:
 
     @property
     def free(self) -> int:
-        """How many slots are free."""
+        """The number of free slots in all queues of the host."""
         return sum(part.free for part in self.parts)
 
 
@@ -65,7 +65,7 @@ HostBlocks: TypeAlias = tuple[HostBlock, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellPlacementRules:
-    """What tasks are placed by, besides the rooms."""
+    """The cell-wide facts that decide on which hosts a task may run."""
 
     layout: CellConfiguration
     queue: str  # where tasks go that ask for none, where no layout is known
@@ -79,7 +79,7 @@ class CellPlacementRules:
     closed: frozenset[str] = frozenset()  # queues that nobody starts a task in, on any host
 
     def without_closed(self, room: FreeHostCapacity) -> FreeHostCapacity:
-        """Return the room of a new node without what nobody may start there."""
+        """Return a new node's capacity without queues that are closed on all hosts."""
         open_ = tuple(part for part in room.parts if part.queue not in self.closed)
         return room if open_ == room.parts else replace(room, parts=open_)
 
@@ -87,7 +87,7 @@ class CellPlacementRules:
 def count_pieces_that_fit_host(
     need: TaskRequirement, room: FreeHostCapacity, ground: CellPlacementRules
 ) -> int:
-    """Return how many pieces of a need a host has room for."""
+    """Return how many pieces of a task requirement fit on a host."""
     if need.slots > max((part.free for part in room.parts), default=0):
         return 0
     if need.is_exclusive and not (room.is_empty and not room.is_used):
@@ -109,7 +109,7 @@ def count_pieces_that_fit_host(
 def _pieces_in_queue(
     need: TaskRequirement, part: QueueOnHost, room: FreeHostCapacity, ground: CellPlacementRules
 ) -> int:
-    """Return the number of pieces that fit in a queue on a host, without the host's values."""
+    """Return how many pieces fit in one queue of a host, ignoring host-wide values."""
     if not queue_accepts_task(need, part, room, ground):
         return 0
     if missing_queue_resources(need, part, room, ground):
@@ -129,7 +129,7 @@ def _pieces_in_queue(
 
 
 def _spent(need: TaskRequirement) -> tuple[tuple[str, float], ...]:
-    """Return the consumables that a piece uses up."""
+    """Return the consumables that one piece of a task uses up."""
     return tuple(amount for amount in (*need.amounts, *need.usual) if amount[1] > 0)
 
 
@@ -138,9 +138,10 @@ def _whole_multiples(available: float, amount: float) -> int:
 
 
 def host_lacks_consumable(name: str, room: FreeHostCapacity, ground: CellPlacementRules) -> bool:
-    """Say whether a host is known not to have a consumable.
+    """Say whether a host certainly does not have a consumable.
 
-    A host that tells none is taken to have it: a task that waits in vain costs less than a node.
+    A host that reports no consumables is assumed to have every one: an unnecessary wait of a
+    task costs less than an unnecessary node.
     """
     return room.is_told and name not in ground.in_cell
 
@@ -148,10 +149,10 @@ def host_lacks_consumable(name: str, room: FreeHostCapacity, ground: CellPlaceme
 def missing_queue_resources(
     need: TaskRequirement, part: QueueOnHost, room: FreeHostCapacity, ground: CellPlacementRules
 ) -> frozenset[str]:
-    """Return the values and exclusive resources asked for that a queue on a host does not have.
+    """Return the requested resources that a queue on a host does not have.
 
-    A new node has what hosts like it have. Of a silent host only a resource that others have is
-    known to be missing: others may be load values of its own.
+    A new node is assumed to have the resources of similar hosts. For a host that reports no
+    load values, only resources that other hosts configure count as missing.
     """
     if not part.is_told:
         return frozenset()
@@ -167,7 +168,10 @@ def missing_queue_resources(
 def _has_value(
     requirement: RequiredHostValue, room: FreeHostCapacity, ground: CellPlacementRules
 ) -> bool:
-    """Say whether a host has a value, as far as is known: a new one is as those that are there."""
+    """Say whether a host meets a required value.
+
+    A new node is assumed to have the values of similar hosts.
+    """
     if requirement.name == HOSTNAME:  # hosts don't list it among their values
         return f"{HOSTNAME}={requirement.value}" in room.tags
     if requirement.name == QNAME:  # a value of queues, not of hosts
@@ -188,7 +192,7 @@ def _has_value(
 def queue_accepts_task(
     need: TaskRequirement, part: QueueOnHost, room: FreeHostCapacity, ground: CellPlacementRules
 ) -> bool:
-    """Say whether a queue on a host takes a task of this need, whatever is free."""
+    """Say whether a queue on a host admits a task, whether or not slots are free."""
     if not _is_queue_requested(need, part.queue, room, ground):
         return False
     if not part.is_told:
@@ -220,7 +224,7 @@ def _matches_queue_pattern(pattern: str, queue: str, room: FreeHostCapacity) -> 
 def _queue_values_admit(
     need: TaskRequirement, values: Iterable[tuple[str, str]], layout: CellConfiguration
 ) -> bool:
-    """Say whether a queue's limits and values let a task in."""
+    """Say whether the limits and resource values of a queue admit a task."""
     own = dict(values)
     for name in own:
         resource = layout.resources.get(name)
@@ -236,7 +240,7 @@ def _queue_values_admit(
 def subtract_pieces_from_host(
     need: TaskRequirement, room: FreeHostCapacity, pieces: int, ground: CellPlacementRules
 ) -> FreeHostCapacity:
-    """Return a room with some pieces of a need in it, as far as the queues have slots."""
+    """Return a host's free capacity after some pieces of a task were placed there."""
     if need.is_exclusive:
         parts = tuple(replace(part, free=0) for part in room.parts)
         return replace(room, parts=parts, amounts=(), is_used=True)
@@ -260,7 +264,10 @@ def _subtract_amounts(
 
 
 def merge_equal_hosts(blocks: Iterable[HostBlock]) -> HostBlocks:
-    """Join the blocks of equal rooms; the first keeps its place."""
+    """Join hosts with equal free capacity into one block.
+
+    The blocks keep the order of their first hosts.
+    """
     by_room = dict[FreeHostCapacity, tuple[str, ...]]()
     for room, names in blocks:
         if names:
@@ -269,5 +276,5 @@ def merge_equal_hosts(blocks: Iterable[HostBlock]) -> HostBlocks:
 
 
 def parse_consumable_amounts(values: Iterable[tuple[str, str]]) -> tuple[tuple[str, float], ...]:
-    """Read amounts of consumables."""
+    """Parse the amounts of consumables, sorted by name."""
     return tuple(sorted((name, parse_amount_or_zero(text)) for name, text in values))

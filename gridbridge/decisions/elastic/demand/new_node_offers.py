@@ -39,7 +39,7 @@ AS_USUAL = ""  # the pool of a cluster that has none: its nodes are as those tha
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolOffer:
-    """A pool as it is now."""
+    """A pool of new nodes, or hosts on standby, with their price and capacity now."""
 
     name: str
     pool: PoolSection
@@ -52,12 +52,12 @@ class PoolOffer:
 
     @property
     def slot_price(self) -> float:
-        """What a slot costs an hour."""
+        """The price of one slot for an hour."""
         return self.price / max(1, slots_of_host(self.room))
 
 
 def slots_of_host(room: FreeHostCapacity) -> int:
-    """Return how many slots a host has: those of its largest queue."""
+    """Return the number of slots of a host: those of its largest queue."""
     return max((part.free for part in room.parts), default=0)
 
 
@@ -69,7 +69,10 @@ def offer_new_nodes_by_pool(
     usual: FreeHostCapacity | None,
     demand: DemandSection,
 ) -> tuple[PoolOffer, ...]:
-    """Return pools in the order of priority and price; without any, one as nodes usually are."""
+    """Return one offer for each pool, by priority and price.
+
+    Without any pool, the only offer is a node like the present ones.
+    """
     if not pools:
         return (_typical_offer(usual, ground),) if usual else ()
     unordered = [
@@ -89,7 +92,7 @@ def _typical_offer(room: FreeHostCapacity, ground: CellPlacementRules) -> PoolOf
 
 
 def _without_closed_queues(offer: PoolOffer, ground: CellPlacementRules) -> PoolOffer:
-    """Return an offer without the queues that are closed; where that is all, with why."""
+    """Return an offer without closed queues; with none left, it gives the reason."""
     open_room = ground.without_closed(offer.room)
     if offer.room.parts and not open_room.parts:
         return replace(offer, most=0, hindrance=BalanceVerdict.QUEUE_CLOSED)
@@ -130,7 +133,7 @@ def _most_new_nodes(
     situation: BalanceSituation,
     demand: DemandSection,
 ) -> tuple[int, BalanceVerdict | None]:
-    """Return how many nodes a pool may still give, and why it is none."""
+    """Return how many more nodes a pool may give, and the reason if there are none."""
     failed = situation.failed.get(name)
     if failed is not None and is_pool_paused_after_failure(failed, situation.now, demand.retry_s):
         return 0, BalanceVerdict.NO_CAPACITY
@@ -142,7 +145,7 @@ def _most_new_nodes(
 
 
 def _joins_known_queue(pool: PoolSection, layout: CellConfiguration) -> bool:
-    """Say whether the cell has what a pool's nodes join, and a queue among that."""
+    """Say whether a pool's queues and host groups exist and give its nodes a queue."""
     if not layout.queues:
         return True  # nobody knows
     named = (*pool.queues.split(), *pool.hostgroups.split())
@@ -153,14 +156,14 @@ def _joins_known_queue(pool: PoolSection, layout: CellConfiguration) -> bool:
 
 
 def is_pool_paused_after_failure(failed: datetime, now: datetime, retry_s: float) -> bool:
-    """Say whether a pool that failed then gives nothing now; one that fails now never does."""
+    """Say whether a pool that failed at a time is still left out."""
     return failed == now or 0 <= (now - failed).total_seconds() < retry_s
 
 
 def capacity_of_new_pool_node(
     pool: PoolSection, ground: CellPlacementRules, patterns: frozenset[str]
 ) -> FreeHostCapacity:
-    """Return what a new node of a pool has."""
+    """Return the free capacity of a new node of a pool."""
     layout = ground.layout
     groups = _host_groups(pool, layout)
     texts = {_resource_name(name, layout): text for name, text in pool.resources.items()}
@@ -192,9 +195,9 @@ def _is_counted(name: str, layout: CellConfiguration) -> bool:
 def queues_of_pool_nodes(
     pool: PoolSection, groups: frozenset[str], ground: CellPlacementRules
 ) -> tuple[str, ...]:
-    """Return the queues that a pool's nodes join: those named, or else those of its host groups.
+    """Return the queues of a pool's nodes: its own, or its host groups' queues.
 
-    Where no layout is known, that is the one to which tasks go that ask for none.
+    If the cell's configuration is unknown, this is the default queue.
     """
     if named := pool.queues.split():
         return tuple(named)
@@ -204,12 +207,12 @@ def queues_of_pool_nodes(
 
 
 def _host_groups(pool: PoolSection, layout: CellConfiguration) -> frozenset[str]:
-    """Return the host groups of a pool's nodes, with those around them."""
+    """Return the host groups that a pool's nodes join, including enclosing groups."""
     return layout.around(frozenset(pool.hostgroups.split()))
 
 
 def _queues_of_host_groups(groups: frozenset[str], layout: CellConfiguration) -> tuple[str, ...]:
-    """Return the queues of host groups, without those whose tasks make way or are sent away."""
+    """Return the queues of host groups, without best-effort and transfer queues."""
     return tuple(
         queue.name
         for queue in layout.queues.values()
@@ -220,7 +223,7 @@ def _queues_of_host_groups(groups: frozenset[str], layout: CellConfiguration) ->
 def unused_slot_share(
     need: TaskRequirement, tasks: int, offer: PoolOffer, ground: CellPlacementRules
 ) -> float:
-    """Return the share of the slots of as many nodes as tasks need that would stay unused."""
+    """Return the share of slots that stays unused on the nodes that some tasks need."""
     pieces_each = count_pieces_that_fit_host(need, offer.room, ground)
     if not pieces_each:
         return 1.0
@@ -240,9 +243,10 @@ class NewNodeLimits:
     unit_s: float = HOUR_S  # what is paid for at once
 
     def for_price(self, price: float) -> tuple[int, BalanceVerdict]:
-        """Return how many nodes of a price may be added, and what would be said of none.
+        """Return how many nodes of a price may be added, and the limit that decides.
 
-        Of a month's budget an hour of each new node has to be left, or the unit that is paid for.
+        The month's budget must pay for one hour of each new node, or for one billing unit
+        if that is longer.
         """
         if self.nodes <= 0:
             return 0, BalanceVerdict.FULL
@@ -258,17 +262,17 @@ class NewNodeLimits:
 
     @property
     def closed(self) -> BalanceVerdict | None:
-        """Say what forbids any more nodes, of whatever pool; None: nothing does."""
+        """The limit that forbids new nodes of every pool; None if there is no such limit."""
         number, cause = self.for_price(0.0)
         return None if number else cause
 
     @property
     def _hourly_left(self) -> float | None:
-        """What is left of the month, for an hour of it or the longer unit."""
+        """The remaining month's budget for each hour of the billing unit."""
         return None if self.month is None else self.month / max(1.0, self.unit_s / HOUR_S)
 
     def after(self, nodes: int, price: float) -> "NewNodeLimits":
-        """Return what is left when nodes were bought."""
+        """Return the limits after some nodes were added."""
         cost = nodes * price
         return replace(
             self,
@@ -290,7 +294,10 @@ def limit_new_nodes(
     nodes: int,
     least: int,
 ) -> NewNodeLimits:
-    """Return what may be added, by limits, by what is paid already, and by what is set aside."""
+    """Return how many nodes may be added, by the maximum and the budgets.
+
+    The cost of present nodes is subtracted from the budgets first.
+    """
     month = budget.remaining_month_budget(situation, demand)
     paid = hourly_cost_of_nodes(
         (node.pool for node in situation.nodes if node.counts), pools, situation.local_now
@@ -312,9 +319,9 @@ def limit_new_nodes(
 def offer_standby_hosts(
     situation: BalanceSituation, rooms: Mapping[str, FreeHostCapacity], ground: CellPlacementRules
 ) -> tuple[PoolOffer, ...]:
-    """Return an offer for all hosts on standby that are alike, in the order of waking.
+    """Return offers of the site's own standby hosts, equal hosts in one offer.
 
-    None is woken for queues that somebody closed.
+    Standby hosts cost nothing. They are not woken for queues that are closed.
     """
     open_ = {name: ground.without_closed(room) for name, room in rooms.items()}
     asleep = (name for name in situation.standby or () if name in open_ and open_[name].parts)
@@ -338,10 +345,10 @@ def explain_unschedulable_task(
     ground: CellPlacementRules,
     rooms: Sequence[tuple[str, FreeHostCapacity]] = (),
 ) -> BalanceRefusal | None:
-    """Return what every pool's nodes lack, named for the pool that lacks the least.
+    """Return why no new node could run a task; None if a new node could.
 
-    A parallel task may lie on new nodes and on present hosts. `there` has the present hosts with
-    their pools, as if nothing ran on them.
+    The refusal names the pool whose nodes come closest. A parallel task may use new and present
+    hosts together; `rooms` has the present hosts as if they were empty.
     """
     if need.is_on_all:
         return BalanceRefusal(cause=BalanceRefusalCause.ALL_HOSTS)
@@ -371,7 +378,7 @@ def _fits_with_more_nodes(
     ground: CellPlacementRules,
     rooms: Sequence[tuple[str, FreeHostCapacity]],
 ) -> bool:
-    """Say whether a task fits on nodes of a pool, if it has as many as it may together."""
+    """Say whether a task fits on as many nodes of a pool as the pool may have."""
     pieces_each, pool = _pieces_of_one_task(need, offer.room, ground), offer.pool
     if not pieces_each or need.pieces == 1:
         return pieces_each > 0
@@ -441,7 +448,7 @@ def _explain_missing_queue(
 def _access_obstacle(
     need: TaskRequirement, room: FreeHostCapacity, ground: CellPlacementRules
 ) -> str:
-    """Return what the queues of a node do not admit of a task that they would have otherwise."""
+    """Return which access list keeps a job out of the queues of a new node."""
     anybodys = replace(need, identity=ANYBODY)
     parts = (part for part in room.parts if queue_accepts_task(anybodys, part, room, ground))
     lists = ground.layout.user_lists
@@ -449,7 +456,7 @@ def _access_obstacle(
 
 
 def _requests_with_queue_limits(need: TaskRequirement, room: FreeHostCapacity) -> Iterator[str]:
-    """Give what a task asks for that its queues limit, such as a run time."""
+    """Return the task's requests that queues limit, such as a run time."""
     limits = {name for part in room.parts for name, _ in part.values}
     return (
         f"{requirement.name}={requirement.value}"
@@ -468,7 +475,7 @@ def _amount_refusal(name: str, required: float, has: float) -> BalanceRefusal:
 
 
 def _format_amount(number: float) -> str:
-    """Write an amount; a large one is one of memory."""
+    """Format an amount; large amounts are memory and get a unit."""
     for unit, size in (("G", 2**30), ("M", 2**20)):
         if number >= size:
             return f"{number / size:.4g}{unit}"

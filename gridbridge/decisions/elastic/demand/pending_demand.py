@@ -34,7 +34,7 @@ from gridbridge.model.elastic.cell import TaskShape, WaitingJobs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingTaskShape:
-    """Tasks of one shape that could start."""
+    """Waiting tasks of one shape that could start."""
 
     need: TaskRequirement  # the least of what they may have
     jobs: tuple[int, ...]
@@ -45,22 +45,22 @@ class PendingTaskShape:
 
     @property
     def needs(self) -> tuple[TaskRequirement, ...]:
-        """All that each task may have, the least first: any of them lets it start."""
+        """A task's alternative requirements, the smallest first; any of them suffices."""
         return (self.need, *self.others)
 
     @property
     def first(self) -> int:
-        """The lowest of the job numbers."""
+        """The lowest job number."""
         return min(self.jobs)
 
     @property
     def slots(self) -> int:
-        """How many slots they need together."""
+        """The number of slots of all tasks together."""
         return self.tasks * self.need.all_slots
 
 
 class CellWideLimits:
-    """What the whole cell has of licences and of slots in parallel environments, so far."""
+    """The free licences and free slots of parallel environments of the whole cell."""
 
     def __init__(self, situation: BalanceSituation) -> None:
         on_hosts = {name for host in situation.cell.hosts for name, _ in host.left}
@@ -77,9 +77,10 @@ class CellWideLimits:
         }
 
     def take(self, need: TaskRequirement, tasks: int) -> tuple[int, BalanceRefusal | None]:
-        """Return how many of the tasks they are enough for, and what keeps the others waiting.
+        """Return how many tasks the limits allow, and what keeps the others waiting.
 
-        Only those take of them. A job that does not ask for a licence takes what is usual of it.
+        The allowed tasks are subtracted from the limits. A job that does not request a
+        licence uses its default amount.
         """
         demanded = dict(need.usual) | dict(need.amounts)
         licences = {
@@ -101,7 +102,7 @@ class CellWideLimits:
         return fit, full or shortage
 
     def _environment(self, need: TaskRequirement, tasks: int) -> tuple[int, BalanceRefusal | None]:
-        """Fill environments, those with the most slots first; each task is in one of them."""
+        """Assign tasks to parallel environments, those with the most free slots first."""
         if not need.environments or any(name not in self._slots for name in need.environments):
             return tasks, None
         task_slots, unplaced = need.slots * need.pieces, tasks
@@ -126,9 +127,10 @@ def _shortage(cause: BalanceRefusalCause, name: str, required: str, has: str) ->
 def find_startable_demand(
     situation: BalanceSituation, widest: int, stuck: Collection[int] = ()
 ) -> tuple[tuple[PendingTaskShape, ...], tuple[BalanceRefusal, ...]]:
-    """Return the tasks that are demand, and why each other waiting job is none.
+    """Return the tasks that are demand, and a refusal for each other waiting job.
 
-    Rows that are known to be stuck, told by their lowest job numbers, are in neither.
+    Jobs that are known to be stuck, given by their lowest job numbers, appear in neither
+    result.
     """
     pending, refused, limits = (
         list[PendingTaskShape](),
@@ -150,7 +152,7 @@ def find_startable_demand(
 def repeat_refusal_for_jobs(
     refusal: BalanceRefusal | None, jobs: Iterable[int]
 ) -> Iterator[BalanceRefusal]:
-    """Give a copy of a refusal for each job; nothing without a refusal."""
+    """Return a copy of a refusal for each job; nothing if there is no refusal."""
     if refusal is not None:
         yield from (replace(refusal, job=job) for job in jobs)
 
@@ -176,7 +178,7 @@ def _pending_shape(
 def _startable(
     row: WaitingJobs, need: TaskRequirement, situation: BalanceSituation, limits: CellWideLimits
 ) -> tuple[int, BalanceRefusal | None]:
-    """Return how many of a row's tasks could start, and what keeps the others waiting."""
+    """Return how many tasks of a row could start, and what keeps the others waiting."""
     if rule := environment_that_cannot_split_slots(row.shape, situation.layout):
         slots, per_host = str(row.shape.slots), str(rule.per_host)
         return 0, _shortage(BalanceRefusalCause.UNDIVIDED, rule.name, slots, per_host)
@@ -190,7 +192,7 @@ def _startable(
 
 
 def _refusal_cause(row: WaitingJobs, situation: BalanceSituation) -> BalanceRefusalCause | None:
-    """Say what keeps jobs from being demand."""
+    """Return why waiting jobs are not demand; None if they are."""
     if (cause := why_jobs_cannot_start(row)) is not None:
         return cause
     asks_queues = row.shape.queues or requested_qname_expressions(row.shape)
@@ -208,7 +210,7 @@ def _all_left_out(shape: TaskShape, situation: BalanceSituation) -> bool:
 
 
 def _waited_s(row: WaitingJobs, situation: BalanceSituation) -> float:
-    """Return for how long the first of them could start: as seen, or since it was submitted."""
+    """Return the seconds since the first of the jobs could start."""
     since = first_startable_since(row, situation)
     return max(0.0, elapsed_s(since, situation.now)) if since else 0.0
 
@@ -220,7 +222,7 @@ AGAIN = 10  # times stuck_after_s: so long a row is no demand
 def jobs_still_stuck(
     situation: BalanceSituation, stuck_after_s: float
 ) -> Mapping[int, WatchedWaitingJobs]:
-    """Return the rows that were stuck and stay so, whatever room there is for them now."""
+    """Return the jobs that were stuck and remain so, even if there is room now."""
     tasks = _waiting_tasks_by_row(situation)
     return {
         job: replace(history, at=situation.now)
@@ -236,7 +238,10 @@ def _is_stuck(history: WatchedWaitingJobs, now: datetime, stuck_after_s: float) 
 
 
 def _waiting_tasks_by_row(situation: BalanceSituation) -> Counter[int]:
-    """Return how many tasks of each row wait; a job put back to run again may be in two rows."""
+    """Return the number of waiting tasks by lowest job number.
+
+    A job that was put back to run again may be in two rows.
+    """
     waiting = Counter[int]()
     for row in _startable_rows(situation):
         waiting[row.first] += row.tasks
@@ -258,11 +263,10 @@ def track_unstarted_jobs_with_room(
     ground: CellPlacementRules,
     stuck_after_s: float,
 ) -> Mapping[int, WatchedWaitingJobs]:
-    """Return what the next round has to know of rows that are demand, those now stuck marked.
+    """Return the history of waiting jobs, and mark those that are stuck now.
 
-    `there` are the hosts that take work. Rows that are new, or of which tasks started, have their
-    places first: what they are about to fill is no room for others. Each of the others is looked
-    at alone, for together they may want more than there is, and none of them starts.
+    A job is stuck if it did not start for `stuck_after_s` although there was room. New jobs are
+    placed first, because they are about to use the room. Every other job is then checked alone.
     """
     if not stuck_after_s:
         return {}
@@ -311,7 +315,7 @@ def _update_watched_jobs(
 def _is_unchanged_since_last_round(
     history: WatchedWaitingJobs, tasks: int, situation: BalanceSituation
 ) -> bool:
-    """Say whether a row was demand in the round before, and none of its tasks started since."""
+    """Say whether jobs were demand last round and none of their tasks started since."""
     is_recent = elapsed_s(history.at, situation.now) <= GAP_S
     return is_recent and history.stuck_since is None and history.tasks <= tasks
 
@@ -319,7 +323,7 @@ def _is_unchanged_since_last_round(
 def stuck_job_refusals(
     situation: BalanceSituation, rows: Mapping[int, WatchedWaitingJobs]
 ) -> Iterator[BalanceRefusal]:
-    """Give the jobs of the rows that are stuck, with the minutes for which there was room."""
+    """Return a refusal for each stuck job, with the minutes for which there was room."""
     for row in _startable_rows(situation):
         history = rows.get(row.first)
         if history and history.stuck_since and history.room_since:
@@ -333,7 +337,7 @@ def stuck_job_refusals(
 def demand_without_stuck_jobs(
     claims: Iterable[PendingTaskShape], rows: Mapping[int, WatchedWaitingJobs]
 ) -> tuple[PendingTaskShape, ...]:
-    """Return what is demand still."""
+    """Return the demand without jobs that are marked as stuck."""
     return tuple(
         claim for claim in claims if (row := rows.get(claim.first)) is None or not row.stuck_since
     )

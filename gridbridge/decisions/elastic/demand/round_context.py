@@ -1,4 +1,4 @@
-"""The facts from which policy demand decides a round, worked out once."""
+"""Prepare the facts from which policy demand decides a round, computed once."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from gridbridge.model.elastic.balance_sections import BalanceSection, DemandSect
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemandRoundContext:
-    """A cell, the rules, the free room, and the possible new nodes."""
+    """The cell, rules, free capacity and new-node offers of one round."""
 
     situation: BalanceSituation
     rules: BalanceSection
@@ -48,7 +48,7 @@ def prepare_demand_round(
     demand: DemandSection,
     pools: Mapping[str, PoolSection],
 ) -> DemandRoundContext:
-    """Return the scene of a round."""
+    """Compute the facts from which policy demand decides a round."""
     ground = describe_cell_placement(situation, rules.queue)
     patterns = requested_host_patterns(row.shape for row in situation.cell.waiting)
     order = rank_nodes_for_removal(situation, pools, demand)

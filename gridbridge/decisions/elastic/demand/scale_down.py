@@ -1,4 +1,4 @@
-"""Which nodes are given back: idle ones of the balancer's that no waiting task needs."""
+"""Decide which idle nodes to remove: those of the balancer that no waiting task needs."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -38,10 +38,10 @@ BRIEF_S = 60.0  # a unit that is paid for and not longer is worth no wait
 def rank_nodes_for_removal(
     situation: BalanceSituation, pools: Mapping[str, PoolSection], demand: DemandSection
 ) -> tuple[str, ...]:
-    """Return the balancer's nodes in the order in which they are removed.
+    """Return the balancer's nodes in the order of their removal.
 
-    Broken ones come first, then those with the worst price, those whose paid time is over soonest,
-    and those of the pool that has the fewest busy nodes.
+    Broken nodes come first. Then come nodes with the highest price, those whose paid time ends
+    soonest, and those of the pool with the fewest busy nodes.
     """
     by_host = _queue_instances_by_node(situation)
     busy = Counter(
@@ -66,7 +66,7 @@ def rank_nodes_for_removal(
 
 
 def remaining_paid_time_s(node: ElasticNode, now: datetime, demand: DemandSection) -> float:
-    """Return how much of a node's time is paid for already."""
+    """Return the seconds until a node's current billing unit ends."""
     if node.up_since is None:
         return demand.billing_s
     return demand.billing_s - (now - node.up_since).total_seconds() % demand.billing_s
@@ -75,7 +75,7 @@ def remaining_paid_time_s(node: ElasticNode, now: datetime, demand: DemandSectio
 def is_too_early_in_paid_unit(
     node: ElasticNode, situation: BalanceSituation, demand: DemandSection
 ) -> bool:
-    """Say whether so much of a node's unit is left that nothing is saved by its going now."""
+    """Say whether removing a node now would waste time that is already paid for."""
     unit_s = demand.billing_s
     return (
         unit_s > BRIEF_S
@@ -84,7 +84,7 @@ def is_too_early_in_paid_unit(
 
 
 def find_removable_idle_nodes(situation: BalanceSituation) -> tuple[ElasticNode, ...]:
-    """Return the nodes that are ready, may go, and on which nothing runs that counts."""
+    """Return the ready nodes that may be removed and on which nothing runs."""
     by_host = _queue_instances_by_node(situation)
     return tuple(
         node
@@ -97,7 +97,7 @@ def find_removable_idle_nodes(situation: BalanceSituation) -> tuple[ElasticNode,
 
 
 def _queue_instances_by_node(situation: BalanceSituation) -> dict[str, list[QueueInstance]]:
-    """Return the queues of each node of which it is known whether it is idle."""
+    """Return the queue instances of each node that the cell reports on."""
     listed = hosts_with_known_tasks(situation)
     by_host = queue_instances_by_host(situation)
     short = {short_host_name(name): name for name in by_host}
@@ -158,9 +158,9 @@ def _idle_nodes_above_maximum(
     idle: list[str],
     order: tuple[str, ...],
 ) -> tuple[str, ...]:
-    """Return the other idle nodes beyond the most: they go though what waits would have them.
+    """Return idle nodes beyond the maximum, even if waiting tasks would use them.
 
-    So a schedule holds while tasks wait. Those whose unit is paid for go late in it.
+    A schedule therefore holds while tasks wait. Nodes go only late in their billing unit.
     """
     staying = plan.figures.nodes - plan.figures.leaving
     most = staying if plan.figures.most is None else plan.figures.most
@@ -183,7 +183,7 @@ def _demand_removal_hindrances(
     instances: list[QueueInstance] | None,
     needed: set[str],
 ) -> Iterator[BalanceRefusal]:
-    """Give what keeps a node from being removed."""
+    """Return the reasons that keep a node from being removed."""
     yield from permanent_removal_hindrances(node, situation)
     if node.state is not ElasticNodeState.READY:
         yield BalanceRefusal(
@@ -201,9 +201,9 @@ def _demand_removal_hindrances(
 def _time_hindrances(
     node: ElasticNode, situation: BalanceSituation, demand: DemandSection
 ) -> Iterator[BalanceRefusal]:
-    """Give what is too early.
+    """Return the reasons why it is too early to remove a node.
 
-    A node of which nobody noted since when it is idle has been so since it is up.
+    A node with unknown idle time has been idle since it came up.
     """
     since = node.idle_since or node.up_since
     idle_s = (situation.now - since).total_seconds() if since else 0.0

@@ -1,4 +1,4 @@
-"""Adds nodes for the tasks that don't fit: from which pool, how many, and what forbids more."""
+"""Choose the nodes to add for tasks without room: pools, numbers and limits."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,7 +29,7 @@ from gridbridge.model.elastic.balance_plan import (
 
 @dataclass(slots=True, kw_only=True)
 class ScaleUpProgress:
-    """The nodes that are bought so far, and the pools to buy from."""
+    """The nodes chosen so far in this round, and the offers that remain."""
 
     purse: NewNodeLimits
     blocks: HostBlocks
@@ -41,11 +41,10 @@ class ScaleUpProgress:
 
 
 def add_nodes_for_tasks(need: TaskRequirement, tasks: int, purchase: ScaleUpProgress) -> int:
-    """Add nodes for tasks that fit nowhere, and return how many of them have no place even so.
+    """Add nodes for tasks without room; return how many tasks still have none.
 
-    Hosts on standby come before all pools, in the order of waking. Of pools those of the highest
-    priority come first, then those with the lowest price of a slot, then those whose nodes nobody
-    takes back, then those of which the least stays unused.
+    Standby hosts come before all pools, in the order of waking. Pools follow by priority, price
+    of a slot, reliability (spot nodes last) and the least unused slots.
     """
     tasks -= _wake_standby_hosts(need, tasks, purchase)
     for offer in sorted(
@@ -77,7 +76,7 @@ def refuse_task_that_needs_too_many_nodes(
 
 
 def _usable_pool_offers(need: TaskRequirement, purchase: ScaleUpProgress) -> Iterator[PoolOffer]:
-    """Return the pools whose nodes could run a task, and pools whose nodes get no queue."""
+    """Return the pools whose nodes could run a task, and pools without a queue."""
     for offer in purchase.offers:
         is_nowhere = offer.hindrance is BalanceVerdict.NO_SUCH_PLACE
         if not offer.hosts and (is_nowhere or _fits_any_part(need, offer.room, purchase.ground)):
@@ -101,7 +100,7 @@ def _rank_offer(
 def _environment_choices(
     need: TaskRequirement, offer: PoolOffer, purchase: ScaleUpProgress
 ) -> list[TaskRequirement]:
-    """Return a need for each environment of new nodes, the environment with most room first."""
+    """Return a requirement for each parallel environment, most room first."""
     rooms = (offer.room, *(room for room, _ in purchase.blocks))
     choices = split_by_parallel_environment(need, rooms)
     if len(choices) == 1:
@@ -116,7 +115,7 @@ def _environment_choices(
 
 
 def _wake_standby_hosts(need: TaskRequirement, tasks: int, purchase: ScaleUpProgress) -> int:
-    """Wake the fewest first hosts that hold as many tasks as all; return how many tasks fit."""
+    """Wake the fewest standby hosts that hold as many tasks as all of them would."""
     asleep, blocks = _wakeable_hosts(need, purchase), purchase.blocks
     if not asleep:
         return 0
@@ -135,7 +134,7 @@ def _wake_standby_hosts(need: TaskRequirement, tasks: int, purchase: ScaleUpProg
 
 
 def _wakeable_hosts(need: TaskRequirement, purchase: ScaleUpProgress) -> HostBlocks:
-    """Return the hosts on standby that may be woken for a need, each of them a block."""
+    """Return the standby hosts that may be woken for a task, each as its own block."""
     blocks = (
         (offer.room, (host,))
         for offer in purchase.offers
@@ -146,7 +145,7 @@ def _wakeable_hosts(need: TaskRequirement, purchase: ScaleUpProgress) -> HostBlo
 
 
 def _record_woken_hosts(purchase: ScaleUpProgress, blocks: HostBlocks, asleep: HostBlocks) -> None:
-    """Wake the hosts on standby that tasks lie on; other hosts on standby count as no room."""
+    """Record the standby hosts that tasks use; forget the capacity of the others."""
     names = {name for _, hosts in asleep for name in hosts}
     used = {name for room, hosts in blocks if room.is_used for name in hosts} & names
     still = names - used
@@ -160,7 +159,7 @@ def _record_woken_hosts(purchase: ScaleUpProgress, blocks: HostBlocks, asleep: H
 def _add_nodes_of_pool(
     offer: PoolOffer, need: TaskRequirement, tasks: int, purchase: ScaleUpProgress
 ) -> int:
-    """Add nodes of one pool, and return how many tasks they, with what was free, have room for."""
+    """Add nodes of one pool; return how many tasks then have room."""
     if offer.hindrance is not None:
         purchase.hindrances.append(offer.hindrance)
         return 0
@@ -175,9 +174,9 @@ def _add_nodes_of_pool(
 def _groups_with_room(
     offer: PoolOffer, need: TaskRequirement, purchase: ScaleUpProgress
 ) -> list[tuple[str, int]]:
-    """Return the groups in which tasks may get nodes, each with how many it may get.
+    """Return the node groups in which tasks may get nodes, and how many nodes each.
 
-    Parallel tasks stay within a group; of those that a pool has, the ones with room come first.
+    A parallel task stays within one group. Present groups with room come first.
     """
     span = offer.pool.span
     if not span or need.pieces == 1:
@@ -226,7 +225,7 @@ def _nodes_added_of_pool(offer: PoolOffer, purchase: ScaleUpProgress) -> int:
 def _most_nodes_in_group(
     offer: PoolOffer, group: str, room_for: int, need: TaskRequirement, purchase: ScaleUpProgress
 ) -> tuple[int, BalanceVerdict | None]:
-    """Return how many nodes a group may get, and what forbids more; None: the group's size."""
+    """Return how many nodes a group may get, and the limit that forbids more."""
     limit, cause = purchase.purse.for_price(offer.price)
     limit -= len(_shareable_standby_hosts(group, need, purchase))
     remaining = offer.most - _nodes_added_of_pool(offer, purchase)
@@ -239,12 +238,12 @@ def _most_nodes_in_group(
 def _shareable_standby_hosts(
     group: str, need: TaskRequirement, purchase: ScaleUpProgress
 ) -> HostBlocks:
-    """Return the hosts on standby that a parallel task may share with new nodes."""
+    """Return the standby hosts that a parallel task may use beside new nodes."""
     return _wakeable_hosts(need, purchase) if need.pieces > 1 and not group else ()
 
 
 def _group_first(blocks: HostBlocks, group: str, need: TaskRequirement) -> HostBlocks:
-    """Put a group's hosts before all others, when tasks are to lie in it."""
+    """Put a group's hosts before all others if a parallel task uses the group."""
     if need.pieces == 1:
         return blocks
     own = (block for block in blocks if block[0].group == group)
@@ -259,7 +258,7 @@ def _fewest_nodes(
     purchase: ScaleUpProgress,
     most: int,
 ) -> tuple[int, int]:
-    """Return how many tasks fit with at most so many new nodes, and the fewest that do for them."""
+    """Return how many tasks fit with at most `most` new nodes, and the fewest nodes."""
     most, blocks = min(most, tasks * need.total), purchase.blocks
     if need.pieces > 1:
         own = (block for block in blocks if block[0].group == group)
@@ -296,7 +295,7 @@ def _fewest_nodes_by_bisection(
     most: int,
     ground: CellPlacementRules,
 ) -> tuple[int, int]:
-    """Return the same, found by halving, where tasks want several hosts of their own."""
+    """Find the fewest nodes by bisection, for tasks that need hosts of their own."""
     fit, _ = pack_tasks_first_fit(
         need, tasks, _with_new_nodes(blocks, offer, group, 0, most), ground
     )
@@ -313,6 +312,6 @@ def _fewest_nodes_by_bisection(
 def _with_new_nodes(
     blocks: HostBlocks, offer: PoolOffer, group: str, first: int, nodes: int
 ) -> HostBlocks:
-    """Return the blocks with new nodes behind them."""
+    """Return the blocks with new nodes appended."""
     names = tuple(f"{offer.name}+{number}" for number in range(first, first + nodes))
     return merge_equal_hosts((*blocks, (replace(offer.room, group=group), names)))

@@ -19,7 +19,10 @@ from gridbridge.decisions.elastic.demand.task_requirements import TaskRequiremen
 def pack_tasks_first_fit(
     need: TaskRequirement, tasks: int, blocks: HostBlocks, ground: CellPlacementRules
 ) -> tuple[int, HostBlocks]:
-    """Return how many of the tasks fit, and what is free then; a task is placed whole or not."""
+    """Return how many tasks fit, and the capacity that is free then.
+
+    A task is placed whole or not at all.
+    """
     if need.also:
         return _pack_joint_tasks(need, tasks, blocks, ground)
     if need.pieces == 1:
@@ -37,7 +40,7 @@ def pack_tasks_first_fit(
 def _pack_joint_tasks(
     need: TaskRequirement, tasks: int, blocks: HostBlocks, ground: CellPlacementRules
 ) -> tuple[int, HostBlocks]:
-    """Place tasks that need several things at once: the most of which all parts fit."""
+    """Place as many tasks as possible that each need several parts at once."""
     low, high, placed = 0, tasks, blocks
     while low < high:
         middle = (low + high + 1) // 2
@@ -52,7 +55,7 @@ def _pack_joint_tasks(
 def _pack_all_parts(
     need: TaskRequirement, tasks: int, blocks: HostBlocks, ground: CellPlacementRules
 ) -> HostBlocks | None:
-    """Return what is free beside so many tasks; None: not all of them fit."""
+    """Return the capacity left after all tasks are placed; None if some do not fit."""
     for part in need.parts:
         placed, blocks = pack_tasks_first_fit(part, tasks, blocks, ground)
         if placed < tasks:
@@ -63,7 +66,10 @@ def _pack_all_parts(
 def pack_tasks_with_alternatives(
     needs: Iterable[TaskRequirement], tasks: int, blocks: HostBlocks, ground: CellPlacementRules
 ) -> tuple[int, HostBlocks]:
-    """Return the same for tasks that start with any of these needs; the first ones go first."""
+    """Place tasks that may start with any of several requirements.
+
+    Earlier requirements are preferred.
+    """
     placed = 0
     for need in needs:
         fit, blocks = pack_tasks_first_fit(need, tasks - placed, blocks, ground)
@@ -74,9 +80,10 @@ def pack_tasks_with_alternatives(
 def split_by_parallel_environment(
     need: TaskRequirement, rooms: Iterable[FreeHostCapacity]
 ) -> tuple[TaskRequirement, ...]:
-    """Return a need for each environment: all hosts of a task are in the same environment.
+    """Split a requirement so that each part uses one parallel environment.
 
-    If all hosts have the same environments, the need itself is returned.
+    All hosts of a task must offer the same environment. If all hosts offer the same
+    environments, the requirement is returned unchanged.
     """
     if need.pieces == 1 or len(need.environments) < 2:
         return (need,)
@@ -91,7 +98,7 @@ def split_by_parallel_environment(
 def _pack_into_blocks(
     need: TaskRequirement, tasks: int, blocks: HostBlocks, ground: CellPlacementRules
 ) -> tuple[int, HostBlocks]:
-    """Place tasks in one group of hosts."""
+    """Place tasks within one group of hosts."""
     room_for = [count_pieces_that_fit_host(need, room, ground) for room, _ in blocks]
     if not tasks or not any(room_for):
         return 0, blocks
@@ -151,7 +158,7 @@ def _pack_exclusive_tasks(
     room_for: Sequence[int],
     ground: CellPlacementRules,
 ) -> tuple[int, HostBlocks]:
-    """Place tasks that share their hosts with no other; hosts of a task may differ in size."""
+    """Place tasks that use their hosts alone; a task's hosts may differ in size."""
     most = 1 if need.is_apart else need.pieces
     sizes, by_size = [min(pieces, most) for pieces in room_for], Counter[int]()
     for size, (_, names) in zip(sizes, blocks, strict=True):
@@ -169,10 +176,10 @@ def _pack_exclusive_tasks(
 def count_hosts_for_exclusive_tasks(
     pieces: int, tasks: int, by_size: Mapping[int, int]
 ) -> tuple[int, Counter[int]]:
-    """Return how many tasks get hosts of their own, and how many hosts of each size they take.
+    """Return how many exclusive tasks fit, and the number of hosts used of each size.
 
-    The size of a host is the number of pieces of one task that fit on it. Tasks that get hosts of
-    the same sizes are handled in one step.
+    The size of a host is the number of pieces of one task that fit on it. Tasks that use hosts
+    of the same sizes are counted in one step.
     """
     unused, used, placed = Counter(by_size), Counter[int](), 0
     while placed < tasks and (hosts := _choose_hosts_of_task(pieces, unused)):
@@ -185,10 +192,10 @@ def count_hosts_for_exclusive_tasks(
 
 
 def _choose_hosts_of_task(pieces: int, unused: Mapping[int, int]) -> Mapping[int, int]:
-    """Return the number of hosts of each size for a task: a largest host, and the best rest.
+    """Choose the hosts of one exclusive task: the largest host, then the best fit.
 
-    The choice leaves the least room unused and, among equals, prefers larger hosts. Empty: there
-    are not enough hosts.
+    The choice leaves the least capacity unused and prefers larger hosts among equals. The
+    result is empty if there are too few hosts.
     """
     sizes = sorted(size for size, number in unused.items() if size and number)
     if not sizes:
@@ -213,9 +220,9 @@ def _choose_hosts_of_task(pieces: int, unused: Mapping[int, int]) -> Mapping[int
 
 
 def _possible_sums(sums: int, size: int, hosts: int, most: int) -> int:
-    """Return the sums that are possible with some of these hosts, too, as far as `most`.
+    """Return the bit set of piece counts that some of these hosts reach together.
 
-    Hosts are added in powers of two: a few shifts do for any number of them.
+    Hosts are added in powers of two, so that a few shifts suffice for any number of hosts.
     """
     hosts, number = min(hosts, most // size), 1
     while hosts > 0:

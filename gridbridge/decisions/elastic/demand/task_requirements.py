@@ -29,7 +29,7 @@ BEYOND = 1e290  # of what a job asks for: no host has as much, times any number 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequiredHostValue:
-    """A value that a host has to have."""
+    """A resource value that a host must have."""
 
     name: str
     relation: ResourceRelation
@@ -38,7 +38,7 @@ class RequiredHostValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRequirement:
-    """What the tasks of one shape need, each of them."""
+    """What each task of one shape needs from hosts."""
 
     slots: int = 1  # of a piece
     pieces: int = 1  # of a task
@@ -59,7 +59,7 @@ class TaskRequirement:
 
     @property
     def parts(self) -> tuple["TaskRequirement", ...]:
-        """All that a task needs together, each part with its own pieces."""
+        """All parts that a task needs at the same time, each with its own pieces."""
         return (replace(self, also=()), *self.also) if self.also else (self,)
 
     @property
@@ -74,17 +74,17 @@ class TaskRequirement:
 
     @property
     def named(self) -> tuple[str, ...]:
-        """The expressions of -l qname: a queue has to match all of them."""
+        """The queue expressions of -l qname; a queue must match all of them."""
         return tuple(requirement.value for requirement in self.values if requirement.name == QNAME)
 
 
 def requirement_of_task_shape(
     shape: TaskShape, layout: CellConfiguration, widest: int
 ) -> TaskRequirement:
-    """Return what a task of this shape needs; `widest` is the most slots that a host has.
+    """Return what a task of this shape needs; `widest` is the largest host's slots.
 
-    Of a parallel environment whose rule is not known its slots are on one host if they fit there.
-    `qstat` without -r shows a job's slots, but not its environment.
+    If the allocation rule of its parallel environment is unknown, a task that fits on one host
+    stays on one host. Without -r, qstat shows a job's slots but not its environment.
     """
     if shape.groups:
         return _join_requirements(
@@ -121,7 +121,7 @@ def requirement_of_task_shape(
 
 
 def _join_requirements(needs: Iterable[TaskRequirement]) -> TaskRequirement:
-    """Return one need for several at once: whole hosts first, then the widest pieces."""
+    """Return one requirement for several parts: whole hosts first, then large pieces."""
     first, *other_needs = sorted(needs, key=lambda need: (not need.is_exclusive, -need.slots))
     is_on_all = any(need.is_on_all for need in (first, *other_needs))
     return replace(first, is_on_all=is_on_all, also=tuple(other_needs))
@@ -130,9 +130,10 @@ def _join_requirements(needs: Iterable[TaskRequirement]) -> TaskRequirement:
 def environment_that_cannot_split_slots(
     shape: TaskShape, layout: CellConfiguration
 ) -> ParallelEnvironment | None:
-    """Return the first environment when none can hand a task's slots out; None where one can.
+    """Return a parallel environment if none can split the task's slots; else None.
 
-    Grid Engine never starts a task whose slots a fixed number a host does not divide.
+    Grid Engine never starts a task whose slots are no multiple of the environment's fixed slots
+    per host.
     """
     environments = _admitting_environments(shape, layout)
     return (
@@ -143,7 +144,7 @@ def environment_that_cannot_split_slots(
 
 
 def environment_that_refuses_job(shape: TaskShape, layout: CellConfiguration) -> tuple[str, str]:
-    """Return the first environment when none admits a task, and what it does not admit."""
+    """Return the first environment and its reason if none admits the job."""
     named = _matching_environments(shape.pe, layout)
     if not named or _admitting_environments(shape, layout):
         return "", ""
@@ -151,7 +152,10 @@ def environment_that_refuses_job(shape: TaskShape, layout: CellConfiguration) ->
 
 
 def _can_split_slots(environment: ParallelEnvironment, shape: TaskShape) -> bool:
-    """Say whether an environment's rule can give a task its slots; of a range, some number."""
+    """Say whether an environment's allocation rule can give a task its slots.
+
+    For a slot range, some number of the range suffices.
+    """
     return (
         environment.spread is not SlotSpread.FIXED
         or shape.is_range
@@ -168,7 +172,7 @@ def _find_resource(name: str, layout: CellConfiguration) -> CellResource | None:
 def _admitting_environments(
     shape: TaskShape, layout: CellConfiguration
 ) -> list[ParallelEnvironment]:
-    """Return the environments that a task may be in, in the order of names."""
+    """Return the environments that admit a task, sorted by name."""
     lists = layout.user_lists
     return [
         environment
@@ -178,7 +182,7 @@ def _admitting_environments(
 
 
 def _matching_environments(pe: str, layout: CellConfiguration) -> list[ParallelEnvironment]:
-    """Return the environments that a name with wildcards stands for, in the order of names."""
+    """Return the environments that match a name with wildcards, sorted by name."""
     if not pe:
         return []
     return [
@@ -191,7 +195,7 @@ def _matching_environments(pe: str, layout: CellConfiguration) -> list[ParallelE
 def _split_slots(
     shape: TaskShape, environments: list[ParallelEnvironment], widest: int
 ) -> tuple[int, int, bool]:
-    """Return the slots of a piece, the pieces of a task, and whether they lie apart."""
+    """Return a piece's slots, a task's pieces, and whether pieces lie apart."""
     if not shape.pe and shape.slots == 1:
         return 1, 1, False
     rule = environments[0] if environments else ParallelEnvironment(name=shape.pe)
@@ -206,7 +210,7 @@ def _split_slots(
 def _amounts(
     requested: Iterable[tuple[CellResource, str]], slots: int, pieces: int
 ) -> tuple[tuple[str, float], ...]:
-    """Return what a piece uses up; what counts by job is shared by the pieces of a task."""
+    """Return the consumables of one piece; per-job amounts are divided evenly."""
     amounts = list[tuple[str, float]]()
     for resource, text in requested:
         if resource.counted is ConsumableKind.NO or resource.relation is ResourceRelation.EXCLUSIVE:
@@ -217,7 +221,7 @@ def _amounts(
 
 
 def parse_amount_or_zero(text: str) -> float:
-    """Read an amount; 0 for what is none."""
+    """Parse an amount; return 0 for text that is no amount."""
     try:
         return amounts.read(text)
     except ParseError:
@@ -225,9 +229,9 @@ def parse_amount_or_zero(text: str) -> float:
 
 
 def parse_requested_amount(text: str) -> float:
-    """Read an amount that a job asks for; more than any host has for what is none, as `nan`.
+    """Parse a requested amount; text that is no amount becomes an impossible amount.
 
-    Such a job is one that never starts: it is no demand, whatever its owner wrote.
+    No host has so much, so a job that requests `nan` is never demand.
     """
     try:
         return amounts.read(text)
@@ -251,7 +255,10 @@ def _required_value(resource: CellResource, text: str) -> RequiredHostValue:
 
 
 def host_value_meets_requirement(requirement: RequiredHostValue, text: str) -> bool:
-    """Say whether a value is what is wanted; a text may be an expression, such as `!lx-x86`."""
+    """Say whether a host's value meets a requirement.
+
+    The required text may be an expression, such as `!lx-x86`.
+    """
     relation = requirement.relation
     if relation in (ResourceRelation.EQUAL, ResourceRelation.OTHER):
         return _matches_value(requirement.value, text) == (relation is ResourceRelation.EQUAL)

@@ -1,4 +1,8 @@
-"""Decide which nodes of a Ganeti cluster to power off or on, by hsqueeze's rules."""
+"""Decide which nodes of a Ganeti cluster to power off or on, by hsqueeze's rules.
+
+If a node lacks the minimal reserve, nodes are powered on. Otherwise nodes are powered off while the
+target reserve remains. Each candidate set is balanced completely before it is judged.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,7 +26,7 @@ from gridbridge.model.elastic.standby_hosts import STANDBY_AUTO
 
 
 def plan_ganeti_squeeze(cluster: GanetiCluster, minimal: float, target: float) -> GanetiSqueezePlan:
-    """Say what hsqueeze says, for reserves in standard instances."""
+    """Return hsqueeze's decision for reserves given in standard instances."""
     placement = place_ganeti_instances(cluster)
     sleeping = tuple(at for at, node in enumerate(cluster.nodes) if node.is_standby)
     resting = _nodes_that_may_power_off(cluster)
@@ -77,7 +81,7 @@ def _reserve_of_standard_instances(
 
 
 def every_node_has_reserve(at: GanetiPlacement, reserve: GanetiInstanceLoad) -> bool:
-    """Whether each node, offline ones too, could take the reserve in addition."""
+    """Say whether each node, offline nodes included, could also hold the reserve."""
     return all(
         add_primary_instance(hardware, load, reserve, is_forced=False) is not None
         for hardware, load in zip(at.hardware, at.loads, strict=True)
@@ -85,7 +89,7 @@ def every_node_has_reserve(at: GanetiPlacement, reserve: GanetiInstanceLoad) -> 
 
 
 def _nodes_that_may_power_off(cluster: GanetiCluster) -> tuple[int, ...]:
-    """Return the nodes that may be switched off: those with the most instances first."""
+    """Return the nodes that may be powered off, those with the most instances first."""
     primaries: list[list[int]] = [[] for _ in cluster.nodes]
     seconds = set()
     for at, instance in enumerate(cluster.instances):
@@ -105,7 +109,7 @@ def _nodes_that_may_power_off(cluster: GanetiCluster) -> tuple[int, ...]:
 def _nodes_to_power_off(
     placement: GanetiPlacement, resting: tuple[int, ...], reserve: GanetiInstanceLoad
 ) -> tuple[int, ...]:
-    """Those that can all be switched off together, tried from the last."""
+    """Return the nodes that can be powered off together, tried from the last."""
     chosen: tuple[int, ...] = ()
     for node in reversed(resting):
         if _leaves_reserve(placement, (node, *chosen), reserve, to_online=False):
@@ -116,7 +120,7 @@ def _nodes_to_power_off(
 def _nodes_to_power_on(
     placement: GanetiPlacement, sleeping: tuple[int, ...], reserve: GanetiInstanceLoad
 ) -> tuple[int, ...] | None:
-    """Return the first of those that sleep, as few as give the reserve; None: all don't."""
+    """Return the fewest standby nodes that give the reserve; None if all do not."""
     tried = (sleeping[:count] for count in range(len(sleeping) + 1))
     return next(
         (nodes for nodes in tried if _leaves_reserve(placement, nodes, reserve, to_online=True)),
@@ -131,7 +135,7 @@ def _leaves_reserve(
     *,
     to_online: bool,
 ) -> bool:
-    """Whether all instances end on nodes that are online, and each node keeps the reserve."""
+    """Say whether all instances end on online nodes, and each node keeps the reserve."""
     tried = placement.switched(nodes, to_online=to_online)
     if not _has_enough_memory(tried, reserve):
         return False
@@ -179,9 +183,9 @@ def _cluster_after_moves(cluster: GanetiCluster, end: GanetiPlacement) -> Ganeti
 def group_moves_into_job_sets(
     moves: Sequence[GanetiInstanceMove],
 ) -> list[list[GanetiInstanceMove]]:
-    """Return what can be done side by side: moves in a row that concern no node twice.
+    """Group consecutive moves that share no node into sets of parallel jobs.
 
-    As in hbal, the last set is as large as can be, then the one before it.
+    As in hbal, the last set is made as large as possible first.
     """
     sets: list[list[GanetiInstanceMove]] = []
     touched: set[int] = set()
@@ -195,7 +199,10 @@ def group_moves_into_job_sets(
 
 
 def ganeti_shell_commands(plan: GanetiSqueezePlan, before: GanetiCluster) -> str:
-    """Return the lines of sh that do what was decided; `check` is whoever runs them."""
+    """Return the shell commands that carry out a squeeze plan.
+
+    The caller's shell function `check` runs before each job.
+    """
     if plan.way is GanetiSqueezeAction.NOTHING:
         return "echo Nothing to do"
     names = before.aliases

@@ -1,4 +1,8 @@
-"""Move the instances of a Ganeti cluster one by one until hbal's score no longer improves."""
+"""Move the instances of a Ganeti cluster one by one until hbal's score stops improving.
+
+Scores of candidate moves are first estimated from running sums, so that a move costs the same in
+any cluster. The best candidates are then computed exactly.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -36,7 +40,7 @@ MOVED = (0, 3, 4, 5, 7)  # the spreads that every move of an instance without a 
 
 
 class MoveScoreEstimates:
-    """The sums of a placement, and what moves would make of them."""
+    """Running sums of a placement, from which scores after moves are estimated."""
 
     def __init__(self, at: GanetiPlacement) -> None:
         self.at = at
@@ -53,7 +57,7 @@ class MoveScoreEstimates:
         self.begin(())
 
     def begin(self, changed: tuple[int, ...]) -> None:
-        """Add everything up anew, after these nodes have changed."""
+        """Recompute all sums after the given nodes have changed."""
         for node in changed:
             self.given[node].clear()
             self.taken[node].clear()
@@ -76,7 +80,7 @@ class MoveScoreEstimates:
         self.spread = sum(self.terms)
 
     def giving(self, node: int, burden: GanetiInstanceLoad) -> ScoreChange:
-        """Return what is changed by an instance's leaving its primary node."""
+        """Return the change of the score sums when an instance leaves its primary node."""
         changes = self.given[node]
         if burden not in changes:
             load = remove_primary_instance(self.at.hardware[node], self.at.loads[node], burden)
@@ -86,7 +90,7 @@ class MoveScoreEstimates:
     def taking(
         self, node: int, burden: GanetiInstanceLoad, *, is_forced: bool
     ) -> ScoreChange | None:
-        """Return what is changed by a node's taking an instance, or None if it can't."""
+        """Return the change of the sums when a node takes an instance; None if it cannot."""
         changes = self.taken[node]
         key = burden, is_forced
         if key not in changes:
@@ -96,7 +100,7 @@ class MoveScoreEstimates:
         return changes[key]
 
     def change(self, node: int, load: GanetiNodeLoad) -> ScoreChange:
-        """Return what is changed by another load of a node."""
+        """Return the change of the score sums if a node had another load."""
         if not self.at.is_online[node]:
             return _offline_terms(load) - _offline_terms(self.at.loads[node]), ()
         old, new = (
@@ -113,9 +117,9 @@ class MoveScoreEstimates:
     def nearest(
         self, source: ScoreChange, targets: list[tuple[int, ScoreChange]], least: float
     ) -> list[tuple[float, int]]:
-        """Return the targets with which the score comes near the least so far, with the scores.
+        """Return the targets whose estimated score is close to the best, with scores.
 
-        It is written out, since a balance asks this a million times.
+        The loop is unrolled, because a balance calls this a million times.
         """
         count = float(len(self.online) or 1)
         source_changes = {k: (by_sum, by_square) for k, by_sum, by_square in source[1]}
@@ -149,7 +153,7 @@ class MoveScoreEstimates:
         return nearest
 
     def of_all(self, changed: Mapping[int, GanetiNodeLoad]) -> float:
-        """Return the score with these nodes' loads."""
+        """Return the estimated score if the given nodes had other loads."""
         return self._merged(tuple(self.change(node, load) for node, load in changed.items()))
 
     def _merged(self, changes: tuple[ScoreChange, ...]) -> float:
@@ -195,7 +199,7 @@ Home = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateInstanceMove:
-    """A move that may be the best, and nearly what it makes of the score."""
+    """A move of an instance that may be the best, and its estimated score."""
 
     nearly: float
     instance: int
@@ -206,7 +210,7 @@ class CandidateInstanceMove:
 
 
 def balance_ganeti_instances(at: GanetiPlacement) -> tuple[GanetiInstanceMove, ...]:
-    """Move instances, each time the best one, as long as that helps; return the moves."""
+    """Apply the best move while the score improves; return the applied moves."""
     moves = []
     changes = MoveScoreEstimates(at)
     now = at.score({})
@@ -231,10 +235,7 @@ def balance_ganeti_instances(at: GanetiPlacement) -> tuple[GanetiInstanceMove, .
 def _best_move(
     at: GanetiPlacement, changes: MoveScoreEstimates, now: float
 ) -> tuple[float, CandidateInstanceMove, ChangedNodeLoads] | None:
-    """Return the first of the moves with the least score, if that is less than now.
-
-    What may be the first by the quick reckoning is reckoned again as hbal does.
-    """
+    """Return the first move with the lowest exact score; None if none improves it."""
     best: tuple[float, CandidateInstanceMove, ChangedNodeLoads] | None = None
     least = now
     for step in _moves_near_best_score(at, changes, now):
@@ -248,9 +249,9 @@ def _best_move(
 def _moves_near_best_score(
     at: GanetiPlacement, changes: MoveScoreEstimates, now: float
 ) -> list[CandidateInstanceMove]:
-    """Return the moves with nearly the least score, in hbal's order.
+    """Return the moves whose estimated score is close to the best, in hbal's order.
 
-    Who leaves a node that is offline gains so much that nobody else need be looked at then.
+    Moves away from offline nodes gain so much that others need not be tried.
     """
     leaving, staying = _distinct_instances(at)
     candidates: list[CandidateInstanceMove] = []
@@ -262,7 +263,7 @@ def _moves_near_best_score(
 
 
 def _distinct_instances(at: GanetiPlacement) -> tuple[list[int], list[int]]:
-    """Return the instances on offline nodes and the others, one of those that are alike."""
+    """Return instances on offline nodes and on others, one of each equal group."""
     alike = set[tuple[Home, GanetiInstanceLoad]]()
     leaving, staying = list[int](), list[int]()
     for instance in at.movable:

@@ -1,4 +1,8 @@
-"""Score a placement of Ganeti instances as hbal does, and compute what each move changes."""
+"""Score a placement of Ganeti instances as hbal does, and compute what a move changes.
+
+A lower score is better. Sums are added in hbal's order, because the order decides between moves
+that are equally good.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +33,11 @@ EQUAL = 1e-9  # scores so near each other are reckoned again
 
 
 class NodeScoreContribution(NamedTuple):
-    """What one node adds to the score; the spread of the first eight counts."""
+    """What one node adds to a cluster's score.
+
+    The score uses the spread of the first eight fields over all nodes, and the sum of the
+    others.
+    """
 
     free_mem: float
     free_disk: float
@@ -78,7 +86,7 @@ def cluster_imbalance_score(
     offline: Sequence[GanetiNodeLoad],
     pairs: Mapping[tuple[str, str], int],
 ) -> float:
-    """Return the score of a cluster, added up in hbal's order."""
+    """Return the score of a cluster, summed in hbal's order."""
     spreads = [
         _standard_deviation([contribution[at] for contribution in online]) for at in range(SPREAD)
     ]
@@ -109,7 +117,7 @@ def _sum_column(online: Sequence[NodeScoreContribution], at: int) -> float:
 
 
 def _standard_deviation(values: Sequence[float]) -> float:
-    """Return the standard deviation of all there are."""
+    """Return the standard deviation of values."""
     total = 0.0
     for value in values:
         total += value
@@ -126,7 +134,7 @@ ChangedNodeLoads = dict[int, GanetiNodeLoad]  # nodes and what they would carry
 
 @dataclass(slots=True, kw_only=True)
 class GanetiPlacement:
-    """All nodes' loads while a cluster is balanced: it is changed by each move."""
+    """The instances and loads of all nodes; each applied move changes it."""
 
     hardware: tuple[GanetiNodeHardware, ...]
     burdens: list[GanetiInstanceLoad]
@@ -144,7 +152,7 @@ class GanetiPlacement:
         return tuple(node for node, is_on in enumerate(self.is_online) if is_on)
 
     def switched(self, nodes: tuple[int, ...], *, to_online: bool) -> "GanetiPlacement":
-        """Return a copy with these nodes online, or offline."""
+        """Return a copy in which the given nodes are online or offline."""
         is_online = list(self.is_online)
         for node in nodes:
             is_online[node] = to_online
@@ -158,7 +166,7 @@ class GanetiPlacement:
         )
 
     def score(self, changed: Mapping[int, GanetiNodeLoad]) -> float:
-        """Return the score with these nodes' loads instead of theirs."""
+        """Return the score if the given nodes had other loads."""
         contributions, offline = [], []
         pairs: Counter[tuple[str, str]] = Counter()
         for node, is_online in enumerate(self.is_online):
@@ -176,7 +184,7 @@ class GanetiPlacement:
         return cluster_imbalance_score(contributions, offline, pairs)
 
     def apply(self, instance: int, home: tuple[int, int], changed: ChangedNodeLoads) -> None:
-        """Move an instance for good."""
+        """Apply a move of an instance."""
         for node, load in changed.items():
             self.loads[node] = load
             self.contributions[node] = score_contribution_of_node(self.hardware[node], load)
@@ -184,7 +192,7 @@ class GanetiPlacement:
         self.burdens[instance] = self.burden_at(instance, *home)
 
     def burden_at(self, instance: int, primary: int, secondary: int) -> GanetiInstanceLoad:
-        """Return what an instance asks, which depends a little on where it is."""
+        """Return the load of an instance if it were on the given nodes."""
         burden = self.burdens[instance]
         if secondary == NO_NODE or instance not in self.mirrored:
             return burden
@@ -193,7 +201,7 @@ class GanetiPlacement:
 
 
 def place_ganeti_instances(cluster: GanetiCluster) -> GanetiPlacement:
-    """Return the placement as a cluster was found."""
+    """Return the placement of instances as found in the cluster."""
     node_hardware = hardware_of_ganeti_nodes(cluster)
     demands = loads_of_ganeti_instances(cluster, node_hardware)
     loads = initial_node_loads(cluster, node_hardware, demands)
@@ -227,7 +235,10 @@ def place_ganeti_instances(cluster: GanetiCluster) -> GanetiPlacement:
 def possible_instance_moves(
     at: GanetiPlacement, instance: int, online: tuple[int, ...]
 ) -> Iterator[tuple[InstanceMoveKind, int, tuple[int, int], ChangedNodeLoads]]:
-    """Yield all moves of a mirrored instance, in hbal's order: kind, target, home and loads."""
+    """Yield all moves of a mirrored instance in hbal's order.
+
+    Each item has the kind of move, its target, the new home and the changed node loads.
+    """
     primary, secondary = at.homes[instance]
     has_secondary = at.is_online[secondary]
     if has_secondary and (changed := _failover(at, instance)):
@@ -246,7 +257,7 @@ def possible_instance_moves(
 
 
 def node_loads_after_move(at: GanetiPlacement, instance: int, target: int) -> ChangedNodeLoads:
-    """Return the loads after an instance that every node can have went to one that can take it."""
+    """Return the node loads after an instance without a mirror moved to a target."""
     primary, _ = at.homes[instance]
     burden = at.burdens[instance]
     target_load = add_primary_instance(

@@ -1,4 +1,4 @@
-"""What a Ganeti cluster's nodes offer and carry as they were found."""
+"""Compute the hardware and initial load of each node of a Ganeti cluster."""
 
 from gridbridge.decisions.elastic.ganeti.node_load import (
     GanetiInstanceLoad,
@@ -28,7 +28,7 @@ MB_OF_GB = 1024
 
 
 def find_unaccounted_memory_and_disk(cluster: GanetiCluster) -> tuple[str, ...]:
-    """Name the nodes with much memory or disk neither free nor an instance's, last node first."""
+    """Describe nodes with much memory or disk that no instance accounts for."""
     used, stored = _used_memory(cluster), [0] * len(cluster.nodes)
     for instance in cluster.instances:
         for index in {instance.primary, instance.secondary} - {NO_NODE}:
@@ -44,9 +44,9 @@ def find_unaccounted_memory_and_disk(cluster: GanetiCluster) -> tuple[str, ...]:
 
 
 def _used_memory(cluster: GanetiCluster) -> list[int]:
-    """Return the memory of each node's own instances.
+    """Return the memory that each node's primary instances use.
 
-    hsqueeze counts a node that is both the primary and the secondary as the secondary alone.
+    hsqueeze counts a node that is both primary and secondary as secondary only.
     """
     used = [0] * len(cluster.nodes)
     for instance in cluster.instances:
@@ -56,7 +56,10 @@ def _used_memory(cluster: GanetiCluster) -> list[int]:
 
 
 def hardware_of_ganeti_nodes(cluster: GanetiCluster) -> tuple[GanetiNodeHardware, ...]:
-    """Return the constant facts of all nodes; memory is the lower of the file's and our sum."""
+    """Return the constant facts of all nodes.
+
+    Memory is the smaller of the recorded value and the computed sum.
+    """
     used = _used_memory(cluster)
     return tuple(
         _hardware_of_node(cluster, node, used_mem)
@@ -108,7 +111,7 @@ def _allowed_migration_sources(
 def loads_of_ganeti_instances(
     cluster: GanetiCluster, hardware: tuple[GanetiNodeHardware, ...]
 ) -> tuple[GanetiInstanceLoad, ...]:
-    """Return what each instance asks of a node."""
+    """Return the load that each instance puts on a node."""
     apart, desired = _tag_families(cluster.tags, EXCLUSION), _tag_families(cluster.tags, DESIRED)
     return tuple(
         _load_of_instance(instance, apart, desired, hardware) for instance in cluster.instances
@@ -151,7 +154,7 @@ def initial_node_loads(
     node_hardware: tuple[GanetiNodeHardware, ...],
     burdens: tuple[GanetiInstanceLoad, ...],
 ) -> list[GanetiNodeLoad]:
-    """Return what all nodes carry as they were found."""
+    """Return the load of each node as found in the cluster."""
     loads = [_load_of_empty_node(node) for node in cluster.nodes]
     for instance, burden in zip(cluster.instances, burdens, strict=True):
         before = loads[instance.secondary] if instance.secondary != NO_NODE else None

@@ -1,6 +1,6 @@
-"""What a Ganeti node carries, and whether it could carry more (N+1 included).
+"""Compute the load of a Ganeti node, and whether it could take more (N+1 included).
 
-The numbers are NamedTuples and not dataclasses: a balance makes some hundred thousand of them.
+The values are NamedTuples for speed: a balance creates several hundred thousand.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ Key = TypeVar("Key")
 
 
 class GanetiNodeHardware(NamedTuple):
-    """What never changes of a node: what it has, and its tags."""
+    """The constant facts of a node: its hardware and its tags."""
 
     room: int  # MiB of memory for instances
     mem: float
@@ -28,7 +28,7 @@ class GanetiNodeHardware(NamedTuple):
 
 
 class GanetiInstanceLoad(NamedTuple):
-    """What an instance asks of a node; equal ones are interchangeable."""
+    """The load that an instance puts on a node; equal loads are interchangeable."""
 
     mem: int  # MiB, and so the next two
     live_mem: int  # what it takes of the memory now
@@ -45,7 +45,7 @@ class GanetiInstanceLoad(NamedTuple):
 
 
 class GanetiNodeLoad(NamedTuple):
-    """What changes of a node."""
+    """The load of a node, which changes with each move."""
 
     live_mem: int
     promised_mem: int  # what were free if all its instances ran
@@ -64,7 +64,7 @@ class GanetiNodeLoad(NamedTuple):
 
 
 def float_ratio(part: float, whole: float) -> float:
-    """Divide as a processor does."""
+    """Divide as IEEE 754 does: division by zero gives infinity or NaN."""
     if whole:
         return part / whole
     return nan if not part or part != part else (inf if part > 0 else -inf)
@@ -77,9 +77,9 @@ def add_primary_instance(
     *,
     is_forced: bool,
 ) -> GanetiNodeLoad | None:
-    """Return the load with one more instance that runs here; None: it can't be.
+    """Return the load with one more primary instance; None if there is no room.
 
-    What is forced goes beyond soft limits, as from a node that is offline.
+    A forced move ignores soft limits, as when an instance leaves an offline node.
     """
     live_mem = load.live_mem + burden.live_mem
     free = hardware.room - live_mem
@@ -122,7 +122,7 @@ def add_primary_instance(
 def remove_primary_instance(
     hardware: GanetiNodeHardware, load: GanetiNodeLoad, burden: GanetiInstanceLoad
 ) -> GanetiNodeLoad:
-    """Return the load without an instance that runs here."""
+    """Return the load without a primary instance."""
     live_mem = load.live_mem - burden.live_mem
     return GanetiNodeLoad(
         live_mem,
@@ -151,7 +151,7 @@ def add_secondary_copy(
     is_forced: bool,
     ignores_disk: bool = False,
 ) -> GanetiNodeLoad | None:
-    """Return the load with one more instance's second copy; None: it can't be."""
+    """Return the load with one more secondary copy; None if the node cannot take it."""
     free_disk = load.free_disk - burden.disk
     if not burden.is_mirrored or (free_disk <= 0 and not ignores_disk):
         return None
@@ -185,7 +185,7 @@ def add_secondary_copy(
 def remove_secondary_copy(
     hardware: GanetiNodeHardware, load: GanetiNodeLoad, burden: GanetiInstanceLoad, primary: int
 ) -> GanetiNodeLoad:
-    """Return the load without an instance's second copy."""
+    """Return the load without an instance's secondary copy."""
     before = load.peers.get(primary, 0)
     needed = before - burden.kept_mem
     other_peers = {node: mem for node, mem in load.peers.items() if node != primary}
@@ -203,14 +203,14 @@ def remove_secondary_copy(
 
 
 def may_migrate_between(source: GanetiNodeHardware, target: GanetiNodeHardware) -> bool:
-    """Whether the tags let instances move from one node to another."""
+    """Say whether the migration tags allow moves from one node to another."""
     return source.sends <= target.takes
 
 
 def changed_spindle_use(
     hardware: GanetiNodeHardware, load: GanetiNodeLoad, burden: GanetiInstanceLoad, sign: int
 ) -> float:
-    """Return the use of spindles with the instance, or without it."""
+    """Return the spindle use after an instance is added (sign 1) or removed (-1)."""
     if hardware.is_exclusive:
         return 0.0
     return load.spindle_use + sign * burden.spindle_use if burden.is_local else load.spindle_use
@@ -232,21 +232,21 @@ def _spindles_freed(
 
 
 def location_mismatch(hardware: GanetiNodeHardware, burden: GanetiInstanceLoad) -> int:
-    """How much worse the node is than one where the instance would be by its location."""
+    """Return by how much a node misses an instance's desired location."""
     return burden.together + len(burden.desired - hardware.locations)
 
 
 def location_tag_pairs(
     hardware: GanetiNodeHardware, burden: GanetiInstanceLoad
 ) -> tuple[tuple[str, str], ...]:
-    """Return each of the node's locations with each of the instance's exclusion tags."""
+    """Return each location of a node paired with each exclusion tag of an instance."""
     if not burden.tags or not hardware.locations:
         return ()
     return tuple((location, tag) for location in sorted(hardware.locations) for tag in burden.tags)
 
 
 def change_counts(counts: Mapping[Key, int], keys: tuple[Key, ...], sign: int) -> Mapping[Key, int]:
-    """Return the counts with each key once more, or once less."""
+    """Return the counts with each key increased or decreased by one."""
     if not keys:
         return counts
     changed = dict(counts)
