@@ -115,8 +115,10 @@ def plan(folder: Path) -> int:
         "small": PoolSection(slots=4, resources=QueueDefaults(h_vmem="16G"), price=1, limit=5000),
         "large": PoolSection(slots=64, resources=QueueDefaults(h_vmem="256G"), price=20),
     }
-    seen = cell_observer.look_at(str(folder))
-    found = plan_preview.planned(seen, BalanceSection(max_nodes=100_000), DemandSection(), pools)
+    seen = cell_observer.load_saved_situation(str(folder))
+    found = plan_preview.decide_balance_plan(
+        seen, BalanceSection(max_nodes=100_000), DemandSection(), pools
+    )
     assert found.add, found.verdict
     return found.figures.tasks // TASKS
 

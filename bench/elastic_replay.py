@@ -25,8 +25,11 @@ from pathlib import Path
 from bench.brief import judged, sized
 from gridbridge.elastic.simulation import policy_comparison
 from gridbridge.elastic.simulation.replay_engine import WorkloadReplay
-from gridbridge.elastic.simulation.replay_policies import way_of
-from gridbridge.elastic.simulation.synthetic_workload import WorkloadDistribution, make
+from gridbridge.elastic.simulation.replay_policies import make_replay_policy
+from gridbridge.elastic.simulation.synthetic_workload import (
+    WorkloadDistribution,
+    generate_synthetic_workload,
+)
 from gridbridge.model.elastic.balance_sections import DemandSection
 from gridbridge.model.elastic.replay_outcome import (
     ReplayNodeTerms,
@@ -75,13 +78,15 @@ def week(seed: str, load: float, days: float) -> tuple[ReplayTask, ...]:
     asked = WorkloadDistribution(
         seed=seed, days=days, tasks_a_day=TASKS_A_DAY, load=load, slots=slots
     )
-    return tuple(make(asked).tasks)
+    return tuple(generate_synthetic_workload(asked).tasks)
 
 
 def swept(tasks: tuple[ReplayTask, ...], always_on: ReplayOutcome) -> tuple[ReplayOutcome, ...]:
     """Replay a week by each setting of squeeze that `gridbridge simulate --sweep` tries."""
-    ways = policy_comparison.swept(way_of(ReplayRules.SQUEEZE, TERMS, DemandSection()))
-    return (*policy_comparison.compare(tasks, TERMS, ways), always_on)
+    ways = policy_comparison.vary_policy_settings(
+        make_replay_policy(ReplayRules.SQUEEZE, TERMS, DemandSection())
+    )
+    return (*policy_comparison.replay_by_each_policy(tasks, TERMS, ways), always_on)
 
 
 def off_frontier(one: ReplayOutcome, others: Iterable[ReplayOutcome]) -> float:
@@ -98,7 +103,7 @@ def replayed(tasks: tuple[ReplayTask, ...]) -> dict[str, ReplayOutcome]:
     """Replay one week by every way."""
     filled = {name: (ReplayRules.DEMAND, demand) for name, demand in FILLED.items()}
     return {
-        name: WorkloadReplay(tasks, terms, way_of(rules, terms, demand)).run()
+        name: WorkloadReplay(tasks, terms, make_replay_policy(rules, terms, demand)).run()
         for terms, ways in ((TERMS, WAYS), (SPREAD, SPREADS), (TERMS, filled))
         for name, (rules, demand) in ways.items()
     }
@@ -107,13 +112,15 @@ def replayed(tasks: tuple[ReplayTask, ...]) -> dict[str, ReplayOutcome]:
 def month() -> float:
     """Return the seconds that a month of 1,000 tasks a day takes by policy demand."""
     slots = TERMS.max_nodes * TERMS.slots
-    tasks = make(
+    tasks = generate_synthetic_workload(
         WorkloadDistribution(
             seed="ash", days=MONTH_DAYS, tasks_a_day=TASKS_A_DAY, load=0.5, slots=slots
         )
     ).tasks
     begun = time.process_time()
-    WorkloadReplay(tasks, TERMS, way_of(ReplayRules.DEMAND, TERMS, DemandSection())).run()
+    WorkloadReplay(
+        tasks, TERMS, make_replay_policy(ReplayRules.DEMAND, TERMS, DemandSection())
+    ).run()
     return time.process_time() - begun
 
 
@@ -147,7 +154,7 @@ def show(seed: str, load: float, found: dict[str, ReplayOutcome]) -> None:
 
 def show_frontier(one: ReplayOutcome, others: tuple[ReplayOutcome, ...]) -> float:
     """Print where squeeze lies among its settings; return how far off their frontier."""
-    best, off = policy_comparison.frontier(others), off_frontier(one, others)
+    best, off = policy_comparison.find_cost_wait_frontier(others), off_frontier(one, others)
     print(f"frontier of {len(others)} settings, cheapest first (x: on it):")
     for other in sorted(others, key=lambda each: each.cost):
         name = f"{'x' if other in best else ' '} {other.way.settings or other.way.rules.value}"

@@ -19,7 +19,8 @@ import glob, json, os, shutil, subprocess, sys, time
 sys.path[:0] = glob.glob("/opt/gridbridge/venv/lib/python3*/site-packages")
 from gridbridge.rebalance.replicas import storage_area as areas, originals
 from gridbridge.rebalance.replicas.storage_area import StorageArea
-from gridbridge.rebalance.replicas.replica_copy import ReplicaCopier, ReplicaFolder, by_rsync
+from gridbridge.rebalance.replicas.replica_copy import ReplicaCopier, ReplicaFolder
+from gridbridge.rebalance.replicas.replica_copy import copy_files_by_rsync
 from gridbridge.model.rebalance.datasets import Dataset
 from gridbridge.model.route import SshLogin
 from gridbridge.shell.clock import Clock
@@ -43,13 +44,15 @@ def plain():
 def carried():
     names = [f"{number}" for number in range(files)]
     target = ReplicaFolder(login=login, folder=f"{home}/gb-bench/into")
-    by_rsync(ReplicaFolder(login=None, folder=folder), target, names, CopyPace(tell=lambda _: None))
+    copy_files_by_rsync(
+        ReplicaFolder(login=None, folder=folder), target, names, CopyPace(tell=lambda _: None)
+    )
 def made():
     area = StorageArea(name="bench", cluster="delta", path=f"{home}/gb-bench", account=account,
                 login=login, timeout_s=60)
     copier = ReplicaCopier(clock=Clock(), tell=lambda _: None)
     source = ReplicaFolder(login=None, folder=folder)
-    areas.prepare(area, dataset, is_known=False)
+    areas.prepare_copy_folder(area, dataset, is_known=False)
     copier.copy(dataset, original.sums, source, area, relay="")
 def timed(act):
     empty()
@@ -63,7 +66,7 @@ try:
     for number in range(files):
         script = f"head -c {megabytes // files}M /dev/urandom >{folder}/{number}"
         subprocess.run(script, shell=True, check=True)
-    original = originals.survey(folder)
+    original = originals.checksum_original_files(folder)
     dataset = Dataset(name="bench", path=folder, is_tree=True, files=files, wished=1,
                       size_bytes=original.size_bytes, sha256="")
     kinds = {"plain": plain, "carried": carried, "made": made}

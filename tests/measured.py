@@ -71,7 +71,7 @@ def site(folder: Path) -> tuple[str, str]:
     published_round_files.begin(RebalanceRound.TASKS, ago(7200), str(folder / "published"))
     published_round_files.begin(RebalanceRound.DATASETS, ago(7200), str(folder / "published"))
     published_round_files.end(RebalanceRound.DATASETS, ago(3600), str(folder / "published"))
-    published_balance_file.put(balance(), str(folder / "balance"))
+    published_balance_file.write_published_balance(balance(), str(folder / "balance"))
     return str(folder / "published"), str(folder / "balance")
 
 

@@ -11,7 +11,7 @@ from sqlalchemy import text
 from bench import campaign, cycle, elastic_replay, kept_tasks, ledger, locks, reading, sending
 from bench.rows import Row
 from gridbridge.elastic.simulation.replay_engine import WorkloadReplay
-from gridbridge.elastic.simulation.replay_policies import way_of
+from gridbridge.elastic.simulation.replay_policies import make_replay_policy
 from gridbridge.model.elastic.balance_sections import DemandSection
 from gridbridge.model.elastic.replay_outcome import ReplayNodeTerms, ReplayRules, ReplayTask
 
@@ -74,7 +74,9 @@ def test_a_setting_is_off_the_frontier_by_what_another_is_better_in_both(
 ) -> None:
     task = ReplayTask(submitted_s=0, run_s=100, slots=1)
     ran = WorkloadReplay(
-        (task,), ReplayNodeTerms(), way_of(ReplayRules.SQUEEZE, ReplayNodeTerms(), DemandSection())
+        (task,),
+        ReplayNodeTerms(),
+        make_replay_policy(ReplayRules.SQUEEZE, ReplayNodeTerms(), DemandSection()),
     ).run()
     one = replace(ran, cost=100.0, wait_mean_s=10.0)
     other = replace(ran, cost=float(cost), wait_mean_s=float(wait_s))

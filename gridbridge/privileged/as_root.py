@@ -106,11 +106,11 @@ def of_node(words: tuple[str, ...], conf: str = OAR_CONF) -> None:
         _require_ours(conf)
     if words == ("owns",):
         return
-    commands = oar_nodes.commands_of(words)
+    commands = oar_nodes.oar_node_root_commands(words)
     if not commands:
         raise RootRefusal(USAGE)
     _host(words[1])
-    if not oar_nodes.are_tags("".join(words[2:])):
+    if not oar_nodes.are_valid_oar_tags("".join(words[2:])):
         raise RootRefusal(f"{words[2][:80]!r} are no tags; expected letters, digits and :._+-")
     for argv in commands:
         run(argv, dict(ENV), LIMIT_S).checked()
@@ -118,7 +118,7 @@ def of_node(words: tuple[str, ...], conf: str = OAR_CONF) -> None:
 
 def _require_ours(conf: str) -> None:
     with open(conf, encoding="utf-8", errors="replace") as file:
-        line = oar_nodes.saves_itself(file.read())
+        line = oar_nodes.find_oar_energy_saving_line(file.read())
     if line:
         raise RootRefusal(f"{conf} has {line[:80]!r}: OAR itself halts and wakes nodes")
 

@@ -56,7 +56,7 @@ def master_elsewhere(policy: Policy) -> str:
 def nodes_left() -> int:
     """Return how many nodes the balancer showed last: nobody would remove them any more."""
     with suppress(StateError):
-        published = published_balance_file.read()
+        published = published_balance_file.read_published_balance()
         rows = published.nodes if published else ()
         return sum(row.nodes for row in rows if row.pool and row.state not in LEAVING)
     return 0
@@ -146,7 +146,7 @@ def _may_be_root(account: str) -> bool | None:
 def _last() -> LastRound | None:
     """Return the last round as it was published; none where nobody can read it."""
     with suppress(StateError):
-        if published := published_balance_file.read():
+        if published := published_balance_file.read_published_balance():
             return LastRound(
                 at=published.at,
                 is_acting=published.is_acting,

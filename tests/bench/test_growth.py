@@ -65,8 +65,8 @@ def test_a_plan_of_the_balancer_looks_at_each_job_and_host_a_few_times(tmp_path:
         (folder / "state.json").write_text(elastic.json.dumps({"now": elastic.NOW.isoformat()}))
         pools = {"small": PoolSection(slots=4, price=1, limit=5000)}
         rules = BalanceSection(max_nodes=100_000)
-        return lambda: plan_preview.planned(
-            cell_observer.look_at(str(folder)), rules, DemandSection(), pools
+        return lambda: plan_preview.decide_balance_plan(
+            cell_observer.load_saved_situation(str(folder)), rules, DemandSection(), pools
         )
 
     assert growth(planned, 40) <= MOST_GROWTH

@@ -7,9 +7,12 @@ from dataclasses import fields
 import pytest
 
 from gridbridge.config import policy_file
-from gridbridge.elastic.balancer.balance_service import BalanceOptionsOfProgram, require_fit
+from gridbridge.elastic.balancer.balance_service import (
+    BalancerRunOptions,
+    require_actionable_options,
+)
 from gridbridge.elastic.cli.plan_command import plan
-from gridbridge.elastic.tools.balance_preview import BalanceOptions, ruled
+from gridbridge.elastic.tools.balance_preview import BalanceRuleOptions, apply_command_line_rules
 from gridbridge.model.policy import Policy
 from tests.docs.console import ROOT
 
@@ -34,7 +37,9 @@ def test_the_first_sections_that_it_shows_are_enough_to_act() -> None:
     shown = HOW_TO.partition("## Set it up")[2].partition("```toml\n")[2].partition("```")[0]
     policy = configured(textwrap.dedent(shown))
 
-    require_fit(BalanceOptionsOfProgram(policy=policy, rules=policy.balance, demand=policy.demand))
+    require_actionable_options(
+        BalancerRunOptions(policy=policy, rules=policy.balance, demand=policy.demand)
+    )
     assert policy.pools["usual"].provider in policy.providers
 
 
@@ -51,10 +56,10 @@ def test_its_table_has_each_of_starclusters_numbers() -> None:
 def test_an_option_does_what_the_keys_beside_it_do(option: str, key: str, keys: str) -> None:
     """Of policy demand, too."""
     typed = plan.make_context("plan", option.split()).params
-    given = BalanceOptions(**{one.name: typed[one.name] for one in fields(BalanceOptions)})
+    given = BalanceRuleOptions(**{one.name: typed[one.name] for one in fields(BalanceRuleOptions)})
     policy = configured("[balance]\nmax_nodes = 9\n")
     told = "\n".join(re.findall("`(.+?)`", keys))
     wanted = configured(f"[balance]\nmax_nodes = 9\n{key}\n[demand]\n{told}\n")
 
-    assert ruled(policy, given) == (wanted.balance, wanted.demand)
+    assert apply_command_line_rules(policy, given) == (wanted.balance, wanted.demand)
     assert (wanted.balance, wanted.demand) != (policy.balance, policy.demand)

@@ -37,7 +37,7 @@ from gridbridge.model.places import CAMPAIGNS, CONFIG, HOME, LEDGER, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.privileged import as_user as as_user_program
 from gridbridge.program import cycle
-from gridbridge.rebalance.mover.rebalancer import Rebalancer
+from gridbridge.rebalance.mover.rebalancer import TaskRebalancer
 from gridbridge.rebalance.mover.rule_choice import RebalanceQuestion, RebalanceRequest
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.runner import CompletedProgram
@@ -295,11 +295,13 @@ def full_there() -> None:
     delta.write_text("5")
 
 
-def rebalancer() -> Rebalancer:
+def rebalancer() -> TaskRebalancer:
     """Return what moves tasks from beta without waiting for anything."""
     policy = _impatient()
     policy = replace(policy, rebalance=replace(policy.rebalance, least_wait_s=0.0, host_rest_s=0.0))
-    return Rebalancer(policy, Clock(), RebalanceQuestion(what=RebalanceRequest.HOST, name="beta"))
+    return TaskRebalancer(
+        policy, Clock(), RebalanceQuestion(what=RebalanceRequest.HOST, name="beta")
+    )
 
 
 def moving() -> None:

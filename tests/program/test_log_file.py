@@ -139,15 +139,15 @@ import os, sys
 from gridbridge.elastic.cli import balance_program as program
 from gridbridge.model.elastic.published_balance import PlanReport
 from gridbridge.elastic.balancer import loop as lasting
-from gridbridge.elastic.balancer.round_parts import RoundPlan
+from gridbridge.elastic.balancer.round_parts import BalancerRoundPlan
 
 def rounds(wanted, path, renew):
     for sentence in ("first", "second"):
         told = PlanReport(add=0, pool=None, remove=(), sentence=sentence, refused=())
-        wanted.tell(RoundPlan(plan=None, dues=(), told=told))
+        wanted.tell(BalancerRoundPlan(plan=None, dues=(), told=told))
         os.path.exists(sys.argv[1]) or os.rename(sys.argv[2], sys.argv[1])
 
-lasting.run_forever = rounds
+lasting.run_balancer_forever = rounds
 program.balance(["--config", sys.argv[3], "--loop"], standalone_mode=False)
 """
 SITE = """

@@ -261,7 +261,7 @@ def _submitted(admitted: ParsedJdl) -> int:
         from gridbridge.rebalance.replicas import delegation_requests  # few campaigns have some
 
         try:
-            delegation_requests.take_in(admitted.jdl.datasets)
+            delegation_requests.add_campaign_datasets(admitted.jdl.datasets)
         except (ConfigError, StateError) as error:
             raise NothingStored(str(error)) from error
         except GridbridgeError as error:

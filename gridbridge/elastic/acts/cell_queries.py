@@ -1,4 +1,4 @@
-"""Asks the site's own cluster for what a round looks at."""
+"""Query the site's own cluster for the facts of a balancer round, and parse its answers."""
 
 from datetime import UTC, datetime
 
@@ -22,10 +22,13 @@ from gridbridge.model.policy import Policy
 USUAL_QUEUE = BalanceSection().queue
 
 
-def printed(policy: Policy, now: datetime) -> tuple[SavedProgramOutputs, SavedBalancerRound]:
-    """Return what the cluster's programs print now; NotSeen when one of them does not answer.
+def query_cell_outputs(
+    policy: Policy, now: datetime
+) -> tuple[SavedProgramOutputs, SavedBalancerRound]:
+    """Query the cluster's status programs; return their raw output and the time before the query.
 
-    `now` is the moment before they are asked.
+    Raises NotSeen when a program does not answer, and ConfigError when the site has no cluster that
+    the balancer can manage.
     """
     name = policy.site.cluster
     if not name:
@@ -41,15 +44,16 @@ def printed(policy: Policy, now: datetime) -> tuple[SavedProgramOutputs, SavedBa
     return documents, SavedBalancerRound(now=now, master=master)
 
 
-def situation(
+def parse_cell_outputs(
     documents: SavedProgramOutputs,
     saved_round: SavedBalancerRound,
     where: str,
     queue: str = USUAL_QUEUE,
 ) -> BalanceSituation:
-    """Read what was printed; NotSeen, which says where, for anything but a whole answer.
+    """Parse the raw output of a cluster's status programs into a balancer's situation.
 
-    OAR has no queues on nodes: `queue` is what its slots are taken to be of.
+    Raises NotSeen for an incomplete or unreadable answer; the message begins with `where`. OAR has
+    no queues on nodes, so its slots count as slots of `queue`.
     """
     try:
         cell, laid_out = _read(documents, saved_round, queue)

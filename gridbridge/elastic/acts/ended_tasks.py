@@ -1,4 +1,4 @@
-"""Reads on in a cell's accounting file: what was read once is never read again."""
+"""Read a cell's accounting file incrementally: each line is read once."""
 
 import os
 from datetime import datetime
@@ -15,10 +15,11 @@ from gridbridge.shell import followed_file
 STEPS = 32  # of 8 MiB, a round: three seconds of work, the first time
 
 
-def read_on(path: str, ends: RecentlyEndedTasks, now: datetime) -> RecentlyEndedTasks:
-    """Return the ends with those that were added since; StateError when it can't be read.
+def read_new_task_ends(path: str, ends: RecentlyEndedTasks, now: datetime) -> RecentlyEndedTasks:
+    """Return the recent task ends, with the ends that the accounting file got since the last call.
 
-    Before the first end of a new cell there is no file, and so nothing to read.
+    A new cell has no accounting file before its first task ends. Raises StateError when the file
+    can't be read.
     """
     if not ends.place.inode and not os.path.exists(path):
         return ends
@@ -33,7 +34,6 @@ def read_on(path: str, ends: RecentlyEndedTasks, now: datetime) -> RecentlyEnded
 def _with(
     ends: RecentlyEndedTasks, lines: bytes, position: AccountingFilePosition
 ) -> RecentlyEndedTasks:
-    """Return the ends with those of further lines."""
     new_ends = tuple(read_ends(lines))
     return RecentlyEndedTasks(
         place=position,

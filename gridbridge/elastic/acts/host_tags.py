@@ -1,4 +1,4 @@
-"""The tags of the site's own hosts: read from their cell, and written there."""
+"""Read and write the tags that the site's own cluster keeps for its hosts."""
 
 from collections.abc import Mapping
 
@@ -9,8 +9,8 @@ from gridbridge.model.elastic.elastic_nodes import is_same_host
 from gridbridge.model.policy import Policy
 
 
-def tags(policy: Policy) -> Mapping[str, tuple[str, ...]]:
-    """Return the tags of all hosts that have some; NotSeen when the cell does not answer."""
+def read_host_tags(policy: Policy) -> Mapping[str, tuple[str, ...]]:
+    """Return the tags of each tagged host; raise NotSeen when the cell does not answer."""
     cluster = away(policy, _own(policy))
     keeps = adapter_of(cluster).keeps_tags
     if keeps is None:
@@ -21,8 +21,11 @@ def tags(policy: Policy) -> Mapping[str, tuple[str, ...]]:
         raise NotSeen(f"{policy.site.cluster}: {error}") from error
 
 
-def require_host(policy: Policy, host: str) -> None:
-    """Raise Mistyped for a host that the site's own cluster does not have; NotSeen."""
+def require_execution_host(policy: Policy, host: str) -> None:
+    """Raise UsageMistake for a host that is no execution host of the site's own cluster.
+
+    Raises NotSeen when the cell does not answer.
+    """
     cluster = away(policy, _own(policy))
     keeps = adapter_of(cluster).keeps_tags
     if keeps is None:
@@ -35,14 +38,17 @@ def require_host(policy: Policy, host: str) -> None:
         raise UsageMistake((f"{host}: cluster {policy.site.cluster} has no such execution host",))
 
 
-def change(policy: Policy, host: str, tag: str, *, is_wanted: bool) -> tuple[str, ...]:
-    """Give a host a tag or take it; return its tags then. NotSeen, CommandFailed."""
+def change_host_tag(policy: Policy, host: str, tag: str, *, is_wanted: bool) -> tuple[str, ...]:
+    """Add a tag to a host, or remove it; return the host's tags afterwards.
+
+    Raises NotSeen when the cell does not answer, and CommandFailed when it refuses the change.
+    """
     cluster = away(policy, _own(policy))
     keeps = adapter_of(cluster).keeps_tags
     if keeps is None:
         name = policy.site.cluster
         raise ConfigError((f"[cluster.{name}] kind: an embedded cluster keeps no tags",))
-    host_tags = tags(policy)
+    host_tags = read_host_tags(policy)
     name = next((listed for listed in host_tags if is_same_host(listed, host)), host)
     before = host_tags.get(name, ())
     remaining = tuple(existing for existing in before if existing != tag)

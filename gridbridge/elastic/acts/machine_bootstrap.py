@@ -1,7 +1,7 @@
-"""Makes a bare machine ready to be an execution host: the steps of conf/bootstrap, over ssh.
+"""Turn a new machine into an execution host: run the scripts of conf/bootstrap over ssh.
 
-Each step is a file for sh that may be run again. What it needs is in its arguments and on its
-standard input. A site leaves out the steps that its image or its user-data do.
+Each step is a sh script that may be repeated. Its input comes from its arguments and its standard
+input. A site omits the steps that its machine image or its user data already do.
 """
 
 import grp
@@ -26,7 +26,7 @@ MOST_BYTES = 1 << 16  # of a step's file, and of the mounts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineBootstrap:
-    """How machines are made ready at one site."""
+    """The bootstrap steps of one site, run on new machines over ssh."""
 
     settings: BootstrapSection
     cell: GridEngineCell
@@ -34,9 +34,10 @@ class MachineBootstrap:
     folder: str = BOOTSTRAP
 
     def prepare(self, node: JoiningMachine, hosts: Iterable[str]) -> None:
-        """Do the steps before the last on a machine, which has to know the names of `hosts`.
+        """Run all bootstrap steps but the last, which starts the execution daemon.
 
-        Raises NotAdmitted, NotReached and CommandFailed.
+        The machine gets the names and addresses of `hosts`. Raises NotAdmitted for a wrong host
+        key, NotReached while the machine does not answer, and CommandFailed for a failed step.
         """
         steps = self.settings.steps.split()
         if steps:
@@ -45,7 +46,7 @@ class MachineBootstrap:
             )
 
     def start(self, node: JoiningMachine) -> None:
-        """Have its execution daemon run, if that is one of the steps; raises as `prepare`."""
+        """Start the execution daemon, if that is a configured step; raise as `prepare`."""
         if START in self.settings.steps.split():
             self._do(node, {START: ""})
 
@@ -66,7 +67,7 @@ class MachineBootstrap:
                 )
 
     def _command(self, step: str) -> str:
-        """Return the line for the far shell: the file itself is an argument."""
+        """Return the command line for the remote shell; the script is an argument."""
         script = _text(f"{self.folder}/{step}", "steps")
         arguments = (self.cell.root, self.cell.cell) if step == START else ()
         return " ".join(("sudo -n /bin/sh -c", *map(quote, (script, step, *arguments))))
@@ -74,7 +75,7 @@ class MachineBootstrap:
     def _names(self, node: JoiningMachine, hosts: Iterable[str]) -> str:
         addresses = {node.name: node.address}
         for host in (*hosts, socket.gethostname()):
-            if host not in addresses and (address := address_of(host)):
+            if host not in addresses and (address := resolve_host_address(host)):
                 addresses[host] = address
         return "".join(f"{address} {name}\n" for name, address in addresses.items())
 
@@ -82,7 +83,7 @@ class MachineBootstrap:
         return "".join(map(_person, self.settings.people.split()))
 
     def servers(self) -> tuple[str, ...]:
-        """Return the hosts whose folders machines mount; none where that is no step."""
+        """Return the file servers whose folders machines mount; empty without step `mounts`."""
         matches = map(SERVER, self._mounted() if "mounts" in self.settings.steps.split() else ())
         return tuple(match[1] or match[2] for match in matches if match)
 
@@ -90,7 +91,7 @@ class MachineBootstrap:
         return "".join(f"{line}\n" for line in self._mounted())
 
     def _mounted(self) -> list[str]:
-        """Return the lines of fstab(5) that say something."""
+        """Return the entries of the site's fstab(5) file, without comments and empty lines."""
         if not self.settings.mounts:
             return []
         lines = _text(self.settings.mounts, "mounts").splitlines()
@@ -105,8 +106,8 @@ TEXTS: Mapping[str, Callable[[MachineBootstrap, JoiningMachine, Iterable[str]], 
 }
 
 
-def address_of(host: str) -> str:
-    """Return the address that a name leads to here; empty for none."""
+def resolve_host_address(host: str) -> str:
+    """Return the IP address that a host name resolves to on this host; empty for none."""
     try:
         return socket.gethostbyname(host)
     except OSError:
@@ -114,7 +115,7 @@ def address_of(host: str) -> str:
 
 
 def _text(path: str, key: str) -> str:
-    """Return a file's text; ConfigError with its key when it is missing, or no text."""
+    """Return the text of a configured file; raise ConfigError with its key for a missing file."""
     try:
         return files.read(path, MOST_BYTES)[0].decode()
     except FileNotFoundError as error:

@@ -1,7 +1,7 @@
-"""Makes machines execution hosts of a Grid Engine cell, and takes hosts out of it.
+"""Add machines to a Grid Engine cell as execution hosts, and remove hosts from it.
 
-Each call looks at what is there and does what is missing, so it may be repeated after a kill at
-any place. Names come first: a qmaster that could not find a host does not look again for a minute.
+Each call inspects the cell and does the missing steps, so a call that was killed may be repeated.
+Host names are set first: a qmaster that could not resolve a name does not try again for a minute.
 """
 
 import logging
@@ -18,9 +18,9 @@ from gridbridge.batch.gridengine.membership import execution_hosts, reservations
 from gridbridge.batch.gridengine.membership.execution_hosts import HostInstance
 from gridbridge.batch.gridengine.standby import task_rescheduling
 from gridbridge.batch.oar import node_power
-from gridbridge.elastic.acts.machine_bootstrap import MachineBootstrap, address_of
-from gridbridge.elastic.acts.membership_protocol import Membership
-from gridbridge.elastic.acts.oar_nodes import OarNodes
+from gridbridge.elastic.acts.machine_bootstrap import MachineBootstrap, resolve_host_address
+from gridbridge.elastic.acts.membership_protocol import ClusterMembership
+from gridbridge.elastic.acts.oar_nodes import OarMembership
 from gridbridge.errors import AddressTaken, CommandFailed, InNoQueue, StillThere
 from gridbridge.model.cluster import ClusterKind
 from gridbridge.model.elastic.cell import TaskShape
@@ -41,7 +41,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridEngineMembership:
-    """The hosts of one cell (membership_protocol)."""
+    """Adds execution hosts to one Grid Engine cell, and removes them (ClusterMembership)."""
 
     cell: GridEngineCell
     preparing: MachineBootstrap
@@ -50,11 +50,11 @@ class GridEngineMembership:
     turn: Lock = field(default_factory=Lock)  # one host's change of queues at a time, see leave
 
     def join(self, node: JoiningMachine) -> HostJoinStep:
-        """Do what is missing of a machine's joining; return how far it is.
+        """Do the missing steps of a machine's joining; return the step that it has reached.
 
-        It is prepared before the cell knows it: a machine with a wrong host key leaves no trace.
-        Nothing is done to a machine with another host's address (AddressTaken).
-        Raises InNoQueue for a host that reports and has no queue: no task would ever come there.
+        The machine is bootstrapped before the cell knows it, so a machine with a wrong host key
+        leaves no trace. Raises AddressTaken for a machine with another host's address. Raises
+        InNoQueue for a host that reports and has no queue, because no task would ever start there.
         """
         admitted = execution_hosts.admitted(self.cell)
         is_up = node.name in admitted and execution_hosts.is_up(self.cell, node.name)
@@ -81,11 +81,11 @@ class GridEngineMembership:
         return self.open(node.name, node.closed)
 
     def close(self, host: str) -> None:
-        """Have nothing more start on a host; one that the cell does not know is closed."""
+        """Disable all queues of a host; a host that the cell does not know counts as closed."""
         execution_hosts.close(self.cell, host)
 
     def open(self, host: str, closed: frozenset[str]) -> HostJoinStep:
-        """Let jobs start on a host again, but in queues that somebody closed on all hosts."""
+        """Enable a host's queues, but not those that were disabled on all hosts."""
         closed_queues = execution_hosts.open_up(self.cell, host, closed)
         if closed_queues:
             command = f"qmod -e {' '.join(closed_queues)}"
@@ -94,11 +94,11 @@ class GridEngineMembership:
         return HostJoinStep.CLOSED if closed_queues else HostJoinStep.JOINED
 
     def opening(self, host: str) -> str:
-        """Return the line that opens a host by hand."""
+        """Return the command by which an administrator enables a host's queues."""
         return f"qmod -e '*@{host}'"
 
     def clearing(self, host: str) -> str:
-        """Return the lines that have what is listed on a dead host run elsewhere, or end."""
+        """Return the commands by which an administrator requeues or ends a dead host's tasks."""
         queues = f"'*@{host}'"
         return (
             f"`qmod -rq {queues}` has what may run again run elsewhere,"
@@ -106,7 +106,7 @@ class GridEngineMembership:
         )
 
     def forgetting(self, host: str) -> str:
-        """Return the lines that take a dead host out of the cell, and its name out of files."""
+        """Return the commands by which an administrator removes a dead host from the cell."""
         cell = (
             f"`qconf -purge queue '*' QUEUE@{host}` of each queue with values of its own there,"
             f" `qconf -dattr hostgroup hostlist {host} @GROUP` of each of its host groups,"
@@ -115,7 +115,7 @@ class GridEngineMembership:
         return f"{cell}, and as root `{AS_ROOT} unexport {host}`, `{AS_ROOT} unname {host}`"
 
     def look(self, host: str) -> HostIdleness:
-        """Ask the cell about a host now; tasks of best-effort queues don't count."""
+        """Query whether a host is idle, closed and listed; ignore best-effort tasks."""
         instances = execution_hosts.instances(self.cell, host)
         promised = [instance.rpartition("@")[2] for instance in reservations.granted(self.cell)]
         used = any(instance.is_used for instance in instances if not instance.is_best_effort)
@@ -126,26 +126,27 @@ class GridEngineMembership:
         )
 
     def make_way(self, host: str) -> bool:
-        """Have the tasks of a host's best-effort queues make way; say whether nothing is left."""
+        """Preempt the tasks of a host's best-effort queues; say whether the host is empty."""
         return not self._emptied(host, is_dead=False)
 
     def halt(self, host: str) -> None:
-        """Do nothing: a host that is closed and silent is all that a cell has to know."""
+        """Do nothing: Grid Engine needs no notice of a closed host that is switched off."""
 
     def movable(self, of_hosts: Iterable[str]) -> Mapping[str, tuple[TaskShape, ...]]:
-        """Return what each task on hosts asks for whose job asked for it that it may run again."""
+        """Return the resource requests of the rerunnable tasks of each host."""
         return task_rescheduling.movable(self.cell, of_hosts, self.clock.now_s())
 
     def put_elsewhere(self, host: str) -> bool:
-        """Have the tasks of a closed host run elsewhere if each of them may."""
+        """Reschedule all tasks of a closed host; return False if a task is not rerunnable."""
         return task_rescheduling.put_elsewhere(self.cell, host, self.clock.now_s())
 
     def leave(self, host: str, *, is_dead: bool) -> HostDeparture:
-        """Take a closed host out of its cell, and its name out of files.
+        """Remove a closed host from the cell, and its name from the hosts files.
 
-        `qconf -purge` writes a whole queue as it has read it: changes beside it would be lost.
-        While something is left there, its daemon has to go on: it tells of the ends of tasks. Of a
-        dead host StillThere names the tasks that Grid Engine does not put back.
+        While a task remains, the host's daemon must keep running, because it reports the ends of
+        tasks. Changes of queues are serialized: `qconf -purge` writes back a whole queue, so a
+        concurrent change would be lost. Raises StillThere with the tasks of a dead host that Grid
+        Engine does not put back.
         """
         if used := self._emptied(host, is_dead=is_dead):
             return HostDeparture.kept(used)
@@ -162,9 +163,9 @@ class GridEngineMembership:
         return HostDeparture.left()
 
     def _emptied(self, host: str, *, is_dead: bool) -> str:
-        """Have best-effort tasks make way, and those of a dead host run elsewhere if they may.
+        """Preempt best-effort tasks; reschedule the rerunnable tasks of a dead host.
 
-        Return what is there still; empty for nothing.
+        Return a text about the remaining use; empty for an unused host.
         """
         used = self._used(host)
         for instance in used:
@@ -188,28 +189,29 @@ class GridEngineMembership:
         ]
 
     def _name(self, node: JoiningMachine) -> None:
-        """Have its name lead to its address here."""
-        if address_of(node.name) != node.address:
+        """Make the node's name resolve to its address on this host."""
+        if resolve_host_address(node.name) != node.address:
             self.root("name", node.name, node.address)
-        if (address := address_of(node.name)) != node.address:
+        if (address := resolve_host_address(node.name)) != node.address:
             why = f"{node.name} leads to {address or 'no address'}, and not to {node.address}"
             raise CommandFailed((AS_ROOT,), 1, stderr=why.encode())
 
     def _require_its_own(self, node: JoiningMachine, admitted: tuple[str, ...]) -> None:
-        """Raise AddressTaken where its address is one of another host: that would be prepared.
+        """Raise AddressTaken when the node's address belongs to another host.
 
-        A silent host of the cell is none: its machine may be gone, and its address another's.
+        Without this check the other host would be bootstrapped. A silent host of the cell does not
+        count: its machine may be gone, and its address reused.
         """
         other_hosts = [host for host in admitted if not is_same_host(host, node.name)]
-        conflicts = [host for host in other_hosts if address_of(host) == node.address]
+        conflicts = [host for host in other_hosts if resolve_host_address(host) == node.address]
         conflicts = [host for host in conflicts if execution_hosts.is_up(self.cell, host)]
         fixed = (socket.gethostname(), *self.preparing.servers())
-        conflicts += [host for host in fixed if address_of(host) == node.address]
+        conflicts += [host for host in fixed if resolve_host_address(host) == node.address]
         if conflicts:
             raise AddressTaken(node.name, node.address, conflicts[0])
 
     def _admit(self, node: JoiningMachine) -> None:
-        """Have the cell know it, its resources before its queues."""
+        """Register the node in the cell: first its resources, then its queues."""
         execution_hosts.admit(self.cell, node.name)
         execution_hosts.set_resources(self.cell, node.name, node.resources)
         for group in node.hostgroups:
@@ -219,26 +221,26 @@ class GridEngineMembership:
                 execution_hosts.join_queue(self.cell, node.name, queue)
 
 
-def membership_of(policy: Policy) -> Membership:
-    """Return the membership of the site's own cluster; its calls have a limit of their own."""
+def own_cluster_membership(policy: Policy) -> ClusterMembership:
+    """Return the adapter that adds hosts to the site's own cluster; its calls have a timeout."""
     cluster = away(policy, policy.site.cluster)
     return MEMBERSHIPS[cluster.kind](
         policy, cluster
     )  # looking at any other kind was refused before
 
 
-def _of_cell(policy: Policy, cluster: Away) -> Membership:
+def _of_cell(policy: Policy, cluster: Away) -> ClusterMembership:
     cell = cast("GridEngineCell", cluster).within(execution_hosts.LIMIT_S)
     return GridEngineMembership(
         cell=cell, preparing=MachineBootstrap(settings=policy.bootstrap, cell=cell)
     )
 
 
-def _of_server(_: Policy, cluster: Away) -> Membership:
-    return OarNodes(look_at=partial(node_power.look, cast("OarServer", cluster)))
+def _of_server(_: Policy, cluster: Away) -> ClusterMembership:
+    return OarMembership(look_at=partial(node_power.look, cast("OarServer", cluster)))
 
 
-MEMBERSHIPS: Mapping[str, Callable[[Policy, Away], Membership]] = {
+MEMBERSHIPS: Mapping[str, Callable[[Policy, Away], ClusterMembership]] = {
     ClusterKind.GRIDENGINE: _of_cell,
     ClusterKind.OAR: _of_server,
 }

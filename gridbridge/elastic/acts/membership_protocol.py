@@ -1,4 +1,4 @@
-"""What the balancer asks of a cell when a machine joins it or leaves it."""
+"""Protocol by which the balancer adds hosts to a cluster and removes them."""
 
 from collections.abc import Iterable, Mapping
 from typing import Protocol
@@ -12,67 +12,67 @@ from gridbridge.model.elastic.elastic_nodes import (
 )
 
 
-class Membership(Protocol):
-    """Makes machines execution hosts of the site's own cell, and takes hosts out of it.
+class ClusterMembership(Protocol):
+    """Adds machines to the site's own cluster as execution hosts, and removes hosts from it.
 
-    Each call may be repeated, after a kill too, and each call that it makes has a limit. Raises
-    CommandFailed when a program does not do its work, NotReached when the machine does not answer
-    yet, and NotAdmitted when the machine is not the one whose host key is known.
+    Each call may be repeated, also after a kill, and every command has a timeout. Raises
+    CommandFailed when a command fails, NotReached while a machine does not answer, and NotAdmitted
+    when a machine's host key is wrong.
     """
 
     def join(self, node: JoiningMachine) -> HostJoinStep:
-        """Do what is missing of a machine's joining; return how far it is.
+        """Do the missing steps of a machine's joining; return the step that it has reached.
 
-        Its queues are opened last, once its daemon has reported.
+        The host's queues are enabled last, after its daemon has reported.
         """
         ...
 
     def close(self, host: str) -> None:
-        """Have nothing more start on a host: all its queue instances are disabled."""
+        """Disable all queue instances of a host, so that no more task starts there."""
         ...
 
     def open(self, host: str, closed: frozenset[str]) -> HostJoinStep:
-        """Let jobs start on a host again, best-effort ones that had to make way as well.
+        """Enable a host's queues again, and resume its best-effort queues.
 
-        Queues of `closed` that are closed there stay so, and CLOSED says that there are some.
+        Queues in `closed` stay disabled; if the host has such a queue, the result is CLOSED.
         """
         ...
 
     def opening(self, host: str) -> str:
-        """Return the line by which an administrator has a host that is on take jobs again."""
+        """Return the command by which an administrator lets a powered host run tasks again."""
         ...
 
     def clearing(self, host: str) -> str:
-        """Return how an administrator ends what is listed on a host that is dead or off."""
+        """Return the commands by which an administrator ends the tasks of a dead host."""
         ...
 
     def forgetting(self, host: str) -> str:
-        """Return how an administrator takes a host out that is gone."""
+        """Return the commands by which an administrator removes a vanished host."""
         ...
 
     def look(self, host: str) -> HostIdleness:
-        """Ask the cell about a host now."""
+        """Query whether a host is idle, closed and listed."""
         ...
 
     def make_way(self, host: str) -> bool:
-        """Have best-effort tasks of a closed host make way; say whether it is empty by now."""
+        """Preempt the best-effort tasks of a closed host; say whether the host is empty."""
         ...
 
     def halt(self, host: str) -> None:
-        """Tell the batch system that a closed and idle host is switched off now."""
+        """Tell the batch system that a closed and idle host is being switched off."""
         ...
 
     def movable(self, hosts: Iterable[str]) -> Mapping[str, tuple[TaskShape, ...]]:
-        """Return what each task on hosts asks for that may run elsewhere again."""
+        """Return the resource requests of the rerunnable tasks of each host."""
         ...
 
     def put_elsewhere(self, host: str) -> bool:
-        """Have the tasks of a closed host run elsewhere; False, nothing done, if one may not."""
+        """Reschedule all tasks of a closed host; return False if a task is not rerunnable."""
         ...
 
     def leave(self, host: str, *, is_dead: bool) -> HostDeparture:
-        """Take a closed and idle host out of its cell, and its name out of files.
+        """Remove a closed and idle host from the cluster, and its name from the hosts files.
 
-        A dead host's own daemon is not asked.
+        The daemon of a dead host is not contacted.
         """
         ...

@@ -1,7 +1,7 @@
-"""What a round does with one node: at its provider, and in the cell.
+"""Carry out a round's act on one node: create, join, remove, evict or destroy it.
 
-Each act may be repeated, after a kill too: what is done already is left as it is. No task is ended
-by any of them but best-effort ones: a node is taken out only when it is closed and still idle.
+Each act may be repeated, also after a kill, and skips the steps that are already done. Only
+best-effort tasks are ever ended: a node is removed only when it is closed and still idle.
 """
 
 import logging
@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from gridbridge.elastic.acts import power_acts
-from gridbridge.elastic.acts.host_opening import opened
-from gridbridge.elastic.acts.membership_protocol import Membership
-from gridbridge.elastic.acts.power_acts import PowerActs, Tagging, no_tags
-from gridbridge.elastic.providers.provider_protocol import MachineProvider, PowerSupply
+from gridbridge.elastic.acts.host_opening import open_node
+from gridbridge.elastic.acts.membership_protocol import ClusterMembership
+from gridbridge.elastic.acts.power_acts import ChangeHostTag, HostPowerActRunner, ignore_host_tag
+from gridbridge.elastic.providers.provider_protocol import HostPowerControl, MachineProvider
 from gridbridge.errors import AskAgain, NoCapacity, NotAdmitted, NotReached, ProviderFailed
 from gridbridge.model.elastic.balance_sections import PoolSection
 from gridbridge.model.elastic.elastic_nodes import (
@@ -35,21 +35,24 @@ LOST = (NodeStateCause.VANISHED, NodeStateCause.SILENT)  # its own daemon does n
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeActs:
-    """The acts of one site; several may be under way side by side, each of another node."""
+class NodeActRunner:
+    """Carries out acts on the nodes of one site; acts on different nodes may run in parallel."""
 
     cluster: str
     pools: Mapping[str, PoolSection]
     providers: Mapping[str, MachineProvider]  # by pool
-    supplies: Mapping[str, PowerSupply]  # of hosts of the site's own, by pool
-    membership: Membership
+    supplies: Mapping[str, HostPowerControl]  # of hosts of the site's own, by pool
+    membership: ClusterMembership
     now: Callable[[], datetime]
-    tag: Tagging = no_tags  # of hosts that are switched on and off
+    tag: ChangeHostTag = ignore_host_tag  # of hosts that are switched on and off
     fill_first: bool = False  # nodes are filled one after the other
     closed: frozenset[str] = frozenset()  # queues that somebody closed on all hosts
 
     def do(self, due: DueNodeAct) -> OwnedNode:
-        """Do what is due; return the node as it is then. GridbridgeError when it has to wait."""
+        """Carry out a due act and return the node's new state.
+
+        Raises GridbridgeError when the next round has to retry the act.
+        """
         if due.act is None:
             return due.node
         if due.act in power_acts.ACTS:
@@ -57,12 +60,15 @@ class NodeActs:
         return ACTS[due.act](self, due.node)
 
     def end(self, pool: str, machine: ProviderMachine) -> None:
-        """Have a machine of a pool removed that is no node; GridbridgeError when it has to wait."""
+        """Destroy a pool's machine that is no node.
+
+        Raises GridbridgeError when a later round has to retry.
+        """
         self.providers[pool].destroy(machine)
 
     @property
-    def _switching(self) -> PowerActs:
-        return PowerActs(
+    def _switching(self) -> HostPowerActRunner:
+        return HostPowerActRunner(
             supplies=self.supplies,
             membership=self.membership,
             tag=self.tag,
@@ -71,10 +77,10 @@ class NodeActs:
         )
 
     def _create(self, node: OwnedNode) -> OwnedNode:
-        """Have its machine made.
+        """Have the node's machine created by its provider.
 
-        Where nobody knows whether that was done, the node stays requested: the list will tell. One
-        that may be asked for again is asked for by the next round.
+        When the outcome is unknown the node stays requested, and the provider's next list decides.
+        After AskAgain the next round repeats the request.
         """
         tags = {OWNER_TAG: self.cluster, POOL_TAG: node.pool}
         try:
@@ -96,7 +102,7 @@ class NodeActs:
         )
 
     def _join(self, node: OwnedNode) -> OwnedNode:
-        """Go on making it a host; a machine that answers with a wrong key is given back."""
+        """Continue the joining of a node; a machine with a wrong host key is destroyed."""
         try:
             step = self.membership.join(self._joining(node))
         except NotAdmitted:
@@ -112,23 +118,23 @@ class NodeActs:
         return replace(node, step=step)
 
     def _remove(self, node: OwnedNode) -> OwnedNode:
-        """Take a node out if it is idle once nothing more can start there; else open it again."""
+        """Close a node; evict it if it is still idle, else open it again."""
         if node.is_kept:  # somebody wants it back meanwhile
-            return opened(node, self.membership, self.closed, self.now())
+            return open_node(node, self.membership, self.closed, self.now())
         self.membership.close(node.name)
         idleness = self.membership.look(node.name)
         if not idleness.is_listed or (idleness.is_idle and idleness.is_closed):
             return self._evict(node.entering(ElasticNodeState.REMOVING, self.now(), node.cause))
         if node.cause is NodeStateCause.DRAINED:
             return node
-        return opened(node, self.membership, self.closed, self.now())
+        return open_node(node, self.membership, self.closed, self.now())
 
     def _evict(self, node: OwnedNode) -> OwnedNode:
-        """Take it out of the cell, then give its machine back; the next round sees whether it went.
+        """Remove a node from the cell, then destroy its machine; the next round checks the result.
 
-        Any host that may be alive is looked at first: one that is being taken out and that somebody
-        opened, one that joined in the last moment, and a silent one may run tasks. Only a machine
-        that is gone runs nothing; one that is listed again is not evicted as gone.
+        A host that may be alive is inspected first, because it may run tasks: an administrator may
+        have opened it, or it may have joined at the last moment. Only a vanished machine runs
+        nothing for sure.
         """
         if node.cause is not NodeStateCause.VANISHED and self._is_in_use(node):
             return self._put_back(node)
@@ -140,9 +146,9 @@ class NodeActs:
         return node
 
     def _put_back(self, node: OwnedNode) -> OwnedNode:
-        """Have a node stay: what was taken from it already is made again by joining."""
+        """Keep a node in the cell; joining it again restores the queues and groups that it lost."""
         if node.cause is NodeStateCause.SILENT:
-            return opened(node, self.membership, self.closed, self.now())
+            return open_node(node, self.membership, self.closed, self.now())
         return replace(
             node.entering(ElasticNodeState.JOINING, self.now()),
             idle_since=None,
@@ -150,7 +156,7 @@ class NodeActs:
         )
 
     def _is_in_use(self, node: OwnedNode) -> bool:
-        """Say whether a host runs something once it is closed."""
+        """Close a host and say whether it still runs a task."""
         idleness = self.membership.look(node.name)
         if idleness.is_listed and not idleness.is_closed:
             self.membership.close(node.name)
@@ -158,7 +164,7 @@ class NodeActs:
         return idleness.is_listed and not (idleness.is_idle and idleness.is_closed)
 
     def _destroy(self, node: OwnedNode) -> OwnedNode:
-        """Give its machine back; a node whose machine has no id yet has none that we know."""
+        """Destroy the node's machine; a node without a machine id has none that we know of."""
         if node.machine:
             self._provider(node).destroy(_machine(node))
         return node
@@ -189,10 +195,10 @@ def _machine(node: OwnedNode) -> ProviderMachine:
     )
 
 
-ACTS: Mapping[NodeAct, Callable[[NodeActs, OwnedNode], OwnedNode]] = {
-    NodeAct.CREATE: NodeActs._create,
-    NodeAct.JOIN: NodeActs._join,
-    NodeAct.REMOVE: NodeActs._remove,
-    NodeAct.EVICT: NodeActs._evict,
-    NodeAct.DESTROY: NodeActs._destroy,
+ACTS: Mapping[NodeAct, Callable[[NodeActRunner, OwnedNode], OwnedNode]] = {
+    NodeAct.CREATE: NodeActRunner._create,
+    NodeAct.JOIN: NodeActRunner._join,
+    NodeAct.REMOVE: NodeActRunner._remove,
+    NodeAct.EVICT: NodeActRunner._evict,
+    NodeAct.DESTROY: NodeActRunner._destroy,
 }

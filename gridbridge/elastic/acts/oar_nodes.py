@@ -1,4 +1,4 @@
-"""OAR's nodes rest and work again; none is made or removed (membership_protocol)."""
+"""Power OAR's nodes off and on; OAR nodes are never created or removed (ClusterMembership)."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -22,27 +22,28 @@ SETTLED_S, PAUSE_S = 45.0, 0.5  # a pass of the scheduler may take SCHEDULER_TIM
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OarNodes:
-    """The nodes of the OAR server that is here."""
+class OarMembership:
+    """Closes, halts and opens the nodes of the local OAR server."""
 
     look_at: Callable[[str], OarNodeFacts]
     root: Callable[..., None] = field(default=node_power.as_root)
     pause: Callable[[float], None] = field(default_factory=lambda: Clock().sleep)
 
     def join(self, node: JoiningMachine) -> HostJoinStep:
-        """Refuse: squeezing is all that is done to OAR's nodes."""
+        """Raise ProviderFailed: gridbridge only powers OAR's nodes off and on, and adds none."""
         _refuse(node.name)
 
     def leave(self, host: str, *, is_dead: bool) -> HostDeparture:
-        """Refuse, for the same reason."""
+        """Raise ProviderFailed: gridbridge only powers OAR's nodes off and on, and removes none."""
         del is_dead
         _refuse(host)
 
     def close(self, host: str) -> None:
-        """Have nothing more start on a node, not even by a pass of the scheduler under way.
+        """Drain a node and wait until no running scheduler pass can start a job there.
 
-        OAR changes states between such passes: when it has taken up a change that we ask for once
-        the node is drained, each pass that began before is over. Being alive already, it stays so.
+        OAR applies state changes between scheduler passes. Once it has applied a change that was
+        requested after the drain, every earlier pass has ended. The requested state is Alive, which
+        the node already has.
         """
         facts = self.look_at(host)
         if facts.is_halted or not facts.is_alive:
@@ -53,18 +54,18 @@ class OarNodes:
         self._await(host, lambda now: now.is_settled and now.is_drained)
 
     def look(self, host: str) -> HostIdleness:
-        """Ask OAR about a node now; one that is neither alive nor halted is not closed by us."""
+        """Query a node's state; a node that is neither Alive nor halted is not closed."""
         facts = self.look_at(host)
         is_closed = facts.is_settled and (facts.is_halted or (facts.is_alive and facts.is_drained))
         return HostIdleness(is_idle=facts.is_idle, is_closed=is_closed, is_listed=facts.is_listed)
 
     def make_way(self, host: str) -> bool:
-        """Leave it to OAR, which ends best-effort jobs as a node is halted and begins them anew."""
+        """Return True: OAR itself ends and resubmits best-effort jobs when a node is halted."""
         del host
         return True
 
     def halt(self, host: str) -> None:
-        """Have OAR take a closed node for one that it may wake, for which oarsub takes jobs."""
+        """Mark a closed node as halted and wakeable, so that oarsub accepts jobs for it."""
         if not self.look_at(host).is_halted:
             self.root("halt", host)
             self._await(host, lambda now: now.is_halted and now.is_settled)
@@ -72,9 +73,9 @@ class OarNodes:
             self.root("undrain", host)
 
     def open(self, host: str, closed: frozenset[str]) -> HostJoinStep:
-        """Let jobs start on a node again; one that OAR suspects, it takes back itself.
+        """Set a node Alive and undrain it; OAR itself recovers nodes that it suspects.
 
-        OAR has no queues on nodes that anybody could close.
+        OAR has no queues on nodes, so `closed` is ignored.
         """
         del closed
         facts = self.look_at(host)
@@ -86,29 +87,29 @@ class OarNodes:
         return HostJoinStep.JOINED
 
     def opening(self, host: str) -> str:
-        """Return the line that opens a node by hand."""
+        """Return the command by which an administrator sets a node Alive."""
         return " ".join(node_power.setting("open", host))
 
     def clearing(self, host: str) -> str:
-        """Return the lines that end the jobs of a node that is off."""
+        """Return the commands by which an administrator ends the jobs of a node that is off."""
         return f"`oarnodes {host}` shows its jobs, `oardel JOB` ends one"
 
     def forgetting(self, host: str) -> str:
-        """Return the line that removes a node."""
+        """Return the command by which an administrator removes a node from OAR."""
         return f"`oarremoveresource RESOURCE` for each that `oarnodes {host}` shows"
 
     def movable(self, hosts: Iterable[str]) -> Mapping[str, tuple[TaskShape, ...]]:
-        """Tell of none: OAR begins a job anew under another number, and not by request."""
+        """Return no task: OAR reruns a job under a new number, and not on request."""
         del hosts
         return {}
 
     def put_elsewhere(self, host: str) -> bool:
-        """Leave them where they are."""
+        """Return False: OAR cannot reschedule the jobs of a node."""
         del host
         return False
 
     def _await(self, host: str, is_so: Callable[[OarNodeFacts], bool]) -> None:
-        """Wait for what OAR does by itself within seconds; CommandFailed when it does not."""
+        """Poll a node until OAR has applied a change; raise CommandFailed after a timeout."""
         for _ in range(int(SETTLED_S / PAUSE_S)):
             if is_so(self.look_at(host)):
                 return
@@ -117,8 +118,11 @@ class OarNodes:
         raise CommandFailed((AS_ROOT, "node"), 1, stderr=why.encode())
 
 
-def commands_of(words: tuple[str, ...]) -> tuple[Argv, ...]:
-    """Return what root runs for a word about a node, and maybe its tags; nothing for others."""
+def oar_node_root_commands(words: tuple[str, ...]) -> tuple[Argv, ...]:
+    """Return the commands that root runs for a verb about an OAR node.
+
+    The result is empty for an unknown verb.
+    """
     if len(words) == 2 and words[0] in node_power.SETTINGS:
         return (node_power.setting(*words),)
     if len(words) in (2, 3) and words[0] == "tag":
@@ -126,18 +130,18 @@ def commands_of(words: tuple[str, ...]) -> tuple[Argv, ...]:
     return ()
 
 
-def saves_itself(configuration: str) -> str:
-    """Return the line of oar.conf by which OAR halts or wakes nodes itself; empty: it does not."""
+def find_oar_energy_saving_line(configuration: str) -> str:
+    """Return the line of oar.conf that enables OAR's own energy saving; empty if it is off."""
     return node_power.saves_itself(configuration)
 
 
-def are_tags(text: str) -> bool:
-    """Say whether a text may be written into OAR's database as it is."""
+def are_valid_oar_tags(text: str) -> bool:
+    """Say whether a text of host tags is safe to write into OAR's database."""
     return node_power.TAG_WORDS.fullmatch(text) is not None
 
 
-def require_ours(root: Callable[..., None] = node_power.as_root) -> None:
-    """Refuse to act where OAR itself halts and wakes nodes: they have one owner; ConfigError."""
+def require_oar_energy_saving_off(root: Callable[..., None] = node_power.as_root) -> None:
+    """Raise ConfigError if OAR's own energy saving is on: only one program may power nodes."""
     try:
         root("owns")
     except CommandFailed as error:

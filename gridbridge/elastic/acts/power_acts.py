@@ -1,7 +1,7 @@
-"""What a round does with a host of the site's own, which is switched on and off.
+"""Carry out a round's act on a host of the site: switch it off or on, or open it.
 
-Each act may be repeated, after a kill too. A host is switched off only when it is closed and still
-idle. No task is ended by any of them; where that is asked for, those that may run again do.
+Each act may be repeated, also after a kill. A host is switched off only when it is closed and still
+idle. No act ends a task; on request rerunnable tasks are rescheduled.
 """
 
 import logging
@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from gridbridge.elastic.acts.host_opening import opened
-from gridbridge.elastic.acts.membership_protocol import Membership
-from gridbridge.elastic.providers.provider_protocol import PowerSupply
+from gridbridge.elastic.acts.host_opening import open_node
+from gridbridge.elastic.acts.membership_protocol import ClusterMembership
+from gridbridge.elastic.providers.provider_protocol import HostPowerControl
 from gridbridge.errors import GridbridgeError, NotIdle, ProviderFailed
 from gridbridge.model.elastic.elastic_nodes import (
     ElasticNodeState,
@@ -28,34 +28,38 @@ PATIENT = (
     NodeStateCause.DRAINED,
     NodeStateCause.CONDENSED,
 )  # it stays closed until its tasks have ended
-Tagging = Callable[[str, str, bool], None]  # a host, a tag, and whether it is to have it
+ChangeHostTag = Callable[[str, str, bool], None]  # a host, a tag, and whether it is to have it
 
 
-def no_tags(host: str, tag: str, is_wanted: bool) -> None:
-    """Keep no tags."""
+def ignore_host_tag(host: str, tag: str, is_wanted: bool) -> None:
+    """Keep no tag; for sites without power-managed hosts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PowerActs:
-    """The acts of one site; several may be under way side by side, each of another host."""
+class HostPowerActRunner:
+    """Powers the site's own hosts off and on; acts on different hosts may run in parallel."""
 
-    supplies: Mapping[str, PowerSupply]  # by pool
-    membership: Membership
-    tag: Tagging
+    supplies: Mapping[str, HostPowerControl]  # by pool
+    membership: ClusterMembership
+    tag: ChangeHostTag
     now: Callable[[], datetime]
     closed: frozenset[str] = frozenset()  # queues that somebody closed on all hosts
 
     def do(self, due: DueNodeAct) -> OwnedNode:
-        """Do what is due; return the node as it is then. GridbridgeError when it has to wait."""
+        """Carry out a due act and return the node's new state.
+
+        Raises GridbridgeError when the next round has to retry the act.
+        """
         assert due.act
         return ACTS[due.act](self, due)
 
     def _rest(self, due: DueNodeAct) -> OwnedNode:
-        """Switch a host off if it is idle once nothing more can start there; else open it again.
+        """Close a host; switch it off if it is still idle, else open it again.
 
-        Best-effort tasks make way before, however many rounds that takes, and it has its tag
-        before: one that is off without a tag is never woken. Where nobody knows whether it was
-        told to go off, it is as one that was: should it stay on, it will work again.
+        Best-effort tasks are preempted first, which may take several rounds. The standby tag is
+        written before power-off, because a host that is off and has no tag is never woken. If the
+        power-off request may have failed, the host counts as off; if it stays on, a later round
+        opens it.
         """
         node = due.node
         if node.is_kept:  # somebody wants it back meanwhile
@@ -78,7 +82,7 @@ class PowerActs:
         return node.entering(ElasticNodeState.STANDBY, self.now(), node.cause)
 
     def _is_to_wait(self, node: OwnedNode, idleness: HostIdleness) -> bool:
-        """Say whether a host that is in use stays closed; where tasks are moved, move them."""
+        """Say whether a busy host stays closed; reschedule its tasks if the squeeze wants that."""
         if node.cause is not NodeStateCause.MOVED:
             return node.cause in PATIENT
         return (
@@ -86,20 +90,21 @@ class PowerActs:
         )
 
     def _wake(self, due: DueNodeAct) -> OwnedNode:
-        """Switch a host on; the rounds that follow see it come up, or ask again."""
+        """Switch a host on; later rounds see it come up, or repeat the request."""
         self._supply(due.node).start(_machine(due.node))
         return due.node
 
     def _open(self, due: DueNodeAct) -> OwnedNode:
-        """Let a host work; of its tags only the one that a squeeze wrote goes."""
+        """Enable a host's queues; remove only the standby tag that a squeeze wrote."""
         self.tag(due.node.name, STANDBY_AUTO, False)
         works = self._opened(due.node)
         return replace(works, up_since=works.up_since or self.now())
 
     def _stop(self, due: DueNodeAct) -> OwnedNode:
-        """Switch a host off that did not come up, or did not go off; it keeps its tags.
+        """Switch off a host that did not come up or did not go off; it keeps its tags.
 
-        Until it is seen off it counts as up. A task that the cell has there may run still.
+        The host counts as up until a provider reports it off. Raises NotIdle while the cell lists a
+        task there.
         """
         idleness = self.membership.look(due.node.name)
         if idleness.is_listed and not idleness.is_idle:
@@ -111,9 +116,9 @@ class PowerActs:
         return replace(node, up_since=node.up_since or self.now())
 
     def _opened(self, node: OwnedNode) -> OwnedNode:
-        return opened(node, self.membership, self.closed, self.now())
+        return open_node(node, self.membership, self.closed, self.now())
 
-    def _supply(self, node: OwnedNode) -> PowerSupply:
+    def _supply(self, node: OwnedNode) -> HostPowerControl:
         if node.pool not in self.supplies:
             raise ProviderFailed(f"{node.name}: nobody switches it on and off now")
         return self.supplies[node.pool]
@@ -123,9 +128,9 @@ def _machine(node: OwnedNode) -> ProviderMachine:
     return ProviderMachine(id=node.machine, name=node.name, state=ProviderMachineState.UNKNOWN)
 
 
-ACTS: Mapping[NodeAct, Callable[[PowerActs, DueNodeAct], OwnedNode]] = {
-    NodeAct.REST: PowerActs._rest,
-    NodeAct.WAKE: PowerActs._wake,
-    NodeAct.OPEN: PowerActs._open,
-    NodeAct.STOP: PowerActs._stop,
+ACTS: Mapping[NodeAct, Callable[[HostPowerActRunner, DueNodeAct], OwnedNode]] = {
+    NodeAct.REST: HostPowerActRunner._rest,
+    NodeAct.WAKE: HostPowerActRunner._wake,
+    NodeAct.OPEN: HostPowerActRunner._open,
+    NodeAct.STOP: HostPowerActRunner._stop,
 }

@@ -1,4 +1,4 @@
-"""Reads what a cluster ran, from a file of either format, compressed or not."""
+"""Read a recorded workload from an accounting file or a Standard Workload Format file."""
 
 import gzip
 import lzma
@@ -34,17 +34,20 @@ Told = ReplayTask | ReplayExclusion | WorkloadLineFault
 Reads = Callable[[Iterable[bytes]], Iterator[tuple[int, Told]]]
 
 
-def read(path: str) -> ReplayWorkload:
-    """Read a file; StateError when it can't be read, ParseError when no line of it can be."""
+def read_workload_file(path: str) -> ReplayWorkload:
+    """Read a recorded workload of either format.
+
+    Raises StateError when the file can't be read, and ParseError when it has no usable line.
+    """
     try:
         with open(path, "rb") as file:
             too_long = list[int]()
             file_lines = lines(_plain(file, path), path, too_long)
             begin = _begin(file_lines)
             read_lines = (
-                standard_workload_format.read
-                if standard_workload_format.is_of(begin[-1])
-                else accounting_workload.read
+                standard_workload_format.read_standard_workload_tasks
+                if standard_workload_format.is_standard_workload_line(begin[-1])
+                else accounting_workload.read_accounting_tasks
             )
             workload = _workload(chain(begin, file_lines), read_lines)
             bad = {**dict.fromkeys(too_long, WorkloadLineFault.LENGTH), **workload.bad_lines}
@@ -67,9 +70,9 @@ def read(path: str) -> ReplayWorkload:
 
 
 def _plain(file: BufferedReader, path: str) -> BufferedIOBase:
-    """Return what a file holds, as gzip and xz pack rotated files and archives of workloads.
+    """Return the uncompressed content of a file that gzip or xz may have compressed.
 
-    ParseError names what else packed it.
+    Raises ParseError with the name of any other compression.
     """
     begin = file.peek(AT_TAR + len(TAR))
     if begin.startswith(GZIP):
@@ -87,7 +90,10 @@ def _plain(file: BufferedReader, path: str) -> BufferedIOBase:
 
 
 def _begin(file_lines: Iterator[bytes]) -> list[bytes]:
-    """Take the lines up to the first with content, which tells the format: a pipe has them once."""
+    """Return the lines up to the first non-empty line, by which the format is recognized.
+
+    The lines are kept because a pipe can't be read twice.
+    """
     beginning = list[bytes]()
     for line in file_lines:
         beginning.append(line)
@@ -97,7 +103,7 @@ def _begin(file_lines: Iterator[bytes]) -> list[bytes]:
 
 
 def _workload(file_lines: Iterable[bytes], read_lines: Reads) -> ReplayWorkload:
-    """Read them; none of a file of which so many lines are bad before any task came."""
+    """Collect the tasks of a file; stop when MOST_BAD lines are bad before the first task."""
     tasks, left_out, bad = (
         list[ReplayTask](),
         Counter[ReplayExclusion](),

@@ -1,6 +1,6 @@
-"""The balancer's nodes for administrators: what is kept of them, and what they ask for.
+"""Show administrators the balancer's nodes, and record the changes that they request.
 
-A request lies in the balancer's own state file, and its next round does it.
+A request is a row in the balancer's state file, and the next round carries it out.
 """
 
 import os
@@ -10,7 +10,7 @@ from datetime import datetime
 
 from gridbridge.decisions.elastic import round_acts
 from gridbridge.elastic.balancer.balance_journal import PROGRAM
-from gridbridge.elastic.balancer.round_state import RoundState
+from gridbridge.elastic.balancer.round_state import BalancerStateRows
 from gridbridge.errors import StateError
 from gridbridge.model.elastic.elastic_nodes import is_same_host
 from gridbridge.model.elastic.owned_nodes import NodeRequestKind, OwnedNode
@@ -24,10 +24,13 @@ from gridbridge.state.database.decisions import DecisionRows
 MOST_LOOKED_AT = 10_000  # decisions: other programs have no state file in common with this one
 
 
-def overview(now: datetime, path: str = BALANCE_STATE) -> BalancerOverview:
-    """Return what is kept; StateError for whoever may not see it, or where nothing is kept."""
+def load_balancer_overview(now: datetime, path: str = BALANCE_STATE) -> BalancerOverview:
+    """Load the balancer's nodes, pools, costs and pending requests from its state file.
+
+    Raises StateError for an account that may not read the file, or before the first round.
+    """
     with _opened(path, is_unchanged=True) as database:
-        memory = RoundState(database)
+        memory = BalancerStateRows(database)
         return BalancerOverview(
             nodes=memory.nodes.all(),
             pools=tuple(sorted(memory.records().items())),
@@ -37,14 +40,16 @@ def overview(now: datetime, path: str = BALANCE_STATE) -> BalancerOverview:
         )
 
 
-def ask(host: str, request: NodeRequestKind, path: str = BALANCE_STATE) -> OwnedNode:
-    """Have the next round drain, keep or free a node.
+def request_node_change(
+    host: str, request: NodeRequestKind, path: str = BALANCE_STATE
+) -> OwnedNode:
+    """Record an administrator's request to drain, keep or free a node in the next round.
 
-    StateError if it is none of the balancer's, or is on its way out. A request replaces the one
-    before.
+    It replaces an earlier request for the node. Raises StateError for a host that is no node of the
+    balancer, and for a node that is already being removed.
     """
     with _opened(path, is_unchanged=False) as database:
-        memory = RoundState(database)
+        memory = BalancerStateRows(database)
         node = next((node for node in memory.nodes.all() if is_same_host(node.name, host)), None)
         if node is None:
             raise StateError(f"{host}: no node of the balancer's; gridbridge balance status")
@@ -54,8 +59,10 @@ def ask(host: str, request: NodeRequestKind, path: str = BALANCE_STATE) -> Owned
         return node
 
 
-def history(count: int, path: str = BALANCE_STATE) -> tuple[RecordedDecision, ...]:
-    """Return the last rounds that did something, oldest first."""
+def load_last_balancer_rounds(
+    count: int, path: str = BALANCE_STATE
+) -> tuple[RecordedDecision, ...]:
+    """Load the last rounds that changed a node, the oldest first."""
     with _opened(path, is_unchanged=True) as database:
         decisions = DecisionRows(database).last(MOST_LOOKED_AT)
         return tuple(decision for decision in decisions if decision.program == PROGRAM)[-count:]
@@ -63,7 +70,7 @@ def history(count: int, path: str = BALANCE_STATE) -> tuple[RecordedDecision, ..
 
 @contextmanager
 def _opened(path: str, *, is_unchanged: bool) -> Iterator[StateFile]:
-    """Open the state file as the balancer's account, to which root changes."""
+    """Open the state file as the balancer's account; root becomes that account."""
     if path == BALANCE_STATE:
         become(BALANCE_ACCOUNT, BALANCE_SET_UP)
     if not os.path.exists(path):

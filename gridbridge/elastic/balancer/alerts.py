@@ -1,4 +1,4 @@
-"""Tells administrators, once a round, of what no round mends by itself: a line each."""
+"""Log, once a round, the problems of nodes that only an administrator can fix."""
 
 import logging
 from collections.abc import Callable, Container, Iterable, Mapping
@@ -15,18 +15,18 @@ _log = logging.getLogger(__name__)
 Ending = Callable[[str, str], str]  # what is typed to end a machine, by its pool and its id
 
 
-def left_over(
+def alert_undestroyed_machines(
     world: BalancerNodesSnapshot, pools: Mapping[str, PoolSection], ending: Ending
 ) -> None:
-    """Tell of machines that their provider does not end."""
+    """Log the removed nodes whose machines the provider does not destroy."""
     for node in node_inventory_check.nodes_with_undeleted_machines(world):
         words = "event=not_destroyed node=%s pool=%s provider=%s machine=%s mend=%r"
         pool, mend = pools.get(node.pool, PoolSection()), ending(node.pool, node.machine)
         _log.warning(words, node.name, node.pool, pool.provider, node.machine, mend)
 
 
-def unreachable(world: BalancerNodesSnapshot, providers: Container[str]) -> None:
-    """Tell of nodes whose pool nobody makes nodes of any more: nothing is done about them."""
+def alert_nodes_without_provider(world: BalancerNodesSnapshot, providers: Container[str]) -> None:
+    """Log the nodes whose pool has no provider any more; rounds leave those nodes alone."""
     for node in (node for node in world.kept if node.pool not in providers):
         words = "event=no_provider node=%s pool=%s machine=%s mend=%r"
         section = f"write [pool.{node.pool}] with its provider into gridbridge.toml again"
@@ -36,14 +36,18 @@ def unreachable(world: BalancerNodesSnapshot, providers: Container[str]) -> None
         _log.warning(words, node.name, node.pool, node.machine, mend)
 
 
-def left_off(nodes: Iterable[OwnedNode], opening: Callable[[str], str]) -> None:
-    """Tell how hosts work again that are off, and that this round forgets."""
+def alert_released_hosts_still_off(
+    nodes: Iterable[OwnedNode], opening: Callable[[str], str]
+) -> None:
+    """Log the command that opens each powered-off host that the balancer no longer manages."""
     for node in nodes:
         _log.warning("event=left_off node=%s command=%r", node.name, opening(node.name))
 
 
-def left_behind(nodes: Iterable[OwnedNode], opening: Callable[[str], str]) -> tuple[str, ...]:
-    """Return a line for each node that no round goes on with where nobody makes or switches any."""
+def describe_abandoned_nodes(
+    nodes: Iterable[OwnedNode], opening: Callable[[str], str]
+) -> tuple[str, ...]:
+    """Describe each node that no round manages any more, because no provider is configured."""
     return tuple(
         f"{node.name}: {node.state.value}, and no round goes on with it; {_mend(node, opening)}"
         for node in nodes
@@ -57,8 +61,10 @@ def _mend(node: OwnedNode, opening: Callable[[str], str]) -> str:
     return f"with [pool.{node.pool}] and its provider there again it is given back"
 
 
-def unlisted(nodes: Iterable[OwnedNode], pools: Mapping[str, PoolSection]) -> None:
-    """Tell of nodes that report and are not listed: nothing is done about them."""
+def alert_nodes_missing_from_list(
+    nodes: Iterable[OwnedNode], pools: Mapping[str, PoolSection]
+) -> None:
+    """Log the nodes that report to the cell but are missing from their provider's list."""
     for node in nodes:
         words = "event=not_listed node=%s pool=%s provider=%s machine=%s mend=%r"
         provider = pools.get(node.pool, PoolSection()).provider
@@ -69,8 +75,8 @@ def unlisted(nodes: Iterable[OwnedNode], pools: Mapping[str, PoolSection]) -> No
         _log.warning(words, node.name, node.pool, provider, node.machine, mend)
 
 
-def other_hosts(world: BalancerNodesSnapshot, ending: Ending) -> None:
-    """Tell of machines of ours that have the name of another host of the cell."""
+def alert_machines_named_as_other_hosts(world: BalancerNodesSnapshot, ending: Ending) -> None:
+    """Log the provider's machines that have the name of another host of the cell."""
     for machine in node_inventory_check.machines_that_share_a_host_name(world):
         words = "event=other_host machine=%s name=%s mend=%r"
         leads = world.addresses.get(machine.name, "")
@@ -80,10 +86,12 @@ def other_hosts(world: BalancerNodesSnapshot, ending: Ending) -> None:
         _log.warning(words, machine.id, machine.name, mend)
 
 
-def homeless(machines: Iterable[tuple[str, ProviderMachine]], ending: Ending) -> None:
-    """Tell of machines of ours whose pool nobody knows: nothing is done about them.
+def alert_machines_of_unknown_pool(
+    machines: Iterable[tuple[str, ProviderMachine]], ending: Ending
+) -> None:
+    """Log the machines whose pool is not configured; rounds leave those machines alone.
 
-    With each comes a pool whose provider lists it.
+    Each machine comes with the pool whose provider lists it.
     """
     for pool, machine in machines:
         lacks = f"[pool.{machine.pool}]" if machine.pool else f"a tag {POOL_TAG} with its pool"
@@ -92,28 +100,30 @@ def homeless(machines: Iterable[tuple[str, ProviderMachine]], ending: Ending) ->
         _log.warning(words, machine.id, machine.name, machine.pool, mend)
 
 
-def machineless(hosts: Iterable[str], forgetting: Callable[[str], str]) -> None:
-    """Tell of hosts named as nodes are that are silent, and of which nobody has a machine."""
+def alert_hosts_without_machine(hosts: Iterable[str], forgetting: Callable[[str], str]) -> None:
+    """Log the silent hosts that are named like nodes and have no machine at any provider."""
     for name in hosts:
         mend = f"if it is gone: {forgetting(name)}"
         _log.warning("event=no_machine host=%s mend=%r", name, mend)
 
 
-def too_late(nodes: Iterable[str]) -> None:
-    """Tell of nodes that somebody wanted to keep when they were being taken out already."""
+def alert_late_keep_requests(nodes: Iterable[str]) -> None:
+    """Log the nodes that an administrator asked to keep after their removal had begun."""
     for name in nodes:
         _log.warning("event=kept_too_late node=%s", name)
 
 
-def hanging(nodes: Iterable[OwnedNode], clearing: Callable[[str], str]) -> None:
-    """Tell of nodes that hang under tasks."""
+def alert_dead_nodes_with_tasks(nodes: Iterable[OwnedNode], clearing: Callable[[str], str]) -> None:
+    """Log the dead nodes on which the cell still lists tasks."""
     for node in nodes:
         words = "event=hangs node=%s machine=%s mend=%r"
         _log.warning(words, node.name, node.machine, clearing(node.name))
 
 
-def off_under_tasks(nodes: Iterable[OwnedNode], clearing: Callable[[str], str]) -> None:
-    """Tell of hosts that somebody switched off under tasks."""
+def alert_hosts_switched_off_under_tasks(
+    nodes: Iterable[OwnedNode], clearing: Callable[[str], str]
+) -> None:
+    """Log the hosts that were switched off by hand while they ran tasks."""
     for node in nodes:
         mend = f"switch it on again, or: {clearing(node.name)}"
         _log.warning("event=off_under_tasks node=%s mend=%r", node.name, mend)

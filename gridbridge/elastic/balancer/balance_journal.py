@@ -1,4 +1,4 @@
-"""What the balancer decided about nodes, kept with what it looked at, and decided again."""
+"""Record the balancer's decisions with their inputs, and recompute recorded decisions."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from gridbridge.decisions.elastic.round_acts import (
     NO_ADMINISTRATOR_REQUESTS,
     AdministratorNodeRequests,
 )
-from gridbridge.elastic.balancer.round_parts import RoundPlan
+from gridbridge.elastic.balancer.round_parts import BalancerRoundPlan
 from gridbridge.model.elastic.balance_plan import BalancePlan
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.owned_nodes import BalancerNodesSnapshot
@@ -21,17 +21,17 @@ PROGRAM = "balance"
 Kept = Mapping[str, Any]
 
 
-def entry(
+def balance_journal_entry(
     world: BalancerNodesSnapshot,
-    plan: RoundPlan,
+    plan: BalancerRoundPlan,
     rules: BalanceSection,
     patience: NodeLifecycleTimeouts,
     requests: AdministratorNodeRequests,
 ) -> JournalEntry | None:
-    """Tell a round with its rows; nothing for one that does nothing.
+    """Return the journal entry of a round with its inputs; None for a round without acts.
 
-    What becomes of each node, of new ones too, is decided again from the rows. How many are wanted,
-    which the policy gives back and which hosts rest is kept as it was decided.
+    `gridbridge replay` recomputes each node's act from these inputs. The number of wanted nodes,
+    the policy's removals and the hosts to rest are recorded as they were decided.
     """
     if not plan.done:
         return None
@@ -49,7 +49,7 @@ def entry(
 
 
 def again(situation: Kept) -> list[str]:
-    """Decide again from what was kept."""
+    """Recompute a recorded round's acts from its recorded inputs."""
     world, patience = (
         decode(situation["world"], BalancerNodesSnapshot),
         decode(situation["patience"], NodeLifecycleTimeouts),
@@ -68,5 +68,5 @@ def again(situation: Kept) -> list[str]:
 
 
 def said(actions: Sequence[str]) -> list[str]:
-    """Say them as they are kept."""
+    """Return a round's recorded acts as they were worded."""
     return list(actions)

@@ -1,4 +1,4 @@
-"""What the balancer publishes after each round: one file, for metrics and for people."""
+"""Publish the result of each balancer round in one file, for metrics and for users."""
 
 import logging
 from collections.abc import Callable
@@ -21,7 +21,7 @@ Next: TypeAlias = Callable[[PublishedBalance | None], PublishedBalance]
 _log = logging.getLogger(__name__)
 
 
-def after_round(
+def publish_balancer_round(
     cluster: str,
     situation: BalanceSituation,
     plan: BalancePlan,
@@ -29,9 +29,9 @@ def after_round(
     outcome: BalancerRoundOutcome,
     folder: str = BALANCE_PUBLISHED,
 ) -> None:
-    """Publish a round that saw the whole cell; a file that can't be written is told in the log.
+    """Publish a round that saw the whole cell; log a file that can't be written.
 
-    `numbers` is what seeing.note returned, and `done` comes from decisions.elastic.shown.counted.
+    `numbers` are the round's statistics, and `outcome` says what the round did.
     """
     _publish(
         lambda last: publish_observed_round(last, cluster, situation, plan, numbers, outcome),
@@ -39,21 +39,23 @@ def after_round(
     )
 
 
-def blind_round(cluster: str, now: datetime, trouble: str, folder: str = BALANCE_PUBLISHED) -> None:
-    """Publish a round that saw nothing, and why."""
+def publish_round_without_cell(
+    cluster: str, now: datetime, trouble: str, folder: str = BALANCE_PUBLISHED
+) -> None:
+    """Publish that a round could not query the cell, with the reason."""
     _publish(lambda last: publish_failed_round(last, cluster, now, trouble), folder)
 
 
 def _publish(following: Next, folder: str) -> None:
     try:
-        published_balance_file.put(following(_last(folder)), folder)
+        published_balance_file.write_published_balance(following(_last(folder)), folder)
     except StateError as error:
         _log.warning("event=not_shown why=%r", str(error))
 
 
 def _last(folder: str) -> PublishedBalance | None:
-    """Return the round before; None where nobody can read it any more: counters begin anew."""
+    """Return the previously published round; None for an unreadable file, which resets counters."""
     try:
-        return published_balance_file.read(folder)
+        return published_balance_file.read_published_balance(folder)
     except StateError:
         return None

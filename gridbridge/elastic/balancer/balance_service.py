@@ -1,4 +1,4 @@
-"""gridbridge-balance put together: one round for cron, or rounds until it is told to stop."""
+"""Run gridbridge-balance: one round for cron, or rounds until SIGTERM."""
 
 import logging
 import os
@@ -19,8 +19,8 @@ from gridbridge.decisions.elastic.balancer_publication import (
 )
 from gridbridge.decisions.elastic.demand.node_prices import hourly_cost_of_nodes
 from gridbridge.elastic.acts import host_tags, oar_nodes
-from gridbridge.elastic.acts.membership import membership_of
-from gridbridge.elastic.acts.node_acts import NodeActs
+from gridbridge.elastic.acts.membership import own_cluster_membership
+from gridbridge.elastic.acts.node_acts import NodeActRunner
 from gridbridge.elastic.balancer import (
     alerts,
     balance_publication,
@@ -29,11 +29,15 @@ from gridbridge.elastic.balancer import (
     round_statistics,
 )
 from gridbridge.elastic.balancer.balancer import AT_ONCE, Balancer
-from gridbridge.elastic.balancer.round_parts import BalancedSite, RoundPlan, RoundView
-from gridbridge.elastic.balancer.round_state import RoundState
-from gridbridge.elastic.balancer.round_statistics import RoundStatistics
+from gridbridge.elastic.balancer.round_parts import (
+    BalancedSiteSettings,
+    BalancerRoundInputs,
+    BalancerRoundPlan,
+)
+from gridbridge.elastic.balancer.round_state import BalancerStateRows
+from gridbridge.elastic.balancer.round_statistics import RoundStatisticsFiles
 from gridbridge.elastic.providers import provider_registry
-from gridbridge.elastic.providers.provider_protocol import MachineListing
+from gridbridge.elastic.providers.provider_protocol import MachineLister
 from gridbridge.errors import ConfigError, NotSeen
 from gridbridge.model.elastic.balance_sections import (
     BalanceSection,
@@ -68,8 +72,8 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BalanceOptionsOfProgram:
-    """How somebody wants it to run."""
+class BalancerRunOptions:
+    """The options of one gridbridge-balance process."""
 
     policy: Policy
     rules: BalanceSection
@@ -80,19 +84,19 @@ class BalanceOptionsOfProgram:
     lookback: timedelta = LOOKBACK
     stats: str = ""  # the file that gets a row a round; empty: none
     after: Callable[[], None] = lambda: None  # what follows each round, such as pictures
-    tell: Callable[[RoundPlan], None] = lambda _: None  # called after each round
+    tell: Callable[[BalancerRoundPlan], None] = lambda _: None  # called after each round
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FinishedRound:
-    """A round that is over."""
+class DecidedBalancerRound:
+    """The inputs and the plan of a finished balancer round."""
 
-    seen: RoundView
-    plan: RoundPlan
+    seen: BalancerRoundInputs
+    plan: BalancerRoundPlan
 
 
-def require_fit(options: BalanceOptionsOfProgram) -> None:
-    """Refuse to act without a maximum, or without anybody who makes nodes; ConfigError."""
+def require_actionable_options(options: BalancerRunOptions) -> None:
+    """Raise ConfigError if the balancer could never act: no node maximum, or no provider."""
     if not options.rules.max_nodes:
         raise ConfigError((f"{CONFIG}: [balance] max_nodes is 0: nothing is added or removed",))
     policy = options.policy
@@ -103,8 +107,9 @@ def require_fit(options: BalanceOptionsOfProgram) -> None:
         raise ConfigError((f"{CONFIG}: {words}",))
     if not policy.powered and not any(pool.provider for pool in policy.pools.values()):
         words = "no [pool.NAME] has a provider, and there is no [power.HOST]: nobody makes nodes"
-        warnings = alerts.left_behind(
-            round_state_reader.nodes(BALANCE_STATE), membership_of(policy).opening
+        warnings = alerts.describe_abandoned_nodes(
+            round_state_reader.load_balancer_nodes(BALANCE_STATE),
+            own_cluster_membership(policy).opening,
         )
         raise ConfigError((f"{CONFIG}: {words}", *warnings))
     if clashes := sorted(policy.pools.keys() & _supplies(policy)):
@@ -118,44 +123,44 @@ def _has_fixed_nodes(policy: Policy) -> bool:
 
 
 def _supplies(policy: Policy) -> frozenset[str]:
-    """Return all power supplies, also those of which no host is left."""
+    """Return all providers that power hosts, also those without a configured host."""
     sections = policy.providers.items()
     return frozenset(name for name, section in sections if section.kind is ProviderKind.POWER)
 
 
 def _switched(policy: Policy) -> frozenset[str]:
-    """Return who switches the site's own hosts on and off; nobody where they are not squeezed."""
+    """Return the providers that power the site's hosts; empty if squeeze is disabled."""
     hosts = policy.powered.values() if policy.squeeze.enabled else ()
     return frozenset(host.provider for host in hosts)
 
 
-def run_once(options: BalanceOptionsOfProgram) -> RoundPlan:
-    """Do one round; a dry one keeps and changes nothing. NotSeen when the cell does not tell."""
+def run_one_balancer_round(options: BalancerRunOptions) -> BalancerRoundPlan:
+    """Run one balancer round; a dry run changes nothing. Raises NotSeen for an unreadable cell."""
     clock = Clock()
     if options.is_acting:
-        begin(options)
+        start_acting_balancer(options)
     else:
         leave_root(BALANCE_ACCOUNT)
     with BalanceDaemon(options, clock).open_cycle() as balancer:
         return cycle.once(balancer, _log.debug, is_dry=not options.is_acting)
 
 
-def begin(options: BalanceOptionsOfProgram) -> None:
-    """Be the balancer's account, log, and hold the lock."""
-    require_fit(options)
+def start_acting_balancer(options: BalancerRunOptions) -> None:
+    """Become the balancer's account, open the log, and take the lock."""
+    require_actionable_options(options)
     become(BALANCE_ACCOUNT, BALANCE_SET_UP)
     if _has_fixed_nodes(options.policy):
-        oar_nodes.require_ours()
+        oar_nodes.require_oar_energy_saving_off()
     os.chdir("/")
     service_process.start_log(options.policy)
     cycle.hold(BALANCE_LOCK, NAME, LOCKED)
 
 
-def longest_round_s(options: BalanceOptionsOfProgram) -> float:
-    """Return after how long a round hangs.
+def longest_balancer_round_s(options: BalancerRunOptions) -> float:
+    """Return the seconds after which the watchdog treats a round as hung.
 
-    Providers are asked for their lists, and then a node has up to three calls of its provider, or
-    its steps by ssh, AT_ONCE nodes side by side; calls of a driver of Libcloud come one by one.
+    A round queries all providers for their lists. Then each node may take three provider calls, or
+    all bootstrap steps over ssh. AT_ONCE nodes are handled in parallel; Libcloud calls are serial.
     """
     policy, sections = options.policy, options.policy.providers.values()
     most = max(1, options.rules.max_nodes)
@@ -168,15 +173,15 @@ def longest_round_s(options: BalanceOptionsOfProgram) -> float:
 
 
 def _turns(section: ProviderSection, nodes: int) -> int:
-    """Return how many calls for so many nodes come one after the other."""
+    """Return how many provider calls run one after the other for a number of nodes."""
     return nodes if section.kind is ProviderKind.LIBCLOUD else ceil(nodes / AT_ONCE)
 
 
 class BalanceDaemon:
-    """The balancer as a program that goes on."""
+    """The cycle of gridbridge-balance: opens the state file and runs reported rounds."""
 
     def __init__(
-        self, options: BalanceOptionsOfProgram, clock: Clock, life_sign: Watchdog | None = None
+        self, options: BalancerRunOptions, clock: Clock, life_sign: Watchdog | None = None
     ) -> None:
         self._wanted = options
         self._clock = clock
@@ -186,49 +191,51 @@ class BalanceDaemon:
 
     @property
     def pause_s(self) -> float:
-        """How long it waits between two rounds."""
+        """The seconds between two rounds."""
         return self._wanted.rules.interval_s
 
     @contextmanager
-    def open_cycle(self) -> Iterator["ReportedRound"]:
-        """Begin a round; none of a slow provider's or machine's is taken for one that hangs."""
+    def open_cycle(self) -> Iterator["ReportingBalancer"]:
+        """Begin a round; its watchdog limit allows for slow providers and machines."""
         if self._life_sign:
-            self._life_sign.begin(longest_round_s(self._wanted))
-        memory = RoundState(self._open())
+            self._life_sign.begin(longest_balancer_round_s(self._wanted))
+        memory = BalancerStateRows(self._open())
         if self._wanted.is_acting:
             self._follow(memory)
-        reported = ReportedRound(self._wanted, self._clock, memory)
+        reported = ReportingBalancer(self._wanted, self._clock, memory)
         try:
             yield reported
         except NotSeen as error:
             if self._wanted.is_acting:
                 cluster, now = self._wanted.policy.site.cluster, self._clock.now()
-                balance_publication.blind_round(cluster, now, str(error), BALANCE_PUBLISHED)
+                balance_publication.publish_round_without_cell(
+                    cluster, now, str(error), BALANCE_PUBLISHED
+                )
             raise
         reported.report()
 
-    def _follow(self, memory: RoundState) -> None:
-        """Have what is kept follow the clock, if that was set since the last round."""
+    def _follow(self, memory: BalancerStateRows) -> None:
+        """Shift all recorded times by the step of the system clock since the last round."""
         wall, steady_s = self._clock.now(), self._clock.steady_s()
         by = memory.follow(BalancerHostClocks(boot=host.boot(), wall=wall, steady_s=steady_s))
         if by:
             _log.warning("event=clock_moved by_s=%.0f", by.total_seconds())
 
     def has_news(self) -> bool:
-        """Nobody brings it any."""
+        """Return False: the balancer has no inbox."""
         return False
 
     def recover(self) -> None:
-        """Take up what is kept: each round reads it."""
+        """Do nothing: each round reads the state file anew."""
 
     def release(self) -> None:
-        """Let go of the state file."""
+        """Close the state file."""
         if self._database is not None:
             self._database.close()
             self._database = None
 
     def _open(self) -> StateFile:
-        """Open the state file; a dry run of somebody who can't read it knows of no nodes."""
+        """Open the state file; a dry run that may not read the file gets an empty one."""
         if self._database is None:
             is_dry = not self._wanted.is_acting
             if is_dry and not os.access(BALANCE_STATE, os.R_OK):
@@ -240,25 +247,30 @@ class BalanceDaemon:
         return self._database
 
 
-class ReportedRound(Balancer):
-    """A round that tells of itself when it is over."""
+class ReportingBalancer(Balancer):
+    """A balancer round that writes its statistics and publishes its result."""
 
-    def __init__(self, options: BalanceOptionsOfProgram, clock: Clock, memory: RoundState) -> None:
+    def __init__(
+        self, options: BalancerRunOptions, clock: Clock, memory: BalancerStateRows
+    ) -> None:
         policy = options.policy
         own = _switched(policy)
-        makers, supplies = provider_registry.makers(policy), provider_registry.supplies(policy, own)
-        listing: dict[str, MachineListing] = {**makers, **supplies}
-        acts = NodeActs(
+        makers, supplies = (
+            provider_registry.make_pool_providers(policy),
+            provider_registry.make_selected_power_controls(policy, own),
+        )
+        listing: dict[str, MachineLister] = {**makers, **supplies}
+        acts = NodeActRunner(
             cluster=policy.site.cluster,
             pools=policy.pools,
             providers=makers,
             supplies=supplies,
-            membership=membership_of(policy),
+            membership=own_cluster_membership(policy),
             now=clock.now,
             tag=lambda host, tag, is_wanted: _tag(policy, host, tag, is_wanted=is_wanted),
             fill_first=options.rules.fill_first,
         )
-        site = BalancedSite(
+        site = BalancedSiteSettings(
             cluster=policy.site.cluster,
             rules=options.rules,
             demand=options.demand,
@@ -276,21 +288,23 @@ class ReportedRound(Balancer):
             site,
             memory,
             clock,
-            lambda: cell_observer.looked(policy, clock.now(), is_acting=options.is_acting),
+            lambda: cell_observer.observe_cluster_for_round(
+                policy, clock.now(), is_acting=options.is_acting
+            ),
             listing,
             acts,
-            lambda: host_tags.tags(policy),
+            lambda: host_tags.read_host_tags(policy),
         )
         self._wanted = options
         self._listing = listing.keys()
         self._steady_s = clock.steady_s
         self._began_s = clock.steady_s()
-        self._over: FinishedRound | None = None
+        self._over: DecidedBalancerRound | None = None
 
-    def gather(self) -> RoundView:
-        """Look; ConfigError where the master's machine is to be ended and no tag names it.
+    def gather(self) -> BalancerRoundInputs:
+        """Gather the inputs; raise ConfigError unless exactly one machine has the master's tag.
 
-        As long as a list is missing, nobody knows that.
+        The check applies with --kill-master alone, and only once every provider gave its list.
         """
         view = super().gather()
         world = view.world
@@ -305,38 +319,40 @@ class ReportedRound(Balancer):
             raise ConfigError((words,))
         return view
 
-    def entry(self, view: RoundView, plan: RoundPlan) -> JournalEntry | None:
-        """Tell what is done; nothing in a round that only looks."""
+    def entry(self, view: BalancerRoundInputs, plan: BalancerRoundPlan) -> JournalEntry | None:
+        """Return the round's journal entry; None for a dry run."""
         return super().entry(view, plan) if self._wanted.is_acting else None
 
-    def apply(self, view: RoundView, plan: RoundPlan) -> None:
-        """Do it, in a round that does not only look."""
+    def apply(self, view: BalancerRoundInputs, plan: BalancerRoundPlan) -> None:
+        """Carry out the plan, unless this is a dry run."""
         if self._wanted.is_acting:
             super().apply(view, plan)
 
-    def decide(self, view: RoundView) -> RoundPlan:
-        """Decide, and remember what was decided."""
+    def decide(self, view: BalancerRoundInputs) -> BalancerRoundPlan:
+        """Decide the plan, and keep it for the report."""
         plan = super().decide(view)
-        self._over = FinishedRound(seen=view, plan=plan)
+        self._over = DecidedBalancerRound(seen=view, plan=plan)
         return plan
 
     def report(self) -> None:
-        """Write the row of numbers, publish the round, and do what else follows."""
+        """Write the statistics row, publish the round, and call the configured callbacks."""
         if self._over is None:
             return
         policy, over = self._wanted.policy, self._over
         local = policy.clusters[policy.site.cluster]
-        statistics = RoundStatistics(
-            accounting=round_statistics.accounting_of(local, policy.site.cluster),
+        statistics = RoundStatisticsFiles(
+            accounting=round_statistics.accounting_file_path(local, policy.site.cluster),
             kept=BALANCE_ENDS,
             lookback=self._wanted.lookback,
             stats=self._wanted.stats,
         )
-        numbers = round_statistics.note(over.seen.situation, self._wanted.rules.queue, statistics)
+        numbers = round_statistics.record_round_statistics(
+            over.seen.situation, self._wanted.rules.queue, statistics
+        )
         if self._wanted.is_acting:
             took_s = self._steady_s() - self._began_s
             outcome = _outcome(self._wanted, over, self.done, took_s)
-            balance_publication.after_round(
+            balance_publication.publish_balancer_round(
                 policy.site.cluster,
                 over.seen.situation,
                 over.plan.plan,
@@ -349,11 +365,14 @@ class ReportedRound(Balancer):
 
 
 def _tag(policy: Policy, host: str, tag: str, *, is_wanted: bool) -> None:
-    host_tags.change(policy, host, tag, is_wanted=is_wanted)
+    host_tags.change_host_tag(policy, host, tag, is_wanted=is_wanted)
 
 
 def _outcome(
-    options: BalanceOptionsOfProgram, over: FinishedRound, dues: Iterable[DueNodeAct], took_s: float
+    options: BalancerRunOptions,
+    over: DecidedBalancerRound,
+    dues: Iterable[DueNodeAct],
+    took_s: float,
 ) -> BalancerRoundOutcome:
     so_far = BalancerRoundOutcome(
         took_s=took_s,
@@ -367,12 +386,12 @@ def _outcome(
     return count_node_changes_by_pool(((due.before, due.node) for due in ours), so_far)
 
 
-def _cost_hour(pools: Mapping[str, PoolSection], view: RoundView) -> float:
-    """Return what nodes cost in an hour, at this hour's prices: failed ones too, as for budgets."""
+def _cost_hour(pools: Mapping[str, PoolSection], view: BalancerRoundInputs) -> float:
+    """Return the nodes' cost per hour at the current prices, failed nodes included."""
     pool_names = (owned.pool for owned in view.world.kept if owned.machine and owned.node.counts)
     return hourly_cost_of_nodes(pool_names, pools, view.situation.local_now)
 
 
-def with_interval(rules: BalanceSection, interval_s: float | None) -> BalanceSection:
-    """Return the rules with another pause between rounds, where one is given."""
+def override_round_interval(rules: BalanceSection, interval_s: float | None) -> BalanceSection:
+    """Return the balance rules with another interval between rounds, if one is given."""
     return rules if interval_s is None else replace(rules, interval_s=interval_s)

@@ -1,7 +1,7 @@
-"""A round of the balancer: look at cell and machines, decide, keep what is meant, and do it.
+"""Run a balancer round: query cell and machines, decide, record the plan, and act.
 
-Nothing waits for a machine that boots: the next round looks again. After a kill at any place the
-next round goes on by what was kept and by what the cell and the providers show.
+No round waits for a machine to boot; the next round looks again. After a kill the next round
+continues from the state file and from what the cell and the providers report.
 """
 
 import logging
@@ -40,7 +40,7 @@ from gridbridge.decisions.elastic.powered_host_lifecycle import (
 )
 from gridbridge.decisions.elastic.squeeze_policy import plan_standby_hosts
 from gridbridge.elastic.acts import machine_bootstrap
-from gridbridge.elastic.acts.node_acts import NodeActs
+from gridbridge.elastic.acts.node_acts import NodeActRunner
 from gridbridge.elastic.balancer import (
     alerts,
     balance_journal,
@@ -48,9 +48,13 @@ from gridbridge.elastic.balancer import (
     round_state_reader,
     squeeze_round,
 )
-from gridbridge.elastic.balancer.round_parts import BalancedSite, RoundPlan, RoundView
-from gridbridge.elastic.balancer.round_state import RoundState
-from gridbridge.elastic.providers.provider_protocol import MachineListing
+from gridbridge.elastic.balancer.round_parts import (
+    BalancedSiteSettings,
+    BalancerRoundInputs,
+    BalancerRoundPlan,
+)
+from gridbridge.elastic.balancer.round_state import BalancerStateRows
+from gridbridge.elastic.providers.provider_protocol import MachineLister
 from gridbridge.errors import GridbridgeError, NotSeen
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation, WatchedWaitingJobs
 from gridbridge.model.elastic.balance_sections import SqueezableNodes
@@ -78,18 +82,18 @@ _log = logging.getLogger(__name__)
 
 
 class Balancer:
-    """The verbs of a round."""
+    """One balancer round: gather, decide, journal entry, apply."""
 
     def __init__(
         self,
-        site: BalancedSite,
-        memory: RoundState,
+        site: BalancedSiteSettings,
+        memory: BalancerStateRows,
         clock: Clock,
         look: Callable[[], BalanceSituation],
-        providers: Mapping[str, MachineListing],
-        acts: NodeActs,
+        providers: Mapping[str, MachineLister],
+        acts: NodeActRunner,
         tags: Callable[[], Mapping[str, tuple[str, ...]]] = dict,
-        address_of: Callable[[str], str] = machine_bootstrap.address_of,
+        address_of: Callable[[str], str] = machine_bootstrap.resolve_host_address,
     ) -> None:
         self._site = site
         self._address_of = address_of
@@ -104,7 +108,7 @@ class Balancer:
 
     @property
     def patience(self) -> NodeLifecycleTimeouts:
-        """How long each part of a node's life may last."""
+        """The timeouts of a node's life: boot, join, silence."""
         rules = self._site.rules
         return NodeLifecycleTimeouts(
             boot_s=self._site.demand.boot_timeout_s,
@@ -113,15 +117,18 @@ class Balancer:
             needs_key=self._site.needs_key,
         )
 
-    def gather(self) -> RoundView:
-        """Look at the cell, the providers' lists and what was kept; NotSeen without the cell."""
+    def gather(self) -> BalancerRoundInputs:
+        """Gather the cell's state, the providers' lists and the stored facts.
+
+        Raises NotSeen when the cell does not answer.
+        """
         cell = self._look()
         world, requests = self._world(cell), self._memory.asked()
         wished = [
             round_acts.apply_administrator_request(node, world, requests) for node in world.kept
         ]
         wished += node_inventory_check.nodes_adopted_this_round(world)
-        remembered = round_state_reader.remembered(
+        remembered = round_state_reader.add_remembered_facts(
             cell, self._memory, self._site.rules, self._site.demand
         )
         situation = replace(
@@ -134,35 +141,43 @@ class Balancer:
         )
         if self._site.squeeze is not None and self._site.switched:
             own, retry_s = self._free(world), self._site.demand.retry_s
-            standby = squeeze_round.standby_of(situation, own, retry_s, world.tags)
+            standby = squeeze_round.list_wakeable_own_hosts(situation, own, retry_s, world.tags)
             situation = replace(situation, standby=standby)
         closed = queues_closed_by_hand(situation)
         world = replace(world, is_unready=are_too_many_hosts_unready(situation), closed=closed)
         self._tell(world)
-        return RoundView(
+        return BalancerRoundInputs(
             situation=situation, world=world, asked=requests, movable=self._movable(world)
         )
 
     def _tell(self, world: BalancerNodesSnapshot) -> None:
-        """Tell of what no round mends."""
-        alerts.left_over(world, self._site.pools, self._site.ending)
-        alerts.unreachable(world, self._providers.keys() | self._site.released)
-        alerts.unlisted(find_reporting_nodes_without_listed_machine(world), self._site.pools)
-        alerts.other_hosts(world, self._site.ending)
-        alerts.homeless(find_machines_of_unknown_pools(world), self._site.ending)
+        """Log the problems that only an administrator can fix."""
+        alerts.alert_undestroyed_machines(world, self._site.pools, self._site.ending)
+        alerts.alert_nodes_without_provider(world, self._providers.keys() | self._site.released)
+        alerts.alert_nodes_missing_from_list(
+            find_reporting_nodes_without_listed_machine(world), self._site.pools
+        )
+        alerts.alert_machines_named_as_other_hosts(world, self._site.ending)
+        alerts.alert_machines_of_unknown_pool(
+            find_machines_of_unknown_pools(world), self._site.ending
+        )
         clearing = self._acts.membership.clearing
-        alerts.hanging(find_nodes_hung_under_tasks(world, self.patience.silent_s), clearing)
+        alerts.alert_dead_nodes_with_tasks(
+            find_nodes_hung_under_tasks(world, self.patience.silent_s), clearing
+        )
         off_hosts = find_unmanaged_standby_hosts(world, self._memory.nodes.all())
         prefix = self._site.rules.prefix_at(world.cluster)
         forgetting = self._acts.membership.forgetting
         own = self._site.own_hosts | {short_host_name(host.name) for host in off_hosts}
         lost = find_silent_hosts_without_machine(world, prefix, self.patience.silent_s, own)
-        alerts.machineless(lost, forgetting)
-        alerts.off_under_tasks(find_powered_off_hosts_with_tasks(world), clearing)
-        alerts.left_off(off_hosts, self._acts.membership.opening)
+        alerts.alert_hosts_without_machine(lost, forgetting)
+        alerts.alert_hosts_switched_off_under_tasks(
+            find_powered_off_hosts_with_tasks(world), clearing
+        )
+        alerts.alert_released_hosts_still_off(off_hosts, self._acts.membership.opening)
 
     def _movable(self, world: BalancerNodesSnapshot) -> Mapping[str, tuple[TaskShape, ...]]:
-        """Return the tasks that may be moved; none where nobody wants that, or nobody tells."""
+        """Return the rerunnable tasks of each host; empty if squeeze does not move tasks."""
         squeeze, switched = self._site.squeeze, self._site.switched
         if squeeze is None or squeeze.restriction is not SqueezableNodes.RERUNNABLE:
             return {}
@@ -176,7 +191,7 @@ class Balancer:
             return {}
 
     def _world(self, cell: BalanceSituation) -> BalancerNodesSnapshot:
-        """Return all that is known of nodes; the site's own hosts are nodes from the first look."""
+        """Return all facts about nodes; the site's own hosts are always nodes."""
         world = BalancerNodesSnapshot(
             now=cell.now,
             cluster=self._site.cluster,
@@ -208,15 +223,16 @@ class Balancer:
             silent=node_inventory_check.track_silent_hosts(world, self._memory.silent()),
         )
 
-    def decide(self, view: RoundView) -> RoundPlan:
-        """Decide by the policy in force, and by the lives of nodes."""
+    def decide(self, view: BalancerRoundInputs) -> BalancerRoundPlan:
+        """Decide by the policy in force and by the lifecycle of each node."""
         site = self._site
-        plan = plan_preview.planned(
+        plan = plan_preview.decide_balance_plan(
             view.situation, site.rules, site.demand, site.pools, is_faithful=site.is_faithful
         )
         standby_plan = self._rest(plan, view)
         plan = self._possible(
-            squeeze_round.without(plan, standby_plan, self._own(view.world)), view
+            squeeze_round.subtract_squeeze_from_plan(plan, standby_plan, self._own(view.world)),
+            view,
         )
         dues = round_acts.plan_due_node_acts(
             view.world, plan, site.rules, self.patience, view.asked, standby_plan
@@ -228,39 +244,43 @@ class Balancer:
                 view.situation, view.world, plan, site.rules
             )
         machine = ended[1].id if ended else ""
-        decided = plan_preview.report(
+        decided = plan_preview.build_plan_report(
             plan, site.rules, site.demand, is_alone=is_alone, ended=machine
         )
-        report = squeeze_round.told_too(decided, standby_plan)
-        return RoundPlan(plan=plan, dues=dues, told=report, ended=ended, rest=standby_plan)
+        report = squeeze_round.append_squeeze_sentence(decided, standby_plan)
+        return BalancerRoundPlan(plan=plan, dues=dues, told=report, ended=ended, rest=standby_plan)
 
-    def _rest(self, plan: BalancePlan, view: RoundView) -> StandbyPlan | None:
-        """Return which of the site's own hosts rest or work again; None where nobody squeezes."""
+    def _rest(self, plan: BalancePlan, view: BalancerRoundInputs) -> StandbyPlan | None:
+        """Return which of the site's own hosts to switch off or on; None without squeeze."""
         site = self._site
         if site.squeeze is None or not site.switched:
             return None
         facts = StandbyHostFacts(tags=view.world.tags, movable=view.movable)
         free = self._free(view.world)
-        situation = squeeze_round.only(view.situation, free, site.demand.retry_s)
+        situation = squeeze_round.restrict_squeeze_to_own_hosts(
+            view.situation, free, site.demand.retry_s
+        )
         stay = self._own(view.world) - free  # at work, whatever the policy says
         plan = replace(plan, remove=tuple(name for name in plan.remove if name not in stay))
         return plan_standby_hosts(situation, plan, site.rules, site.squeeze, facts)
 
     def _own(self, world: BalancerNodesSnapshot) -> Set[str]:
-        """Return the names of the hosts that are switched on and off."""
+        """Return the names of the power-managed hosts."""
         switched = self._site.switched
         return {node.name for node in world.kept if node.pool in switched}
 
     def _free(self, world: BalancerNodesSnapshot) -> Set[str]:
-        """Return those that may rest or be woken now."""
+        """Return the power-managed hosts that may be switched off or on now."""
         return self._own(world) - hosts_in_unclear_power_state(world)
 
-    def entry(self, view: RoundView, plan: RoundPlan) -> JournalEntry | None:
-        """Tell what is done; nothing when that is nothing."""
-        return balance_journal.entry(view.world, plan, self._site.rules, self.patience, view.asked)
+    def entry(self, view: BalancerRoundInputs, plan: BalancerRoundPlan) -> JournalEntry | None:
+        """Return the round's journal entry; None for a round without acts."""
+        return balance_journal.balance_journal_entry(
+            view.world, plan, self._site.rules, self.patience, view.asked
+        )
 
-    def apply(self, view: RoundView, plan: RoundPlan) -> None:
-        """Keep what is meant, do it side by side, and keep what came of it."""
+    def apply(self, view: BalancerRoundInputs, plan: BalancerRoundPlan) -> None:
+        """Record the intended states, act on the nodes in parallel, and record the outcomes."""
         with self._memory.database.transaction():
             dues = round_acts.reopen_nodes_asked_to_be_kept(plan.dues, self._memory.asked().kept)
             meant = _after(view.world.kept, dues)
@@ -268,7 +288,7 @@ class Balancer:
             self._memory.forget_asked(
                 round_acts.fulfilled_administrator_requests(view.asked, meant)
             )
-        alerts.too_late(round_acts.nodes_kept_too_late(view.asked, meant))
+        alerts.alert_late_keep_requests(round_acts.nodes_kept_too_late(view.asked, meant))
         self.done = self._do(dues, replace(self._acts, closed=view.world.closed))
         nodes = _after(view.world.kept, self.done)
         after = [node for node in nodes if node.state is not ElasticNodeState.GONE]
@@ -280,16 +300,16 @@ class Balancer:
             self._end_master(*plan.ended)
 
     def _end_master(self, pool: str, machine: ProviderMachine) -> None:
-        """End the master's machine when nothing is left: this program ends with it."""
+        """Destroy the master's machine once no node is left; this program ends with it."""
         _log.warning("event=master_ended machine=%s", machine.id)
         self._acts.end(pool, machine)
 
-    def _do(self, dues: Sequence[DueNodeAct], acts: NodeActs) -> tuple[DueNodeAct, ...]:
-        """Do what is due of several nodes at once; one that fails stays as it was meant."""
+    def _do(self, dues: Sequence[DueNodeAct], acts: NodeActRunner) -> tuple[DueNodeAct, ...]:
+        """Carry out acts on several nodes in parallel; a failed act leaves its intended state."""
         with ThreadPoolExecutor(AT_ONCE, "node") as threads:
             return tuple(threads.map(lambda due: self._try(due, acts), dues))
 
-    def _try(self, due: DueNodeAct, acts: NodeActs) -> DueNodeAct:
+    def _try(self, due: DueNodeAct, acts: NodeActRunner) -> DueNodeAct:
         try:
             return replace(due, node=acts.do(due))
         except GridbridgeError as error:
@@ -298,7 +318,7 @@ class Balancer:
             return due
 
     def _machines(self) -> Mapping[str, tuple[ProviderMachine, ...]]:
-        """Return the machines by pool, without the pools whose provider gave no whole list."""
+        """Return the machines by pool, without the pools whose provider gave no complete list."""
         with ThreadPoolExecutor(AT_ONCE, "provider") as threads:
             lists = threads.map(self._listed, self._providers.items())
             return {pool: machines for pool, machines in lists if machines is not None}
@@ -306,13 +326,13 @@ class Balancer:
     def _whole(
         self, machines: Mapping[str, tuple[ProviderMachine, ...]]
     ) -> Mapping[str, tuple[ProviderMachine, ...]]:
-        """Return them; NotSeen when no provider answered: then nothing is known of any node."""
+        """Return the machines; raise NotSeen when no provider answered, so no node is known."""
         if self._providers and not machines:
             raise NotSeen("no provider gave a whole list of its machines")
         return machines
 
     def _listed(
-        self, entry: tuple[str, MachineListing]
+        self, entry: tuple[str, MachineLister]
     ) -> tuple[str, tuple[ProviderMachine, ...] | None]:
         pool, provider = entry
         try:
@@ -321,8 +341,8 @@ class Balancer:
             _log.warning("event=no_list pool=%s why=%r", pool, str(error))
             return pool, None
 
-    def _possible(self, plan: BalancePlan, view: RoundView) -> BalancePlan:
-        """Drop from a plan what can't be done: nodes of a pool that nobody makes, or is silent."""
+    def _possible(self, plan: BalancePlan, view: BalancerRoundInputs) -> BalancePlan:
+        """Reduce a plan to the nodes that available providers can make."""
         now, left_out = view.world.now, view.situation.failed
         if not plan.pool and not self._site.pools:
             return replace(plan, add=0)  # there is nobody who could
@@ -340,7 +360,7 @@ class Balancer:
 
     def _note(
         self,
-        view: RoundView,
+        view: BalancerRoundInputs,
         after: Sequence[OwnedNode],
         changes: Sequence[tuple[OwnedNode | None, OwnedNode]],
         watched: Mapping[int, WatchedWaitingJobs],
@@ -365,13 +385,13 @@ class Balancer:
             self._memory.note_round(now, changed, self._spent(view, after))
 
     def _forget(self, now: datetime) -> None:
-        """Forget old decisions, once an hour."""
+        """Delete old journal entries, once an hour."""
         before = self._memory.last_round()
         if before is None or before.hour != now.hour:
             self.journal.forget(now - KEPT)
 
-    def _spent(self, view: RoundView, after: Sequence[OwnedNode]) -> float:
-        """Return what nodes have cost this month, with what began since the last round."""
+    def _spent(self, view: BalancerRoundInputs, after: Sequence[OwnedNode]) -> float:
+        """Return this month's cost of nodes, including the time since the last round."""
         now, site = view.world.now, self._site
         cost = node_cost_since_round(
             self._memory.last_round() or now,
@@ -386,20 +406,20 @@ class Balancer:
 
 
 def _is_turn(due: DueNodeAct) -> bool:
-    """Say whether a host begins to rest, or to work again."""
+    """Say whether an act switches a host off or on."""
     is_new = due.before is not None and due.before.state is not due.node.state
     return is_new and due.act in (NodeAct.REST, NodeAct.WAKE)
 
 
 def _after(nodes: Sequence[OwnedNode], dues: Sequence[DueNodeAct]) -> list[OwnedNode]:
-    """Return the nodes that are kept once these dues are: changed ones in place of those before."""
+    """Return the nodes after these acts: each changed node replaces its earlier state."""
     touched = {due.before for due in dues}
     untouched = [node for node in nodes if node not in touched]
     return untouched + [due.node for due in dues if not due.is_over]
 
 
 def _tell(changes: Sequence[tuple[OwnedNode | None, OwnedNode]]) -> None:
-    """Log what became of nodes."""
+    """Log each node's change of state."""
     for before, node in changes:
         if before is None or (before.state, before.cause) != (node.state, node.cause):
             level = logging.WARNING if node.cause.is_boot_failure else logging.INFO

@@ -1,4 +1,4 @@
-"""What a round looks at: a cell as it is, or as somebody saved it."""
+"""Observe the cell for a balancer round, or load a cell that was saved in a folder."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,35 +19,37 @@ STARTS_S = 30.0  # a transferred job: two cycles of home's scheduler, and one th
 LATELY = timedelta(seconds=60)
 
 
-def look(
+def observe_own_cluster(
     policy: Policy, now: datetime, ends_path: str = BALANCE_ENDS, published: str = PUBLISHED
 ) -> BalanceSituation:
-    """Return the site's own cluster as it is now; NotSeen when it does not tell.
+    """Return the current situation of the site's own cluster; NotSeen when it does not answer.
 
-    Prices and schedules go by the zone of this machine. What the balancer knows of run times, and
-    what the poller publishes of other clusters, is taken as far as it can be read.
+    Prices and schedules use this machine's time zone. Run times from the balancer and free slots
+    from the poller are added if they are readable.
     """
-    printed = cell_queries.printed(policy, now)
-    situation = cell_queries.situation(
+    printed = cell_queries.query_cell_outputs(policy, now)
+    situation = cell_queries.parse_cell_outputs(
         *printed, where=policy.site.cluster, queue=policy.balance.queue
     )
     sooner = list(_elsewhere(policy, situation, published))
     return replace(
         situation,
         local=now.astimezone(),
-        runtimes=recent_ends.read(ends_path).runtimes,
+        runtimes=recent_ends.read_recent_ends(ends_path).runtimes,
         elsewhere={queue: STARTS_S for queue, _ in sooner},
         elsewhere_free=dict(sooner),
     )
 
 
-def looked(policy: Policy, now: datetime, *, is_acting: bool) -> BalanceSituation:
-    """Look for a round; NotSeen for one that would act on another host than the qmaster's.
+def observe_cluster_for_round(
+    policy: Policy, now: datetime, *, is_acting: bool
+) -> BalanceSituation:
+    """Observe the cluster for a round; an acting round must run on the qmaster's host.
 
-    Where a qmaster may move to another host both have a balancer, and each would buy what is
-    wanted: that of the other host waits.
+    A shadow qmaster's host may have a second balancer, and both would add nodes. So the balancer on
+    any other host raises NotSeen.
     """
-    situation = look(policy, now)
+    situation = observe_own_cluster(policy, now)
     if is_acting and situation.master and not host.is_here(situation.master):
         words = "only there nodes are added and removed"
         raise NotSeen(f"the qmaster runs on {situation.master}, and not on {host.name()}: {words}")
@@ -57,9 +59,9 @@ def looked(policy: Policy, now: datetime, *, is_acting: bool) -> BalanceSituatio
 def _elsewhere(
     policy: Policy, situation: BalanceSituation, folder: str
 ) -> Iterator[tuple[str, int]]:
-    """Return the transfer queues that would start a task at once, with the slots that are free.
+    """Yield each transfer queue that would start a task at once, with its free slots.
 
-    That is what the poller knows of their clusters, if it knows it since a minute at most.
+    The free slots come from the poller's published files, which must be less than a minute old.
     """
     for name, queue in policy.queues.items():
         free_here = sum(
@@ -79,17 +81,24 @@ def _is_open(remote: ShownCluster, now: datetime) -> bool:
     return is_known and not remote.trouble and remote.pending == 0 and bool(remote.free_slots)
 
 
-def look_at(folder: str, queue: str = cell_queries.USUAL_QUEUE) -> BalanceSituation:
-    """Return what a folder tells; NotSeen or ParseError for one that is no whole answer."""
-    return cell_queries.situation(*saved_round_folder.read(folder), where=folder, queue=queue)
+def load_saved_situation(folder: str, queue: str = cell_queries.USUAL_QUEUE) -> BalanceSituation:
+    """Load a situation from a folder; NotSeen or ParseError for an incomplete one."""
+    return cell_queries.parse_cell_outputs(
+        *saved_round_folder.read_saved_round(folder), where=folder, queue=queue
+    )
 
 
-def save(policy: Policy, folder: str, now: datetime, published: str = PUBLISHED) -> None:
-    """Save what a round looks at now in a folder; NotSeen, or OutputError when it can't be."""
-    documents, saved_round = cell_queries.printed(policy, now)
+def save_observed_round(
+    policy: Policy, folder: str, now: datetime, published: str = PUBLISHED
+) -> None:
+    """Save a round's current inputs in a folder.
+
+    Raises NotSeen when the cell does not answer, and OutputError when the folder can't be written.
+    """
+    documents, saved_round = cell_queries.query_cell_outputs(policy, now)
     where, queue = policy.site.cluster, policy.balance.queue
-    situation = round_state_reader.filled(
-        cell_queries.situation(documents, saved_round, where, queue), policy
+    situation = round_state_reader.add_saved_balancer_state(
+        cell_queries.parse_cell_outputs(documents, saved_round, where, queue), policy
     )
     sooner = list(_elsewhere(policy, situation, published))
     saved_round = replace(
@@ -98,14 +107,14 @@ def save(policy: Policy, folder: str, now: datetime, published: str = PUBLISHED)
         nodes=situation.nodes,
         eligible_since=situation.eligible_since,
         watched=situation.watched,
-        runtimes=recent_ends.read(BALANCE_ENDS).runtimes,
+        runtimes=recent_ends.read_recent_ends(BALANCE_ENDS).runtimes,
         elsewhere={queue: STARTS_S for queue, _ in sooner},
         elsewhere_free=dict(sooner),
         failed=situation.failed,
         spent=situation.spent,
     )
     try:
-        saved_round_folder.write(folder, documents, saved_round)
+        saved_round_folder.write_saved_round(folder, documents, saved_round)
     except OSError as error:
         raise OutputError(f"{error.filename or folder}: {error.strerror}") from error
     except StateError as error:

@@ -1,4 +1,4 @@
-"""A Ganeti cluster in a file, squeezed: read, decided, told, and saved if that is wanted."""
+"""Squeeze a Ganeti cluster that a file describes, as hsqueeze does."""
 
 from dataclasses import dataclass
 
@@ -27,8 +27,8 @@ CHECK = "  check"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToldModel:
-    """What is said of a model."""
+class GanetiSqueezeAnswer:
+    """The squeeze decision about a Ganeti cluster, its commands and the resulting cluster file."""
 
     way: GanetiSqueezeAction
     nodes: tuple[str, ...]
@@ -42,29 +42,29 @@ class ToldModel:
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """The script's lines for a reader."""
+        """The script's lines to print, without its internal checks."""
         return tuple(line for line in self.script.removesuffix("\n").split("\n") if line != CHECK)
 
 
-def squeeze_model(path: str, minimal: float, target: float) -> ToldModel:
-    """Decide about a file; ParseError when it is none."""
-    cluster = ganeti_reader.read(path)
+def squeeze_ganeti_file(path: str, minimal: float, target: float) -> GanetiSqueezeAnswer:
+    """Read a Ganeti cluster file and decide its squeeze; ParseError for any other file."""
+    cluster = ganeti_reader.read_ganeti_file(path)
     plan = plan_ganeti_squeeze(cluster, minimal, target)
-    return ToldModel(
+    return GanetiSqueezeAnswer(
         way=plan.way,
         nodes=_names(plan, plan.nodes),
         is_enough=plan.is_enough,
         offline_candidates=_names(plan, plan.offline_candidates),
         online_candidates=_names(plan, plan.online_candidates),
         script=ganeti_shell_commands(plan, cluster),
-        original=ganeti_writer.written(cluster),
-        squeezed=ganeti_writer.written(plan.after),
+        original=ganeti_writer.format_ganeti_text(cluster),
+        squeezed=ganeti_writer.format_ganeti_text(plan.after),
         warnings=find_unaccounted_memory_and_disk(cluster),
     )
 
 
-def save(text: str, path: str) -> None:
-    """Write a file; OutputError when it can't be."""
+def write_text_file(text: str, path: str) -> None:
+    """Write a text file; raise OutputError when it can't be written."""
     try:
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)

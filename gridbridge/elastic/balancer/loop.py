@@ -1,4 +1,4 @@
-"""Rounds of the balancer that go on: each by the newest right gridbridge.toml."""
+"""Run balancer rounds until SIGTERM, each by the newest valid gridbridge.toml."""
 
 import logging
 from collections.abc import Callable
@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from gridbridge.elastic.balancer.balance_service import (
     BalanceDaemon,
-    BalanceOptionsOfProgram,
-    begin,
-    require_fit,
+    BalancerRunOptions,
+    require_actionable_options,
+    start_acting_balancer,
 )
 from gridbridge.errors import ConfigError
 from gridbridge.model.places import BALANCE_LOCK
@@ -21,55 +21,58 @@ from gridbridge.shell.signals import ProcessSignals
 from gridbridge.shell.watchdog import Watchdog
 
 Renew = Callable[
-    [Policy], BalanceOptionsOfProgram
+    [Policy], BalancerRunOptions
 ]  # by a changed file; ConfigError where options contradict it
 
 _log = logging.getLogger(__name__)
 
 
-def run_forever(options: BalanceOptionsOfProgram, path: str, renew: Renew) -> None:
-    """Do rounds until SIGTERM."""
+def run_balancer_forever(options: BalancerRunOptions, path: str, renew: Renew) -> None:
+    """Run balancer rounds until SIGTERM."""
     signals, clock = ProcessSignals(), Clock()
-    begin(options)
+    start_acting_balancer(options)
     life_sign = Watchdog(BALANCE_LOCK)
     first = InForce(policy=options.policy, raw=b"", sha256="", since=clock.now())
     configuration = Configuration(clock, path, earlier=lambda: first)
     configuration.tell()
-    lasting = BalanceLoop(
+    lasting = ReloadingBalancer(
         options, configuration, renew, lambda current: BalanceDaemon(current, clock, life_sign)
     )
     cycle.run_forever(lasting, signals, life_sign, clock)
 
 
-class BalanceLoop(ReloadingProgram):
-    """The balancer; by a file that is right and by which nothing may be done, rounds only look."""
+class ReloadingBalancer(ReloadingProgram):
+    """The balancer with a reloadable configuration.
+
+    A new configuration under which the balancer may not act makes its rounds dry.
+    """
 
     def __init__(
         self,
-        options: BalanceOptionsOfProgram,
+        options: BalancerRunOptions,
         configuration: Configuration,
         renew: Renew,
-        make: Callable[[BalanceOptionsOfProgram], BalanceDaemon],
+        make: Callable[[BalancerRunOptions], BalanceDaemon],
     ) -> None:
         super().__init__(make(options), configuration, lambda policy: make(self._by(policy)))
         self._wanted = options
         self._renew = renew
 
     def has_news(self) -> bool:
-        """Look at the file; no round comes sooner for that."""
+        """Check the configuration file; a change does not start a round early."""
         self.look()
         return super().has_news()
 
-    def _by(self, policy: Policy) -> BalanceOptionsOfProgram:
-        """Return how it goes on; what hinders it from acting is told."""
+    def _by(self, policy: Policy) -> BalancerRunOptions:
+        """Return the options of a new configuration; log what prevents acting."""
         service_process.set_level(policy)
         self._wanted = self._renewed(policy)
         return self._wanted
 
-    def _renewed(self, policy: Policy) -> BalanceOptionsOfProgram:
+    def _renewed(self, policy: Policy) -> BalancerRunOptions:
         try:
             options = self._renew(policy)
-            require_fit(options)
+            require_actionable_options(options)
         except ConfigError as error:
             for problem in error.problems:
                 _log.error("event=only_looks why=%r", problem)

@@ -1,6 +1,7 @@
-"""Asks each pool's provider once for its list of machines, for the plan and for the check.
+"""Query each pool's provider once for its machine list, for plans and for gridbridge check.
 
-usage: python3 -I -m gridbridge.elastic.balancer.machine_lists CONFIG; prints that by pool
+usage: python3 -I -m gridbridge.elastic.balancer.machine_lists CONFIG; prints the failures by pool
+as JSON
 """
 
 import json
@@ -10,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from gridbridge.config import policy_file
 from gridbridge.elastic.providers import provider_registry
-from gridbridge.elastic.providers.provider_protocol import MachineListing
+from gridbridge.elastic.providers.provider_protocol import MachineLister
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.places import BALANCE_ACCOUNT
 from gridbridge.model.policy import Policy
@@ -19,19 +20,19 @@ from gridbridge.shell import host
 AT_ONCE = 16
 
 
-def may_ask() -> bool:
-    """Say whether providers obey this account as they do the balancer."""
+def may_query_providers() -> bool:
+    """Say whether this account may call the providers as the balancer does."""
     return host.uid_of(BALANCE_ACCOUNT) in (0, os.geteuid())
 
 
-def troubles(policy: Policy) -> dict[str, str]:
-    """Return of each pool why its provider gives no whole list; empty: it gives one."""
-    makers = provider_registry.makers(policy)
+def query_machine_list_failures(policy: Policy) -> dict[str, str]:
+    """Query all providers; return the failure of each pool, empty for a complete list."""
+    makers = provider_registry.make_pool_providers(policy)
     with ThreadPoolExecutor(AT_ONCE, "provider") as threads:
         return dict(zip(makers, threads.map(_trouble, makers.values()), strict=True))
 
 
-def _trouble(provider: MachineListing) -> str:
+def _trouble(provider: MachineLister) -> str:
     try:
         provider.machines()
     except GridbridgeError as error:
@@ -40,4 +41,4 @@ def _trouble(provider: MachineListing) -> str:
 
 
 if __name__ == "__main__":
-    print(json.dumps(troubles(policy_file.load(sys.argv[1]))))  # noqa: T201 - for the check
+    print(json.dumps(query_machine_list_failures(policy_file.load(sys.argv[1]))))  # noqa: T201 - for the check

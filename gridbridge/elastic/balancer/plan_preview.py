@@ -1,4 +1,4 @@
-"""What a round would do, as plain values and as a sentence."""
+"""Decide a round's plan by the policy in force, and describe it in one sentence."""
 
 from collections.abc import Mapping
 
@@ -18,7 +18,7 @@ USUAL_DEMAND = DemandSection()
 NO_POOLS: Mapping[str, PoolSection] = {}
 
 
-def decide(
+def decide_plan_report(
     situation: BalanceSituation,
     rules: BalanceSection,
     demand: DemandSection = USUAL_DEMAND,
@@ -26,11 +26,13 @@ def decide(
     *,
     is_faithful: bool = False,
 ) -> BalancePlanReport:
-    """Decide about a situation, and tell it."""
-    return report(planned(situation, rules, demand, pools, is_faithful=is_faithful), rules, demand)
+    """Decide about a situation, and return the report of the plan."""
+    return build_plan_report(
+        decide_balance_plan(situation, rules, demand, pools, is_faithful=is_faithful), rules, demand
+    )
 
 
-def planned(
+def decide_balance_plan(
     situation: BalanceSituation,
     rules: BalanceSection,
     demand: DemandSection = USUAL_DEMAND,
@@ -38,13 +40,13 @@ def planned(
     *,
     is_faithful: bool = False,
 ) -> BalancePlan:
-    """Decide about a situation by the policy in force."""
+    """Decide by the configured policy how many nodes to add and which nodes to remove."""
     if rules.policy is BalancePolicyName.DEMAND and not is_faithful:
         return demanded.decide_by_demand(situation, rules, demand, pools)
     return decide_by_starcluster(situation, rules, is_faithful=is_faithful)
 
 
-def report(
+def build_plan_report(
     plan: BalancePlan,
     rules: BalanceSection,
     demand: DemandSection = USUAL_DEMAND,
@@ -52,9 +54,10 @@ def report(
     is_alone: bool = True,
     ended: str = "",
 ) -> BalancePlanReport:
-    """Return a plan as the commands print it; with `is_alone=False` the round does more.
+    """Return a plan's report as the commands print it.
 
-    `ended` is the master's machine, if the round ends it.
+    With `is_alone=False` the round acts beyond this plan. `ended` is the master's machine, if the
+    round destroys it.
     """
     return BalancePlanReport(
         add=plan.add,

@@ -1,6 +1,6 @@
-"""Does what OAR's energy saving wants of nodes' power, by who switches them on and off.
+"""Carry out the power requests of OAR's energy saving through the configured providers.
 
-One call at a time does it: of two side by side the slower one would undo a newer wish.
+Only one process does so at a time: of two, the slower one would undo a newer request.
 """
 
 from collections.abc import Mapping
@@ -12,10 +12,10 @@ from gridbridge.decisions.elastic.host_power_steps import (
     keep_unfinished_power_requests,
     latest_power_request_by_node,
 )
-from gridbridge.elastic.acts.membership import membership_of
-from gridbridge.elastic.acts.membership_protocol import Membership
+from gridbridge.elastic.acts.membership import own_cluster_membership
+from gridbridge.elastic.acts.membership_protocol import ClusterMembership
 from gridbridge.elastic.providers import provider_registry
-from gridbridge.elastic.providers.provider_protocol import PowerSupply
+from gridbridge.elastic.providers.provider_protocol import HostPowerControl
 from gridbridge.elastic.store import power_request_folder as kept
 from gridbridge.errors import GridbridgeError, NotGranted
 from gridbridge.model.elastic.elastic_nodes import ProviderMachine, ProviderMachineState
@@ -28,8 +28,8 @@ AT_ONCE = 16  # nodes that are switched side by side
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PowerOutcome:
-    """A node, what was wanted of it, and why it was not done; empty: it was, or would be."""
+class PowerRequestOutcome:
+    """The outcome of a node's power request; an empty `why` means success."""
 
     host: str
     wish: RequestedPowerState
@@ -37,30 +37,33 @@ class PowerOutcome:
     is_later: bool = False  # it is tried again by the next call
 
 
-def settle(
+def apply_oar_power_requests(
     policy: Policy, folder: str, now: datetime, *, is_acting: bool
-) -> tuple[PowerOutcome, ...]:
-    """Do what is noted in a folder, or say what would be done; StateError.
+) -> tuple[PowerRequestOutcome, ...]:
+    """Carry out the power requests noted in a folder; a dry run only returns them.
 
-    Ends with LOCKED where another call does it.
+    Raises StateError for an unreadable folder. Exits with status LOCKED while another process runs.
     """
-    notes = kept.read(folder)
+    notes = kept.read_power_requests(folder)
     if not is_acting:
         requests = sorted(latest_power_request_by_node(notes, now.timestamp()).items())
         return tuple(
-            _unknown(policy, *request) or PowerOutcome(host=request[0], wish=request[1])
+            _unknown(policy, *request) or PowerRequestOutcome(host=request[0], wish=request[1])
             for request in requests
         )
-    with cycle.held(kept.lock_of(folder), NAME, LOCKED):
+    with cycle.held(kept.make_power_request_lock(folder), NAME, LOCKED):
         return _settled(policy, folder, now.timestamp())
 
 
-def _settled(policy: Policy, folder: str, now_s: float) -> tuple[PowerOutcome, ...]:
-    """Switch the nodes side by side, and keep of the notes what may work later."""
-    notes = kept.read(folder)
+def _settled(policy: Policy, folder: str, now_s: float) -> tuple[PowerRequestOutcome, ...]:
+    """Power the nodes in parallel; keep only the requests that are worth a retry."""
+    notes = kept.read_power_requests(folder)
     requests = sorted(latest_power_request_by_node(notes, now_s).items())
     own = {policy.powered[host].provider for host, _ in requests if host in policy.powered}
-    supplies, site = provider_registry.supplies(policy, own), membership_of(policy)
+    supplies, site = (
+        provider_registry.make_selected_power_controls(policy, own),
+        own_cluster_membership(policy),
+    )
     with ThreadPoolExecutor(AT_ONCE, "power") as threads:
         switch = threads.map(lambda request: _switch(policy, site, supplies, *request), requests)
         outcomes = tuple(switch)
@@ -70,24 +73,28 @@ def _settled(policy: Policy, folder: str, now_s: float) -> tuple[PowerOutcome, .
         keep_unfinished_power_requests(notes, unsettled, now_s),
         strict=True,
     ):
-        kept.keep(folder, before, after)
+        kept.store_remaining_request(folder, before, after)
     return outcomes
 
 
-def _unknown(policy: Policy, host: str, requested: RequestedPowerState) -> PowerOutcome | None:
-    """Tell of a node that nobody here switches on and off; None of any other."""
+def _unknown(
+    policy: Policy, host: str, requested: RequestedPowerState
+) -> PowerRequestOutcome | None:
+    """Return a failure for a node that no provider powers; None for any other node."""
     if host in policy.powered:
         return None
-    return PowerOutcome(host=host, wish=requested, why=f"nobody switches it; [power.{host}] would")
+    return PowerRequestOutcome(
+        host=host, wish=requested, why=f"nobody switches it; [power.{host}] would"
+    )
 
 
 def _switch(
     policy: Policy,
-    site: Membership,
-    supplies: Mapping[str, PowerSupply],
+    site: ClusterMembership,
+    supplies: Mapping[str, HostPowerControl],
     host: str,
     requested: RequestedPowerState,
-) -> PowerOutcome:
+) -> PowerRequestOutcome:
     if nobody := _unknown(policy, host, requested):
         return nobody
     machine = ProviderMachine(id=host, name=host, state=ProviderMachineState.UNKNOWN)
@@ -97,21 +104,25 @@ def _switch(
             return kept_on
         (supply.start if requested is RequestedPowerState.WAKE else supply.stop)(machine)
     except NotGranted as error:
-        return PowerOutcome(host=host, wish=requested, why=str(error), is_later=True)
+        return PowerRequestOutcome(host=host, wish=requested, why=str(error), is_later=True)
     except GridbridgeError as error:
-        return PowerOutcome(host=host, wish=requested, why=str(error))
-    return PowerOutcome(host=host, wish=requested)
+        return PowerRequestOutcome(host=host, wish=requested, why=str(error))
+    return PowerRequestOutcome(host=host, wish=requested)
 
 
-def _works(site: Membership, host: str) -> PowerOutcome | None:
-    """Tell of a node that OAR wanted off and that may run a job by now; None of any other.
+def _works(site: ClusterMembership, host: str) -> PowerRequestOutcome | None:
+    """Return why a node must stay on that OAR wanted off; None if it may go off.
 
-    The hook had OAR take it for absent; as long as it is alive a job may start there.
+    The hook marked the node as absent; a node that is still Alive may start a job.
     """
     idleness = site.look(host)
     if not idleness.is_idle:
-        return PowerOutcome(host=host, wish=RequestedPowerState.SLEEP, why="OAR has a job there")
+        return PowerRequestOutcome(
+            host=host, wish=RequestedPowerState.SLEEP, why="OAR has a job there"
+        )
     if not idleness.is_closed:
         why = "OAR does not take it for absent"
-        return PowerOutcome(host=host, wish=RequestedPowerState.SLEEP, why=why, is_later=True)
+        return PowerRequestOutcome(
+            host=host, wish=RequestedPowerState.SLEEP, why=why, is_later=True
+        )
     return None

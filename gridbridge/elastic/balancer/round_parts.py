@@ -1,4 +1,4 @@
-"""What a round of the balancer is made of: the site, what is looked at, and what is done."""
+"""The values of a balancer round: the site's settings, the round's inputs and its plan."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,8 +21,8 @@ from gridbridge.model.elastic.standby_hosts import StandbyPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BalancedSite:
-    """A site, and by what it is balanced."""
+class BalancedSiteSettings:
+    """The balancing settings of a site: its rules, pools and power-managed hosts."""
 
     cluster: str
     rules: BalanceSection
@@ -38,14 +38,14 @@ class BalancedSite:
     sections: Mapping[str, ProviderSection] = field(default_factory=dict)  # who makes machines
 
     def ending(self, pool: str, machine: str) -> str:
-        """Return what an administrator types who ends a machine of a pool by hand."""
+        """Return the command by which an administrator destroys a machine of a pool."""
         provider = self.pools.get(pool, PoolSection()).provider
         return manual_machine_removal_command(machine, provider, self.sections.get(provider))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RoundView:
-    """What a round looks at."""
+class BalancerRoundInputs:
+    """The inputs of a balancer round: the cell's situation, the nodes, and pending requests."""
 
     situation: BalanceSituation
     world: BalancerNodesSnapshot
@@ -54,8 +54,8 @@ class RoundView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RoundPlan:
-    """What a round does."""
+class BalancerRoundPlan:
+    """The plan of a balancer round: node acts, their report, and the squeeze decision."""
 
     plan: BalancePlan
     dues: tuple[DueNodeAct, ...]
@@ -67,15 +67,15 @@ class RoundPlan:
 
     @property
     def sentence(self) -> str:
-        """What the policy decided, and why."""
+        """The policy's decision and its reason."""
         return self.told.sentence
 
     @property
     def done(self) -> tuple[str, ...]:
-        """The acts of the round on nodes and on the master's machine, in words."""
+        """The round's acts on nodes and on the master's machine, in words."""
         return (*(due.words for due in self.dues if due.is_done), *self.master_ended)
 
     @property
     def master_ended(self) -> tuple[str, ...]:
-        """That the master's machine is ended, in words; empty in other rounds."""
+        """The act that destroys the master's machine, in words; empty in other rounds."""
         return (f"the master's machine {self.ended[1].id} is ended",) if self.ended else ()

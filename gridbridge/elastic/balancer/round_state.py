@@ -1,11 +1,11 @@
-"""What the balancer keeps from round to round, beside its nodes."""
+"""The facts that the balancer stores from round to round, beside its nodes."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
 from gridbridge.decisions.elastic import clock_step
 from gridbridge.decisions.elastic.round_acts import AdministratorNodeRequests
-from gridbridge.elastic.store.node_tables import KeyedFacts, NodeRows
+from gridbridge.elastic.store.node_tables import BalancerFactRows, BalancerNodeRows
 from gridbridge.model.elastic.balance_plan import WatchedWaitingJobs
 from gridbridge.model.elastic.owned_nodes import (
     BalancerHostClocks,
@@ -20,18 +20,18 @@ WATCHED, SILENT, CLOCKS = "watched", "silent", "clocks"
 MONTHS = 3  # whose costs are kept
 
 
-class RoundState:
-    """The balancer's own state file."""
+class BalancerStateRows:
+    """The balancer's state file: nodes, pool failures, requests, observations and costs."""
 
     def __init__(self, database: StateFile) -> None:
         self.database = database
-        self.nodes = NodeRows(database)
-        self._facts = KeyedFacts(database)
+        self.nodes = BalancerNodeRows(database)
+        self._facts = BalancerFactRows(database)
 
     def follow(self, clocks: BalancerHostClocks) -> timedelta:
-        """Move all that is kept by as much as the clock was set since the last round; return that.
+        """Shift all stored times by the step of the system clock; return that step.
 
-        All of it is done, or nothing.
+        The shift is one transaction.
         """
         row = self._facts.all(CLOCKS).get("")
         by = clock_step.measure_clock_step(decode(row, BalancerHostClocks) if row else None, clocks)
@@ -42,7 +42,7 @@ class RoundState:
         return by
 
     def _change(self, change: clock_step.TimeChange) -> None:
-        """Change all moments that are kept."""
+        """Apply a change to all stored times."""
         self.nodes.replace(
             [clock_step.change_node_times(node, change) for node in self.nodes.all()]
         )
@@ -67,7 +67,7 @@ class RoundState:
             self._facts.put(LAST, last)
 
     def records(self, now: datetime | None = None) -> Mapping[str, PoolFailureRecord]:
-        """Return what went wrong with pools of late, nothing of it later than now."""
+        """Return the recent failures of each pool; times after `now` become `now`."""
         by_pool = {
             pool: decode(record, PoolFailureRecord)
             for pool, record in self._facts.all(POOL).items()
@@ -80,14 +80,14 @@ class RoundState:
         }
 
     def keep_records(self, records: Mapping[str, PoolFailureRecord]) -> None:
-        """Keep it, and nothing of other pools."""
+        """Store the failures of these pools, and delete the records of all other pools."""
         for pool in self.records().keys() - records.keys():
             self._facts.drop(f"{POOL}{pool}")
         for pool, record in records.items():
             self._facts.put(f"{POOL}{pool}", encode(record))
 
     def asked(self) -> AdministratorNodeRequests:
-        """Return what administrators asked for since the last round."""
+        """Return the administrators' pending requests by kind."""
         requests = self.wishes()
 
         def wished(request: NodeRequestKind) -> frozenset[str]:
@@ -100,15 +100,15 @@ class RoundState:
         )
 
     def wishes(self) -> Mapping[str, str]:
-        """Return the same by the names of hosts."""
+        """Return the administrators' pending requests by host name."""
         return {host: str(row.get("wish")) for host, row in self._facts.all(ASKED).items()}
 
     def ask(self, host: str, request: NodeRequestKind) -> None:
-        """Note what an administrator asks for; the next round does it."""
+        """Store an administrator's request for the next round."""
         self._facts.put(f"{ASKED}{host}", {"wish": request.value})
 
     def forget_asked(self, requests: AdministratorNodeRequests) -> None:
-        """Forget what was taken up, unless somebody asks for something else by now."""
+        """Delete the requests that a round has taken up, unless they changed since."""
         hosts_by_request: Mapping[str, frozenset[str]] = {
             NodeRequestKind.DRAIN: requests.drained,
             NodeRequestKind.KEEP: requests.kept,
@@ -119,19 +119,19 @@ class RoundState:
                 self._facts.drop(f"{ASKED}{host}")
 
     def unlisted(self) -> Mapping[str, datetime]:
-        """Return since when the machines of nodes are in no list, by the nodes' names."""
+        """Return since when each node's machine has been missing from its provider's list."""
         return self._moments(UNLISTED)
 
     def keep_unlisted(self, unlisted: Mapping[str, datetime]) -> None:
-        """Keep it; nodes that are listed again are forgotten."""
+        """Replace the stored times since when machines have been missing from lists."""
         self._keep_moments(UNLISTED, unlisted)
 
     def silent(self) -> Mapping[str, datetime]:
-        """Return since when the daemons of nodes are silent, by what tells nodes apart."""
+        """Return since when each node's daemon has been silent, by the node's key."""
         return self._moments(SILENT)
 
     def keep_silent(self, silent: Mapping[str, datetime]) -> None:
-        """Keep it; nodes that report again are forgotten."""
+        """Replace the stored times since when nodes have been silent."""
         self._keep_moments(SILENT, silent)
 
     def _moments(self, key: str) -> Mapping[str, datetime]:
@@ -142,29 +142,29 @@ class RoundState:
         self._facts.put(key, {node: at.isoformat() for node, at in moments.items()})
 
     def last_change(self) -> datetime | None:
-        """Return when a node last came or went."""
+        """Return when a node was last added or removed."""
         at = self._facts.all(LAST).get("", {}).get("change")
         return datetime.fromisoformat(str(at)) if at else None
 
     def spent(self, now: datetime) -> float:
-        """Return what nodes have cost in this month."""
+        """Return this month's cost of nodes."""
         return self._months().get(_month(now), 0.0)
 
     def _months(self) -> Mapping[str, float]:
-        """Return what nodes have cost by months."""
+        """Return the cost of nodes by month."""
         spent = self._facts.all(LAST).get("", {}).get("spent", {})
         return decode(spent, dict[str, float])
 
     def last_round(self) -> datetime | None:
-        """Return when the last round was."""
+        """Return the time of the last round."""
         at = self._facts.all(LAST).get("", {}).get("round")
         return datetime.fromisoformat(str(at)) if at else None
 
     def note_round(self, now: datetime, changed: datetime | None, spent: float) -> None:
-        """Note a round, and what the month has cost.
+        """Store a round's time and the month's cost.
 
-        Earlier months are kept for a clock that was ahead over a month's end. Later ones are not:
-        in the first round of a month each unit that began in it is counted.
+        Earlier months are kept in case the clock was ahead at a month's end. Later months are
+        deleted: the first round of a month counts each billing unit that began in the month.
         """
         month = _month(now)
         earlier = sorted(
@@ -178,16 +178,16 @@ class RoundState:
         self._facts.put(LAST, value)
 
     def eligible(self, jobs: Iterable[int], now: datetime) -> Mapping[int, datetime]:
-        """Return since when each of these jobs could start: since a round first saw it."""
+        """Return since when each job has been startable, by the first round that saw it so."""
         since = self._moments(WAITING)
         return {job: min(since.get(str(job), now), now) for job in jobs}
 
     def keep_eligible(self, eligible: Mapping[int, datetime]) -> None:
-        """Keep it; jobs that wait no more are forgotten."""
+        """Replace the stored times since when waiting jobs have been startable."""
         self._facts.put(WAITING, {str(job): at.isoformat() for job, at in eligible.items()})
 
     def watched(self, now: datetime) -> Mapping[int, WatchedWaitingJobs]:
-        """Return how the last round saw what waits, nothing of it later than now."""
+        """Return the last round's observation of each waiting job; later times become `now`."""
         return {
             job: clock_step.change_watched_job_times(
                 observation, clock_step.future_time_limiter(now)
@@ -200,7 +200,7 @@ class RoundState:
         return [(int(job), decode(row, WatchedWaitingJobs)) for job, row in rows.items()]
 
     def keep_watched(self, watched: Mapping[int, WatchedWaitingJobs]) -> None:
-        """Keep it; what waits no more is forgotten."""
+        """Replace the stored observations of waiting jobs."""
         self._facts.put(
             WATCHED, {str(job): encode(observation) for job, observation in watched.items()}
         )

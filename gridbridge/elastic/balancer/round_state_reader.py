@@ -1,4 +1,4 @@
-"""What the balancer remembers, for who looks at a cell as a round does without being one."""
+"""Read the balancer's state file for commands that preview a round."""
 
 import os
 from collections.abc import Iterator
@@ -17,11 +17,11 @@ from gridbridge.model.places import BALANCE_STATE
 from gridbridge.model.policy import Policy
 
 if TYPE_CHECKING:  # a look without a memory loads no SQLAlchemy
-    from gridbridge.elastic.balancer.round_state import RoundState
+    from gridbridge.elastic.balancer.round_state import BalancerStateRows
 
 
-def is_hidden(path: str = "") -> bool:
-    """Say whether there may be a state file that this account can't read."""
+def is_balancer_state_unreadable(path: str = "") -> bool:
+    """Say whether the balancer may have a state file that this account can't read."""
     path = path or BALANCE_STATE
     home = os.path.dirname(path)
     if not os.path.exists(home) or os.access(path, os.R_OK):
@@ -29,20 +29,21 @@ def is_hidden(path: str = "") -> bool:
     return os.path.exists(path) or not os.access(home, os.X_OK)
 
 
-def nodes(path: str) -> tuple[OwnedNode, ...]:
-    """Return the nodes that are kept, as far as that can be read."""
+def load_balancer_nodes(path: str) -> tuple[OwnedNode, ...]:
+    """Return the balancer's stored nodes; empty if the state file is not readable."""
     if not os.access(path, os.R_OK):
         return ()
     with _memory(path) as memory:
         return memory.nodes.all()
 
 
-def filled(situation: BalanceSituation, policy: Policy, path: str = "") -> BalanceSituation:
-    """Return a cell with the nodes that are kept, and the rest that a round remembers.
+def add_saved_balancer_state(
+    situation: BalanceSituation, policy: Policy, path: str = ""
+) -> BalanceSituation:
+    """Return the situation with the nodes and facts of the balancer's state file.
 
-    Without a memory, or without the right to read it, the cell is returned as it is. The site's own
-    working hosts are left out unless they are squeezed, for else they are never removed. Own hosts
-    that rest, come or go don't count as broken.
+    Without a readable state file the situation is unchanged. Without squeeze the site's own working
+    hosts are left out, because the balancer never removes them.
     """
     path = path or BALANCE_STATE
     if not os.access(path, os.R_OK):
@@ -55,26 +56,31 @@ def filled(situation: BalanceSituation, policy: Policy, path: str = "") -> Balan
             for node in memory.nodes.all()
             if node.pool not in own or node.state is not ElasticNodeState.READY
         )
-        return replace(remembered(situation, memory, policy.balance, policy.demand), nodes=nodes)
+        return replace(
+            add_remembered_facts(situation, memory, policy.balance, policy.demand), nodes=nodes
+        )
 
 
 @contextmanager
-def _memory(path: str) -> "Iterator[RoundState]":
-    """Open what is kept, for reading alone."""
-    from gridbridge.elastic.balancer.round_state import RoundState
+def _memory(path: str) -> "Iterator[BalancerStateRows]":
+    """Open the state file for reading only."""
+    from gridbridge.elastic.balancer.round_state import BalancerStateRows
     from gridbridge.state.database import StateFile
 
     database = StateFile.open(f"sqlite:///{path}", is_unchanged=True)
     try:
-        yield RoundState(database)
+        yield BalancerStateRows(database)
     finally:
         database.close()
 
 
-def remembered(
-    situation: BalanceSituation, memory: "RoundState", rules: BalanceSection, demand: DemandSection
+def add_remembered_facts(
+    situation: BalanceSituation,
+    memory: "BalancerStateRows",
+    rules: BalanceSection,
+    demand: DemandSection,
 ) -> BalanceSituation:
-    """Return a cell with all that is remembered but nodes; nothing of it is later than now."""
+    """Return the situation with all stored facts but the nodes; later times become now."""
     able = (job for row in situation.cell.waiting if row.can_start for job in row.jobs)
     return replace(
         situation,

@@ -1,4 +1,4 @@
-"""What a round leaves for people to see: its numbers as a row, and what ended of late."""
+"""Record a round's statistics row, and the tasks that ended recently."""
 
 import logging
 from dataclasses import dataclass, replace
@@ -23,8 +23,8 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RoundStatistics:
-    """Where a round's numbers come from and go to."""
+class RoundStatisticsFiles:
+    """The accounting file that statistics are read from, and the files that they go to."""
 
     accounting: str  # the cluster's file
     kept: str  # our file of what ended of late
@@ -32,37 +32,37 @@ class RoundStatistics:
     stats: str = ""  # the file that a row is added to; empty: none
 
 
-def accounting_of(cluster: Cluster, name: str) -> str:
-    """Return where a cluster of this machine writes its accounting."""
+def accounting_file_path(cluster: Cluster, name: str) -> str:
+    """Return the path of a local cluster's accounting file."""
     settings = cluster.filled(name)
     return settings.accounting or f"{settings.root}/{settings.cell}/common/accounting"
 
 
-def note(
-    situation: BalanceSituation, queue: str, seeing: RoundStatistics
+def record_round_statistics(
+    situation: BalanceSituation, queue: str, seeing: RoundStatisticsFiles
 ) -> BalanceRoundStatistics:
-    """Count a round, and add its row to the file of statistics if there is to be one.
+    """Compute a round's statistics, and append them to the statistics file if one is set.
 
-    What can't be read or written of all that is told in the log: it never ends a round.
+    A file that can't be read or written is logged, and never ends a round.
     """
     row = count_round_statistics(situation, _ends(situation.now, seeing), queue, seeing.lookback)
     if seeing.stats:
         try:
-            statistics_file.append(seeing.stats, row)
+            statistics_file.append_statistics_row(seeing.stats, row)
         except StateError as error:
             _log.warning("event=no_statistics why=%r", str(error))
     return row
 
 
-def _ends(now: datetime, seeing: RoundStatistics) -> RecentlyEndedTasks:
-    """Return what ended of late, with what is new in the accounting file."""
-    before = kept.read(seeing.kept)
+def _ends(now: datetime, seeing: RoundStatisticsFiles) -> RecentlyEndedTasks:
+    """Return the recent task ends, including the accounting file's new ones."""
+    before = kept.read_recent_ends(seeing.kept)
     try:
-        read = ended_tasks.read_on(seeing.accounting, before, now)
+        read = ended_tasks.read_new_task_ends(seeing.accounting, before, now)
         since = minute_since_epoch(now - max(LONGEST, seeing.lookback))
         after = replace(read, minutes=tuple(m for m in read.minutes if m.minute >= since))
         if after != before:
-            kept.write(seeing.kept, after)
+            kept.write_recent_ends(seeing.kept, after)
     except StateError as error:
         _log.warning("event=no_accounting why=%r", str(error))
         return before

@@ -1,4 +1,4 @@
-"""What a squeeze makes of a round: which hosts, what is done to them, and a sentence."""
+"""Combine a policy's plan with a squeeze: which of the site's hosts to switch off or on."""
 
 from collections.abc import Mapping, Set
 from dataclasses import replace
@@ -26,14 +26,14 @@ UNSAID = {
 }  # where none is left
 
 
-def decide(
+def decide_squeeze(
     situation: BalanceSituation,
     plan: BalancePlan,
     rules: BalanceSection,
     squeeze: SqueezeSection,
     facts: StandbyHostFacts,
 ) -> tuple[StandbyPlan, tuple[HostStandbyStep, ...], str]:
-    """Decide about a situation for which a policy has a plan."""
+    """Decide which hosts to switch off or on, given a policy's plan."""
     standby_plan = plan_standby_hosts(situation, plan, rules, squeeze, facts)
     return (
         standby_plan,
@@ -42,11 +42,13 @@ def decide(
     )
 
 
-def only(situation: BalanceSituation, own: Set[str], retry_s: float) -> BalanceSituation:
-    """Return a situation in which no other node rests or is woken than the site's own hosts.
+def restrict_squeeze_to_own_hosts(
+    situation: BalanceSituation, own: Set[str], retry_s: float
+) -> BalanceSituation:
+    """Return the situation such that a squeeze can only switch the site's own hosts.
 
-    One that did not come up is left alone for as long as a pool that had no node to give. None is
-    left out: the cell lists hosts that rest too, and who is no node there counts as one that works.
+    A host that failed to wake is left alone for `retry_s` seconds. Other nodes are marked rather
+    than removed, because a host that is no node would count as a working host.
     """
     return replace(
         situation, nodes=tuple(_shown(node, own, situation, retry_s) for node in situation.nodes)
@@ -63,20 +65,22 @@ def _shown(
     return replace(node, is_drained=node.is_drained or is_failed or node.name not in own)
 
 
-def standby_of(
+def list_wakeable_own_hosts(
     situation: BalanceSituation, own: Set[str], retry_s: float, tags: Mapping[str, tuple[str, ...]]
 ) -> tuple[str, ...]:
-    """Return the hosts of the site's own that may be woken now, in the order of waking."""
+    """Return the site's own hosts that may be woken now, in the order of waking."""
     resting = wakeable_standby_nodes(
-        only(situation, own, retry_s).nodes, StandbyHostFacts(tags=tags)
+        restrict_squeeze_to_own_hosts(situation, own, retry_s).nodes, StandbyHostFacts(tags=tags)
     )
     return tuple(node.name for node in resting)
 
 
-def without(plan: BalancePlan, standby_plan: StandbyPlan | None, own: Set[str]) -> BalancePlan:
-    """Return what a policy's plan leaves to do: waking comes before buying, and resting is ours.
+def subtract_squeeze_from_plan(
+    plan: BalancePlan, standby_plan: StandbyPlan | None, own: Set[str]
+) -> BalancePlan:
+    """Return a policy's plan without the removals and additions that the squeeze replaces.
 
-    Never both in a round: hosts that are woken are seen before nodes are bought.
+    Hosts are woken before nodes are added, and never both in one round.
     """
     if standby_plan is None:
         return plan
@@ -94,8 +98,10 @@ def without(plan: BalancePlan, standby_plan: StandbyPlan | None, own: Set[str]) 
     return replace(plan, add=add, remove=remaining, verdict=verdict, refused=refused)
 
 
-def told_too(report: BalancePlanReport, standby_plan: StandbyPlan | None) -> BalancePlanReport:
-    """Return what is told with what a squeeze makes of it."""
+def append_squeeze_sentence(
+    report: BalancePlanReport, standby_plan: StandbyPlan | None
+) -> BalancePlanReport:
+    """Return the plan's report with the sentence of the squeeze."""
     if standby_plan is None:
         return report
     return replace(

@@ -1,4 +1,4 @@
-"""gridbridge balance: what the balancer would do, and what it looks at."""
+"""The command group `gridbridge balance`; each subcommand's module is loaded on use."""
 
 import click
 

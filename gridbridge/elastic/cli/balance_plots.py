@@ -1,4 +1,4 @@
-"""The pictures of a cluster that grows and shrinks: one for each of StarCluster's columns."""
+"""Draw the balancer's statistics: one plot for each of StarCluster's columns."""
 
 import itertools
 import os
@@ -31,8 +31,8 @@ ALONE = timedelta(minutes=5)  # on each side of a row that is the only one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlotPicture:
-    """One picture: what it shows, and how."""
+class BalancePlot:
+    """One plot of the balancer's statistics: its column, title, unit and style."""
 
     name: str  # of its file
     title: str
@@ -44,28 +44,28 @@ class PlotPicture:
 
 
 PICTURES = (
-    PlotPicture(
+    BalancePlot(
         name="queued",
         title="Tasks that wait and could start",
         unit="tasks",
         value=lambda row: row.queued,
         colour="#D55E00",
     ),
-    PlotPicture(
+    BalancePlot(
         name="running",
         title="Tasks that run",
         unit="tasks",
         value=lambda row: row.running,
         colour="#009E73",
     ),
-    PlotPicture(
+    BalancePlot(
         name="num_hosts",
         title="Hosts",
         unit="hosts",
         value=lambda row: row.hosts,
         colour="#0072B2",
     ),
-    PlotPicture(
+    BalancePlot(
         name="avg_duration",
         title="Mean run time of tasks that ended of late",
         unit="run time",
@@ -74,7 +74,7 @@ PICTURES = (
         is_stepped=False,
         is_time=True,
     ),
-    PlotPicture(
+    BalancePlot(
         name="avg_wait",
         title="Mean wait of tasks that ended of late",
         unit="wait",
@@ -83,7 +83,7 @@ PICTURES = (
         is_stepped=False,
         is_time=True,
     ),
-    PlotPicture(
+    BalancePlot(
         name="avg_load",
         title="Mean load of the hosts",
         unit="load",
@@ -94,10 +94,10 @@ PICTURES = (
 )
 
 
-def draw(rows: Sequence[BalanceRoundStatistics], folder: str) -> tuple[str, ...]:
-    """Draw every picture into a folder, which is made; return their paths.
+def draw_balance_plots(rows: Sequence[BalanceRoundStatistics], folder: str) -> tuple[str, ...]:
+    """Draw all plots of at least one statistics row into a folder; return their paths.
 
-    There is at least one row. Raises OutputError for a folder that can't be written.
+    The folder is created. Raises OutputError when it can't be written.
     """
     try:
         os.makedirs(folder, exist_ok=True)
@@ -106,7 +106,7 @@ def draw(rows: Sequence[BalanceRoundStatistics], folder: str) -> tuple[str, ...]
     return tuple(_draw(picture, rows, folder) for picture in PICTURES)
 
 
-def _draw(picture: PlotPicture, rows: Sequence[BalanceRoundStatistics], folder: str) -> str:
+def _draw(picture: BalancePlot, rows: Sequence[BalanceRoundStatistics], folder: str) -> str:
     figure = Figure(figsize=SIZE_INCHES, dpi=DOTS, layout="constrained")
     axes = figure.add_subplot()
     _line(axes, picture, rows)
@@ -116,8 +116,8 @@ def _draw(picture: PlotPicture, rows: Sequence[BalanceRoundStatistics], folder: 
     return path
 
 
-def _line(axes: Axes, picture: PlotPicture, rows: Sequence[BalanceRoundStatistics]) -> None:
-    """Draw a line that has a gap where nobody looked."""
+def _line(axes: Axes, picture: BalancePlot, rows: Sequence[BalanceRoundStatistics]) -> None:
+    """Draw a line with a gap wherever rows are missing."""
     for part in _parts(rows):
         at = [on_axis(row.at) for row in part]
         values = [picture.value(row) for row in part]
@@ -149,7 +149,7 @@ def _parts(rows: Sequence[BalanceRoundStatistics]) -> list[list[BalanceRoundStat
     return parts
 
 
-def _frame(axes: Axes, picture: PlotPicture, rows: Sequence[BalanceRoundStatistics]) -> None:
+def _frame(axes: Axes, picture: BalancePlot, rows: Sequence[BalanceRoundStatistics]) -> None:
     most = max(picture.value(row) for row in rows)
     axes.set_ylim(0, most * 1.1 or 1)
     axes.set_ylabel(picture.unit)
@@ -158,7 +158,7 @@ def _frame(axes: Axes, picture: PlotPicture, rows: Sequence[BalanceRoundStatisti
     axes.set_title(f"{picture.title}: {now} at last, {top} at most", loc="left")
     if picture.is_time:
         axes.yaxis.set_major_locator(MultipleLocator(_step_s(most)))
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: time(value)))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: format_duration(value)))
     else:
         is_whole = picture.name != "avg_load"
         axes.yaxis.set_major_locator(MaxNLocator(6, integer=is_whole, min_n_ticks=1))
@@ -171,19 +171,19 @@ def _frame(axes: Axes, picture: PlotPicture, rows: Sequence[BalanceRoundStatisti
     clock(axes)
 
 
-def _value_text(picture: PlotPicture, value: float) -> str:
+def _value_text(picture: BalancePlot, value: float) -> str:
     if picture.is_time:
-        return time(value)
+        return format_duration(value)
     return f"{value:g}" if picture.name == "avg_load" else f"{value:.0f}"
 
 
 def _step_s(most_s: float) -> float:
-    """Return the least round time of which six reach the top."""
+    """Return the smallest round tick distance for at most six ticks."""
     return next((step for step in STEPS_S if most_s <= 6 * step), most_s / 6)
 
 
-def time(seconds: float) -> str:
-    """Tell a time in its two largest units."""
+def format_duration(seconds: float) -> str:
+    """Return a duration in its two largest units, such as `2 h 5 min`."""
     whole = round(seconds)
     large, small = next((pair for pair in UNITS if whole >= pair[0][1]), UNITS[-1])
     (unit, size), (less, lesser) = large, small

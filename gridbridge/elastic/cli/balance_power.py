@@ -1,4 +1,4 @@
-"""gridbridge balance power: does what OAR's energy saving wants of nodes' power."""
+"""gridbridge balance power: power OAR's nodes as OAR's energy saving requests."""
 
 from datetime import UTC, datetime
 
@@ -41,7 +41,9 @@ def power(folder: str, is_acting: bool, path: str, is_json: bool) -> None:
       gridbridge balance power --apply
     """
     policy = users_configuration.with_own_cluster(path)
-    outcomes = service.settle(policy, folder, datetime.now(UTC), is_acting=is_acting)
+    outcomes = service.apply_oar_power_requests(
+        policy, folder, datetime.now(UTC), is_acting=is_acting
+    )
     if is_json:
         output.as_json(
             [

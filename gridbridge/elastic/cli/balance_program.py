@@ -1,4 +1,4 @@
-"""gridbridge-balance: makes the site's own cluster grow and shrink with its queue."""
+"""gridbridge-balance: add and remove nodes of the site's own cluster by its queue."""
 
 import os
 import sys
@@ -20,22 +20,22 @@ from gridbridge.cli.options import (
     all_of,
     not_empty,
 )
-from gridbridge.elastic.cli.plan_command import RULES, plain_report, spellings
-from gridbridge.elastic.cli.plot_command import drawn
+from gridbridge.elastic.cli.plan_command import RULES, option_spellings, plan_report_json
+from gridbridge.elastic.cli.plot_command import draw_statistics_file
 from gridbridge.errors import ConfigError, GridbridgeError, NotSeen
 from gridbridge.model.elastic.published_balance import BalancePlanReport
 from gridbridge.model.places import BALANCE_PLOTS, BALANCE_STATS
 from gridbridge.program import log_file
 
 if TYPE_CHECKING:
-    from gridbridge.elastic.balancer.balance_service import BalanceOptionsOfProgram
-    from gridbridge.elastic.balancer.round_parts import RoundPlan
+    from gridbridge.elastic.balancer.balance_service import BalancerRunOptions
+    from gridbridge.elastic.balancer.round_parts import BalancerRoundPlan
     from gridbridge.model.policy import Policy
     from gridbridge.program.log_file import RotatedFile
 
 
 def _whole(ctx: click.Context, option: click.Parameter, value: str | None) -> str | None:
-    """Return the whole path of what is named from where it was typed: a round goes to /."""
+    """Return an option's path as an absolute path, because rounds change to folder /."""
     named = not_empty(ctx, option, value)
     return None if named is None else os.path.abspath(named)
 
@@ -44,32 +44,34 @@ def _whole(ctx: click.Context, option: click.Parameter, value: str | None) -> st
 @click.argument("cluster", default="", metavar="[CLUSTER]")
 @all_of(RULES)
 @click.option(
-    *("-i", *spellings("interval"), "interval_s"),
+    *("-i", *option_spellings("interval"), "interval_s"),
     type=FiniteNumber(min=5),
     help="Seconds between two rounds of --loop.",
 )
 @click.option(
-    *("-l", *spellings("lookback_window"), "lookback_min"),
+    *("-l", *option_spellings("lookback_window"), "lookback_min"),
     type=FiniteNumber(min=1),
     default=180.0,
     show_default=True,
     help="Minutes of ended jobs that the averages are made of.",
 )
 @click.option(
-    *("-K", *spellings("kill_master"), *spellings("kill_cluster"), "kills_master"),
+    *("-K", *option_spellings("kill_master"), *option_spellings("kill_cluster"), "kills_master"),
     is_flag=True,
     help="End the master's machine, too, when nothing is left.",
 )
-@click.option("-d", *spellings("dump_stats"), "dumps", is_flag=True, help="Write a row a round.")
 @click.option(
-    *("-D", *spellings("dump_stats_file"), "stats"),
+    "-d", *option_spellings("dump_stats"), "dumps", is_flag=True, help="Write a row a round."
+)
+@click.option(
+    *("-D", *option_spellings("dump_stats_file"), "stats"),
     metavar="FILE",
     callback=_whole,
     help=f"Write it into this file [{BALANCE_STATS}].",
 )
-@click.option("-p", *spellings("plot_stats"), "plots", is_flag=True, help="Draw the rows.")
+@click.option("-p", *option_spellings("plot_stats"), "plots", is_flag=True, help="Draw the rows.")
 @click.option(
-    *("-P", *spellings("plot_output_dir"), "folder"),
+    *("-P", *option_spellings("plot_output_dir"), "folder"),
     metavar="FOLDER",
     callback=_whole,
     help=f"Draw them in this folder [{BALANCE_PLOTS}].",
@@ -96,14 +98,14 @@ def balance(cluster: str, path: str, is_json: bool, **command_options: Any) -> N
     """
     from gridbridge.elastic.balancer import balance_service as service
     from gridbridge.elastic.balancer import loop  # half a second
-    from gridbridge.elastic.tools.balance_preview import read
+    from gridbridge.elastic.tools.balance_preview import load_balance_configuration
     from gridbridge.program.log_file import STREAMS, RotatedFile
 
     path = os.path.abspath(path)  # rounds go to /, and read it again there
-    own = ProgramOptions(
-        **{field.name: command_options.pop(field.name) for field in fields(ProgramOptions)}
+    own = BalanceProgramOptions(
+        **{field.name: command_options.pop(field.name) for field in fields(BalanceProgramOptions)}
     )
-    options = _options_of(cluster, own, command_options, read(path))
+    options = _options_of(cluster, own, command_options, load_balance_configuration(path))
     if own.is_loop and not options.is_acting:
         raise click.UsageError("--loop needs --apply, or apply = true in [balance]")
     try:
@@ -111,9 +113,9 @@ def balance(cluster: str, path: str, is_json: bool, **command_options: Any) -> N
             files = tuple(map(RotatedFile, STREAMS))
             report = _nothing_of if own.is_quiet else partial(_print_round, files, is_json=is_json)
             renew = partial(_again, cluster, own, command_options, report)
-            loop.run_forever(replace(options, tell=report), path, renew)
+            loop.run_balancer_forever(replace(options, tell=report), path, renew)
             return
-        plan = service.run_once(options)
+        plan = service.run_one_balancer_round(options)
     except NotSeen as error:
         _complain(error)
         raise SystemExit(NOT_SEEN) from error
@@ -122,8 +124,8 @@ def balance(cluster: str, path: str, is_json: bool, **command_options: Any) -> N
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProgramOptions:
-    """The options that `gridbridge balance plan` has not."""
+class BalanceProgramOptions:
+    """The options of gridbridge-balance that `gridbridge balance plan` does not have."""
 
     interval_s: float | None
     lookback_min: float
@@ -138,34 +140,39 @@ class ProgramOptions:
 
 
 def _tell(report: BalancePlanReport, acts: tuple[str, ...], *, is_json: bool) -> None:
-    """Print what a round decided, and what is done with nodes."""
+    """Print a round's decision and its acts on nodes."""
     if is_json:
-        output.as_json({**plain_report(report), "done": list(acts)})
+        output.as_json({**plan_report_json(report), "done": list(acts)})
         return
     for text in (report.sentence, *(f"  {act}" for act in acts)):
         output.line(log_file.dated(text, sys.stdout))
 
 
-def _print_round(files: Iterable["RotatedFile"], plan: "RoundPlan", *, is_json: bool) -> None:
-    """Print the decision of a round of `--loop` at once, after a rotation into the new file."""
+def _print_round(
+    files: Iterable["RotatedFile"], plan: "BalancerRoundPlan", *, is_json: bool
+) -> None:
+    """Print a round's decision at once; reopen the output after a log rotation."""
     for file in files:
         file.follow()
     _tell(plan.told, plan.done, is_json=is_json)
     output.finish()
 
 
-def _nothing_of(_: "RoundPlan") -> None:
+def _nothing_of(_: "BalancerRoundPlan") -> None:
     """Print nothing about a round."""
 
 
 def _again(
     cluster: str,
-    own: ProgramOptions,
+    own: BalanceProgramOptions,
     command_options: dict[str, Any],
-    report: Callable[["RoundPlan"], None],
+    report: Callable[["BalancerRoundPlan"], None],
     policy: "Policy",
-) -> "BalanceOptionsOfProgram":
-    """Return how it is to go on by a changed file; ConfigError where the options contradict it."""
+) -> "BalancerRunOptions":
+    """Return the run options of a changed configuration file.
+
+    Raises ConfigError when the command line contradicts the file.
+    """
     try:
         return replace(_options_of(cluster, own, command_options, policy), tell=report)
     except click.UsageError as error:
@@ -173,22 +180,30 @@ def _again(
 
 
 def _options_of(
-    cluster: str, own: ProgramOptions, command_options: dict[str, Any], policy: "Policy"
-) -> "BalanceOptionsOfProgram":
-    """Return how it is to run; UsageError for options that contradict each other or the file."""
-    from gridbridge.elastic.balancer.balance_service import BalanceOptionsOfProgram, with_interval
+    cluster: str, own: BalanceProgramOptions, command_options: dict[str, Any], policy: "Policy"
+) -> "BalancerRunOptions":
+    """Return the run options of a command line and a configuration.
+
+    Raises UsageError for options that contradict each other or the configuration.
+    """
+    from gridbridge.elastic.balancer.balance_service import (
+        BalancerRunOptions,
+        override_round_interval,
+    )
     from gridbridge.elastic.tools import balance_preview as tools
 
-    rules, demand = tools.ruled(policy, tools.BalanceOptions(**command_options))
+    rules, demand = tools.apply_command_line_rules(
+        policy, tools.BalanceRuleOptions(**command_options)
+    )
     if cluster and cluster != policy.site.cluster:
         raise click.UsageError(f"{cluster}: [site] cluster is {policy.site.cluster or 'empty'}")
     if own.kills_master and not rules.kill_master:
         raise click.UsageError("--kill-master: [balance] kill_master is not true")
     is_drawn = own.plots or own.folder is not None
     stats = own.stats or (BALANCE_STATS if own.dumps or is_drawn else "")
-    return BalanceOptionsOfProgram(
+    return BalancerRunOptions(
         policy=policy,
-        rules=with_interval(rules, own.interval_s),
+        rules=override_round_interval(rules, own.interval_s),
         demand=demand,
         is_faithful=bool(command_options.get("is_faithful")),
         is_acting=rules.apply or own.is_applied,
@@ -204,9 +219,9 @@ def _complain(error: GridbridgeError) -> None:
 
 
 def _draw(stats: str, folder: str) -> None:
-    """Draw the rows; pictures that can't be drawn are told, and end no round."""
+    """Draw the statistics; a failure is reported on standard error and ends no round."""
     try:
-        drawn(stats, folder)
+        draw_statistics_file(stats, folder)
     except GridbridgeError as error:
         _complain(error)
 
@@ -216,5 +231,5 @@ def _nothing() -> None:
 
 
 def main() -> None:
-    """Run the command line; every error ends as lines and a documented exit status."""
+    """Run gridbridge-balance's command line; errors end with a documented exit status."""
     error_boundary.run(balance, "gridbridge-balance")

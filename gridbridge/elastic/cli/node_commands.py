@@ -1,4 +1,4 @@
-"""gridbridge balance status, explain, drain, keep and history: the balancer's own nodes."""
+"""gridbridge balance status, explain, drain, keep and history."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -32,7 +32,7 @@ def status(is_json: bool) -> None:
     from gridbridge.elastic.balancer import administrators_nodes as nodes  # a quarter of a second
 
     now = datetime.now(UTC)
-    overview = nodes.overview(now)
+    overview = nodes.load_balancer_overview(now)
     if is_json:
         output.as_json(_overview(overview))
         return
@@ -75,7 +75,7 @@ def explain(what: str, folder: str, path: str, is_json: bool) -> None:
     path = config_beside(folder, path)
     now = datetime.now(UTC)
     nodes = () if folder else _nodes(now)
-    explanation = or_later(lambda: service.explain(what, now, nodes, folder, path))
+    explanation = or_later(lambda: service.explain_job_or_host(what, now, nodes, folder, path))
     for unseen in explanation.unseen:
         output.complain(unseen)
     _tell(explanation, now, is_json=is_json)
@@ -153,7 +153,7 @@ def history(count: int, is_json: bool) -> None:
     """
     from gridbridge.elastic.balancer import administrators_nodes as nodes
 
-    decisions = nodes.history(count)
+    decisions = nodes.load_last_balancer_rounds(count)
     if is_json:
         rows = [
             {
@@ -173,10 +173,10 @@ def history(count: int, is_json: bool) -> None:
 def _ask(
     host: str, request: NodeRequestKind, words: Mapping[ElasticNodeState, str], *, is_json: bool
 ) -> None:
-    """Ask for it, and say what becomes of a node in its state."""
+    """Record an administrator's request for a node, and print what follows."""
     from gridbridge.elastic.balancer import administrators_nodes as nodes
 
-    node = nodes.ask(host, request)
+    node = nodes.request_node_change(host, request)
     if is_json:
         output.as_json({"host": node.name, "state": node.state.value, "wish": request.value})
         return
@@ -184,11 +184,11 @@ def _ask(
 
 
 def _nodes(now: datetime) -> tuple[OwnedNode, ...]:
-    """Return the balancer's nodes; none to those who may not see them."""
+    """Return the balancer's nodes; empty for an account that may not read them."""
     from gridbridge.elastic.balancer import administrators_nodes as nodes
 
     try:
-        return nodes.overview(now).nodes
+        return nodes.load_balancer_overview(now).nodes
     except StateError:
         return ()
 
@@ -227,7 +227,7 @@ def _row(node: OwnedNode, requests: dict[str, str], now: datetime) -> tuple[str,
 
 
 def _lacks(node: OwnedNode) -> str:
-    """Say what a node that joins still waits for, or one that is ready lacks."""
+    """Return what a joining node waits for, or what a ready node lacks."""
     if node.state is ElasticNodeState.READY and node.step is HostJoinStep.CLOSED:
         return "a queue that somebody closed is closed there, too"
     if node.state is not ElasticNodeState.JOINING:

@@ -1,4 +1,4 @@
-"""gridbridge balance plan and snapshot: what the balancer would do, and what it looks at."""
+"""gridbridge balance plan and snapshot: preview a round, or save its inputs."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -20,8 +20,8 @@ from gridbridge.model.elastic.balance_plan import BalancePolicyName
 from gridbridge.model.elastic.published_balance import BalancePlanReport
 
 
-def spellings(name: str) -> tuple[str, ...]:
-    """Return an option with - and, as StarCluster writes it, with _."""
+def option_spellings(name: str) -> tuple[str, ...]:
+    """Return an option's name with hyphens, and with underscores as StarCluster has it."""
     return tuple(dict.fromkeys((f"--{name.replace('_', '-')}", f"--{name}")))
 
 
@@ -32,33 +32,37 @@ RULES = (
         help="Decide by these rules.",
     ),
     click.option(
-        *("-m", *spellings("max_nodes"), "max_nodes"),
+        *("-m", *option_spellings("max_nodes"), "max_nodes"),
         type=click.IntRange(min=0),
         help="The most nodes of the cluster, with the master; 0: nothing is added or removed.",
     ),
     click.option(
-        *("-n", *spellings("min_nodes"), "min_nodes"),
+        *("-n", *option_spellings("min_nodes"), "min_nodes"),
         type=click.IntRange(min=0),
         help="The least, with the master.",
     ),
     click.option(
-        *("-a", *spellings("add_nodes_per_iteration"), *spellings("add_nodes_per_iter")),
+        *(
+            "-a",
+            *option_spellings("add_nodes_per_iteration"),
+            *option_spellings("add_nodes_per_iter"),
+        ),
         "add_nodes_per_iteration",
         type=click.IntRange(min=1),
         help="The most nodes that one round adds.",
     ),
     click.option(
-        *("-w", *spellings("job_wait_time"), "job_wait_time_s"),
+        *("-w", *option_spellings("job_wait_time"), "job_wait_time_s"),
         type=FiniteNumber(min=0),
         help="Seconds after which a waiting job makes the cluster grow.",
     ),
     click.option(
-        *("-k", *spellings("kill_after"), "kill_after_min"),
+        *("-k", *option_spellings("kill_after"), "kill_after_min"),
         type=click.IntRange(0, 59),
         help="The minute of its hour from which an idle node may be removed.",
     ),
     click.option(
-        *("-s", *spellings("stabilization_time"), "stabilization_s"),
+        *("-s", *option_spellings("stabilization_time"), "stabilization_s"),
         type=FiniteNumber(min=0),
         help="Seconds after a change in which nothing else is done.",
     ),
@@ -91,12 +95,14 @@ def plan(folder: str, path: str, is_json: bool, **options: Any) -> None:
     """
     path = config_beside(folder, path)
     report = or_later(
-        lambda: service.plan(service.BalanceOptions(**options), datetime.now(UTC), folder, path)
+        lambda: service.preview_balance_plan(
+            service.BalanceRuleOptions(**options), datetime.now(UTC), folder, path
+        )
     )
     for unseen in report.unseen:
         output.complain(unseen)
     if is_json:
-        output.as_json({**plain_report(report), "unseen": list(report.unseen)})
+        output.as_json({**plan_report_json(report), "unseen": list(report.unseen)})
         return
     output.line(report.sentence)
     for refused in report.refused:
@@ -118,20 +124,20 @@ def snapshot(folder: str, path: str, is_json: bool) -> None:
     Example:
       gridbridge balance snapshot saved
     """
-    or_later(lambda: service.snapshot(folder, datetime.now(UTC), path))
-    complain_of_hidden()
+    or_later(lambda: service.save_balance_snapshot(folder, datetime.now(UTC), path))
+    warn_of_unknown_nodes()
     if is_json:
         output.as_json({"folder": folder})
 
 
-def complain_of_hidden() -> None:
-    """Say that nodes are not known, where this account may not read what is kept of them."""
-    if service.is_hidden():
+def warn_of_unknown_nodes() -> None:
+    """Warn on standard error if this account may not read the balancer's nodes."""
+    if service.are_balancer_nodes_unknown():
         output.complain(service.NODES_UNSEEN)
 
 
-def plain_report(report: BalancePlanReport) -> dict[str, object]:
-    """Return a plan as JSON has it."""
+def plan_report_json(report: BalancePlanReport) -> dict[str, object]:
+    """Return a plan's report in its JSON form."""
     return {
         "add": report.add,
         "pool": report.pool,

@@ -1,4 +1,4 @@
-"""gridbridge balance plot: pictures of what a balancer wrote down."""
+"""gridbridge balance plot: draw the statistics that the balancer wrote."""
 
 import click
 
@@ -37,14 +37,17 @@ def plot(stats: str, folder: str) -> None:
       gridbridge balance plot --stats sge-stats.csv --output-dir pictures
     """
     if folder == BALANCE_PLOTS:
-        balance_statistics.own()
-    for path in drawn(stats, folder):
+        balance_statistics.become_balance_account()
+    for path in draw_statistics_file(stats, folder):
         output.line(path)
 
 
-def drawn(stats: str, folder: str) -> tuple[str, ...]:
-    """Draw a file's rows; return the pictures. Lines that are no rows are told."""
-    rows, left_out = balance_statistics.rows(stats)
+def draw_statistics_file(stats: str, folder: str) -> tuple[str, ...]:
+    """Draw the rows of a statistics file; return the paths of the plots.
+
+    Invalid lines are skipped, and reported on standard error.
+    """
+    rows, left_out = balance_statistics.read_statistics_rows_of_file(stats)
     if left_out:
         count = f"{len(left_out)} lines are" if len(left_out) > 1 else "1 line is"
         output.complain(
@@ -52,4 +55,4 @@ def drawn(stats: str, folder: str) -> tuple[str, ...]:
         )
     from gridbridge.elastic.cli import balance_plots  # half a second
 
-    return balance_plots.draw(rows, folder)
+    return balance_plots.draw_balance_plots(rows, folder)

@@ -1,4 +1,4 @@
-"""The pictures of a replay: nodes and what waits over time, or the costs and waits of a sweep."""
+"""Draw replays: nodes and waiting tasks over time, or the cost and wait of a sweep."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -32,8 +32,8 @@ MARKS = {
 HEIGHTS = (4, 14)  # of a number above its mark: neighbours don't hide each other's
 
 
-def draw(comparisons: Sequence[PolicyComparison], path: str) -> str:
-    """Draw all workloads into one file; return its name. OutputError when it can't be written."""
+def draw_replay_comparisons(comparisons: Sequence[PolicyComparison], path: str) -> str:
+    """Draw all compared workloads into one file; OutputError when it can't be written."""
     rows = sum(1 if comparison.frontier else 2 for comparison in comparisons)
     figure = Figure(figsize=(WIDTH_INCHES, HEIGHT_INCHES * rows), dpi=DOTS, layout="constrained")
     axes = [figure.add_subplot(rows, 1, number + 1) for number in range(rows)]

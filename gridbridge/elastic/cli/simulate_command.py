@@ -1,4 +1,4 @@
-"""gridbridge simulate: what a cluster's tasks would have waited and cost by other rules."""
+"""gridbridge simulate: replay recorded tasks by other policies; compare wait and cost."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -94,7 +94,7 @@ OPTIONS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulateOptions:
-    """What a command line says."""
+    """The options of gridbridge simulate."""
 
     path: str | None
     seeds: tuple[str, ...]
@@ -119,7 +119,7 @@ class SimulateOptions:
 
     @property
     def terms(self) -> ReplayNodeTerms:
-        """On what nodes it is replayed."""
+        """The size, boot time and price of the simulated nodes."""
         return ReplayNodeTerms(
             max_nodes=self.max_nodes,
             min_nodes=self.min_nodes,
@@ -141,7 +141,7 @@ class SimulateOptions:
         )
 
     def made_up(self, seed: str) -> WorkloadDistribution:
-        """Return what workload is made up of a seed."""
+        """Return the distribution of the synthetic workload of a seed."""
         return WorkloadDistribution(
             seed=seed,
             days=self.days,
@@ -181,22 +181,23 @@ def simulate(is_json: bool, **arguments: Any) -> None:
     if options.plot:
         from gridbridge.elastic.cli import replay_plots  # half a second
 
-        output.complain(f"gridbridge: {replay_plots.draw(comparisons, options.plot)} is written")
+        replay_plots.draw_replay_comparisons(comparisons, options.plot)
+        output.complain(f"gridbridge: {options.plot} is written")
 
 
 def _compared(options: SimulateOptions) -> list[service.PolicyComparison]:
-    """Replay the file, or each made-up workload."""
+    """Replay the recorded workload, or each synthetic workload, by all policies."""
     rules = [ReplayRules(name) for name in dict.fromkeys(options.policies)] or list(ReplayRules)
     workloads = dict[str, ReplayWorkload]()
     if options.path:
-        workloads[options.path] = service.from_file(
+        workloads[options.path] = service.load_workload_to_replay(
             options.path, _seconds(options.begin), _seconds(options.end)
         )
         _complain(options.path, workloads[options.path].bad_lines)
     for seed in dict.fromkeys(options.seeds):
-        workloads[seed] = service.made(options.made_up(seed))
+        workloads[seed] = service.generate_workload_to_replay(options.made_up(seed))
     return [
-        service.compared(
+        service.compare_balance_policies(
             name, workload, options.terms, rules, options.demand, is_swept=options.is_swept
         )
         for name, workload in workloads.items()
@@ -204,7 +205,7 @@ def _compared(options: SimulateOptions) -> list[service.PolicyComparison]:
 
 
 def _require_fit(context: click.Context, options: SimulateOptions) -> None:
-    """Refuse options that contradict each other, or are about the other kind of workload."""
+    """Raise UsageError for options that contradict each other or the kind of workload."""
     is_file = bool(options.path)
     if is_file == bool(options.seeds) or "" in options.seeds:
         raise click.UsageError(
@@ -229,7 +230,7 @@ def _seconds(at: datetime | None) -> float | None:
 
 
 def _complain(path: str, bad: Mapping[int, WorkloadLineFault]) -> None:
-    """Tell what is wrong with the lines that are left out, each fault in a line."""
+    """Report the invalid lines of a workload file, one line for each kind of fault."""
     for why in WorkloadLineFault:
         if numbers := [number for number, fault in bad.items() if fault is why]:
             faulty = f"{count(len(numbers), 'line')} with {why.value}"

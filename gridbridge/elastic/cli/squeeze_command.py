@@ -1,4 +1,4 @@
-"""gridbridge squeeze: which nodes may rest, and which have to work again."""
+"""gridbridge squeeze: decide which hosts can be switched off or must be switched on."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -48,8 +48,8 @@ ABOUT_A_MODEL = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelAnswer:
-    """How the answer about a model is told."""
+class GanetiOutputOptions:
+    """The options that say how to print or save the squeeze of a Ganeti cluster."""
 
     is_verbose: bool
     commands: str | None  # a file, or ON_SCREEN; None: they are not told
@@ -58,7 +58,7 @@ class ModelAnswer:
 
     @property
     def shown(self) -> list[str]:
-        """The options that change what is printed."""
+        """The given options that change the printed output."""
         options = (
             ("-v", self.is_verbose),
             ("-C", self.commands == ON_SCREEN),
@@ -68,7 +68,7 @@ class ModelAnswer:
 
     @property
     def saved(self) -> list[str]:
-        """The options that write files."""
+        """The given options that write files."""
         files = {"-C": self.commands, "-S": self.prefix}
         return [word for word, file in files.items() if file and file != ON_SCREEN]
 
@@ -131,25 +131,27 @@ def squeeze(
       gridbridge squeeze
       gridbridge squeeze --model cluster.data --target-resources 3 -v -C
     """
-    answering = ModelAnswer(**options)
+    answering = GanetiOutputOptions(**options)
     _refuse_nonsense(answering, is_model=bool(model), is_folder=bool(folder), is_json=is_json)
     if model:
         from gridbridge.elastic.balancer import ganeti_squeeze as service
 
         factors = (DEFAULT_FACTOR if factor is None else factor for factor in (minimal, target))
-        _answer(service.squeeze_model(model, *factors), answering, is_json=is_json)
+        _answer(service.squeeze_ganeti_file(model, *factors), answering, is_json=is_json)
         return
     from gridbridge.elastic.tools import squeeze_preview as site
 
     now, path = datetime.now(UTC), config_beside(folder, path)
     decision = or_later(
-        lambda: site.plan(now, folder=folder, path=path, minimal=minimal, target=target)
+        lambda: site.preview_squeeze(now, folder=folder, path=path, minimal=minimal, target=target)
     )
     _tell_site(decision, is_json=is_json)
 
 
-def _answer(model: "service.ToldModel", answering: ModelAnswer, *, is_json: bool) -> None:
-    """Tell what is decided about a model, in hsqueeze's order, and save it."""
+def _answer(
+    model: "service.GanetiSqueezeAnswer", answering: GanetiOutputOptions, *, is_json: bool
+) -> None:
+    """Print the squeeze of a Ganeti cluster in hsqueeze's format, and save its files."""
     if answering.prefix:
         _save(model.original, f"{answering.prefix}.original")
     if model.warnings:
@@ -167,9 +169,9 @@ def _answer(model: "service.ToldModel", answering: ModelAnswer, *, is_json: bool
 
 
 def _refuse_nonsense(
-    answering: ModelAnswer, *, is_model: bool, is_folder: bool, is_json: bool
+    answering: GanetiOutputOptions, *, is_model: bool, is_folder: bool, is_json: bool
 ) -> None:
-    """Refuse words that mean nothing together."""
+    """Raise UsageError for options that contradict each other."""
     if is_model and is_folder:
         raise click.UsageError("--model and --from exclude each other; expected one of them")
     if not is_model and (words := answering.shown + answering.saved):
@@ -178,7 +180,7 @@ def _refuse_nonsense(
         raise click.UsageError(f"{words[0]} and --json exclude each other")
 
 
-def _tell_model_as_json(model: "service.ToldModel") -> None:
+def _tell_model_as_json(model: "service.GanetiSqueezeAnswer") -> None:
     output.as_json(
         {
             "answer": model.way.value,
@@ -191,7 +193,7 @@ def _tell_model_as_json(model: "service.ToldModel") -> None:
     )
 
 
-def _tell_model(model: "service.ToldModel", answering: ModelAnswer) -> None:
+def _tell_model(model: "service.GanetiSqueezeAnswer", answering: GanetiOutputOptions) -> None:
     if answering.is_verbose:
         output.line(f"Offline candidates: {','.join(model.offline_candidates)}")
         output.line(f"Online candidates: {','.join(model.online_candidates)}")
@@ -203,7 +205,7 @@ def _tell_model(model: "service.ToldModel", answering: ModelAnswer) -> None:
         output.line("Onlining all nodes will not yield enough capacity")
 
 
-def _tell_site(decision: "site.ToldSite", *, is_json: bool) -> None:
+def _tell_site(decision: "site.SqueezePreview", *, is_json: bool) -> None:
     for lack in decision.lacking:
         output.complain(f"gridbridge: {lack}")
     for host, why in decision.untold:
@@ -228,7 +230,7 @@ def _tell_site(decision: "site.ToldSite", *, is_json: bool) -> None:
         output.line(f"  {deed.host}: {deed.doing.value}{deed.tag and f' {deed.tag}'}")
 
 
-def _tell_commands(model: "service.ToldModel", path: str, *, is_json: bool) -> None:
+def _tell_commands(model: "service.GanetiSqueezeAnswer", path: str, *, is_json: bool) -> None:
     if path == ON_SCREEN:
         output.line("")
         output.line("Commands to run:")
@@ -237,7 +239,7 @@ def _tell_commands(model: "service.ToldModel", path: str, *, is_json: bool) -> N
         return
     from gridbridge.elastic.balancer import ganeti_squeeze as service
 
-    service.save(f"{service.BEGIN}{model.script}", path)
+    service.write_text_file(f"{service.BEGIN}{model.script}", path)
     write = output.complain if is_json else output.line
     write(f"The commands have been written to file '{path}'")
 
@@ -245,5 +247,5 @@ def _tell_commands(model: "service.ToldModel", path: str, *, is_json: bool) -> N
 def _save(text: str, path: str) -> None:
     from gridbridge.elastic.balancer import ganeti_squeeze as service
 
-    service.save(text, path)
+    service.write_text_file(text, path)
     output.complain(f"gridbridge: {path} is written")

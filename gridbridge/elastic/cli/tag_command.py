@@ -1,4 +1,4 @@
-"""gridbridge balance tag: which hosts may be switched on, and in which order."""
+"""gridbridge balance tag: mark hosts that a squeeze may switch on, and their order."""
 
 import re
 
@@ -35,7 +35,9 @@ def tag(host: str, suffix: str, remove: bool, path: str, is_json: bool) -> None:
     if not SUFFIX(suffix):
         right = "letters, digits, _, . and -, and a letter or digit first"
         raise click.BadParameter(f"{suffix!r}; expected {right}", param_hint="SUFFIX")
-    tags = or_later(lambda: service.tag(host, suffix, is_wanted=not remove, path=path))
+    tags = or_later(
+        lambda: service.change_standby_tag(host, suffix, is_wanted=not remove, path=path)
+    )
     if is_json:
         output.as_json({"host": host, "tags": list(tags)})
         return

@@ -1,6 +1,6 @@
-"""Judges what a provider tells of machines: each value is right, or nothing of it is believed.
+"""Validate what a provider says about machines; one invalid value rejects the answer.
 
-What is told here ends up in hosts files, known_hosts and qconf, all of them root's.
+The values are written into hosts files, known_hosts and qconf, all of which belong to root.
 """
 
 import base64
@@ -27,25 +27,25 @@ KEY_TYPES = "ssh-ed25519|ecdsa-sha2-nistp(?:256|384|521)|ssh-rsa"  # RFC 4253, 5
 HOST_KEY = re.compile(f"({KEY_TYPES}) ([A-Za-z0-9+/]{{40,1500}}={{0,2}})( [!-~]{{1,255}})?")
 
 
-def machines(raw: bytes, cluster: str = "") -> tuple[ProviderMachine, ...]:
-    """Read a list of nodes; ParseError unless all of it is right (`checked`)."""
-    content = document(raw)
+def parse_machine_list(raw: bytes, cluster: str = "") -> tuple[ProviderMachine, ...]:
+    """Parse a provider's JSON list of machines; raise ParseError for any invalid machine."""
+    content = parse_json_document(raw)
     if not isinstance(content, list):
         raise ParseError("no list of nodes")
-    return checked((_machine(row) for row in content), cluster)
+    return require_valid_machines((_machine(row) for row in content), cluster)
 
 
-def document(raw: bytes) -> object:
-    """Read one JSON document."""
+def parse_json_document(raw: bytes) -> object:
+    """Parse one JSON document; raise ParseError for anything else."""
     try:
         return json.loads(raw.decode())
     except (ValueError, RecursionError) as error:
         raise ParseError(f"no JSON: {error}") from error
 
 
-def machine(content: object) -> ProviderMachine:
-    """Read one node of ours; ParseError says which of its values is wrong."""
-    return right(_machine(content))
+def parse_machine(content: object) -> ProviderMachine:
+    """Parse one machine of ours; ParseError names the invalid value."""
+    return require_valid_machine(_machine(content))
 
 
 def _machine(content: object) -> ProviderMachine:
@@ -65,10 +65,10 @@ def _machine(content: object) -> ProviderMachine:
     )
 
 
-def right(machine: ProviderMachine, cluster: str = "") -> ProviderMachine:
-    """Return a machine whose values are all right; ParseError else.
+def require_valid_machine(machine: ProviderMachine, cluster: str = "") -> ProviderMachine:
+    """Return the machine if all its values are valid; raise ParseError otherwise.
 
-    Others may name their machines as they like, as long as it can be printed.
+    A machine without our owner tag may have any printable name.
     """
     is_owned = machine.belongs_to(cluster) if cluster else OWNER_TAG in machine.tags
     if not ID.fullmatch(machine.id):
@@ -82,13 +82,13 @@ def right(machine: ProviderMachine, cluster: str = "") -> ProviderMachine:
         raise ParseError(f"address = {_shown(machine.address)}: no IP address of a host")
     if machine.created is not None:
         _require_moment(machine.created)
-    if machine.host_key and not is_host_key(machine.host_key):
+    if machine.host_key and not is_ssh_host_key(machine.host_key):
         raise ParseError(f"host_key = {_shown(machine.host_key)}: no public key of an ssh server")
     return machine
 
 
 def _require_moment(created: datetime) -> None:
-    """Refuse a time that can't be kept: one without its zone, or of no year in UTC."""
+    """Raise ParseError for a time without a time zone, or outside the years that UTC has."""
     if created.tzinfo is None:
         raise ParseError(f"created = {_shown(created)}: a time without its zone")
     try:
@@ -97,16 +97,18 @@ def _require_moment(created: datetime) -> None:
         raise ParseError(f"created = {_shown(created)}: no time that a clock shows") from error
 
 
-def checked(machines: Iterable[ProviderMachine], cluster: str = "") -> tuple[ProviderMachine, ...]:
-    """Return machines that are all right and of which none is there twice; ParseError else.
+def require_valid_machines(
+    machines: Iterable[ProviderMachine], cluster: str = ""
+) -> tuple[ProviderMachine, ...]:
+    """Return the machines if all are valid and have distinct ids; raise ParseError otherwise.
 
-    Where a cluster is told, what others call and tag theirs stops nothing.
+    With `cluster`, invalid names and tags of other owners' machines are cleaned, not refused.
     """
     printable = (
         machine if not cluster or machine.belongs_to(cluster) else _printable(machine)
         for machine in machines
     )
-    valid = tuple(right(machine, cluster) for machine in printable)
+    valid = tuple(require_valid_machine(machine, cluster) for machine in printable)
     twice = [id_ for id_, count in Counter(machine.id for machine in valid).items() if count > 1]
     if twice:
         raise ParseError(f"id = {_shown(twice[0])}: of two nodes")
@@ -114,9 +116,11 @@ def checked(machines: Iterable[ProviderMachine], cluster: str = "") -> tuple[Pro
 
 
 def _printable(machine: ProviderMachine) -> ProviderMachine:
-    """Return somebody else's machine with names and tags that can be printed, and no more."""
+    """Return another owner's machine with only printable characters in its name and tags."""
     tags = {_clean(key): _clean(value) for key, value in machine.tags.items()}
-    key = machine.host_key if is_host_key(machine.host_key) else ""  # which may be a tag as well
+    key = (
+        machine.host_key if is_ssh_host_key(machine.host_key) else ""
+    )  # which may be a tag as well
     return replace(machine, name=_clean(machine.name), tags=tags, host_key=key)
 
 
@@ -124,8 +128,8 @@ def _clean(text: str) -> str:
     return "".join(sign if sign.isprintable() else "?" for sign in text[:TAG])
 
 
-def is_host_key(text: str) -> bool:
-    """Say whether it is a key as in known_hosts, without the host: its type is in it once more."""
+def is_ssh_host_key(text: str) -> bool:
+    """Say whether a text is an ssh public key: its key data must repeat its type."""
     match = HOST_KEY.fullmatch(text)
     if not match:
         return False
@@ -138,7 +142,7 @@ def is_host_key(text: str) -> bool:
 
 
 def _is_address(text: str) -> bool:
-    """Say whether a host can have it; one with a scope is of a single link, and any text."""
+    """Say whether a text is a host's IP address; scoped and multicast addresses are not."""
     try:
         address = ipaddress.ip_address(text)
     except ValueError:

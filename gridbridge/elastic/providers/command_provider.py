@@ -1,6 +1,6 @@
-"""A provider that is any program: JSON on its standard input, JSON on its standard output.
+"""Provider that runs a site's program: JSON on standard input, JSON on standard output.
 
-It is called as the lab's power-node is (docs/how-to/providers.md, "A program of your own").
+The protocol is described in docs/how-to/providers.md, "A program of your own".
 """
 
 import json
@@ -15,7 +15,7 @@ from gridbridge.model.elastic.elastic_nodes import POOL_TAG, ProviderMachine
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandProvider:
-    """Machines that a program makes and removes."""
+    """Creates and destroys machines by a site's own program."""
 
     program: str
     timeout_s: float
@@ -23,11 +23,13 @@ class CommandProvider:
     cluster: str = ""  # whose machines have to be right
 
     def create(self, name: str, tags: Mapping[str, str]) -> ProviderMachine:
-        """Have a machine made; an answer that tells of another one is no answer."""
+        """Create a machine; raise ProviderFailed if the program reports another machine."""
         request = {"name": name, "pool": tags.get(POOL_TAG, ""), "tags": dict(tags)}
         printed = self._call("create", request)
         try:
-            machine = answer_validation.machine(answer_validation.document(printed))
+            machine = answer_validation.parse_machine(
+                answer_validation.parse_json_document(printed)
+            )
         except ParseError as error:
             raise ProviderFailed(f"{self._call_text('create')}: {error}") from error
         if machine.name != name or not tags.items() <= machine.tags.items():
@@ -37,20 +39,20 @@ class CommandProvider:
         return machine
 
     def destroy(self, machine: ProviderMachine) -> None:
-        """Have it removed with its disk."""
+        """Destroy a machine with its disk."""
         self._call("destroy", {"id": machine.id})
 
     def machines(self) -> tuple[ProviderMachine, ...]:
-        """Return all machines; a list of which anything is wrong is refused whole."""
+        """Return all machines; one invalid entry rejects the whole list."""
         printed = self._call("list", {})
         try:
-            return answer_validation.machines(printed, self.cluster)
+            return answer_validation.parse_machine_list(printed, self.cluster)
         except ParseError as error:
             raise ProviderFailed(f"{self._call_text('list')}: {error}") from error
 
     def _call(self, verb: str, request: Mapping[str, object]) -> bytes:
         stdin = json.dumps(request).encode() + b"\n"
-        return program.answer((self.program, verb), self.env, self.timeout_s, stdin)
+        return program.run_provider_program((self.program, verb), self.env, self.timeout_s, stdin)
 
     def _call_text(self, verb: str) -> str:
-        return program.call_text((self.program, verb))
+        return program.join_command_words((self.program, verb))

@@ -1,8 +1,8 @@
-"""Finds a machine's host key in what it printed on its console while it booted.
+"""Find a machine's ssh host key in the console output of its boot.
 
-cloud-init prints the public keys between two marks (its module keys_to_console; documentation of
-cloud-init, "Keys to Console"). Who reads the console by the provider's own interface has the keys
-from the machine itself, and nobody on the network in between can put others there.
+cloud-init prints the public keys between two marks (documentation of cloud-init, "Keys to
+Console"). Console output that is read by the provider's API comes from the machine itself, so
+nobody on the network can replace the keys.
 """
 
 import re
@@ -15,10 +15,10 @@ STEERING = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
 LOG = re.compile(r"^\[ *[0-9.]+\] cloud-init\[[0-9]+\]: |^ci-info: ")
 
 
-def host_key(printed: str) -> str:
-    """Return the best key of the last boot, empty when none is there as a whole.
+def find_console_host_key(printed: str) -> str:
+    """Return the best host key that the last boot printed; empty for an incomplete block.
 
-    RSA keys are left out: a tag of EC2's is too short for them.
+    RSA keys are skipped, because they do not fit into an EC2 tag.
     """
     block = printed.rpartition(BEGIN)[2] if BEGIN in printed else ""
     if END not in block:
@@ -27,4 +27,4 @@ def host_key(printed: str) -> str:
     words = (LOG.sub("", line).split() for line in lines)
     keys = {word[0]: f"{word[0]} {word[1]}" for word in words if len(word) > 1}
     candidates = (keys[kind] for kind in BEST_FIRST if kind in keys)
-    return next((key for key in candidates if answer_validation.is_host_key(key)), "")
+    return next((key for key in candidates if answer_validation.is_ssh_host_key(key)), "")

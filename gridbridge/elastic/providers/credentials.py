@@ -1,4 +1,4 @@
-"""Reads secrets from files that nobody else can read."""
+"""Read secrets from files that no other account can read."""
 
 import configparser
 import os
@@ -10,23 +10,24 @@ MOST_BYTES = 65536
 OTHERS = 0o077  # of a file's mode
 
 
-def table(path: str) -> dict[str, str]:
-    """Return the lines `name = value` below [default]; ProviderFailed unless only we can read it.
+def read_credentials_table(path: str) -> dict[str, str]:
+    """Read the `name = value` lines below [default] of a private credentials file.
 
-    AWS's own programs keep theirs in such a file. Nothing of it is in any message.
+    The format is that of AWS's own tools. Error messages never contain the values. Raises
+    ProviderFailed unless only this account can read the file.
     """
     parser = configparser.ConfigParser(interpolation=None, strict=True)
     parser.optionxform = str  # type: ignore[assignment,method-assign]  # as its documentation says
     try:
-        parser.read_string(secret(path))
+        parser.read_string(read_secret_file(path))
         return dict(parser["default"])
     except (configparser.Error, KeyError) as error:
         right = "a line [default], and lines NAME = VALUE below it"
         raise ProviderFailed(f"{path}: not as it has to be: {right}") from error
 
 
-def secret(path: str) -> str:
-    """Return a file's text without its end; ProviderFailed unless only we can read it."""
+def read_secret_file(path: str) -> str:
+    """Return the text of a private file; ProviderFailed if other accounts can read it."""
     try:
         raw, facts = files.read(path, MOST_BYTES, os.geteuid())
         if facts.st_mode & OTHERS:

@@ -1,7 +1,7 @@
-"""Machines of EC2, or of a cloud that speaks as it does (Amazon EC2 API Reference).
+"""Create and destroy machines at EC2 or a compatible cloud (Amazon EC2 API Reference).
 
-A machine is made together with its tags, by a request whose token is the same when it is repeated:
-so an answer that is lost neither leaves a machine that nobody owns nor makes a second one.
+A machine is created together with its tags, by a request with a client token. A repeated request
+has the same token, so a lost answer neither leaves an untagged machine nor creates a second one.
 """
 
 import hashlib
@@ -91,7 +91,7 @@ NO_LATEST = "UnsupportedOperation"  # only newer sizes show their console at onc
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ec2Provider:
-    """Machines of a region; those without a gridbridge's tag are not even listed."""
+    """The machines of an EC2 region that have the owner tag of a gridbridge."""
 
     client: Any  # boto3's, which has no types of its own
     section: ProviderSection
@@ -102,37 +102,37 @@ class Ec2Provider:
     now: Callable[[], datetime] = field(default_factory=lambda: Clock().now)
 
     def create(self, name: str, tags: Mapping[str, str]) -> ProviderMachine:
-        """Have a machine made; the same one when the same call is repeated while it lives."""
+        """Create a machine; a repeated call returns the same machine while it lives."""
         request = self._request(name, tags)
         for generation in range(GENERATIONS):
-            with translated_errors("create"):
+            with translate_ec2_errors("create"):
                 machine = self._run(request, _token(request, generation))
                 if machine and machine.state is not ProviderMachineState.GONE:
                     return machine
         raise NotGranted(f"ec2 create: {name} was made {GENERATIONS} times today")
 
     def destroy(self, machine: ProviderMachine) -> None:
-        """Have it removed with the disks that its image says end with it."""
-        with translated_errors("destroy", harmless=GONE):
+        """Terminate a machine; its image says which disks are deleted with it."""
+        with translate_ec2_errors("destroy", harmless=GONE):
             self.client.terminate_instances(InstanceIds=[machine.id])
 
     def machines(self) -> tuple[ProviderMachine, ...]:
-        """Return the machines that belong to a gridbridge, those that ended just now too."""
+        """Return all machines with a gridbridge's tag, including recently terminated ones."""
         ours = [{"Name": "tag-key", "Values": [OWNER_TAG]}]
-        with translated_errors("list"):
+        with translate_ec2_errors("list"):
             pages = self.client.get_paginator("describe_instances").paginate(
                 Filters=ours, PaginationConfig={"PageSize": PAGE}
             )
             machines = [
-                machine_of(instance)
+                machine_from_ec2_instance(instance)
                 for page in pages
                 for group in page["Reservations"]
                 for instance in group["Instances"]
             ]
-            return answer_validation.checked(self._with_keys(machines), self.cluster)
+            return answer_validation.require_valid_machines(self._with_keys(machines), self.cluster)
 
     def _request(self, name: str, tags: Mapping[str, str]) -> dict[str, object]:
-        """Return what a machine is made of, as RunInstances takes it."""
+        """Return the parameters of RunInstances for a new machine."""
         own_key = {HOST_KEY_TAG: self.host_key} if self.host_key else {}
         pairs = [
             {"Key": key, "Value": value}
@@ -157,7 +157,7 @@ class Ec2Provider:
         }
 
     def _run(self, request: Mapping[str, object], token: str) -> ProviderMachine | None:
-        """Return the token's machine, none when that has ended."""
+        """Return the machine of a client token; None if it was terminated."""
         from botocore.exceptions import ClientError
 
         try:
@@ -166,10 +166,10 @@ class Ec2Provider:
             if _code(error) == ENDED:
                 return None
             raise
-        return answer_validation.right(machine_of(instance))
+        return answer_validation.require_valid_machine(machine_from_ec2_instance(instance))
 
     def _patiently(self, request: Mapping[str, object], token: str) -> Any:
-        """Ask for a machine, and again for as long as too many are asked for at once."""
+        """Request a machine; retry with pauses while EC2 throttles requests."""
         from botocore.exceptions import ClientError
 
         for pause_s in PAUSES_S:
@@ -182,7 +182,7 @@ class Ec2Provider:
         return self.client.run_instances(**request, ClientToken=token)
 
     def _with_keys(self, machines: list[ProviderMachine]) -> Iterator[ProviderMachine]:
-        """Yield machines with their host keys, as far as a tag or the console tells them."""
+        """Yield the machines with their host keys from tags or from the console."""
         keyless = [machine for machine in machines if self._is_keyless(machine)]
         newest = sorted(keyless, key=lambda machine: str(machine.created), reverse=True)[:CONSOLES]
         keys = {machine.id: self._learn(machine.id) for machine in newest}
@@ -192,19 +192,19 @@ class Ec2Provider:
         )
 
     def _is_keyless(self, machine: ProviderMachine) -> bool:
-        """Say whether a machine's key is not known, and its console may tell it still."""
+        """Say whether a machine's host key is unknown and may still appear on its console."""
         is_up = machine.state is ProviderMachineState.RUNNING
         is_young = machine.created is None or self.now() - machine.created < TELLS
         return is_up and is_young and not machine.host_key and machine.belongs_to(self.cluster)
 
     def _learn(self, id_: str) -> str:
-        """Read a host key from a machine's console, and keep it in a tag; empty: not there yet.
+        """Read a host key from a machine's console and store it in a tag; empty for none yet.
 
-        What may work later is left for later, and does not keep the list from being read.
+        A transient error is ignored, so that it does not fail the whole list.
         """
         try:
-            with translated_errors("list"):
-                key = console_host_key.host_key(self._console(id_))
+            with translate_ec2_errors("list"):
+                key = console_host_key.find_console_host_key(self._console(id_))
                 if key:
                     tag = {"Key": HOST_KEY_TAG, "Value": key}
                     self.client.create_tags(Resources=[id_], Tags=[tag])
@@ -226,21 +226,21 @@ class Ec2Provider:
 
 @cache
 def _descriptions(path: str | None) -> "Loader":
-    """Return botocore's descriptions of services: 7 MB of JSON, read once for all providers."""
+    """Return botocore's service descriptions: 7 MB of JSON, loaded once for all providers."""
     from botocore.loaders import create_loader
 
     return create_loader(path)
 
 
-def made(section: ProviderSection, pool: PoolSection, cluster: str) -> Ec2Provider:
-    """Return the provider of a pool; each of its calls has the section's limit, and is one try."""
+def make_ec2_provider(section: ProviderSection, pool: PoolSection, cluster: str) -> Ec2Provider:
+    """Return the EC2 provider of a pool; each call has a timeout and no retries."""
     try:
         import boto3
         import botocore.session
         from botocore.config import Config
     except ImportError as error:
         raise ProviderFailed(MISSING) from error
-    secrets = credentials.table(section.credentials) if section.credentials else {}
+    secrets = credentials.read_credentials_table(section.credentials) if section.credentials else {}
     config = Config(
         connect_timeout=section.timeout_s,
         read_timeout=section.timeout_s,
@@ -267,8 +267,8 @@ def made(section: ProviderSection, pool: PoolSection, cluster: str) -> Ec2Provid
     )
 
 
-def machine_of(instance: Mapping[str, Any]) -> ProviderMachine:
-    """Return an instance as a machine."""
+def machine_from_ec2_instance(instance: Mapping[str, Any]) -> ProviderMachine:
+    """Convert an EC2 instance to a machine."""
     tags = {tag["Key"]: tag["Value"] for tag in instance.get("Tags", ())}
     key = tags.get(HOST_KEY_TAG, "")
     return ProviderMachine(
@@ -283,10 +283,10 @@ def machine_of(instance: Mapping[str, Any]) -> ProviderMachine:
 
 
 @contextmanager
-def translated_errors(verb: str, harmless: str = "") -> Iterator[None]:
-    """Raise what a balancer knows in place of boto's errors; `gone` is no error.
+def translate_ec2_errors(verb: str, harmless: str = "") -> Iterator[None]:
+    """Raise the balancer's error classes in place of boto's; ignore error code `harmless`.
 
-    An answer of another form than EC2's is a failure, too: some clouds speak only nearly so.
+    A malformed answer counts as a failure too, because some clouds only resemble EC2.
     """
     from botocore import exceptions as boto
 
@@ -294,7 +294,7 @@ def translated_errors(verb: str, harmless: str = "") -> Iterator[None]:
         yield
     except boto.ClientError as error:
         if _code(error) != harmless:
-            raise kind_of(_code(error))(f"ec2 {verb}: {_words(error)}") from error
+            raise ec2_error_class(_code(error))(f"ec2 {verb}: {_words(error)}") from error
     except (boto.ConnectionError, boto.HTTPClientError) as error:
         raise AskAgain(f"ec2 {verb}: {_words(error)}") from error
     except (boto.BotoCoreError, ParseError) as error:
@@ -304,15 +304,15 @@ def translated_errors(verb: str, harmless: str = "") -> Iterator[None]:
         raise ProviderFailed(f"ec2 {verb}: {odd}") from error
 
 
-def kind_of(code: str) -> Callable[[str], Exception]:
-    """Return what an error code of EC2's means to a balancer."""
+def ec2_error_class(code: str) -> Callable[[str], Exception]:
+    """Return the error class that an EC2 error code means to the balancer."""
     if code in NO_CAPACITY:
         return NoCapacity
     return AskAgain if code in LATER else ProviderFailed
 
 
 def _token(request: Mapping[str, object], generation: int) -> str:
-    """Return 64 characters that are the same for the same wish, and no others."""
+    """Return the client token of a request: equal requests of a generation get equal tokens."""
     text = json.dumps([generation, request], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -326,14 +326,14 @@ def _words(error: Exception) -> str:
 
 
 def _content(path: str) -> str:
-    """Return what new machines are given to read; ProviderFailed when it can't be.
+    """Return the user data for new machines; ProviderFailed for an unsafe file.
 
-    Machines obey it as root, so nobody else may have written it.
+    Machines run the user data as root, so no other account may be able to write the file.
     """
     if not path:
         return ""
     try:
-        with open(provider_program.trusted(path), encoding="utf-8") as file:
+        with open(provider_program.require_trusted_provider_file(path), encoding="utf-8") as file:
             return file.read()
     except (OSError, UnicodeDecodeError) as error:
         raise ProviderFailed(f"{path}: {plain_words(error)}") from error

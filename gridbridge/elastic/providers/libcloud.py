@@ -1,7 +1,7 @@
-"""Machines of any cloud that Apache Libcloud has a driver for (its documentation, "Compute").
+"""Create and destroy machines of any cloud with an Apache Libcloud driver.
 
-Drivers differ in how they tag machines; one that can't is refused, for nobody would know whose
-its machines are. They also lack a common word for "no capacity": HTTP's statuses have to do.
+Drivers that can't tag machines are refused, because the balancer would not know its own machines.
+Drivers have no common error for "no capacity", so HTTP statuses are used.
 """
 
 import inspect
@@ -58,7 +58,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LibcloudProvider:
-    """Machines of one driver, which has one connection: its calls come one after the other."""
+    """The machines of one Libcloud driver; its single connection serializes the calls."""
 
     driver: Any  # of libcloud's, each with methods of its own
     section: ProviderSection
@@ -67,42 +67,42 @@ class LibcloudProvider:
     turn: RLock = field(default_factory=RLock)
 
     def create(self, name: str, tags: Mapping[str, str]) -> ProviderMachine:
-        """Have a machine made with its tags in one request."""
-        with self.turn, translated_errors("create", NO_CAPACITY, REFUSED):
+        """Create a machine with its tags in one request."""
+        with self.turn, translate_libcloud_errors("create", NO_CAPACITY, REFUSED):
             own_key = {HOST_KEY_TAG: self.host_key} if self.host_key else {}
             options: dict[str, object] = {self._way(): {**tags, **own_key}}
             if self.section.key_name:
                 options |= {"ex_keyname": self.section.key_name}
             image, size = self._image(), self._size()
             node = self.driver.create_node(name=name, image=image, size=size, **options)
-        with self.turn, translated_errors("create"):
+        with self.turn, translate_libcloud_errors("create"):
             return self._kept(node, name, tags)
 
     def destroy(self, machine: ProviderMachine) -> None:
-        """Have it removed."""
-        with self.turn, translated_errors("destroy"):
+        """Destroy a machine."""
+        with self.turn, translate_libcloud_errors("destroy"):
             for node in self._nodes(machine):
                 _require_done("destroy", self.driver.destroy_node(node))
 
     def machines(self) -> tuple[ProviderMachine, ...]:
         """Return all machines that the driver lists."""
-        with self.turn, translated_errors("list"):
-            return answer_validation.checked(
-                map(machine_of, self.driver.list_nodes()), self.cluster
+        with self.turn, translate_libcloud_errors("list"):
+            return answer_validation.require_valid_machines(
+                map(machine_from_libcloud_node, self.driver.list_nodes()), self.cluster
             )
 
     def _kept(self, new_node: Any, name: str, tags: Mapping[str, str]) -> ProviderMachine:
-        """Return a new machine as its driver lists it; one without our tags is removed again.
+        """Return a new machine as its driver lists it; destroy it if it lacks our name or tags.
 
-        Nobody would know whose it is, and the next round would buy another one.
+        Without tags the balancer would not know the machine, and would create another one.
         """
         listed = [
             candidate for candidate in self.driver.list_nodes() if candidate.id == new_node.id
         ]
         node = listed[0] if listed else new_node
-        machine = machine_of(node)
+        machine = machine_from_libcloud_node(node)
         if machine.name == name and tags.items() <= machine.tags.items():
-            return answer_validation.right(machine)
+            return answer_validation.require_valid_machine(machine)
         why = f"machine {machine.id}: driver {self.section.driver} does not keep its name and tags"
         try:
             _require_done("destroy", self.driver.destroy_node(node))
@@ -114,11 +114,11 @@ class LibcloudProvider:
         raise ProviderFailed(f"libcloud create: {why}; it was removed again")
 
     def _nodes(self, machine: ProviderMachine) -> list[Any]:
-        """Return libcloud's node of a machine, none when it is gone."""
+        """Return the driver's nodes with the machine's id; empty when it is gone."""
         return [node for node in self.driver.list_nodes() if str(node.id) == machine.id]
 
     def _way(self) -> str:
-        """Return how the driver is given tags."""
+        """Return the argument by which the driver takes tags."""
         parameters = inspect.signature(self.driver.create_node).parameters
         ways = [way for way in TAGS if way in parameters]
         if not ways:
@@ -135,23 +135,25 @@ class LibcloudProvider:
         return _named(self.driver.list_sizes(), self.section.size, "size")
 
 
-def made(section: ProviderSection, pool: PoolSection, cluster: str) -> LibcloudProvider:
-    """Return the provider of a pool."""
+def make_libcloud_provider(
+    section: ProviderSection, pool: PoolSection, cluster: str
+) -> LibcloudProvider:
+    """Return the Libcloud provider of a pool."""
     try:
         import libcloud.compute.providers as providers
     except ImportError as error:
         raise ProviderFailed(MISSING) from error
     drivers: Any = providers
-    secrets = credentials.table(section.credentials) if section.credentials else {}
+    secrets = credentials.read_credentials_table(section.credentials) if section.credentials else {}
     location = {"region": section.region} if section.region else {}
-    with translated_errors("begin"):
+    with translate_libcloud_errors("begin"):
         driver = drivers.get_driver(section.driver)
         opened = driver(**location, **secrets, **section.arguments, timeout=section.timeout_s)
     return LibcloudProvider(driver=opened, section=section, host_key=pool.host_key, cluster=cluster)
 
 
-def machine_of(node: Any) -> ProviderMachine:
-    """Return libcloud's node as a machine."""
+def machine_from_libcloud_node(node: Any) -> ProviderMachine:
+    """Convert a Libcloud node to a machine."""
     extra = node.extra or {}
     tables = (_table(extra.get(key)) for key in TAGS.values())
     tags: dict[str, str] = next((table for table in tables if table), {})
@@ -168,9 +170,9 @@ def machine_of(node: Any) -> ProviderMachine:
 
 
 def _table(content: object) -> dict[str, str]:
-    """Return tags as a table; GCE lists its metadata as items (Compute Engine API, "instances").
+    """Return a driver's tags as a dict; GCE lists its metadata as items.
 
-    Empty for what is no table, such as words without a value.
+    The result is empty for any other type, such as labels without values.
     """
     if not isinstance(content, dict):
         return {}
@@ -180,15 +182,15 @@ def _table(content: object) -> dict[str, str]:
 
 
 def _in_utc(moment: datetime | None) -> datetime | None:
-    """Return a moment with its zone: drivers that leave it out mean UTC."""
+    """Return a time with its zone; drivers that omit the zone mean UTC."""
     return moment.replace(tzinfo=UTC) if moment and moment.tzinfo is None else moment
 
 
 @contextmanager
-def translated_errors(
+def translate_libcloud_errors(
     verb: str, no_capacity: tuple[int, ...] = (), refused: tuple[int, ...] = ()
 ) -> Iterator[None]:
-    """Raise what a balancer knows in place of a driver's errors."""
+    """Raise the balancer's error classes in place of a driver's errors."""
     try:
         yield
     except (NoCapacity, NotGranted, ProviderFailed):
@@ -207,7 +209,7 @@ def translated_errors(
 def _kind(
     error: Exception, no_capacity: tuple[int, ...], refused: tuple[int, ...]
 ) -> Callable[[str], Exception]:
-    """Return what the status of an error means to a balancer."""
+    """Return the error class that an HTTP status means to the balancer."""
     code = getattr(error, "code", None)
     if code in no_capacity:
         return NoCapacity
@@ -217,7 +219,7 @@ def _kind(
 
 
 def _require_done(verb: str, is_done: object) -> None:
-    """Refuse an answer that says no: drivers return whether they did it."""
+    """Raise NotGranted if a driver reports that it did not act."""
     if is_done is False:
         raise NotGranted(f"libcloud {verb}: the cloud did not do it")
 

@@ -1,7 +1,6 @@
-"""Hosts of the site's own, which are switched on and off but never made.
+"""Switch the site's own hosts on and off by IPMI, Wake-on-LAN, or a site's program.
 
-By their management controllers (ipmitool(1)), by a packet that wakes a network card, or by any
-program. A host whose state can't be told is listed as unknown, and never left out.
+A host whose power state is unknown is listed as unknown, and never omitted.
 """
 
 import logging
@@ -42,50 +41,52 @@ DISCARD = "9"  # the port to which such packets are usually sent
 _log = logging.getLogger(__name__)
 
 
-Untold = Callable[[str, str], None]  # takes a host that does not tell its state, and why
+ReportUnknownPower = Callable[
+    [str, str], None
+]  # takes a host that does not tell its state, and why
 
 
-def log_untold(host: str, why: str) -> None:
-    """Log it, as a round does."""
+def log_unknown_power_state(host: str, why: str) -> None:
+    """Log that a host's power state could not be queried."""
     _log.warning("event=no_state host=%s why=%r", host, why)
 
 
 class PowerSwitch(Protocol):
-    """Turns one host on and off."""
+    """Switches one host on and off, and queries its power state."""
 
     def on(self) -> None:
-        """Switch it on; it may be on already."""
+        """Switch the host on; a host that is on stays on."""
         ...
 
     def off(self) -> None:
-        """Have it shut down; it may be off already."""
+        """Shut the host down; a host that is off stays off."""
         ...
 
     def state(self) -> ProviderMachineState:
-        """Ask whether it is on."""
+        """Query whether the host is on."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PowerProvider:
-    """The hosts of a section."""
+class HostPowerProvider:
+    """Powers the hosts of one [provider.NAME] section of kind power."""
 
     switches: Mapping[str, PowerSwitch]
     cluster: str
     pool: str = ""  # under which the balancer keeps them
-    tell: Untold = log_untold
+    tell: ReportUnknownPower = log_unknown_power_state
 
     def machines(self) -> tuple[ProviderMachine, ...]:
-        """Return all hosts; those that don't tell their state have an unknown one, and are told."""
+        """Return all hosts; report the hosts whose power state is unknown."""
         with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
             return tuple(pool.map(self._machine, self.switches))
 
     def start(self, machine: ProviderMachine) -> None:
-        """Switch it on."""
+        """Switch a host on."""
         self._switch("start", machine).on()
 
     def stop(self, machine: ProviderMachine) -> None:
-        """Have it shut down."""
+        """Shut a host down."""
         self._switch("stop", machine).off()
 
     def _machine(self, name: str) -> ProviderMachine:
@@ -104,18 +105,18 @@ class PowerProvider:
 
 
 def _state_of(printed: bytes, words: Mapping[bytes, ProviderMachineState]) -> ProviderMachineState:
-    """Return the state that a program printed; ProviderFailed for any other words."""
+    """Return the power state that a program printed; ProviderFailed for other output."""
     state = words.get(printed.strip())
     if state is None:
-        text = program.shown(printed.decode(errors="replace").strip())
+        text = program.printable_program_output(printed.decode(errors="replace").strip())
         right = " or ".join(word.decode() for word in words)
         raise ProviderFailed(f"its state is told as {text!r}; expected {right}")
     return state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ManagementController:
-    """A host by its management controller."""
+class IpmiPowerSwitch:
+    """Switches a host through its management controller, by ipmitool(1)."""
 
     bmc: str
     user: str
@@ -124,108 +125,117 @@ class ManagementController:
     tool: str = IPMITOOL
 
     def on(self) -> None:
-        """Switch it on."""
+        """Switch the host on."""
         self._ask("on")
 
     def off(self) -> None:
-        """Press its button once: its system shuts down and keeps its disks whole."""
+        """Request a soft shutdown, which leaves the host's disks clean."""
         self._ask("soft")
 
     def state(self) -> ProviderMachineState:
-        """Ask whether it has power."""
+        """Query whether the host has power."""
         return _state_of(self._ask("status"), CHASSIS)
 
     def _ask(self, word: str) -> bytes:
-        """Return ipmitool's answer; it has one exit status for refused and for not reached."""
-        credentials.secret(self.password_file)
+        """Run ipmitool and return its output.
+
+        A failure raises NotGranted, because ipmitool's exit status does not tell a refusal from an
+        unreachable controller.
+        """
+        credentials.read_secret_file(self.password_file)
         host, _, port = self.bmc.partition(":")
         connection = ("-I", "lanplus", "-H", host, "-p", port or IPMI_PORT)
         argv = (self.tool, *connection, "-U", self.user, "-f", self.password_file)
-        env = program.environment()
+        env = program.provider_environment()
         try:
-            return program.answer((*argv, "chassis", "power", word), env, self.timeout_s)
+            return program.run_provider_program(
+                (*argv, "chassis", "power", word), env, self.timeout_s
+            )
         except ProviderFailed as error:
             raise NotGranted(str(error)) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ByProgram:
-    """A host by a program: `on HOST`, `off HOST`, and `status HOST`, which prints on or off."""
+class ProgramPowerSwitch:
+    """Switches a host by a site's program: `on HOST`, `off HOST`, `status HOST`."""
 
     program: str
     host: str
     timeout_s: float
 
     def on(self) -> None:
-        """Switch it on."""
+        """Switch the host on."""
         self._ask("on")
 
     def off(self) -> None:
-        """Have it shut down."""
+        """Shut the host down."""
         self._ask("off")
 
     def state(self) -> ProviderMachineState:
-        """Ask whether it is on."""
+        """Query whether the host is on."""
         return _state_of(self._ask("status"), SAID)
 
     def _ask(self, word: str) -> bytes:
         argv = (self.program, word, self.host)
-        return program.answer(argv, program.environment(), self.timeout_s)
+        return program.run_provider_program(argv, program.provider_environment(), self.timeout_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WakeOnLanHost:
-    """A host whose network card wakes it; what else there is to do, a program does."""
+class WakeOnLanPowerSwitch:
+    """Wakes a host by a network packet; an optional program shuts it down."""
 
     host: str
     mac: str
     broadcast: str
-    told: ByProgram | None
+    told: ProgramPowerSwitch | None
 
     def on(self) -> None:
-        """Send the packet; whether it was heard, the state tells later."""
+        """Send the wake packet; only a later state query shows its effect."""
         address, _, port = self.broadcast.partition(":")
         try:
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
                 sender.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
-                sender.sendto(magic_packet(self.mac), (address, int(port or DISCARD)))
+                sender.sendto(wake_on_lan_packet(self.mac), (address, int(port or DISCARD)))
         except (OSError, OverflowError) as error:  # no such port
             raise NotGranted(
                 f"power start {self.host}: {self.broadcast}: {plain_words(error)}"
             ) from error
 
     def off(self) -> None:
-        """Have the program do it; a packet can't."""
+        """Shut the host down by the program, because no packet can do that."""
         if self.told is None:
             right = "a packet only wakes; its provider needs a program"
             raise ProviderFailed(f"power stop {self.host}: {right}")
         self.told.off()
 
     def state(self) -> ProviderMachineState:
-        """Ask the program; nobody else knows."""
+        """Query the program for the power state; unknown without a program."""
         return self.told.state() if self.told else ProviderMachineState.UNKNOWN
 
 
-def magic_packet(mac: str) -> bytes:
-    """Return what wakes a network card: six times FF, then its address sixteen times."""
+def wake_on_lan_packet(mac: str) -> bytes:
+    """Return a Wake-on-LAN packet: six bytes FF, then the MAC address sixteen times."""
     return b"\xff" * 6 + bytes.fromhex(mac.replace(":", "")) * 16
 
 
-def made(
+def make_power_provider(
     section: ProviderSection,
     hosts: Mapping[str, PoweredHostSection],
     cluster: str,
     pool: str,
-    note_untold: Untold = log_untold,
-) -> PowerProvider:
-    """Return the provider of all hosts of a section, of which it has the name as their pool."""
+    note_untold: ReportUnknownPower = log_unknown_power_state,
+) -> HostPowerProvider:
+    """Return the provider that powers all hosts of a section.
+
+    The section's name is the name of their pool.
+    """
     make = MAKERS[section.way]
     switches = {name: make(section, name, host) for name, host in hosts.items()}
-    return PowerProvider(switches=switches, cluster=cluster, pool=pool, tell=note_untold)
+    return HostPowerProvider(switches=switches, cluster=cluster, pool=pool, tell=note_untold)
 
 
 def _controller(section: ProviderSection, _: str, host: PoweredHostSection) -> PowerSwitch:
-    return ManagementController(
+    return IpmiPowerSwitch(
         bmc=host.bmc,
         user=host.user,
         password_file=host.password_file,
@@ -233,14 +243,16 @@ def _controller(section: ProviderSection, _: str, host: PoweredHostSection) -> P
     )
 
 
-def _by_program(section: ProviderSection, name: str, _: PoweredHostSection) -> ByProgram:
-    own = program.trusted(section.program)
-    return ByProgram(program=own, host=name, timeout_s=section.timeout_s)
+def _by_program(section: ProviderSection, name: str, _: PoweredHostSection) -> ProgramPowerSwitch:
+    own = program.require_trusted_provider_file(section.program)
+    return ProgramPowerSwitch(program=own, host=name, timeout_s=section.timeout_s)
 
 
 def _woken(section: ProviderSection, name: str, host: PoweredHostSection) -> PowerSwitch:
     by_program = _by_program(section, name, host) if section.program else None
-    return WakeOnLanHost(host=name, mac=host.mac, broadcast=section.broadcast, told=by_program)
+    return WakeOnLanPowerSwitch(
+        host=name, mac=host.mac, broadcast=section.broadcast, told=by_program
+    )
 
 
 MAKERS: Mapping[

@@ -1,4 +1,4 @@
-"""Runs a provider's program; its exit status tells what came of it, as in sysexits.h."""
+"""Run a provider's program; its exit status follows sysexits.h."""
 
 import os
 from collections.abc import Mapping
@@ -19,16 +19,17 @@ MOST_BYTES = 16 << 20  # a list of 20,000 nodes is shorter
 WORDS = 200  # characters of what a program says last
 
 
-def environment() -> dict[str, str]:
-    """Return the environment of a site's own program: ours, but for its language."""
+def provider_environment() -> dict[str, str]:
+    """Return the environment of a provider's program: ours, with LC_ALL=C."""
     return {**os.environ, "LC_ALL": "C"}
 
 
-def trusted(path: str) -> str:
-    """Return a path that root and we alone can change; ProviderFailed else.
+def require_trusted_provider_file(path: str) -> str:
+    """Return the path if only root and this account can change it; else ProviderFailed.
 
-    Who provides machines is in effect root on them, and so is the balancer's account: what only
-    looks as somebody else trusts that, too. A path that leads nowhere is told when it is used.
+    A provider's program is in effect root on its machines, as the balancer's account is. Other
+    accounts that only preview a plan accept the balancer's files too. A missing file is reported
+    when it is used.
     """
     me, balancer = os.geteuid(), host.uid_of(BALANCE_ACCOUNT)
     is_other = bool(balancer) and me not in (0, balancer)
@@ -44,21 +45,21 @@ def trusted(path: str) -> str:
 
 
 def _require_balancers(path: str, balancer: int) -> None:
-    """Raise ProviderFailed unless it is the balancer's; what mends that is told to others."""
+    """Raise ProviderFailed unless only root and the balancer's account can change the path."""
     try:
         trust.require(path, owner=balancer)
     except UntrustedFile as error:
         raise ProviderFailed(f"others could have written {path}, for {error.wrong}") from error
 
 
-def answer(
+def run_provider_program(
     argv: tuple[str, ...], env: Mapping[str, str], timeout_s: float, stdin: bytes = b""
 ) -> bytes:
-    """Return what a program printed; its end decides what is raised."""
+    """Run a provider's program and return its output; its exit status decides the error."""
     try:
         return runner.run(argv, dict(env), timeout_s, stdin, MOST_BYTES).checked().stdout
     except CommandFailed as failed:
-        message = f"{call_text(argv)}: {shown(failed.words)}"
+        message = f"{join_command_words(argv)}: {printable_program_output(failed.words)}"
         if failed.status == NO_CAPACITY:
             raise NoCapacity(message) from failed
         if failed.status == LATER:
@@ -68,11 +69,11 @@ def answer(
         raise ProviderFailed(message) from failed
 
 
-def call_text(argv: tuple[str, ...]) -> str:
-    """Return a call as messages name it."""
+def join_command_words(argv: tuple[str, ...]) -> str:
+    """Return a command line for messages."""
     return " ".join(argv)
 
 
-def shown(words: str) -> str:
-    """Return a program's words as one line of what can be printed."""
+def printable_program_output(words: str) -> str:
+    """Return a program's message as one printable line."""
     return "".join(sign if sign.isprintable() else "?" for sign in words)[:WORDS]

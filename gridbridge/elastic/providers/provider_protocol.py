@@ -1,4 +1,4 @@
-"""What the balancer asks of who makes machines, and of who switches hosts on and off."""
+"""Protocols of providers that create machines, and of providers that power hosts."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -6,45 +6,44 @@ from typing import Protocol
 from gridbridge.model.elastic.elastic_nodes import ProviderMachine
 
 
-class MachineListing(Protocol):
-    """Tells which machines there are.
+class MachineLister(Protocol):
+    """Lists a provider's machines.
 
-    Each call, of those below too, raises NoCapacity when there is none left, NotGranted when the
-    same call may succeed later or nobody knows what became of it, and ProviderFailed for anything
-    else, such as an answer that can't be read. Whoever asks looks at `machines` afterwards, and
-    believes that. AskAgain, a NotGranted, says that a repeat makes no second machine.
+    Each call of a provider raises NoCapacity when no machine is available, NotGranted when a retry
+    may succeed or the outcome is unknown, and ProviderFailed otherwise. The caller then trusts the
+    next list. AskAgain is a NotGranted after which a repeated call creates no second machine.
     """
 
     def machines(self) -> tuple[ProviderMachine, ...]:
-        """Return all machines that there are; those of others may be among them.
+        """Return all machines, maybe with machines of other owners.
 
-        A list of which anything is wrong is refused whole, with ProviderFailed.
+        One invalid entry rejects the whole list with ProviderFailed.
         """
         ...
 
 
-class MachineProvider(MachineListing, Protocol):
-    """Makes machines come and go."""
+class MachineProvider(MachineLister, Protocol):
+    """Creates and destroys machines."""
 
     def create(self, name: str, tags: Mapping[str, str]) -> ProviderMachine:
-        """Have a machine of that name and with these tags made; it need not run yet.
+        """Create a machine with a name and tags; it may still be booting.
 
-        Who repeats a call whose answer was lost repeats its tags too.
+        A caller that repeats a call after a lost answer passes the same tags.
         """
         ...
 
     def destroy(self, machine: ProviderMachine) -> None:
-        """Have a machine removed with its disk; one that is gone already is no error."""
+        """Destroy a machine with its disk; a missing machine is no error."""
         ...
 
 
-class PowerSupply(MachineListing, Protocol):
-    """Switches hosts of the site's own on and off."""
+class HostPowerControl(MachineLister, Protocol):
+    """Switches the site's own hosts on and off."""
 
     def start(self, machine: ProviderMachine) -> None:
-        """Switch a host on; one that is on is no error."""
+        """Switch a host on; a host that is on is no error."""
         ...
 
     def stop(self, machine: ProviderMachine) -> None:
-        """Have a host shut down, which keeps its disk; one that is off is no error."""
+        """Shut a host down and keep its disk; a host that is off is no error."""
         ...

@@ -1,4 +1,4 @@
-"""Which provider makes the nodes of a pool, and which one switches a host on and off."""
+"""Make the provider of each pool, and the power control of each of the site's hosts."""
 
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, replace
@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from gridbridge.elastic.providers import ec2, libcloud, power_provider, provider_program
 from gridbridge.elastic.providers.command_provider import CommandProvider
-from gridbridge.elastic.providers.provider_protocol import MachineProvider, PowerSupply
+from gridbridge.elastic.providers.provider_protocol import HostPowerControl, MachineProvider
 from gridbridge.errors import GridbridgeError, ProviderFailed
 from gridbridge.model.elastic.balance_sections import PoolSection, ProviderKind, ProviderSection
 from gridbridge.model.elastic.elastic_nodes import ProviderMachine
@@ -16,11 +16,11 @@ from gridbridge.model.policy import Policy
 Made = TypeVar("Made")
 
 
-def provider_of(settings: Policy, pool: str) -> MachineProvider:
-    """Return who makes the nodes of a pool; ProviderFailed when it has nobody who does.
+def make_provider_of_pool(settings: Policy, pool: str) -> MachineProvider:
+    """Return the provider that creates a pool's nodes; ProviderFailed without one.
 
-    Each pool has a provider object of its own, also where two of them name the same section: it
-    knows what the pool's nodes are made of. All of one section tell of the same machines.
+    Each pool has its own provider object, because its machines have their own image and size. Pools
+    with the same [provider.NAME] section list the same machines.
     """
     at = settings.pools.get(pool)
     section = settings.providers.get(at.provider) if at else None
@@ -32,12 +32,14 @@ def provider_of(settings: Policy, pool: str) -> MachineProvider:
     return make(_settled(section, at), at, settings.site.cluster)
 
 
-def power_of(
-    settings: Policy, host: str, note_untold: power_provider.Untold = power_provider.log_untold
-) -> PowerSupply:
-    """Return who switches a host of the site's own on and off, and others with it.
+def make_power_control_of_host(
+    settings: Policy,
+    host: str,
+    note_untold: power_provider.ReportUnknownPower = power_provider.log_unknown_power_state,
+) -> HostPowerControl:
+    """Return the power control of a host, which also powers its section's other hosts.
 
-    Raises ProviderFailed when there is nobody, or when a file of a secret can't be read.
+    Raises ProviderFailed when no section powers the host, or its secret file can't be read.
     """
     at = settings.powered.get(host)
     section = settings.providers.get(at.provider) if at else None
@@ -48,85 +50,94 @@ def power_of(
         for name, powered in settings.powered.items()
         if powered.provider == at.provider
     }
-    return power_provider.made(section, with_it, settings.site.cluster, at.provider, note_untold)
+    return power_provider.make_power_provider(
+        section, with_it, settings.site.cluster, at.provider, note_untold
+    )
 
 
-def switched(
-    settings: Policy, note_untold: power_provider.Untold = power_provider.log_untold
-) -> dict[str, PowerSupply]:
-    """Return who switches the site's own hosts on and off, by their sections' names.
+def make_all_power_controls(
+    settings: Policy,
+    note_untold: power_provider.ReportUnknownPower = power_provider.log_unknown_power_state,
+) -> dict[str, HostPowerControl]:
+    """Return the power control of each section that powers hosts of the site.
 
-    Raises ProviderFailed where one of them can't be made; a round asks `supplies`.
+    Raises ProviderFailed for a misconfigured section; `make_selected_power_controls` does not.
     """
-    return {name: power_of(settings, host, note_untold) for name, host in _one_of_each(settings)}
+    return {
+        name: make_power_control_of_host(settings, host, note_untold)
+        for name, host in _one_of_each(settings)
+    }
 
 
-def makers(settings: Policy) -> dict[str, MachineProvider]:
-    """Return who makes the nodes of each pool.
+def make_pool_providers(settings: Policy) -> dict[str, MachineProvider]:
+    """Return the provider of each pool.
 
-    Where one can't be made, each call of it says why: the others are asked all the same.
+    A misconfigured provider raises its error on each call, so that other pools still work.
     """
     names = [name for name, pool in settings.pools.items() if pool.provider]
-    return {name: _made_or_not(provider_of, settings, name) for name in names}
+    return {name: _made_or_not(make_provider_of_pool, settings, name) for name in names}
 
 
-def supplies(settings: Policy, own: Set[str]) -> dict[str, PowerSupply]:
-    """Return the same of who switches `own` hosts on and off, by their sections' names."""
+def make_selected_power_controls(settings: Policy, own: Set[str]) -> dict[str, HostPowerControl]:
+    """Return the power controls of the sections in `own`, by section name.
+
+    A misconfigured section raises its error on each call, so that others still work.
+    """
     hosts = [pair for pair in _one_of_each(settings) if pair[0] in own]
-    return {name: _made_or_not(power_of, settings, host) for name, host in hosts}
+    return {name: _made_or_not(make_power_control_of_host, settings, host) for name, host in hosts}
 
 
 def _one_of_each(settings: Policy) -> list[tuple[str, str]]:
-    """Return the sections by which hosts are switched, each with one of its hosts."""
+    """Return each section that powers hosts, with one of its hosts."""
     return sorted({powered.provider: host for host, powered in settings.powered.items()}.items())
 
 
 def _made_or_not(
     make: Callable[[Policy, str], Made], settings: Policy, name: str
-) -> "Made | NotMade":
+) -> "Made | MisconfiguredProvider":
     try:
         return make(settings, name)
     except GridbridgeError as error:
-        return NotMade(why=str(error))
+        return MisconfiguredProvider(why=str(error))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NotMade:
-    """A provider or a power supply that can't be asked: its set-up is wrong."""
+class MisconfiguredProvider:
+    """Stands for a provider whose configuration is wrong; each call raises ProviderFailed."""
 
     why: str
 
     def create(self, name: str, tags: Mapping[str, str]) -> ProviderMachine:
-        """Say why not."""
+        """Raise ProviderFailed with the fault of the configuration."""
         raise ProviderFailed(self.why)
 
     def machines(self) -> tuple[ProviderMachine, ...]:
-        """Say why not."""
+        """Raise ProviderFailed with the fault of the configuration."""
         raise ProviderFailed(self.why)
 
     def destroy(self, machine: ProviderMachine) -> None:
-        """Say why not."""
+        """Raise ProviderFailed with the fault of the configuration."""
         raise ProviderFailed(self.why)
 
     def start(self, machine: ProviderMachine) -> None:
-        """Say why not."""
+        """Raise ProviderFailed with the fault of the configuration."""
         raise ProviderFailed(self.why)
 
     def stop(self, machine: ProviderMachine) -> None:
-        """Say why not."""
+        """Raise ProviderFailed with the fault of the configuration."""
         raise ProviderFailed(self.why)
 
 
 def _settled(section: ProviderSection, pool: PoolSection) -> ProviderSection:
-    """Return a provider's section with what the pool says in its place."""
+    """Return a provider's section with the pool's own image and size."""
     return replace(section, image=pool.image or section.image, size=pool.size or section.size)
 
 
 def _command(section: ProviderSection, _pool: PoolSection, cluster: str) -> MachineProvider:
     return CommandProvider(
-        program=provider_program.trusted(section.program),
+        program=provider_program.require_trusted_provider_file(section.program),
         timeout_s=section.timeout_s,
-        env=provider_program.environment(),
+        env=provider_program.provider_environment(),
         cluster=cluster,
     )
 
@@ -135,8 +146,8 @@ MAKERS: Mapping[ProviderKind, Callable[[ProviderSection, PoolSection, str], Mach
     MappingProxyType(
         {
             ProviderKind.COMMAND: _command,
-            ProviderKind.EC2: ec2.made,
-            ProviderKind.LIBCLOUD: libcloud.made,
+            ProviderKind.EC2: ec2.make_ec2_provider,
+            ProviderKind.LIBCLOUD: libcloud.make_libcloud_provider,
         }
     )
 )

@@ -1,4 +1,4 @@
-"""Reads the tasks to replay from a cell's accounting file of any version."""
+"""Read the tasks to replay from a Grid Engine accounting file of any version."""
 
 from collections.abc import Iterable, Iterator
 
@@ -15,12 +15,12 @@ from gridbridge.model.accounting import RESCHEDULED, waited_s
 from gridbridge.model.elastic.replay_outcome import ReplayExclusion, ReplayTask, WorkloadLineFault
 
 
-def read(
+def read_accounting_tasks(
     lines: Iterable[bytes],
 ) -> Iterator[tuple[int, ReplayTask | ReplayExclusion | WorkloadLineFault]]:
-    """Give the number of each line with its task, or why it is none.
+    """Yield each line's number with its task, or with the reason for skipping the line.
 
-    One that never started, was put back to run again, or is a part of a parallel task is none.
+    Skipped are tasks that never started or were requeued, and parts of parallel tasks.
     """
     for number, line in enumerate(lines, 1):
         if line.strip() and not line.startswith(b"#"):

@@ -1,4 +1,4 @@
-"""Compares ways to decide on one workload, and finds the settings that no other is better than."""
+"""Compare balancing policies on one workload, and find the Pareto-optimal settings."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -18,15 +18,15 @@ RESERVES = ((0.0, 0.0), (0.0, 1.0), (1.0, 2.0), (2.0, 3.0))  # of each working h
 WAITS_S = (60.0, 300.0, 900.0)
 
 
-def compare(
+def replay_by_each_policy(
     tasks: Sequence[ReplayTask], terms: ReplayNodeTerms, ways: Iterable[ReplayPolicy]
 ) -> tuple[ReplayOutcome, ...]:
-    """Replay the same tasks by each way."""
+    """Replay the same tasks by each policy."""
     return tuple(WorkloadReplay(tasks, terms, way).run() for way in ways)
 
 
-def swept(way: ReplayPolicy) -> Iterator[ReplayPolicy]:
-    """Give a way with other settings: those that trade waits for cost."""
+def vary_policy_settings(way: ReplayPolicy) -> Iterator[ReplayPolicy]:
+    """Yield variants of a policy whose settings trade waiting time for cost."""
     if way.rules is ReplayRules.DEMAND:
         yield from _of_demand(way)
     elif way.rules is ReplayRules.SQUEEZE:
@@ -50,8 +50,11 @@ def _of_demand(way: ReplayPolicy) -> Iterator[ReplayPolicy]:
             yield replace(way, demand=demand, settings=words)
 
 
-def frontier(outcomes: Iterable[ReplayOutcome]) -> tuple[ReplayOutcome, ...]:
-    """Return those that none is both cheaper and waits less than, the cheapest first."""
+def find_cost_wait_frontier(outcomes: Iterable[ReplayOutcome]) -> tuple[ReplayOutcome, ...]:
+    """Return the outcomes that no other outcome beats in both cost and mean wait.
+
+    The cheapest outcome comes first.
+    """
     front, best_s = list[ReplayOutcome](), float("inf")
     for outcome in sorted(outcomes, key=lambda outcome: (outcome.cost, outcome.wait_mean_s)):
         if outcome.wait_mean_s < best_s:

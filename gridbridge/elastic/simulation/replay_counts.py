@@ -1,4 +1,4 @@
-"""What a replay adds up, and the numbers that are shown of it."""
+"""Collect a replay's counts, and compute its statistics."""
 
 import math
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ LATE_S = 60.0
 
 @dataclass(slots=True, kw_only=True)
 class ReplayCounts:
-    """What happened so far."""
+    """The counts of a running replay: start times, node hours, and added or removed nodes."""
 
     starts: list[float]
     on_s: float = 0.0
@@ -31,16 +31,16 @@ class ReplayCounts:
     moments: list[ReplayClusterState] = field(default_factory=list)
 
     def off(self, since_s: float, now_s: float, unit_s: float) -> None:
-        """Count the time of a node that is switched off."""
+        """Count the powered and the paid time of a node that is switched off."""
         on_s = max(0.0, now_s - since_s)
         self.on_s += on_s
         self.paid_s += math.ceil(on_s / unit_s) * unit_s
 
 
-def outcome(
+def summarize_replay(
     tasks: Sequence[ReplayTask], terms: ReplayNodeTerms, way: ReplayPolicy, counts: ReplayCounts
 ) -> ReplayOutcome:
-    """Return the numbers of a replay that has ended."""
+    """Return the statistics of a finished replay."""
     waits = sorted(
         start - task.submitted_s
         for task, start in zip(tasks, counts.starts, strict=True)
@@ -76,5 +76,5 @@ def _mean(waits: Sequence[float]) -> float:
 
 
 def _part(waits: Sequence[float], part: float) -> float:
-    """Return the wait that this part of the tasks did not exceed."""
+    """Return the quantile of the waits."""
     return waits[max(0, math.ceil(part * len(waits)) - 1)] if waits else 0.0

@@ -1,8 +1,8 @@
-"""Runs a workload again, event by event: tasks come, start and end, nodes boot and go.
+"""Replay a workload as a discrete-event simulation of tasks and nodes.
 
-A round of the balancer is made on a whole minute, and only where something changed since the last
-one, or a time has run out that the rules look at. What a node does between "wanted" and "ready" is
-its boot; one that is removed is off at once.
+A balancer round runs on a whole minute, if an event happened since the last round or a timeout of
+the rules has expired. A wanted node becomes ready after its boot time. A removed node is off at
+once.
 """
 
 import heapq
@@ -10,14 +10,14 @@ import math
 from collections.abc import Sequence
 
 from gridbridge.decisions.elastic.replay_decisions import seconds_until_rules_may_change
-from gridbridge.elastic.simulation.replay_counts import ReplayCounts, outcome
+from gridbridge.elastic.simulation.replay_counts import ReplayCounts, summarize_replay
 from gridbridge.elastic.simulation.replay_machines import (
     ReplayMachine,
     ReplayMachines,
-    WaitingLine,
-    at,
+    ReplayWaitingTasks,
+    replay_datetime,
 )
-from gridbridge.elastic.simulation.replay_policies import decides
+from gridbridge.elastic.simulation.replay_policies import replay_decision_function
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
 from gridbridge.model.elastic.cell import RunningTaskGroup
 from gridbridge.model.elastic.replay_outcome import (
@@ -35,7 +35,7 @@ Places = list[tuple[ReplayMachine, int]]
 
 
 class WorkloadReplay:
-    """One workload by one way to decide; a dense one has a round each minute."""
+    """The replay of one workload by one policy; a dense replay has a round each minute."""
 
     def __init__(
         self,
@@ -46,9 +46,9 @@ class WorkloadReplay:
         is_dense: bool = False,
     ) -> None:
         self._tasks, self._terms, self._way, self._is_dense = tasks, terms, way, is_dense
-        self._decide = decides(way, terms)
+        self._decide = replay_decision_function(way, terms)
         self._is_named = way.rules is ReplayRules.DEMAND and way.demand.target_wait_s > 0
-        self._machines, self._line = ReplayMachines(terms), WaitingLine(tasks)
+        self._machines, self._line = ReplayMachines(terms), ReplayWaitingTasks(tasks)
         self._events = list[tuple[float, int, int, ReplayMachine | Places]]()
         self._next, self._count = 0, 0
         self._now_s = self._begin_s = tasks[0].submitted_s if tasks else 0.0
@@ -58,7 +58,7 @@ class WorkloadReplay:
         self._counts = ReplayCounts(starts=[math.nan] * len(tasks))
 
     def run(self) -> ReplayOutcome:
-        """Run everything to its end."""
+        """Run the replay to its end and return its statistics."""
         always = self._way.rules is ReplayRules.ALWAYS_ON
         for _ in range(self._terms.max_nodes if always else self._terms.min_nodes):
             self._machines.open(self._machines.add(self._now_s, self._now_s))
@@ -70,14 +70,14 @@ class WorkloadReplay:
         self._counts.moments.append(ReplayClusterState(at_s=self._last_s(), nodes=nodes, waiting=0))
         for machine in self._machines.all.values():
             self._counts.off(machine.asked_s, self._last_s(), self._way.demand.billing_s)
-        return outcome(self._tasks, self._terms, self._way, self._counts)
+        return summarize_replay(self._tasks, self._terms, self._way, self._counts)
 
     def _last_s(self) -> float:
-        """Return when the last task ended: what is on after that is not counted."""
+        """Return when the last task ended: later node time is not counted."""
         return max(self._counts.last_end_s, self._begin_s)
 
     def _upcoming(self) -> float:
-        """Return when something happens next; never again once all tasks have ended."""
+        """Return the time of the next event; infinity once all tasks have ended."""
         submitted = self._tasks[self._next].submitted_s if self._next < len(self._tasks) else None
         if submitted is None and not self._running and not len(self._line):
             return math.inf
@@ -85,7 +85,7 @@ class WorkloadReplay:
         return min(math.inf if submitted is None else submitted, event, self._round_s)
 
     def _step(self) -> None:
-        """Do all that happens at this moment, and look whether there is to be a round."""
+        """Process all events of this moment, and run a round if it is due."""
         happened = False
         while self._events and self._events[0][0] <= self._now_s:
             _, kind, number, subject = heapq.heappop(self._events)
@@ -108,7 +108,7 @@ class WorkloadReplay:
         return self._tasks[number].submitted_s <= self._now_s
 
     def _minute(self, seconds: float) -> float:
-        """Return the round at a moment or after it."""
+        """Return the first round time at or after a moment."""
         return self._begin_s + math.ceil((seconds - self._begin_s) / ROUND_S) * ROUND_S
 
     def _push(self, at_s: float, kind: int, subject: ReplayMachine | Places, number: int) -> None:
@@ -134,7 +134,7 @@ class WorkloadReplay:
             self._push(self._now_s + task.run_s, END, placement, number)
 
     def _begun(self, number: int, slots: int) -> RunningTaskGroup:
-        task, since = self._tasks[number], at(self._counts.starts[number])
+        task, since = self._tasks[number], replay_datetime(self._counts.starts[number])
         return RunningTaskGroup(owner=task.owner, name=task.name, slots=slots, since=since)
 
     def _end(self, number: int, placement: ReplayMachine | Places) -> None:
@@ -153,7 +153,7 @@ class WorkloadReplay:
         self._ended[task.owner, task.name] = total_s + task.run_s, count + 1
 
     def _round(self) -> None:
-        """Decide, and do it."""
+        """Run a balancer round: decide, and apply the plan."""
         self._round_s = math.inf
         if self._decide is None:
             return
@@ -171,9 +171,9 @@ class WorkloadReplay:
     def _situation(self) -> BalanceSituation:
         runtimes = {kind: total / count for kind, (total, count) in self._ended.items()}
         return BalanceSituation(
-            now=at(self._now_s),
+            now=replay_datetime(self._now_s),
             cell=self._machines.seen(self._line.rows(is_named=self._is_named)),
-            last_change=None if math.isnan(self._changed_s) else at(self._changed_s),
+            last_change=None if math.isnan(self._changed_s) else replay_datetime(self._changed_s),
             nodes=self._machines.nodes(),
             runtimes=runtimes if self._is_named else {},
         )
@@ -192,7 +192,7 @@ class WorkloadReplay:
         self._counts.removed += len(plan.remove)
 
     def _note(self) -> None:
-        """Keep what a picture shows, where it changed."""
+        """Record the numbers of nodes and waiting tasks for plots, when they changed."""
         nodes, waiting = len(self._machines.all), len(self._line)
         self._counts.most_nodes = max(self._counts.most_nodes, nodes)
         last = self._counts.moments[-1] if self._counts.moments else None

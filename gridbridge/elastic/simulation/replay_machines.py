@@ -1,4 +1,4 @@
-"""The nodes of a replay, and the tasks that wait for them."""
+"""The simulated nodes of a replay, and its queue of waiting tasks."""
 
 import heapq
 from bisect import insort
@@ -23,14 +23,14 @@ QUEUE, POOL, ENVIRONMENT = "all.q", "replayed", "any"
 OPEN, WAITS = QueueState(), JobState((JobFact.WAITING,), "qw")
 
 
-def at(seconds: float) -> datetime:
-    """Return a moment of a replay."""
+def replay_datetime(seconds: float) -> datetime:
+    """Convert a replay's seconds since the epoch to a datetime in UTC."""
     return datetime.fromtimestamp(seconds, UTC)
 
 
 @dataclass(slots=True, kw_only=True)
 class ReplayMachine:
-    """A node that is on; what a round sees of it is kept until it changes."""
+    """A simulated node that is on, with cached views for the balancer."""
 
     name: str
     free: int
@@ -44,24 +44,24 @@ class ReplayMachine:
     instance: QueueInstance | None = None
 
     def changed(self) -> None:
-        """Forget what a round saw of it."""
+        """Drop the cached views of the node."""
         self.node = self.instance = None
 
     def as_node(self) -> ElasticNode:
-        """Return it as the balancer knows it."""
+        """Return the node in the balancer's form."""
         if self.node is None:
             self.node = ElasticNode(
                 name=self.name,
                 state=ElasticNodeState.READY if self.is_ready else ElasticNodeState.BOOTING,
-                up_since=at(self.asked_s),
-                since=at(self.ready_s if self.is_ready else self.asked_s),
-                idle_since=None if self.idle_s is None else at(self.idle_s),
+                up_since=replay_datetime(self.asked_s),
+                since=replay_datetime(self.ready_s if self.is_ready else self.asked_s),
+                idle_since=None if self.idle_s is None else replay_datetime(self.idle_s),
                 pool=POOL,
             )
         return self.node
 
     def as_instance(self, slots: int) -> QueueInstance:
-        """Return its queue."""
+        """Return the node's queue instance."""
         if self.instance is None:
             self.instance = QueueInstance(
                 queue=QUEUE,
@@ -77,7 +77,7 @@ class ReplayMachine:
 
 
 class ReplayMachines:
-    """All nodes that are on, in the order in which they were added."""
+    """All simulated nodes that are on, in the order of their creation."""
 
     def __init__(self, terms: ReplayNodeTerms) -> None:
         self.terms = terms
@@ -88,7 +88,7 @@ class ReplayMachines:
         self._most = 0
 
     def add(self, now_s: float, ready_s: float) -> ReplayMachine:
-        """Ask for a node; its name has the lowest number that is free."""
+        """Create a booting node; its name has the lowest free number."""
         number = heapq.heappop(self._numbers) if self._numbers else self._most + 1
         self._most = max(self._most, number)
         name = f"n{number:05d}"
@@ -97,13 +97,13 @@ class ReplayMachines:
         return machine
 
     def open(self, machine: ReplayMachine) -> None:
-        """Let a node that booted run tasks."""
+        """Let a booted node run tasks."""
         machine.is_ready, machine.idle_s = True, machine.ready_s
         machine.changed()
         insort(self.ready, machine, key=lambda item: item.name)
 
     def remove(self, name: str) -> ReplayMachine:
-        """Switch a node off; none that runs a task or boots is ever given."""
+        """Switch an idle node off; a busy or booting node is an AssertionError."""
         machine = self.all[name]
         if machine.running or not machine.is_ready:
             raise AssertionError(f"{name} is removed, and not idle")
@@ -113,7 +113,10 @@ class ReplayMachines:
         return machine
 
     def place(self, slots: int) -> list[tuple[ReplayMachine, int]]:
-        """Return where a task would run: on one node if any is large enough, else on several."""
+        """Return the placement of a task: one node if any is large enough, else several nodes.
+
+        The result is empty when the task does not fit.
+        """
         if slots <= self.terms.slots:
             fit = [machine for machine in self.ready if machine.free >= slots]
             if not fit:
@@ -129,7 +132,7 @@ class ReplayMachines:
         return [] if remaining else placement
 
     def seen(self, waiting: tuple[WaitingJobs, ...]) -> GridEngineCellSnapshot:
-        """Return the cell as a round sees it: nodes that boot are no hosts yet."""
+        """Return the cell's state for a round; booting nodes are no hosts yet."""
         slots = self.terms.slots
         return GridEngineCellSnapshot(
             hosts=tuple(
@@ -141,29 +144,29 @@ class ReplayMachines:
         )
 
     def nodes(self) -> tuple[ElasticNode, ...]:
-        """Return all of them as the balancer knows them."""
+        """Return all nodes in the balancer's form."""
         return tuple(machine.as_node() for machine in self.all.values())
 
 
-class WaitingLine:
-    """The tasks that wait: of each width the one that was submitted first is the next."""
+class ReplayWaitingTasks:
+    """The waiting tasks by slot count; each slot count is a first-in first-out queue."""
 
     def __init__(self, tasks: Sequence[ReplayTask]) -> None:
         self._tasks = tasks
         self._by_width = dict[int, deque[int]]()
 
     def __len__(self) -> int:
-        """Return how many wait."""
+        """Return the number of waiting tasks."""
         return sum(map(len, self._by_width.values()))
 
     def submit(self, number: int) -> None:
-        """Let a task wait."""
+        """Append a task to the waiting tasks."""
         self._by_width.setdefault(self._tasks[number].slots, deque()).append(number)
 
     def startable(
         self, machines: ReplayMachines
     ) -> Iterator[tuple[int, list[tuple[ReplayMachine, int]]]]:
-        """Give tasks that start now, and where: who waits longest first, of those that fit."""
+        """Yield the tasks that start now and their nodes, the longest waiting task first."""
         open_to = {width: line for width, line in self._by_width.items() if line}
         while open_to:
             width = min(open_to, key=lambda candidate: open_to[candidate][0])
@@ -176,12 +179,15 @@ class WaitingLine:
                 del open_to[width]
 
     def rows(self, *, is_named: bool) -> tuple[WaitingJobs, ...]:
-        """Return them as a round sees them, by width; with the names only where rules ask."""
+        """Return the waiting tasks by slot count in the balancer's form.
+
+        Owners and names are included only with `is_named`.
+        """
         lines = sorted((line for line in self._by_width.values() if line), key=lambda line: line[0])
         return tuple(self._row(line, is_named=is_named) for line in lines)
 
     def _row(self, line: deque[int], *, is_named: bool) -> WaitingJobs:
-        width, since = self._tasks[line[0]].slots, at(self._tasks[line[0]].submitted_s)
+        width, since = self._tasks[line[0]].slots, replay_datetime(self._tasks[line[0]].submitted_s)
         kinds = dict[tuple[str, str], int]()
         for number in line if is_named else ():
             kind = self._tasks[number].owner, self._tasks[number].name

@@ -1,4 +1,4 @@
-"""The ways to decide that a replay knows: the balancer's own code, and rules to compare with."""
+"""The policies that a replay can use: the balancer's own code, and rules to compare it with."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -21,8 +21,8 @@ from gridbridge.model.elastic.standby_hosts import STANDBY_AUTO, StandbyHostFact
 Decides = Callable[[BalanceSituation], BalancePlan]
 
 
-def decides(way: ReplayPolicy, terms: ReplayNodeTerms) -> Decides | None:
-    """Return how a round decides; None where nothing is ever decided."""
+def replay_decision_function(way: ReplayPolicy, terms: ReplayNodeTerms) -> Decides | None:
+    """Return the function by which a replay's round decides; None for a policy without rounds."""
     if way.rules is ReplayRules.ALWAYS_ON:
         return None
     if way.rules is ReplayRules.AZGE:
@@ -36,7 +36,7 @@ def decides(way: ReplayPolicy, terms: ReplayNodeTerms) -> Decides | None:
     pools = {POOL: PoolSection(slots=terms.slots, price=terms.price, boot_s=terms.boot_s)}
     if way.rules is ReplayRules.SQUEEZE:
         return lambda situation: _squeezed(situation, way, balance, pools)
-    return lambda situation: plan_preview.planned(situation, balance, way.demand, pools)
+    return lambda situation: plan_preview.decide_balance_plan(situation, balance, way.demand, pools)
 
 
 def _squeezed(
@@ -45,8 +45,8 @@ def _squeezed(
     balance: BalanceSection,
     pools: Mapping[str, PoolSection],
 ) -> BalancePlan:
-    """Have demand decide whether, and squeeze which and how far; nodes that are off rest."""
-    plan = plan_preview.planned(situation, balance, way.demand, pools)
+    """Decide by policy demand, then let a squeeze choose the hosts; missing nodes count as off."""
+    plan = plan_preview.decide_balance_plan(situation, balance, way.demand, pools)
     names = [f"resting{number:05d}" for number in range(balance.max_nodes - len(situation.nodes))]
     resting = tuple(ElasticNode(name=name, state=ElasticNodeState.STANDBY) for name in names)
     facts = StandbyHostFacts(tags=dict.fromkeys(names, (STANDBY_AUTO,)))
@@ -56,7 +56,9 @@ def _squeezed(
     return replace(plan, add=len(standby_plan.on), remove=standby_plan.off)
 
 
-def way_of(rules: ReplayRules, terms: ReplayNodeTerms, demand: DemandSection) -> ReplayPolicy:
-    """Return a way with these limits, and else the usual settings."""
+def make_replay_policy(
+    rules: ReplayRules, terms: ReplayNodeTerms, demand: DemandSection
+) -> ReplayPolicy:
+    """Return a replay policy with these node limits and otherwise default settings."""
     limits = BalanceSection(queue=QUEUE, max_nodes=terms.max_nodes, min_nodes=terms.min_nodes)
     return ReplayPolicy(rules=rules, balance=limits, demand=demand, squeeze=SqueezeSection())

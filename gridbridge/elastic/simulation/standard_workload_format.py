@@ -1,7 +1,7 @@
-"""Reads the tasks to replay from a file in the Standard Workload Format.
+"""Read the tasks to replay from a file in the Standard Workload Format.
 
-It has 18 numbers a line, -1 for what is not known, and comments after a semicolon. Of a job that
-was interrupted, the parts (status 2 to 4) stand beside the whole.
+Each line has 18 numbers, with -1 for an unknown value; comments begin with a semicolon. An
+interrupted job has a line for the whole job, and further lines (status 2 to 4) for its parts.
 """
 
 import re
@@ -17,18 +17,18 @@ PARTS = (2, 3, 4)
 CANCELLED = 5
 
 
-def is_of(line: bytes) -> bool:
-    """Say whether a file is in this format, by its first line with content."""
+def is_standard_workload_line(line: bytes) -> bool:
+    """Say whether a file's first non-empty line is in the Standard Workload Format."""
     words = line.split()
     return line.lstrip().startswith(b";") or (
         len(words) == FIELDS and all(map(NUMBER.fullmatch, words))
     )
 
 
-def read(
+def read_standard_workload_tasks(
     lines: Iterable[bytes],
 ) -> Iterator[tuple[int, ReplayTask | ReplayExclusion | WorkloadLineFault]]:
-    """Give the number of each line with its task, or why it is none."""
+    """Yield each line's number with its task, or with the reason for skipping the line."""
     begin_s = 0.0
     for number, line in enumerate(lines, 1):
         text = line.strip()
@@ -39,7 +39,7 @@ def read(
 
 
 def _begin_s(text: bytes, before_s: float) -> float:
-    """Return the moment that times are counted from, where a comment tells it."""
+    """Return the workload's start time if a comment gives it; else the value so far."""
     key, _, value = text.lstrip(b"; ").partition(b":")
     is_told = key.strip() == b"UnixStartTime" and value.strip().isdigit()
     return float(value) if is_told and float(value) < LATEST_S else before_s

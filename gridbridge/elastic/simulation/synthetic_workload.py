@@ -1,10 +1,10 @@
-"""Makes a workload of stated distributions; the same seed gives the same one.
+"""Generate a workload from fixed distributions; equal seeds give equal workloads.
 
-People submit in bursts: moments of submission come as a Poisson process whose rate is 1.3 times the
-mean from 8 to 20 o'clock (UTC) on working days, and 0.8 times else. A burst has a geometric number
-of tasks (mean 5), all of one of twelve kinds of work. A kind has a median run time, log-normal over
-kinds (median 20 min, sigma 1), and its tasks are log-normal around it (sigma 0.5), from 10 s to a
-day. Of the bursts 70 % have tasks of one slot, 20 % of two, and 10 % of half a node's.
+Submissions come in bursts, as a Poisson process. Its rate is 1.3 times the mean from 8 to 20
+o'clock (UTC) on working days, and 0.8 times otherwise. A burst has a geometric number of tasks
+(mean 5) of one of twelve kinds. The median run time of a kind is log-normal (median 20 min, sigma
+1); its tasks are log-normal around that median (sigma 0.5), from 10 s to a day. Tasks have one slot
+in 70 % of the bursts, two in 20 %, and half a node's slots in 10 %.
 """
 
 import math
@@ -24,7 +24,7 @@ BUSY, QUIET = 1.3, 0.8  # times the mean rate
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadDistribution:
-    """What a workload is to be like."""
+    """The parameters of a synthetic workload."""
 
     seed: str
     days: float = 7.0
@@ -34,8 +34,8 @@ class WorkloadDistribution:
     slots: int = 0  # of the largest cluster
 
 
-def make(distribution: WorkloadDistribution) -> ReplayWorkload:
-    """Make a workload; with a load, run times are stretched to it: slots x time used of all."""
+def generate_synthetic_workload(distribution: WorkloadDistribution) -> ReplayWorkload:
+    """Generate a workload; with a load, scale its run times to that share of all slot time."""
     random = Random(f"gridbridge {distribution.seed}")
     kinds = [random.lognormvariate(math.log(MEDIAN_S), KIND_SIGMA) for _ in range(KINDS)]
     tasks, now_s = list[ReplayTask](), 0.0

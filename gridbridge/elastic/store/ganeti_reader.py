@@ -1,7 +1,7 @@
-"""Reads Ganeti's text files (htools(1), `-t`): sections of lines with | between fields.
+"""Read Ganeti's text files (htools(1), `-t`): sections of lines with | between fields.
 
-Groups, nodes, instances, tags and policies are separated by one empty line each, so that an empty
-section is an empty line too. Fields that older versions did not write may be missing at the end.
+Groups, nodes, instances, tags and policies are separated by one empty line each, so an empty
+section is an empty line too. Files of older versions may lack fields at the end of a line.
 """
 
 import re
@@ -39,55 +39,55 @@ Word = TypeVar("Word", bound=StrEnum)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GanetiRow:
-    """A line's fields, and where it is."""
+    """The fields of one line, with its file and line number."""
 
     where: str  # file:line
     fields: tuple[str, ...]
 
     def wrong(self, problem: str, right: str) -> ParseError:
-        """Return the error of this line."""
+        """Return the ParseError of a fault in this line."""
         return ParseError(f"{self.where}: {problem}; expected {right}")
 
     def text(self, at: int, name: str) -> str:
-        """Return a field that may not be empty."""
+        """Return a field that must not be empty."""
         if not self.fields[at]:
             raise self.wrong(f"{name} is empty", "a name")
         return self.fields[at]
 
     def whole(self, at: int, name: str) -> int:
-        """Return a whole number."""
+        """Parse a field as a whole number."""
         if (value := _whole(self.fields[at])) is None:
             raise self.wrong(f"{name} is {self.fields[at]!r}", "a whole number")
         return value
 
     def number(self, at: int, name: str) -> float:
-        """Return a number, maybe with decimals."""
+        """Parse a field as a number, maybe with decimals."""
         value = _number(self.fields[at])
         if value is None or abs(value) >= MOST:
             raise self.wrong(f"{name} is {self.fields[at]!r}", "a number below 10^18")
         return value
 
     def is_yes(self, at: int, name: str) -> bool:
-        """Y or N."""
+        """Parse a field as Y or N."""
         if self.fields[at] not in ("Y", "N"):
             raise self.wrong(f"{name} is {self.fields[at]!r}", "Y or N")
         return self.fields[at] == "Y"
 
     def word(self, text: str, name: str, words: type[Word]) -> Word:
-        """One of a set of words."""
+        """Parse a text as a member of an enum."""
         if text not in [member.value for member in words]:
             raise self.wrong(f"{name} is {text!r}", f"one of {', '.join(words)}")
         return words(text)
 
     def place(self, at: int, name: str, indices: Mapping[str, int]) -> int:
-        """Return the place of what a field names."""
+        """Return the index of the group or node that a field names."""
         if self.fields[at] not in indices:
             raise self.wrong(f"there is no {name} {self.fields[at]!r}", "one that is told before")
         return indices[self.fields[at]]
 
 
 def _whole(text: str) -> int | None:
-    """Read a whole number as hsqueeze does: blanks before it, and parentheses, may be there."""
+    """Parse a whole number as hsqueeze does: leading blanks and parentheses are allowed."""
     if not (match := WHOLE(_bare(text))):
         return None
     value = int(match[2], 0 if match[2][1:2] in tuple("xXoO") else 10)
@@ -95,7 +95,7 @@ def _whole(text: str) -> int | None:
 
 
 def _number(text: str) -> float | None:
-    """Read a number, maybe with decimals, in the same way."""
+    """Parse a number as hsqueeze does: leading blanks and parentheses are allowed."""
     if not (match := NUMBER(_bare(text))):
         return None
     value = float(int(match[2], 0)) if match[2][1:2] in tuple("xXoO") else float(match[2])
@@ -112,8 +112,8 @@ def _bare(text: str) -> str:
 MOST_BYTES = 64 << 20  # that of 10,000 nodes with 100,000 instances is a third
 
 
-def read(path: str) -> GanetiCluster:
-    """Read a file; ParseError, with the line, when it is none."""
+def read_ganeti_file(path: str) -> GanetiCluster:
+    """Read a Ganeti cluster from a file; ParseError names the faulty line."""
     try:
         with open(path, "rb") as file:
             data = file.read(MOST_BYTES + 1)
@@ -124,11 +124,11 @@ def read(path: str) -> GanetiCluster:
         raise ParseError(f"{path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise ParseError(f"{path}: no text; expected UTF-8") from error
-    return parse(text, path)
+    return parse_ganeti_text(text, path)
 
 
-def parse(text: str, path: str) -> GanetiCluster:
-    """Read the text of a file."""
+def parse_ganeti_text(text: str, path: str) -> GanetiCluster:
+    """Parse the text of a Ganeti cluster file."""
     sections = _sections(text, path)
     groups = [_group(row) for row in _rows(sections["groups"], path, 4, ("",))]
     at_uuid = _places(group.uuid for group in groups)
@@ -152,7 +152,7 @@ def parse(text: str, path: str) -> GanetiCluster:
 
 
 def _owner(row: GanetiRow, groups: Sequence[GanetiNodeGroup]) -> int:
-    """Return the index of the group that a policy is of, by its name or uuid."""
+    """Return the index of the group that a policy belongs to, by its name or uuid."""
     owner = row.fields[0]
     indices = [at for at, group in enumerate(groups) if owner in (group.name, group.uuid)]
     if len(indices) != 1:
@@ -183,7 +183,7 @@ def _sections(text: str, path: str) -> Mapping[str, Lines]:
 
 
 def _rows(lines: Lines, path: str, least: int, later: tuple[str, ...]) -> list[GanetiRow]:
-    """Return the lines' fields, with what is missing at the end as `later` has it."""
+    """Split lines into fields; fill missing fields at the end from `later`."""
     rows = []
     for number, line in lines:
         fields = tuple(line.split("|"))
@@ -195,7 +195,7 @@ def _rows(lines: Lines, path: str, least: int, later: tuple[str, ...]) -> list[G
 
 
 def _places(names: Iterable[str]) -> Mapping[str, int]:
-    """Return the index of each name; the last one for a duplicate name, as in hsqueeze."""
+    """Return the index of each name; of duplicate names the last index, as in hsqueeze."""
     return {name: at for at, name in enumerate(names)}
 
 

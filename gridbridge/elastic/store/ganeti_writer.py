@@ -1,4 +1,4 @@
-"""Writes Ganeti's text files as htools(1) does (-t)."""
+"""Write Ganeti's text files as htools(1) does (`-t`)."""
 
 from gridbridge.model.elastic.ganeti_cluster import (
     NO_NODE,
@@ -11,8 +11,8 @@ from gridbridge.model.elastic.ganeti_cluster import (
 )
 
 
-def written(cluster: GanetiCluster) -> str:
-    """Return the text of a cluster's file, as htools(1) writes it."""
+def format_ganeti_text(cluster: GanetiCluster) -> str:
+    """Return the text of a Ganeti cluster file, as htools(1) writes it."""
     names = [node.name for node in cluster.nodes]
     policies = [("", cluster.policy), *((group.name, group.policy) for group in cluster.groups)]
     sections = (
@@ -78,7 +78,7 @@ def _line(*fields: object) -> str:
 
 
 def _number(value: float, *, is_plain: bool = False) -> str:
-    """Return a number as htools(1) writes it: 0.05 is 5.0e-2 there, except where plain ones are."""
+    """Format a number as htools(1) does: 0.05 is 5.0e-2, except with `is_plain`."""
     if is_plain or value == 0 or 0.1 <= abs(value) < 1e7:
         return repr(value)
     digits, _, exponent = f"{value!r}".partition("e")

@@ -1,4 +1,4 @@
-"""Nodes that the balancer owns, and what else it keeps from round to round."""
+"""SQL tables of the balancer's nodes, and of the facts that it keeps between rounds."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields
@@ -38,18 +38,18 @@ _FACTS = select(FACTS).where(FACTS.c.key.startswith(bindparam("prefix")))
 _DROP = delete(FACTS).where(FACTS.c.key == bindparam("of_key"))
 
 
-class NodeRows:
-    """What is kept of nodes."""
+class BalancerNodeRows:
+    """The stored rows of the balancer's nodes."""
 
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
     def all(self) -> tuple[OwnedNode, ...]:
-        """Return all of them, in the order of their names."""
+        """Return all nodes, sorted by name."""
         return tuple(_owned(row) for row in self._database.rows(_ALL))
 
     def replace(self, nodes: Iterable[OwnedNode]) -> None:
-        """Keep these and no others."""
+        """Replace all stored nodes by these."""
         rows = [_row(node) for node in nodes]
         with self._database.transaction():
             self._database.execute(delete(NODES))
@@ -57,24 +57,24 @@ class NodeRows:
                 self._database.execute(insert(NODES), rows)
 
 
-class KeyedFacts:
-    """Small things by a key: when something changed last, what a pool did, what somebody asked."""
+class BalancerFactRows:
+    """Stored key-value facts of the balancer: last change, pool failures, requests."""
 
     def __init__(self, database: StateFile) -> None:
         self._database = database
         self._upsert = database.upsert(FACTS)
 
     def all(self, prefix: str) -> Mapping[str, Mapping[str, object]]:
-        """Return those whose keys begin so, by what follows."""
+        """Return the facts whose keys begin with a prefix, by the rest of the key."""
         rows = self._database.rows(_FACTS, prefix=prefix)
         return {row["key"].removeprefix(prefix): row["value"] for row in rows}
 
     def put(self, key: str, value: Mapping[str, object]) -> None:
-        """Keep one."""
+        """Store a fact under its key."""
         self._database.execute(self._upsert, {"key": key, "value": value})
 
     def drop(self, key: str) -> None:
-        """Forget one."""
+        """Delete the fact of a key."""
         self._database.execute(_DROP, {"of_key": key})
 
 

@@ -1,4 +1,4 @@
-"""The folder in which OAR's hooks note wishes; only who may write there has a node switched."""
+"""The folder in which OAR's hooks store power requests; its writers control nodes' power."""
 
 import os
 import re
@@ -17,8 +17,8 @@ LOCK = ".lock"
 NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def read(folder: str) -> tuple[OarPowerRequest, ...]:
-    """Return all notes; StateError when the folder or one of them can't be read."""
+def read_power_requests(folder: str) -> tuple[OarPowerRequest, ...]:
+    """Read all power requests; StateError for an unreadable folder or file."""
     try:
         names = sorted(os.listdir(folder))
     except FileNotFoundError as error:
@@ -45,8 +45,11 @@ def _notes(folder: str, names: list[str]) -> Iterator[OarPowerRequest]:
             )
 
 
-def keep(folder: str, before: OarPowerRequest, after: OarPowerRequest) -> None:
-    """Have a note name what is left of it, as old as it was; an empty one goes. StateError."""
+def store_remaining_request(folder: str, before: OarPowerRequest, after: OarPowerRequest) -> None:
+    """Rewrite a request file with the nodes that remain, and keep its age; delete an empty one.
+
+    Raises StateError when the file can't be changed.
+    """
     path = f"{folder}/{before.file}"
     try:
         if not after.hosts:
@@ -58,8 +61,11 @@ def keep(folder: str, before: OarPowerRequest, after: OarPowerRequest) -> None:
         raise StateError(f"{path}: {error.strerror}") from error
 
 
-def lock_of(folder: str) -> str:
-    """Return the file to lock; it is the folder's group's, also where root came first."""
+def make_power_request_lock(folder: str) -> str:
+    """Create the folder's lock file if need be and return its path.
+
+    The file belongs to the folder's group, also when root created it.
+    """
     path = f"{folder}/{LOCK}"
     with suppress(OSError):
         end = os.open(path, NEW, 0o600)

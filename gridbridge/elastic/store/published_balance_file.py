@@ -1,4 +1,4 @@
-"""The file in which the balancer shows everybody how its cluster is."""
+"""The public file with the state of the balanced cluster."""
 
 from gridbridge.model.elastic.published_balance import PublishedBalance
 from gridbridge.model.places import BALANCE_PUBLISHED
@@ -7,11 +7,11 @@ from gridbridge.state import published_files, published_json
 NAME = "balance.json"
 
 
-def put(value: PublishedBalance, folder: str = BALANCE_PUBLISHED) -> None:
-    """Replace it, making its folder the first time; StateError when that can't be done."""
+def write_published_balance(value: PublishedBalance, folder: str = BALANCE_PUBLISHED) -> None:
+    """Replace the published file, and create its folder; StateError when that fails."""
     published_files.put(f"{folder}/{NAME}", published_json.encode(value))
 
 
-def read(folder: str = BALANCE_PUBLISHED) -> PublishedBalance | None:
-    """Return it; None where nothing was ever shown, StateError for what we did not write."""
+def read_published_balance(folder: str = BALANCE_PUBLISHED) -> PublishedBalance | None:
+    """Return the published balance; None before the first one, StateError for a foreign file."""
     return published_json.read(f"{folder}/{NAME}", PublishedBalance)

@@ -1,4 +1,4 @@
-"""The tasks that ended of late, kept in a file of a few kilobytes however many they were."""
+"""The file of recently ended tasks, aggregated to a few kilobytes."""
 
 from contextlib import suppress
 
@@ -8,16 +8,16 @@ from gridbridge.shell import files
 from gridbridge.state import published_json
 
 
-def read(path: str) -> RecentlyEndedTasks:
-    """Return what was kept; nothing where nothing was, or where it can't be read any more.
+def read_recent_ends(path: str) -> RecentlyEndedTasks:
+    """Return the stored recent ends; empty for a missing or unreadable file.
 
-    Then all of it is read again from the accounting file.
+    Then the accounting file is read again from its start.
     """
     with suppress(StateError):
         return published_json.read(path, RecentlyEndedTasks) or RecentlyEndedTasks()
     return RecentlyEndedTasks()
 
 
-def write(path: str, ends: RecentlyEndedTasks) -> None:
-    """Keep it; StateError when it can't be."""
+def write_recent_ends(path: str, ends: RecentlyEndedTasks) -> None:
+    """Store the recent ends; raise StateError when that fails."""
     files.replace(path, published_json.encode(ends), durable=False)

@@ -1,7 +1,7 @@
-"""A folder with what a round looked at: for support, for tests, and to try rules before a set-up.
+"""A folder with a round's inputs, for support, for tests, and for trying rules offline.
 
-It has the documents as the batch system's programs print them, and state.json, which tells what
-they don't: the moment, the master, the last change and the nodes.
+It has the raw output of the batch system's programs, and state.json with the facts that they do not
+print: the time, the master, the last change and the nodes.
 """
 
 import json
@@ -37,11 +37,13 @@ MOST = 1e300  # no number of any cluster is near it
 Value = TypeVar("Value")
 
 
-def write(folder: str, documents: SavedProgramOutputs, saved_round: SavedBalancerRound) -> None:
-    """Save them in a folder, which is made if need be; OSError or StateError when they can't be.
+def write_saved_round(
+    folder: str, documents: SavedProgramOutputs, saved_round: SavedBalancerRound
+) -> None:
+    """Save a round's inputs in a folder, and create the folder if need be.
 
-    No link that is there already is followed, and no pipe written to: somebody else may have made
-    the folder.
+    Raises OSError or StateError. Symlinks are not followed and pipes are not written, because
+    another account may have made the folder.
     """
     os.makedirs(folder, exist_ok=True)
     content = {
@@ -62,17 +64,17 @@ def write(folder: str, documents: SavedProgramOutputs, saved_round: SavedBalance
 
 
 def _mode() -> int:
-    """Return the mode that a new file gets from this process."""
+    """Return the mode that this process's umask gives a new file."""
     mask = os.umask(0o077)
     os.umask(mask)
     return 0o666 & ~mask
 
 
-def read(folder: str) -> tuple[SavedProgramOutputs, SavedBalancerRound]:
-    """Read a folder; ParseError with a line for what is wrong or missing.
+def read_saved_round(folder: str) -> tuple[SavedProgramOutputs, SavedBalancerRound]:
+    """Read a folder of a round's inputs; ParseError lists each missing or invalid value.
 
-    qconf.json may be missing. Without state.json the moment is the one at which qstat.xml was
-    written, and no node is known.
+    qconf.json may be missing. Without state.json the time is that of qstat.xml's last change, and
+    no node is known.
     """
     documents = _documents(folder)
     path = os.path.join(folder, STATE)
@@ -121,7 +123,7 @@ def _node_row(node: ElasticNode) -> dict[str, object]:
 
 
 def _more_content(saved_round: SavedBalancerRound) -> dict[str, object]:
-    """Tell what else is known, as far as anything is."""
+    """Return the optional keys of state.json that have a value."""
     runtimes = dict[str, dict[str, float]]()
     for (owner, name), time_s in saved_round.runtimes.items():
         runtimes.setdefault(owner, {})[name] = time_s
@@ -159,7 +161,7 @@ def _job(text: str) -> int:
 
 
 def _moment(text: str) -> datetime:
-    """Read a time, without a zone one of this machine's; ValueError where that has none."""
+    """Parse a time; without a zone it is local time. ValueError for an impossible time."""
     moment = datetime.fromisoformat(text)
     try:
         return moment if moment.tzinfo else moment.astimezone()
@@ -168,7 +170,7 @@ def _moment(text: str) -> datetime:
 
 
 class _State:
-    """What state.json says. In the place of what is wrong there stands something until the end."""
+    """Parser of state.json that collects all faults; an invalid value gets a placeholder."""
 
     def __init__(self, path: str, data: bytes) -> None:
         self._path = path
@@ -180,7 +182,7 @@ class _State:
         self._told = self._table(content, "", KEYS + MORE)
 
     def kept(self) -> SavedBalancerRound:
-        """Return it; ParseError with a line for each key that is wrong."""
+        """Return the saved round; ParseError has a line for each invalid key."""
         saved_round = self._kept()
         if self._mistakes:
             lines = [f"{self._path}: {mistake}" for mistake in self._mistakes]
@@ -228,7 +230,7 @@ class _State:
         )
 
     def _all(self, key: str) -> Mapping[str, object]:
-        """Return a table that has any keys."""
+        """Return a table that may have any keys."""
         return self._table(self._told.get(key, {}), f"{key}.", ())
 
     def _times(self, key: str) -> dict[str, datetime]:

@@ -1,4 +1,4 @@
-"""The file of a balancer's numbers: a row a round, in StarCluster's columns, without a head.
+"""The CSV file of the balancer's statistics: a row a round, StarCluster's columns, no header.
 
 dt,hosts,running_jobs,queued_jobs,slots,avg_duration,avg_wait,avg_load
 """
@@ -16,29 +16,29 @@ YEARS = range(1970, 9000)  # outside of them no picture has a place for a day
 MOST = 10**12  # no number of a round reaches it
 
 
-def append(path: str, row: BalanceRoundStatistics) -> None:
-    """Add a row, in one write; StateError when it can't be.
+def append_statistics_row(path: str, row: BalanceRoundStatistics) -> None:
+    """Append a row in one write; StateError when that fails.
 
-    Half a row that a full disk has left is ended first, so that it spoils no other.
+    A partial last line, as a full disk leaves it, gets a newline first.
     """
     try:
-        _append(path, encode(row))
+        _append(path, format_statistics_row(row))
     except OSError as error:
         raise StateError(f"{path}: {error.strerror}") from error
 
 
-def encode(row: BalanceRoundStatistics) -> str:
-    """Write a row; its time is ISO 8601 with its zone."""
+def format_statistics_row(row: BalanceRoundStatistics) -> str:
+    """Format a row as a CSV line; its time is ISO 8601 with a zone."""
     numbers = (row.hosts, row.running, row.queued, row.slots, row.duration_s, row.wait_s)
     at = row.at.replace(microsecond=0).isoformat()
     return f"{at},{','.join(map(str, numbers))},{row.load:.2f}\n"
 
 
-def read(path: str) -> tuple[tuple[BalanceRoundStatistics, ...], tuple[int, ...]]:
-    """Return the rows in the order of time, and the numbers of the lines that are none.
+def read_statistics_rows(path: str) -> tuple[tuple[BalanceRoundStatistics, ...], tuple[int, ...]]:
+    """Return the rows sorted by time, and the numbers of the invalid lines.
 
-    StarCluster's own files are read too: their times have no zone, and are in UTC. Raises
-    StateError for a file that can't be read, ParseError for one that has no row.
+    StarCluster's own files have times without a zone, which are taken as UTC. Raises StateError for
+    an unreadable file, and ParseError for a file without a valid row.
     """
     try:
         with open(path, "rb") as file:

@@ -1,4 +1,4 @@
-"""What the balancer would do now, or where somebody saved what it looks at."""
+"""Preview a balancer round from the live cluster or from a saved folder."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -40,8 +40,8 @@ _OF_HIDDEN = "whether it is the balancer's is not known here: root and gridbridg
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BalanceOptions:
-    """What a command line says; None: what gridbridge.toml says."""
+class BalanceRuleOptions:
+    """Command-line options that replace rules of gridbridge.toml; None keeps the file's rule."""
 
     policy: str | None = None
     max_nodes: int | None = None
@@ -53,14 +53,13 @@ class BalanceOptions:
     is_faithful: bool = False
 
 
-def plan(
-    options: BalanceOptions, now: datetime, folder: str = "", path: str = CONFIG
+def preview_balance_plan(
+    options: BalanceRuleOptions, now: datetime, folder: str = "", path: str = CONFIG
 ) -> BalancePlanReport:
-    """Decide as a round would, and do nothing.
+    """Decide as a round would, without acting, and return the plan's report.
 
-    A folder is decided about without a cell, and without gridbridge.toml if no path is given.
-    Raises NotSeen or ParseError when what is looked at is no whole answer, ConfigError for limits
-    that contradict each other.
+    With a folder neither the cell nor, without a path, gridbridge.toml is read. Raises NotSeen or
+    ParseError for incomplete inputs, and ConfigError for contradicting limits.
     """
     policy = users_configuration.about(folder, path)
     situation = _situation(policy, folder, now)
@@ -83,15 +82,17 @@ def plan(
 
 
 def _silent(policy: Policy) -> tuple[Mapping[str, str], tuple[str, ...]]:
-    """Return the pools without a list of machines and why, and what was not asked."""
+    """Return the pools without a machine list and the reasons, and a note if none was queried."""
     if not any(pool.provider for pool in policy.pools.values()):
         return {}, ()
     from gridbridge.elastic.balancer import machine_lists  # imports all providers
 
     leave_root(BALANCE_ACCOUNT)  # whose files the providers need
-    if not machine_lists.may_ask():
+    if not machine_lists.may_query_providers():
         return {}, (LISTS_UNASKED,)
-    return {pool: why for pool, why in machine_lists.troubles(policy).items() if why}, ()
+    return {
+        pool: why for pool, why in machine_lists.query_machine_list_failures(policy).items() if why
+    }, ()
 
 
 def _no_list(pool: str, why: str) -> str:
@@ -101,69 +102,73 @@ def _no_list(pool: str, why: str) -> str:
 
 
 def _decided(
-    situation: BalanceSituation, policy: Policy, options: BalanceOptions, *, is_live: bool
+    situation: BalanceSituation, policy: Policy, options: BalanceRuleOptions, *, is_live: bool
 ) -> BalancePlanReport:
-    """Decide by the policy, and by a squeeze if this caller knows its hosts."""
-    rules, demand = ruled(policy, options)
+    """Decide by the policy, and by a squeeze if this account may see its hosts."""
+    rules, demand = apply_command_line_rules(policy, options)
     switched = {host.provider for host in policy.powered.values()}
     unseen = _unseen(policy) if is_live else ()
     if not (is_live and policy.squeeze.enabled and switched) or unseen:
-        report = plan_preview.decide(
+        report = plan_preview.decide_plan_report(
             situation, rules, demand, policy.pools, is_faithful=options.is_faithful
         )
         return replace(report, unseen=unseen)
-    from gridbridge.elastic.tools.squeeze_preview import movable  # imports all providers
+    from gridbridge.elastic.tools.squeeze_preview import (
+        query_movable_tasks,
+    )  # imports all providers
 
     own = {node.name for node in situation.nodes if node.pool in switched}
-    tags = tags_by_host(host_tags.tags(policy))
-    standby = squeeze_round.standby_of(situation, own, demand.retry_s, tags)
+    tags = tags_by_host(host_tags.read_host_tags(policy))
+    standby = squeeze_round.list_wakeable_own_hosts(situation, own, demand.retry_s, tags)
     situation = replace(situation, standby=standby)
-    planned = plan_preview.planned(
+    planned = plan_preview.decide_balance_plan(
         situation, rules, demand, policy.pools, is_faithful=options.is_faithful
     )
-    facts = StandbyHostFacts(tags=tags, movable=movable(policy, situation))
-    mine = squeeze_round.only(situation, own, demand.retry_s)
-    standby_plan, _, _ = squeeze_round.decide(mine, planned, rules, policy.squeeze, facts)
-    decision = plan_preview.report(
-        squeeze_round.without(planned, standby_plan, own),
+    facts = StandbyHostFacts(tags=tags, movable=query_movable_tasks(policy, situation))
+    mine = squeeze_round.restrict_squeeze_to_own_hosts(situation, own, demand.retry_s)
+    standby_plan, _, _ = squeeze_round.decide_squeeze(mine, planned, rules, policy.squeeze, facts)
+    decision = plan_preview.build_plan_report(
+        squeeze_round.subtract_squeeze_from_plan(planned, standby_plan, own),
         rules,
         demand,
         is_alone=not (standby_plan.on or standby_plan.off),
     )
-    return squeeze_round.told_too(decision, standby_plan)
+    return squeeze_round.append_squeeze_sentence(decision, standby_plan)
 
 
 def _unseen(policy: Policy) -> tuple[str, ...]:
-    """Return what a round sees and this account does not, in words."""
-    if not is_hidden():
+    """Return notes about facts that a round sees and this account may not read."""
+    if not are_balancer_nodes_unknown():
         return ()
     is_squeezed = policy.squeeze.enabled and bool(policy.powered)
     return (NODES_UNSEEN, SQUEEZE_UNSEEN) if is_squeezed else (NODES_UNSEEN,)
 
 
-def read(path: str = CONFIG) -> Policy:
-    """Return the configuration; ConfigError for a wrong one."""
+def load_balance_configuration(path: str = CONFIG) -> Policy:
+    """Load the configuration of the site's own cluster; ConfigError for an invalid one."""
     return users_configuration.with_own_cluster(path)
 
 
-def ruled(policy: Policy, options: BalanceOptions) -> tuple[BalanceSection, DemandSection]:
-    """Return by what it is decided with a command line's words."""
+def apply_command_line_rules(
+    policy: Policy, options: BalanceRuleOptions
+) -> tuple[BalanceSection, DemandSection]:
+    """Return the balance and demand rules with the command line's values."""
     return _balance_by(policy.balance, options), _demand_by(policy.demand, options)
 
 
-def snapshot(folder: str, now: datetime, path: str = CONFIG) -> None:
-    """Save what a round looks at now in a folder; NotSeen or OutputError when it can't be."""
+def save_balance_snapshot(folder: str, now: datetime, path: str = CONFIG) -> None:
+    """Save the inputs of a round in a folder; NotSeen or OutputError when that fails."""
     policy = users_configuration.with_own_cluster(path)
-    cell_observer.save(policy, folder, now)
+    cell_observer.save_observed_round(policy, folder, now)
 
 
-def is_hidden() -> bool:
-    """Say whether the balancer may have nodes of which this account can't know."""
-    return round_state_reader.is_hidden()
+def are_balancer_nodes_unknown() -> bool:
+    """Say whether this account may not read the balancer's nodes."""
+    return round_state_reader.is_balancer_state_unreadable()
 
 
-def _balance_by(rules: BalanceSection, options: BalanceOptions) -> BalanceSection:
-    """Return the rules with what is given in place of gridbridge.toml's."""
+def _balance_by(rules: BalanceSection, options: BalanceRuleOptions) -> BalanceSection:
+    """Return the balance rules with the command line's values."""
     words: dict[str, Any] = {  # of each key its own type
         "policy": BalancePolicyName(options.policy) if options.policy else None,
         "max_nodes": options.max_nodes,
@@ -184,8 +189,8 @@ def _balance_by(rules: BalanceSection, options: BalanceOptions) -> BalanceSectio
     return new_rules
 
 
-def _demand_by(demand: DemandSection, options: BalanceOptions) -> DemandSection:
-    """Return policy demand's own keys, for which StarCluster's options stand as well."""
+def _demand_by(demand: DemandSection, options: BalanceRuleOptions) -> DemandSection:
+    """Return the demand rules with the command line's values of StarCluster's options."""
     window = None if options.kill_after_min is None else 1 - options.kill_after_min * 60 / HOUR_S
     words: dict[str, Any] = {
         "add_at_once": options.add_nodes_per_iteration,
@@ -198,16 +203,17 @@ def _demand_by(demand: DemandSection, options: BalanceOptions) -> DemandSection:
     return replace(demand, **{key: word for key, word in words.items() if word is not None})
 
 
-def explain(
+def explain_job_or_host(
     subject: str,
     now: datetime,
     nodes: tuple[OwnedNode, ...] = (),
     folder: str = "",
     path: str = CONFIG,
 ) -> JobOrHostExplanation:
-    """Say what a round would make of a job's number, or of a host; raises as `plan` does.
+    """Explain what a round would do about a job number or a host.
 
-    `nodes` are the balancer's, where somebody may see them; a folder tells its own.
+    `nodes` are the balancer's nodes, if this account may read them; a folder has its own. Raises
+    the errors of `preview_balance_plan`.
     """
     policy = users_configuration.about(folder, path)
     situation = _situation(policy, folder, now)
@@ -215,18 +221,18 @@ def explain(
         situation = replace(
             situation, nodes=tuple(node_with_idle_time(node, situation.now) for node in nodes)
         )
-    decision = _decided(situation, policy, BalanceOptions(), is_live=not folder)
+    decision = _decided(situation, policy, BalanceRuleOptions(), is_live=not folder)
     if subject.isascii() and subject.isdecimal():
         return _of_job(int(subject), situation, decision)
     explanation = _of_host(
-        subject, nodes, situation, decision, is_unseen=not folder and is_hidden()
+        subject, nodes, situation, decision, is_unseen=not folder and are_balancer_nodes_unknown()
     )
     if (
         explanation.node
         and explanation.node.state is ElasticNodeState.STANDBY
         and is_site_owned_host(explanation.node)
     ):
-        tags = tags_by_host(host_tags.tags(users_configuration.with_own_cluster(path)))
+        tags = tags_by_host(host_tags.read_host_tags(users_configuration.with_own_cluster(path)))
         return replace(explanation, reason=explain_how_to_wake_host(explanation.node, tags))
     return explanation
 
@@ -282,5 +288,7 @@ def _of_host(
 
 def _situation(policy: Policy, folder: str, now: datetime) -> BalanceSituation:
     if folder:
-        return cell_observer.look_at(folder, policy.balance.queue)
-    return round_state_reader.filled(cell_observer.look(policy, now), policy)
+        return cell_observer.load_saved_situation(folder, policy.balance.queue)
+    return round_state_reader.add_saved_balancer_state(
+        cell_observer.observe_own_cluster(policy, now), policy
+    )

@@ -1,4 +1,4 @@
-"""What a balancer wrote down about its cluster."""
+"""Read the statistics that the balancer wrote."""
 
 from gridbridge.elastic.store import statistics_file as stored
 from gridbridge.model.elastic.published_balance import BalanceRoundStatistics
@@ -6,14 +6,16 @@ from gridbridge.model.places import BALANCE_ACCOUNT
 from gridbridge.shell.account import leave_root
 
 
-def rows(path: str) -> tuple[tuple[BalanceRoundStatistics, ...], tuple[int, ...]]:
-    """Return the rows of a file, and the numbers of the lines that are none.
+def read_statistics_rows_of_file(
+    path: str,
+) -> tuple[tuple[BalanceRoundStatistics, ...], tuple[int, ...]]:
+    """Return a file's rows, and the numbers of its invalid lines.
 
-    Raises StateError for a file that can't be read, ParseError for one without a row.
+    Raises StateError for an unreadable file, ParseError for a file without a row.
     """
-    return stored.read(path)
+    return stored.read_statistics_rows(path)
 
 
-def own() -> None:
-    """Have root go on as the balancer's account, which writes into its folder afterwards."""
+def become_balance_account() -> None:
+    """Change from root to the balancer's account, which owns the folder of the plots."""
     leave_root(BALANCE_ACCOUNT)

@@ -1,4 +1,4 @@
-"""What a squeeze of the site's own cluster would do now, and which hosts it may wake."""
+"""Preview a squeeze of the site's own cluster, and tag the hosts that it may wake."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 from gridbridge.decisions.elastic import node_inventory_check, round_acts
 from gridbridge.elastic.acts import host_tags
-from gridbridge.elastic.acts.membership import membership_of
+from gridbridge.elastic.acts.membership import own_cluster_membership
 from gridbridge.elastic.balancer import cell_observer, plan_preview, squeeze_round
 from gridbridge.elastic.providers import provider_registry
-from gridbridge.elastic.providers.power_provider import Untold
+from gridbridge.elastic.providers.power_provider import ReportUnknownPower
 from gridbridge.errors import ConfigError
 from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.elastic.balance_sections import SqueezableNodes
@@ -31,8 +31,8 @@ NEVER = datetime.fromtimestamp(0, UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToldSite:
-    """What would be done, and why."""
+class SqueezePreview:
+    """The hosts that a squeeze would switch off or on, and the reason."""
 
     off: tuple[str, ...]
     on: tuple[str, ...]
@@ -42,18 +42,18 @@ class ToldSite:
     lacking: tuple[str, ...] = ()  # without what no round would do it
 
 
-def plan(
+def preview_squeeze(
     now: datetime,
     *,
     folder: str = "",
     path: str = CONFIG,
     minimal: float | None = None,
     target: float | None = None,
-) -> ToldSite:
-    """Decide as a round would, and do nothing; a folder is decided about without a cell.
+) -> SqueezePreview:
+    """Decide as a squeeze would, without acting; with a folder the cell is not queried.
 
-    Raises NotSeen or ParseError when what is looked at is no whole answer, ConfigError for a
-    minimum above the target.
+    Raises NotSeen or ParseError for incomplete inputs, and ConfigError for a minimal reserve above
+    the target reserve.
     """
     policy = users_configuration.about(folder, path)
     rules = policy.squeeze
@@ -71,48 +71,58 @@ def plan(
         )
     untold = dict[str, str]()
     if folder:
-        situation = cell_observer.look_at(folder, policy.balance.queue)
+        situation = cell_observer.load_saved_situation(folder, policy.balance.queue)
     else:
         leave_root(BALANCE_ACCOUNT)  # whose files the providers need
-        situation = _with_own(cell_observer.look(policy, now), policy, untold.__setitem__)
-    tags = {} if folder else tags_by_host(host_tags.tags(policy))
-    standby = squeeze_round.standby_of(
+        situation = _with_own(
+            cell_observer.observe_own_cluster(policy, now), policy, untold.__setitem__
+        )
+    tags = {} if folder else tags_by_host(host_tags.read_host_tags(policy))
+    standby = squeeze_round.list_wakeable_own_hosts(
         situation, {node.name for node in situation.nodes}, policy.demand.retry_s, tags
     )
     situation = replace(situation, standby=standby)
-    planned = plan_preview.planned(situation, policy.balance, policy.demand, policy.pools)
-    facts = StandbyHostFacts(tags=tags, movable={} if folder else movable(policy, situation))
-    standby_plan, steps, sentence = squeeze_round.decide(
+    planned = plan_preview.decide_balance_plan(
+        situation, policy.balance, policy.demand, policy.pools
+    )
+    facts = StandbyHostFacts(
+        tags=tags, movable={} if folder else query_movable_tasks(policy, situation)
+    )
+    standby_plan, steps, sentence = squeeze_round.decide_squeeze(
         situation, planned, policy.balance, rules, facts
     )
-    return ToldSite(
+    return SqueezePreview(
         off=standby_plan.off,
         on=standby_plan.on,
         sentence=sentence,
         deeds=steps,
         untold=tuple(sorted(untold.items())),
-        lacking=() if folder else tuple(lacking(policy)),
+        lacking=() if folder else tuple(missing_squeeze_settings(policy)),
     )
 
 
-def lacking(policy: Policy) -> Iterator[str]:
-    """Say what the configuration lacks for hosts to rest."""
+def missing_squeeze_settings(policy: Policy) -> Iterator[str]:
+    """Yield a message for each setting that is missing for a squeeze to act."""
     if not policy.squeeze.enabled:
         yield "[squeeze] enabled is false: the balancer switches no host off or on"
     if not policy.powered:
         yield "no host has a section [power.NAME]: none can be switched off or on"
 
 
-def movable(policy: Policy, situation: BalanceSituation) -> Mapping[str, tuple[TaskShape, ...]]:
-    """Return the tasks that a squeeze may start again elsewhere, by host."""
+def query_movable_tasks(
+    policy: Policy, situation: BalanceSituation
+) -> Mapping[str, tuple[TaskShape, ...]]:
+    """Return the tasks that a squeeze may reschedule, by host."""
     if policy.squeeze.restriction is not SqueezableNodes.RERUNNABLE or not situation.nodes:
         return {}
-    return membership_of(policy).movable(node.name for node in situation.nodes)
+    return own_cluster_membership(policy).movable(node.name for node in situation.nodes)
 
 
-def _with_own(situation: BalanceSituation, policy: Policy, note_untold: Untold) -> BalanceSituation:
-    """Return a situation with the hosts that are switched on and off, as if long idle."""
-    providers = provider_registry.switched(policy, note_untold)
+def _with_own(
+    situation: BalanceSituation, policy: Policy, note_untold: ReportUnknownPower
+) -> BalanceSituation:
+    """Return the situation with the power-managed hosts as nodes, idle ones as long idle."""
+    providers = provider_registry.make_all_power_controls(policy, note_untold)
     world = BalancerNodesSnapshot(
         now=situation.now,
         cluster=policy.site.cluster,
@@ -132,11 +142,13 @@ def _idle(node: ElasticNode, world: BalancerNodesSnapshot) -> ElasticNode:
     return replace(node, idle_since=None if host is None or host.is_busy else NEVER)
 
 
-def tag(host: str, suffix: str, *, is_wanted: bool, path: str = CONFIG) -> tuple[str, ...]:
-    """Give a host a standby tag, or take it; return its tags.
+def change_standby_tag(
+    host: str, suffix: str, *, is_wanted: bool, path: str = CONFIG
+) -> tuple[str, ...]:
+    """Add a standby tag to a host or remove it; return the host's tags.
 
-    Raises Mistyped for a host that the cluster does not have, NotSeen, CommandFailed.
+    Raises UsageMistake for an unknown host, NotSeen without the cell, and CommandFailed.
     """
     policy = users_configuration.with_own_cluster(path)
-    host_tags.require_host(policy, host)
-    return host_tags.change(policy, host, f"{STANDBY}{suffix}", is_wanted=is_wanted)
+    host_tags.require_execution_host(policy, host)
+    return host_tags.change_host_tag(policy, host, f"{STANDBY}{suffix}", is_wanted=is_wanted)

@@ -1,4 +1,4 @@
-"""gridbridge data: datasets of one's own, with replicas in the storage areas of clusters."""
+"""gridbridge data: manage one's own datasets and their replicas in storage areas."""
 
 import os
 from typing import TYPE_CHECKING
@@ -72,7 +72,7 @@ def add(
     if not records:
         from gridbridge.rebalance.replicas import delegation_requests
 
-        delegation_requests.require_room((name,))
+        delegation_requests.require_room_for_delegations((name,))
     result = datasets.add(
         *specification,
         may_move=not is_fixed,
@@ -100,7 +100,7 @@ def list_(records: str, path: str, is_json: bool) -> int:
         raise GridbridgeError(
             f"--records {records}: no such folder; expected one of `gridbridge data add --records`"
         )
-    return dataset_tables.datasets(_datasets(path, records).listed(), is_json=is_json)
+    return dataset_tables.print_datasets(_datasets(path, records).listed(), is_json=is_json)
 
 
 @data.command()
@@ -122,7 +122,7 @@ def verify(name: str, records: str, path: str, is_json: bool) -> int:
     from gridbridge.rebalance.cli import dataset_tables
 
     result = _datasets(path, records).verify(name)
-    return dataset_tables.replicas(result, Clock().now(), is_json=is_json)
+    return dataset_tables.print_replicas(result, Clock().now(), is_json=is_json)
 
 
 @data.command()
@@ -168,7 +168,7 @@ def drop(name: str, storage: str, is_lost: bool, records: str, path: str) -> int
     result = _datasets(path, records).drop(
         name, storage, is_lost=is_lost, notify=lambda: _take_back(name, records)
     )
-    return dataset_tables.dropped(result, storage)
+    return dataset_tables.print_drop_result(result, storage)
 
 
 @data.command()
@@ -189,7 +189,8 @@ def drain(storage: str, records: str, path: str) -> int:
     from gridbridge.rebalance.cli import dataset_tables
 
     statuses = [
-        dataset_tables.drained(result) for result in _datasets(path, records).drain(storage)
+        dataset_tables.print_drain_result(result)
+        for result in _datasets(path, records).drain(storage)
     ]
     if not statuses:
         output.line(f"{storage}: no replica of yours is there")
@@ -197,23 +198,28 @@ def drain(storage: str, records: str, path: str) -> int:
 
 
 def _datasets(config: str, records: str) -> "OwnerDatasets":
-    """Return one's datasets; slow to load."""
+    """Return the caller's datasets; the import is slow."""
     from gridbridge.program import users_configuration
     from gridbridge.rebalance.replicas import owner_wiring
 
     policy, _ = users_configuration.load(config)
-    return owner_wiring.datasets(policy, records, output.progress)
+    return owner_wiring.open_owner_datasets(policy, records, output.progress)
 
 
 def _let(name: str, records: str, *, is_later: bool = False) -> None:
-    """Let the service look after a dataset; nobody looks after one in a folder of other records.
+    """Ask the service to maintain a dataset's replicas; report why it does not.
 
-    Where it is to make the replicas it is told that nobody does.
+    The service ignores datasets in other folders of records. With `is_later` the user is warned if
+    nobody will make the replicas.
     """
     from gridbridge.rebalance.replicas import delegation_requests
 
-    why = "its record is not in the usual folder" if records else delegation_requests.let(name)
-    if is_later and (why := why or delegation_requests.why_nobody()):
+    why = (
+        "its record is not in the usual folder"
+        if records
+        else delegation_requests.delegate_dataset(name)
+    )
+    if is_later and (why := why or delegation_requests.why_no_dataset_rounds()):
         mend = f"gridbridge data replicate {name} makes them"
         output.complain(f"gridbridge: nobody makes the replicas of {name} later: {why}; {mend}")
     elif why and not records:
@@ -221,14 +227,14 @@ def _let(name: str, records: str, *, is_later: bool = False) -> None:
 
 
 def _take_back(name: str, records: str) -> None:
-    """Let the service look after a dataset no more: it would make anew what is removed."""
+    """End the service's maintenance of a dataset, so that it does not remake the replicas."""
     if not records:
         from gridbridge.rebalance.replicas import delegation_requests
 
-        delegation_requests.take_back(name)
+        delegation_requests.revoke_delegation(name)
 
 
 def _outcome(result: "DatasetOutcome") -> int:
     from gridbridge.rebalance.cli import dataset_tables
 
-    return dataset_tables.outcome(result)
+    return dataset_tables.print_dataset_outcome(result)

@@ -1,4 +1,4 @@
-"""What gridbridge data prints: datasets, replicas, and why areas got nothing."""
+"""Print datasets, replicas, and the reasons why storage areas got no replica."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -20,44 +20,44 @@ from gridbridge.rebalance.replicas.owner_replicas import DatasetOutcome
 DONE, NOT_ALL = 0, 1
 
 
-def outcome(result: DatasetOutcome) -> int:
-    """Tell what a command did, and return its exit status."""
+def print_dataset_outcome(result: DatasetOutcome) -> int:
+    """Print a dataset and its refused areas; return the exit status."""
     output.progress("")
-    output.line(sentence(result.dataset))
+    output.line(describe_dataset(result.dataset))
     for refused in result.refused:
         output.line(f"  not {printable(refused.what)}: {printable(refused.reason)}")
     return DONE if result.is_done else NOT_ALL
 
 
-def drained(result: DatasetOutcome | RefusedArea) -> int:
-    """Tell what became of a dataset in an area that is drained, and return the exit status."""
+def print_drain_result(result: DatasetOutcome | RefusedArea) -> int:
+    """Print the result of draining a dataset from an area; return the exit status."""
     if isinstance(result, DatasetOutcome):
-        return outcome(result)
+        return print_dataset_outcome(result)
     output.line(f"not {result.what}: {result.reason}")
     return NOT_ALL
 
 
-def sentence(dataset: Dataset) -> str:
-    """Say how much there is of a dataset, and where."""
+def describe_dataset(dataset: Dataset) -> str:
+    """Describe a dataset: its size and the areas with whole replicas."""
     where = f": {', '.join(map(printable, sorted(dataset.whole)))}" if dataset.whole else ""
     size = f"{count(dataset.files, 'file')}, {bytes_text(dataset.size_bytes)}"
     whole = f"{len(dataset.whole)} of {count(dataset.wished, 'replica')} whole{where}"
     return f"{dataset.name}: {size}, {whole}"
 
 
-def dropped(result: DatasetOutcome, storage: str) -> int:
-    """Tell what is left of a dataset."""
+def print_drop_result(result: DatasetOutcome, storage: str) -> int:
+    """Print what remains of a dataset after a drop; return the exit status."""
     if storage or not result.is_done:
-        return outcome(result)
+        return print_dataset_outcome(result)
     output.line(f"{result.dataset.name}: dropped; {shown(result.dataset.path)} is as it was")
     return DONE
 
 
-def datasets(all_of: Iterable[Dataset], *, is_json: bool) -> int:
-    """Print a row for each dataset, as it was last seen."""
+def print_datasets(all_of: Iterable[Dataset], *, is_json: bool) -> int:
+    """Print a table of datasets by their last check; return the exit status."""
     listed = list(all_of)
     if is_json:
-        output.as_json([plain(dataset) for dataset in listed])
+        output.as_json([dataset_json(dataset) for dataset in listed])
         return DONE
     head = ("DATASET", "BYTES", "FILES", "WHOLE", "WISHED", "IN", "ORIGINAL")
     rows = [
@@ -76,27 +76,27 @@ def datasets(all_of: Iterable[Dataset], *, is_json: bool) -> int:
     return DONE
 
 
-def replicas(result: DatasetOutcome, now: datetime, *, is_json: bool) -> int:
-    """Print a row for each replica."""
+def print_replicas(result: DatasetOutcome, now: datetime, *, is_json: bool) -> int:
+    """Print a dataset's table of replicas; return the exit status."""
     if is_json:
-        output.as_json(plain(result.dataset))
+        output.as_json(dataset_json(result.dataset))
     else:
-        output.line(sentence(result.dataset))
+        output.line(describe_dataset(result.dataset))
         rows = [_row(replica, now) for replica in _sorted(result.dataset)]
         output.table(("STORAGE", "BYTES", "WHOLE", "CHECKED", "WHY"), rows, numbers=("BYTES",))
     return DONE if result.is_done else NOT_ALL
 
 
-def print_report(report: DatasetReport, now: datetime, *, is_json: bool) -> int:
-    """Tell of a dataset, its replicas, and what the service had done about it, the newest last."""
+def print_dataset_report(report: DatasetReport, now: datetime, *, is_json: bool) -> int:
+    """Print a dataset, its replicas, and the service's acts on it, the newest last."""
     if is_json:
-        table = plain(report.dataset) if report.dataset else {"name": report.name}
+        table = dataset_json(report.dataset) if report.dataset else {"name": report.name}
         output.as_json(
             table
             | {"busy": report.is_busy, "moves": [_outcome_row(outcome) for outcome in report.done]}
         )
         return DONE
-    output.line(sentence(report.dataset) if report.dataset else f"{report.name}: gone")
+    output.line(describe_dataset(report.dataset) if report.dataset else f"{report.name}: gone")
     if report.is_busy:
         output.line("  a command works on it just now")
     for replica in _sorted(report.dataset) if report.dataset else ():
@@ -126,8 +126,8 @@ def _outcome_row(outcome: ReplicaOutcome) -> dict[str, object]:
     }
 
 
-def plain(dataset: Dataset) -> dict[str, object]:
-    """Return a dataset as JSON has it."""
+def dataset_json(dataset: Dataset) -> dict[str, object]:
+    """Return a dataset in its JSON form."""
     return {
         "name": dataset.name,
         "path": dataset.path,

@@ -1,4 +1,4 @@
-"""gridbridge rebalance: which waiting tasks and copies should be on other hosts."""
+"""gridbridge rebalance: plan and move waiting tasks and replicas between hosts."""
 
 import sys
 from dataclasses import replace
@@ -15,7 +15,7 @@ from gridbridge.rebalance.mover.rule_choice import (
     RebalancePlan,
     RebalanceQuestion,
     RebalanceRequest,
-    worded,
+    describe_move,
 )
 
 MOST_SHOWN = 20
@@ -91,27 +91,27 @@ def plan(
     if picture:
         from gridbridge.rebalance.cli import rebalance_plot as plots  # half a second
 
-        plots.draw(planned.loads, planned.advice.sentence, picture)
-    show(planned, None, is_json=is_json)
+        plots.draw_host_loads(planned.loads, planned.advice.sentence, picture)
+    print_move_plan(planned, None, is_json=is_json)
 
 
 def _of_file(source: str, question: RebalanceQuestion) -> RebalancePlan:
     from gridbridge.rebalance.mover import offline_plan
 
-    return offline_plan.plan(source, question.what, question.name)
+    return offline_plan.plan_from_snapshot_file(source, question.what, question.name)
 
 
 def _of_site(path: str, question: RebalanceQuestion) -> RebalancePlan:
-    from gridbridge.rebalance.mover.service_account import policy_for_plan
+    from gridbridge.rebalance.mover.service_account import load_policy_and_open_sessions
 
-    policy = policy_for_plan(path)
+    policy = load_policy_and_open_sessions(path)
     from gridbridge.rebalance.mover import mover_wiring  # a third of a second: clients log in
 
-    return mover_wiring.plan(question, policy)
+    return mover_wiring.plan_rebalance_round(question, policy)
 
 
 def _acting(word: str, question: RebalanceQuestion, help_text: str) -> None:
-    """Add a command that decides about what there is now, and acts if that is wanted."""
+    """Define a subcommand that plans moves, and applies them with --apply."""
 
     @rebalance.command(word, help=help_text.format(ends=ENDS))
     @APPLY
@@ -121,8 +121,8 @@ def _acting(word: str, question: RebalanceQuestion, help_text: str) -> None:
         from gridbridge.rebalance.mover import mover_wiring
 
         about = replace(question, name=name)
-        planned, checked = mover_wiring.run(about, path, is_acting=is_acting)
-        show(planned, checked, is_json=is_json)
+        planned, checked = mover_wiring.run_rebalance_round(about, path, is_acting=is_acting)
+        print_move_plan(planned, checked, is_json=is_json)
 
     if question.what:
         act.params.insert(0, click.Argument(["name"]))
@@ -212,26 +212,28 @@ def quiesce(is_off: bool, path: str, is_json: bool) -> None:
     """
     from gridbridge.rebalance.mover import mover_wiring
 
-    mover_wiring.quiesce(path, is_quiesced=not is_off)
+    mover_wiring.pause_rebalancing(path, is_quiesced=not is_off)
     if is_json:
         output.as_json({"quiesced": not is_off})
     else:
         output.line("tasks may be moved again" if is_off else "nothing is moved any more")
 
 
-def show(planned: RebalancePlan, checked: RecheckedMoves | None, *, is_json: bool) -> None:
-    """Print what is advised, and what was done of it."""
+def print_move_plan(
+    planned: RebalancePlan, checked: RecheckedMoves | None, *, is_json: bool
+) -> None:
+    """Print a plan of moves, and which moves were made or dropped."""
     advice = planned.advice
     if is_json:
         moved = {"moved": len(checked.moves)} if checked else {}
         dropped = (
             {"dropped": [_rejected(rejected) for rejected in checked.dropped]} if checked else {}
         )
-        output.as_json(plain(advice) | moved | dropped)
+        output.as_json(move_plan_json(advice) | moved | dropped)
         return
     _say(advice.sentence)
     for move in advice.moves:
-        _say(f"  {worded(move)}")
+        _say(f"  {describe_move(move)}")
     for rejected in advice.rejected[:MOST_SHOWN]:
         _say(f"  not {_named(rejected)}: {rejected.reason}")
     if (more := len(advice.rejected) - MOST_SHOWN) > 0:
@@ -243,12 +245,12 @@ def show(planned: RebalancePlan, checked: RecheckedMoves | None, *, is_json: boo
 
 
 def _say(text: str) -> None:
-    """Print a line, with the time in a log that cron appends to."""
+    """Print a line, prefixed with the time when standard output is a log file."""
     output.line(log_file.dated(text, sys.stdout))
 
 
-def plain(advice: MovePlan) -> dict[str, object]:
-    """Return it as JSON has it."""
+def move_plan_json(advice: MovePlan) -> dict[str, object]:
+    """Return a plan of moves in its JSON form."""
     return {
         "moves": [
             {

@@ -1,4 +1,4 @@
-"""The picture of a rebalancing plan: disk and load of every host, before and after."""
+"""Plot a rebalancing plan: disk and load of every host, before and after."""
 
 from collections.abc import Callable, Sequence
 
@@ -18,8 +18,8 @@ BEFORE, AFTER = "#999999", "#0072B2"
 Value = Callable[[HostLoad], float]
 
 
-def draw(hosts: Sequence[HostLoad], title: str, path: str) -> None:
-    """Write it; OutputError when it can't be written."""
+def draw_host_loads(hosts: Sequence[HostLoad], title: str, path: str) -> None:
+    """Draw the hosts' loads before and after into a file; OutputError when that fails."""
     figure = Figure(figsize=(WIDTH_INCHES, HEIGHT_INCHES), layout="constrained")
     disk, load = figure.subplots(2, 1, sharex=True)
     figure.suptitle(title, fontsize=11, wrap=True)
@@ -34,7 +34,7 @@ def draw(hosts: Sequence[HostLoad], title: str, path: str) -> None:
 
 
 def _panel(axes: Axes, hosts: Sequence[HostLoad], label: str, before: Value, after: Value) -> None:
-    """Draw a pair of bars a host, or two lines where they are too many for bars."""
+    """Draw two bars for each host, or two lines for many hosts."""
     positions = range(len(hosts))
     first, second = [before(host) for host in hosts], [after(host) for host in hosts]
     if len(hosts) > MOST_NAMED:

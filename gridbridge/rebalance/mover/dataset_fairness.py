@@ -1,4 +1,4 @@
-"""Whose dataset is next in a round: while others wait, no owner has more turns than they."""
+"""Choose the next dataset of a round fairly: waiting owners take equal turns."""
 
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
@@ -10,10 +10,11 @@ from gridbridge.model.rebalance.note_age import NEVER
 Waiting = deque[list[CarriedReplica]]
 
 
-class OwnerTurns:
-    """What is to be done about datasets, each owner's in their order.
+class FairOwnerQueue:
+    """A queue of pending replica acts that takes owners by turns.
 
-    So many copies of one person go into an area at once; what goes into another one passes by.
+    It limits how many copies of one owner go into an area at once; copies into other areas may
+    overtake.
     """
 
     def __init__(
@@ -25,10 +26,10 @@ class OwnerTurns:
         most: int,
         into: Mapping[str, int],
     ) -> None:
-        """Take what is to be done, and what was done before: who had a turn last comes last.
+        """Queue groups of acts; the owners of recent acts in `before` come last.
 
-        What `earlier` rounds began goes on. `most` is under way of one owner, and `into` says how
-        many copies of theirs may go into each area.
+        Acts of `earlier` rounds are still running. `most` limits an owner's running groups, and
+        `into` limits an owner's copies into each area.
         """
         self._waiting: dict[str, Waiting] = {}
         for group in groups:
@@ -41,13 +42,13 @@ class OwnerTurns:
             self._begin(group)
 
     def __bool__(self) -> bool:
-        """Say whether something waits."""
+        """Say whether a group waits."""
         return bool(self._waiting)
 
     def next(self) -> list[CarriedReplica] | None:
-        """Begin what is next: of the owner of whom least is under way, and was begun.
+        """Start the next group, of the owner with the fewest running and started groups.
 
-        None while nothing of what waits may begin.
+        Returns None while the limits hold back all waiting groups.
         """
         for owner in sorted(self._waiting, key=self._order):
             theirs = self._waiting[owner]
@@ -63,12 +64,12 @@ class OwnerTurns:
         return None
 
     def end(self, group: list[CarriedReplica]) -> None:
-        """Note that it is under way no more."""
+        """Note that a group has ended."""
         self._going[_owner(group)] -= 1
         self._come.subtract(_comes(group))
 
     def left(self) -> list[list[CarriedReplica]]:
-        """Give up what waits still."""
+        """Remove and return all waiting groups."""
         groups = [group for theirs in self._waiting.values() for group in theirs]
         self._waiting.clear()
         return groups
@@ -88,23 +89,23 @@ class OwnerTurns:
 
 
 def _comes(group: list[CarriedReplica]) -> set[tuple[str, str]]:
-    """Return into which areas replicas of a dataset come, with its owner."""
+    """Return the owner and target area of each copy in a group."""
     return {(_owner(group), carried.target) for carried in group if carried.target}
 
 
 def _owner(group: list[CarriedReplica]) -> str:
-    return owner_of(group[0])
+    return owner_of_carried_replica(group[0])
 
 
-def owner_of(carried: CarriedReplica) -> str:
-    """Return whose dataset it is about."""
+def owner_of_carried_replica(carried: CarriedReplica) -> str:
+    """Return the owner of a replica's dataset."""
     return carried.dataset.partition("/")[0]
 
 
 def _last(before: Iterable[CarriedReplica]) -> Mapping[str, datetime]:
-    """Return when each owner had a turn last."""
+    """Return when each owner's last act began."""
     latest: dict[str, datetime] = {}
     for carried in before:
-        owner = owner_of(carried)
+        owner = owner_of_carried_replica(carried)
         latest[owner] = max(carried.began_at, latest.get(owner, carried.began_at))
     return latest

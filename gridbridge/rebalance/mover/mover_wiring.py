@@ -1,4 +1,4 @@
-"""Rebalancing put together: alone, as the service account."""
+"""Run a rebalancing round as the service account, under the locks of its kind."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,14 +11,14 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.moves import RecheckedMoves
 from gridbridge.model.rebalance.published_rounds import RebalanceRound
 from gridbridge.program import cycle
-from gridbridge.rebalance.mover.rebalancer import Rebalancer
+from gridbridge.rebalance.mover.rebalancer import TaskRebalancer
 from gridbridge.rebalance.mover.rule_choice import (
     RebalancePlan,
     RebalanceQuestion,
     RebalanceRequest,
 )
-from gridbridge.rebalance.mover.service_account import policy_at
-from gridbridge.rebalance.replicas.reconciler import ReplicaReconciler, merged
+from gridbridge.rebalance.mover.service_account import load_policy_as_service_account
+from gridbridge.rebalance.replicas.reconciler import ReplicaReconciler, merge_rebalance_plans
 from gridbridge.rebalance.replicas.scrub import ReplicaScrub
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.poller_lock import MomentaryLock
@@ -28,17 +28,16 @@ from gridbridge.state.database import StateFile
 NAME, LOCKED = "gridbridge rebalance", 1
 
 
-def run(
+def run_rebalance_round(
     question: RebalanceQuestion, path: str, *, is_acting: bool
 ) -> tuple[RebalancePlan, RecheckedMoves | None]:
-    """Decide about what there is now, and act if that is wanted; return what came of it.
+    """Plan a rebalancing of tasks or datasets, and apply it with `is_acting`.
 
-    What is asked about is a matter of tasks, or of datasets where it is an area or a dataset.
-    Copies take long, so that each kind has a lock of its own, which a round about datasets gives
-    back before its last copies have ended. It has replicas read at its end, when the next one may
-    begin: reading all of them takes longer than a round.
+    Tasks and datasets have a lock each, because copies take long. A dataset round releases its lock
+    before its last copies have ended. It has replicas checked after its lock is released, because
+    reading all replicas takes longer than a round.
     """
-    policy = policy_at(path)
+    policy = load_policy_as_service_account(path)
     is_of_data = question.is_of_data or _is_of_data(question, policy)
     if not is_acting:
         return _run(policy, question, is_of_data=is_of_data, is_acting=False)
@@ -57,8 +56,8 @@ def run(
     return outcome
 
 
-def plan(question: RebalanceQuestion, policy: Policy) -> RebalancePlan:
-    """Say what would be done: about all that there is, or what is asked about."""
+def plan_rebalance_round(question: RebalanceQuestion, policy: Policy) -> RebalancePlan:
+    """Plan a rebalancing without acting: of everything, or of the named host or job."""
     if question.what or not policy.storage:
         is_of_data = _is_of_data(question, policy)
         return _run(policy, question, is_of_data=is_of_data, is_acting=False)[0]
@@ -67,20 +66,20 @@ def plan(question: RebalanceQuestion, policy: Policy) -> RebalancePlan:
             threads.submit(_run, policy, question, is_of_data=is_of_data, is_acting=False)
             for is_of_data in (False, True)
         )
-    return merged(tasks.result()[0], replicas.result()[0])
+    return merge_rebalance_plans(tasks.result()[0], replicas.result()[0])
 
 
-def quiesce(path: str, *, is_quiesced: bool) -> None:
-    """Let nothing be moved from now on, or again."""
+def pause_rebalancing(path: str, *, is_quiesced: bool) -> None:
+    """Pause all moves of tasks and replicas, or resume them."""
     clock = Clock()
-    rebalancer = Rebalancer(policy_at(path), clock, RebalanceQuestion())
+    rebalancer = TaskRebalancer(load_policy_as_service_account(path), clock, RebalanceQuestion())
     with closing(rebalancer.database):
         rebalancer.quiesce(is_quiesced=is_quiesced)
     published_round_files.quiesce(clock.now() if is_quiesced else None)
 
 
 def _let_go(going: ExitStack, alone: ExitStack) -> bool:
-    """Let the next round begin, and have it know that copies go on; say whether it may."""
+    """Release the round's lock while copies go on; say whether the next round may begin."""
     try:
         is_known = going.enter_context(MomentaryLock(CARRYING_LOCK, is_shared=True))
     except StateError:  # no room: it waits for them
@@ -98,20 +97,20 @@ def _run(
     is_acting: bool,
     let_go: Callable[[], bool] = lambda: True,
 ) -> tuple[RebalancePlan, RecheckedMoves | None]:
-    mover: ReplicaReconciler | Rebalancer
+    mover: ReplicaReconciler | TaskRebalancer
     if is_of_data:
         mover = ReplicaReconciler(policy, Clock(), question, is_dry=not is_acting, let_go=let_go)
         with closing(mover.database):
             planned = cycle.once(mover, _untold, is_dry=not is_acting)
     else:
-        mover = Rebalancer(policy, Clock(), question, is_dry=not is_acting)
+        mover = TaskRebalancer(policy, Clock(), question, is_dry=not is_acting)
         with closing(mover.database):
             planned = cycle.once(mover, _untold, is_dry=not is_acting)
     return planned, mover.checked if is_acting else None
 
 
 def _read(policy: Policy) -> None:
-    """Have replicas read, unless an earlier round still has some read."""
+    """Check replicas, unless an earlier round is still checking."""
     with MomentaryLock(READING_LOCK) as is_ours:
         if is_ours:
             with (
@@ -123,9 +122,9 @@ def _read(policy: Policy) -> None:
 
 @contextmanager
 def _shown(kind: RebalanceRound, *, is_asked: bool = False) -> Iterator[None]:
-    """Let everybody see when a round begins and ends; one that can't be shown is no worse.
+    """Publish the begin and end of a round; a failure to publish is ignored.
 
-    One that failed has not ended, but where somebody asked for it and is told.
+    A failed round has no published end, unless a user requested it and sees the failure.
     """
     clock = Clock()
     with suppress(StateError):
@@ -149,9 +148,9 @@ def _untold(_: str) -> None:
 
 
 def _is_of_data(question: RebalanceQuestion, policy: Policy) -> bool:
-    """Say whether what is asked about is an area, or a dataset, OWNER/NAME.
+    """Say whether a question names a storage area or a dataset OWNER/NAME.
 
-    ConfigError for a name that is neither a cluster's nor an area's.
+    Raises ConfigError for a name that is neither a cluster nor an area.
     """
     if question.what in (RebalanceRequest.HOST, RebalanceRequest.FAIL):
         names = (*sorted(policy.clusters), *sorted(policy.storage))

@@ -1,4 +1,4 @@
-"""What would be moved of the hosts, jobs and tasks that a file tells of."""
+"""Plan a rebalancing of the hosts, jobs and tasks in a snapshot file."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -11,7 +11,7 @@ from gridbridge.rebalance.mover.rule_choice import (
     RebalancePlan,
     RebalanceQuestion,
     RebalanceRequest,
-    planned,
+    decide_rebalance_plan,
 )
 from gridbridge.rebalance.store import snapshot_file
 
@@ -63,19 +63,21 @@ HYDRAS: Mapping[str, tuple[str, float]] = {  # what Hydra calls our keys, and it
 }
 
 
-def plan(
+def plan_from_snapshot_file(
     path: str, request: RebalanceRequest = RebalanceRequest.NONE, name: str = ""
 ) -> RebalancePlan:
-    """Decide about a file: a round, or what a host or a job needs, or what leaves a failed host.
+    """Plan the moves of a snapshot file: a round, or the moves of one host or job.
 
-    Raises ParseError for what is no JSON, and ConfigError with a line for each thing that is wrong.
+    Raises ParseError for a file that is no JSON, and ConfigError with a line for each fault.
     """
-    snapshot, policy = snapshot_file.read(path)
-    return planned(path, snapshot, _rules(path, policy), RebalanceQuestion(what=request, name=name))
+    snapshot, policy = snapshot_file.read_placement_file(path)
+    return decide_rebalance_plan(
+        path, snapshot, _rules(path, policy), RebalanceQuestion(what=request, name=name)
+    )
 
 
 def _rules(path: str, policy: Mapping[str, object]) -> Rebalance:
-    """Return the usual rules with what a file says of them."""
+    """Return the default rules with the values of a snapshot file's policy."""
     table: Any = {}
     names: dict[str, str] = {}
     problems = []
@@ -94,7 +96,7 @@ def _rules(path: str, policy: Mapping[str, object]) -> Rebalance:
 
 
 def _ours(key: str, value: object) -> tuple[str, object]:
-    """Return a key and its value as gridbridge.toml has them."""
+    """Translate a key and its value to gridbridge.toml's name and unit."""
     own, times = HYDRAS.get(key, (key, 1.0))
     if times != 1.0 and isinstance(value, int | float) and not isinstance(value, bool):
         with suppress(OverflowError):  # too large in any unit: its section says so
@@ -103,5 +105,5 @@ def _ours(key: str, value: object) -> tuple[str, object]:
 
 
 def _whole(value: object) -> object:
-    """Return a number such as 3e11 as the whole number that it is; anything else stays."""
+    """Convert a float such as 3e11 to an int; return any other value unchanged."""
     return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -1,4 +1,4 @@
-"""The decisions about moves, kept with what they looked at, and made again."""
+"""Record rebalancing decisions with their inputs, and recompute recorded decisions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,18 +13,18 @@ from gridbridge.rebalance.mover.rule_choice import (
     RebalancePlan,
     RebalanceQuestion,
     RebalanceRequest,
-    plan,
-    sentences,
+    decide_moves,
+    describe_move_plan,
 )
 
 PROGRAM = "rebalance"
 MOST_ROWS = 10_000  # hosts, jobs and tasks of one decision: 1 MB
 
 
-def entry(
+def rebalance_journal_entry(
     planned: RebalancePlan, question: RebalanceQuestion, now: datetime
 ) -> JournalEntry | None:
-    """Tell a decision with its rows; nothing for one to move nothing."""
+    """Return the journal entry of a plan with its inputs; None for a plan without moves."""
     if not planned.advice.moves:
         return None
     snapshot = _looked_at(planned.snapshot, question)
@@ -35,11 +35,13 @@ def entry(
         "rules": encode(planned.rules),
         "asked": encode(question),
     }
-    return telling(PROGRAM, now, situation, [*sentences(planned.advice)], [planned.advice.sentence])
+    return telling(
+        PROGRAM, now, situation, [*describe_move_plan(planned.advice)], [planned.advice.sentence]
+    )
 
 
 def _looked_at(snapshot: PlacementSnapshot, question: RebalanceQuestion) -> PlacementSnapshot:
-    """Return what a decision looked at: about a job its own tasks alone."""
+    """Return the recorded part of the snapshot: for a question about a job, its own tasks."""
     if question.what is not RebalanceRequest.JOB:
         return snapshot
     return replace(
@@ -50,16 +52,20 @@ def _looked_at(snapshot: PlacementSnapshot, question: RebalanceQuestion) -> Plac
 
 
 def again(situation: Mapping[str, Any]) -> list[str]:
-    """Decide again from what was kept; NotKept where that was too much."""
+    """Recompute a recorded decision; NotKept if its inputs were too large to record."""
     if situation["snapshot"] is None:
         raise NotKept(f"its {situation['rows']} hosts, jobs and tasks were too many to be kept")
     snapshot, rules = (
         decode(situation["snapshot"], PlacementSnapshot),
         decode(situation["rules"], Rebalance),
     )
-    return [*sentences(plan(snapshot, rules, decode(situation["asked"], RebalanceQuestion)))]
+    return [
+        *describe_move_plan(
+            decide_moves(snapshot, rules, decode(situation["asked"], RebalanceQuestion))
+        )
+    ]
 
 
 def said(actions: Sequence[str]) -> list[str]:
-    """Say them as they are kept."""
+    """Return a recorded decision's moves as they were worded."""
     return list(actions)

@@ -1,9 +1,9 @@
-"""Rebalancing of what there is: look, decide, keep, and have tasks moved that wait still.
+"""Rebalance waiting tasks between clusters: gather, decide, record, and request moves.
 
-A campaign's task is moved by a mark. Nikita holds a marked task, looks again, and deletes it if it
-waits; the runner sends it to another cluster once it has ended: one program
-deletes tasks, one alone submits them, and after a kill either goes on by the mark. A task that a
-transfer queue has sent away is recalled by the poller.
+A move of a campaign's task is requested by a mark. Nikita holds the marked task, checks again that
+it waits, and deletes it. The runner submits it to another cluster once it has ended. So one program
+alone deletes tasks and one alone submits them, and after a kill either continues from the mark. A
+task of a transfer queue is recalled by the poller.
 """
 
 from dataclasses import dataclass
@@ -24,11 +24,11 @@ from gridbridge.rebalance.mover.rule_choice import (
     RebalancePlan,
     RebalanceQuestion,
     RebalanceRequest,
-    later,
-    planned,
+    decide_rebalance_plan,
+    why_rebalance_later,
 )
-from gridbridge.rebalance.mover.task_observer import TaskObserver
-from gridbridge.rebalance.store.round_notes import HOST, JOB, RebalanceNotes
+from gridbridge.rebalance.mover.task_observer import RebalanceTaskObserver
+from gridbridge.rebalance.store.round_notes import HOST, JOB, RebalanceNoteRows
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from gridbridge.transfer.store.task_move_rows import MoveRows
@@ -39,53 +39,53 @@ QUIESCED = "nothing is moved until `gridbridge rebalance quiesce --off`"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RebalanceSituation:
-    """What a decision looks at."""
+class TaskRebalanceInputs:
+    """The inputs of a task rebalancing: the observed tasks, and whether moves are paused."""
 
     gathered: ObservedTasks
     is_quiesced: bool
 
 
-class Rebalancer:
-    """The verbs of one rebalancing."""
+class TaskRebalancer:
+    """One rebalancing of waiting tasks: gather, decide, journal entry, apply."""
 
     def __init__(
         self, policy: Policy, clock: Clock, question: RebalanceQuestion, *, is_dry: bool = False
     ) -> None:
-        """Open the state file; StateError when that can't be done."""
+        """Open the state file; raise StateError when that fails."""
         self.database = StateFile.open(policy.site.state, is_unchanged=is_dry)
         self.journal = DecisionJournal(self.database)
         self._rules = policy.rebalance
         self._asked = question
         self._clock = clock
-        self._looking = TaskObserver(policy, self.database, clock)
-        self._notes = RebalanceNotes(self.database)
+        self._looking = RebalanceTaskObserver(policy, self.database, clock)
+        self._notes = RebalanceNoteRows(self.database)
         self._marks = CancellationMarks(self.database)
         self._moves = MoveRows(self.database)
         self.checked = RecheckedMoves()  # of what was applied
 
-    def gather(self) -> RebalanceSituation:
-        """Ask the clusters."""
-        return RebalanceSituation(
+    def gather(self) -> TaskRebalanceInputs:
+        """Query the clusters for waiting and running tasks."""
+        return TaskRebalanceInputs(
             gathered=self._looking.look(), is_quiesced=self._notes.quiesced() is not None
         )
 
-    def decide(self, situation: RebalanceSituation) -> RebalancePlan:
-        """Decide by the rules, unless somebody wants nothing to be moved.
+    def decide(self, situation: TaskRebalanceInputs) -> RebalancePlan:
+        """Plan the moves, or none while moves are paused.
 
-        ConfigError for a host or a job that is not there.
+        Raises ConfigError for an unknown host or job.
         """
         snapshot = waiting_tasks.snapshot(situation.gathered)
-        why = QUIESCED if situation.is_quiesced else later(snapshot, self._asked)
-        return planned(WHERE, snapshot, self._rules, self._asked, why_none=why)
+        why = QUIESCED if situation.is_quiesced else why_rebalance_later(snapshot, self._asked)
+        return decide_rebalance_plan(WHERE, snapshot, self._rules, self._asked, why_none=why)
 
-    def entry(self, situation: RebalanceSituation, plan: RebalancePlan) -> JournalEntry | None:
-        """Tell what is done; nothing when that is nothing."""
+    def entry(self, situation: TaskRebalanceInputs, plan: RebalancePlan) -> JournalEntry | None:
+        """Return the journal entry of the plan; None for a plan without moves."""
         del situation
-        return rebalance_journal.entry(plan, self._asked, self._clock.now())
+        return rebalance_journal.rebalance_journal_entry(plan, self._asked, self._clock.now())
 
-    def apply(self, situation: RebalanceSituation, plan: RebalancePlan) -> None:
-        """Look at each move again, and note those that hold."""
+    def apply(self, situation: TaskRebalanceInputs, plan: RebalancePlan) -> None:
+        """Query the clusters again, and request the moves that are still valid."""
         del situation
         if not plan.advice.moves:
             return
@@ -106,7 +106,7 @@ class Rebalancer:
             self._note(moves)
 
     def _mark(self, task: ListedTask) -> None:
-        """Have nikita move a task."""
+        """Mark a campaign's task, so that nikita moves it."""
         self._marks.put(_wipe(task))
         self._notes.note_moved([(task.campaign, task.array, task.place)], self._clock.now())
 
@@ -117,15 +117,15 @@ class Rebalancer:
         self._notes.note(HOST, sorted({move.target for move in moves}), now)
         if self._asked.what in (RebalanceRequest.JOB, RebalanceRequest.NONE):
             self._notes.note(JOB, sorted({move.job for move in moves}), now)
-        self._notes.forget(now - retention(self._rules))
+        self._notes.forget(now - rebalance_note_retention(self._rules))
 
     def quiesce(self, *, is_quiesced: bool) -> None:
-        """Let nothing be moved from now on, or again."""
+        """Pause all moves, or resume them."""
         self._notes.quiesce(self._clock.now() if is_quiesced else None)
 
 
-def retention(rules: Rebalance) -> timedelta:
-    """Return for how long what was done is known: as long as it keeps anything from being done."""
+def rebalance_note_retention(rules: Rebalance) -> timedelta:
+    """Return how long notes of moves are kept: as long as any rule refers to them."""
     longest_s = max(rules.host_rest_s, rules.job_rest_s, rules.verify_every_s)
     return max(KEPT, timedelta(seconds=longest_s))
 

@@ -1,4 +1,4 @@
-"""Which rule decides, about a snapshot of whatever origin."""
+"""Choose the rebalancing rule by the question, and apply it to a placement snapshot."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ NEAR = 5  # names that are told where one is not known
 
 
 class RebalanceRequest(StrEnum):
-    """What a decision is asked about."""
+    """The kind of a rebalancing: a round, one host, one job, or a failed host."""
 
     NONE = ""  # nothing: a round decides that by itself
     HOST = "host"
@@ -31,7 +31,7 @@ class RebalanceRequest(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebalanceQuestion:
-    """What is to be evened out; nothing: what a round does by itself."""
+    """The host or job to rebalance; empty for a round that chooses by itself."""
 
     what: RebalanceRequest = RebalanceRequest.NONE
     name: str = ""
@@ -40,7 +40,7 @@ class RebalanceQuestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebalancePlan:
-    """What is advised, and from what."""
+    """The planned moves, with the snapshot and the rules that they follow from."""
 
     snapshot: PlacementSnapshot
     rules: Rebalance
@@ -48,12 +48,14 @@ class RebalancePlan:
 
     @property
     def loads(self) -> tuple[HostLoad, ...]:
-        """Every host as it is, and as it would be."""
+        """The load of every host before and after the planned moves."""
         return loads(self.snapshot, self.rules, self.advice)
 
 
-def plan(snapshot: PlacementSnapshot, rules: Rebalance, question: RebalanceQuestion) -> MovePlan:
-    """Decide; what is asked about has to be there."""
+def decide_moves(
+    snapshot: PlacementSnapshot, rules: Rebalance, question: RebalanceQuestion
+) -> MovePlan:
+    """Plan the moves for a question; its host or job must be in the snapshot."""
     if not question.what:
         return (plan_replicas if question.is_of_data else plan_round)(snapshot, rules)
     if question.what is RebalanceRequest.JOB:
@@ -63,7 +65,7 @@ def plan(snapshot: PlacementSnapshot, rules: Rebalance, question: RebalanceQuest
     )
 
 
-def planned(
+def decide_rebalance_plan(
     where: str,
     snapshot: PlacementSnapshot,
     rules: Rebalance,
@@ -71,17 +73,17 @@ def planned(
     *,
     why_none: str = "",
 ) -> RebalancePlan:
-    """Decide about what is there, or advise nothing where there is a reason for that.
+    """Plan the moves for a question, or no moves when `why_none` gives a reason.
 
-    ConfigError for a host or a job that is not there; `where` says of what origin the snapshot is.
+    Raises ConfigError for an unknown host or job; the message begins with `where`.
     """
     _require(where, snapshot, question)
-    advice = MovePlan(sentence=why_none) if why_none else plan(snapshot, rules, question)
+    advice = MovePlan(sentence=why_none) if why_none else decide_moves(snapshot, rules, question)
     return RebalancePlan(snapshot=snapshot, rules=rules, advice=advice)
 
 
-def later(snapshot: PlacementSnapshot, question: RebalanceQuestion) -> str:
-    """Say why a host or a job is not evened out just now; empty when it is."""
+def why_rebalance_later(snapshot: PlacementSnapshot, question: RebalanceQuestion) -> str:
+    """Return why a host or job can't be rebalanced now; empty when it can."""
     return (
         why_later(snapshot)
         if question.what in (RebalanceRequest.HOST, RebalanceRequest.JOB)
@@ -90,7 +92,7 @@ def later(snapshot: PlacementSnapshot, question: RebalanceQuestion) -> str:
 
 
 def _require(where: str, snapshot: PlacementSnapshot, question: RebalanceQuestion) -> None:
-    """Refuse a name that is not there; ConfigError."""
+    """Raise ConfigError for a host or job that is not in the snapshot."""
     if not question.what:
         return
     is_of_job = question.what is RebalanceRequest.JOB
@@ -101,14 +103,14 @@ def _require(where: str, snapshot: PlacementSnapshot, question: RebalanceQuestio
         raise ConfigError((f"{where}: {kind}: no {question.name}; there are {listed or 'none'}",))
 
 
-def sentences(advice: MovePlan) -> Iterator[str]:
-    """Say what is advised, then each move."""
+def describe_move_plan(advice: MovePlan) -> Iterator[str]:
+    """Yield the plan's sentence, then a sentence for each move."""
     yield advice.sentence
-    yield from map(worded, advice.moves)
+    yield from map(describe_move, advice.moves)
 
 
-def worded(move: PlacementMove) -> str:
-    """Say a move to people."""
+def describe_move(move: PlacementMove) -> str:
+    """Describe a move: its task, kind, source and target."""
     source = f"from {move.source}" if move.source else ""
     to = f"to {move.target}" if move.target else "removed"
     words = (move.job, str(move.number), f"({move.kind.value})", source, to)

@@ -1,4 +1,4 @@
-"""What is known of tasks that transfer queues have sent away."""
+"""Read the tasks that transfer queues have sent to other clusters."""
 
 from collections.abc import Iterable, Iterator, Mapping, Set
 from datetime import timedelta
@@ -28,8 +28,8 @@ AGAIN = timedelta(hours=1)  # before a task whose move was dropped is moved agai
 _Task = tuple[str, int, int, int]  # home, job, task, and the number of the person who sent it
 
 
-class SentAway:
-    """The open transfers, as the service keeps them and as clusters list their jobs."""
+class TransferredTaskReader:
+    """Reads the open transfers from the state file and matches them with clusters' job lists."""
 
     def __init__(self, policy: Policy, database: StateFile, clock: Clock) -> None:
         self._policy = policy
@@ -39,7 +39,7 @@ class SentAway:
         self._home_tasks = LocalTasks(policy)
 
     def transfers(self) -> tuple[Transfer, ...]:
-        """Return those that home's list has proved and whose ends are not known."""
+        """Return the open transfers whose owner is proved and whose end is unknown."""
         proved = (
             transfer for transfer in self._transfers.open() if transfer.listed == OwnershipProof.YES
         )
@@ -51,10 +51,10 @@ class SentAway:
         answers: Mapping[str, ClusterSnapshot | None],
         dead: Set[str] = frozenset(),
     ) -> Iterator[TransferredTask]:
-        """Give the tasks that clusters list, those on their way, and those at `dead` clusters.
+        """Yield the transferred tasks: listed by clusters, being moved, or at `dead` clusters.
 
-        For some seconds nobody lists a task on its way: its cluster no more, the next one not yet.
-        What could not be moved for long holds up nobody else: its owner can stop its starter.
+        For some seconds no cluster lists a task that is being moved. A move that is stuck for long
+        no longer blocks others; the task's owner can stop its starter.
         """
         now, listed = self._clock.now(), set[_Task]()
         all_moves = {_task(move.key): move for move in self._moves.in_flight()}
@@ -96,16 +96,19 @@ class SentAway:
         yield from (self._on_its_way(move) for key, move in moves.items() if key not in listed)
 
     def staying(self, tasks: Iterable[TransferredTask]) -> frozenset[str]:
-        """Return the jobs of waiting tasks which their owners want to stay where they are.
+        """Return the jobs of waiting tasks whose owners forbid a move.
 
-        GridbridgeError when home does not tell.
+        Raises GridbridgeError when the home cluster does not answer.
         """
         jobs = {parse_transfer(task.transfer).job: task.key[0] for task in tasks if task.is_waiting}
         staying = self._home_tasks.kept_where_they_are(jobs) if jobs else ()
         return frozenset(jobs[number] for number in staying)
 
     def reached(self, answers: Mapping[str, ClusterSnapshot | None]) -> frozenset[str]:
-        """Return the clusters to which home's scheduler may send a task: home, by open queues."""
+        """Return the clusters that an open transfer queue leads to, and the home cluster.
+
+        The result is empty without an answer of the home cluster.
+        """
         home = self._policy.site.cluster
         if (snapshot := answers.get(home)) is None:
             return frozenset()
@@ -128,7 +131,7 @@ class SentAway:
         )
 
     def _own(self, transfer: Transfer, row: JobStatus | None) -> JobStatus | None:
-        """Return the row if it is of the transfer's owner, by their account there."""
+        """Return the job's row if it belongs to the transfer's owner on that cluster."""
         cluster = self._policy.clusters.get(transfer.remote)
         if row is None or cluster is None:
             return None
@@ -136,7 +139,7 @@ class SentAway:
         return row if owner == transfer.owner else None
 
     def _stays(self, transfer: Transfer, row: JobStatus, dropped: Set[Key]) -> StayReason | None:
-        """Say why a task is not to be moved; nothing for one that waits and could come."""
+        """Return why a task must not be moved; None for a movable task."""
         if not self._waits(transfer, row):
             return StayReason.HELD
         if transfer.key in dropped:
@@ -153,7 +156,7 @@ class SentAway:
         return recalls >= self._policy.queues[transfer.queue].recall_limit
 
     def _waits(self, transfer: Transfer, row: JobStatus) -> bool:
-        """Say whether a task waits, so long that it will not start just now, and could come."""
+        """Say whether a task has waited long enough and can be recalled."""
         queue = self._policy.queues.get(transfer.queue)
         if queue is None or not queue.recall_wait_s or transfer.since is None:
             return False
@@ -177,6 +180,6 @@ def _unheard_of(transfer: Transfer) -> TransferredTask:
 
 
 def _task(key: Key) -> _Task:
-    """Return what all attempts at a task have in common."""
+    """Return the key that all attempts of a task share."""
     name = parse_transfer(key[0])
     return name.cluster, name.job, name.task, key[1]

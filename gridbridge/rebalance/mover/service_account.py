@@ -1,4 +1,4 @@
-"""What rebalancing does is done as the service account, by whoever may become that."""
+"""Become the service account for rebalancing, and load the configuration."""
 
 from gridbridge.batch import as_user_call
 from gridbridge.batch.clusters import open_sessions
@@ -7,7 +7,7 @@ from gridbridge.model.policy import Policy
 from gridbridge.shell.account import become
 
 
-def policy_at(path: str) -> Policy:
+def load_policy_as_service_account(path: str) -> Policy:
     """Become the service account, and return the configuration."""
     policy = policy_file.load(path)
     if not policy.is_personal:
@@ -16,8 +16,11 @@ def policy_at(path: str) -> Policy:
     return policy
 
 
-def policy_for_plan(path: str) -> Policy:
-    """Return it as well, and have clients log in while the caller loads what looks and decides."""
-    policy = policy_at(path)
+def load_policy_and_open_sessions(path: str) -> Policy:
+    """Become the service account, return the configuration, and open ssh sessions meanwhile.
+
+    The sessions log in while the caller imports its slow modules.
+    """
+    policy = load_policy_as_service_account(path)
     open_sessions(policy)
     return policy

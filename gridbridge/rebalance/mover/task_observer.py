@@ -1,4 +1,4 @@
-"""What clusters and the state file tell of tasks, for one rebalancing decision."""
+"""Observe the tasks of all clusters and of the state file for a rebalancing decision."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
@@ -23,8 +23,8 @@ from gridbridge.model.rebalance.observed_tasks import ListedTask, ObservedTasks,
 from gridbridge.model.rebalance.placement_snapshot import StayReason
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.transfer.transfer_row import Transfer
-from gridbridge.rebalance.mover.sent_away import SentAway
-from gridbridge.rebalance.store.round_notes import RebalanceNotes
+from gridbridge.rebalance.mover.sent_away import TransferredTaskReader
+from gridbridge.rebalance.store.round_notes import RebalanceNoteRows
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains
 from gridbridge.state.database import StateFile
@@ -35,8 +35,8 @@ SILENT_S = 300.0  # after which a cluster that no transfer queue leads to counts
 _log = logging.getLogger(__name__)
 
 
-class TaskObserver:
-    """Asks all clusters, each once a look."""
+class RebalanceTaskObserver:
+    """Queries all clusters once and combines their tasks with the state file."""
 
     def __init__(self, policy: Policy, database: StateFile, clock: Clock) -> None:
         self._policy = policy
@@ -45,11 +45,11 @@ class TaskObserver:
         self._campaigns = CampaignRows(database)
         self._events = CampaignEvents(database)
         self._marks = CancellationMarks(database)
-        self._notes = RebalanceNotes(database)
-        self._sent_away = SentAway(policy, database, clock)
+        self._notes = RebalanceNoteRows(database)
+        self._sent_away = TransferredTaskReader(policy, database, clock)
 
     def look(self) -> ObservedTasks:
-        """Return everything as it is now."""
+        """Return all tasks as they are now."""
         campaigns = tuple(
             campaign
             for campaign in self._campaigns.unfinished()
@@ -89,9 +89,9 @@ class TaskObserver:
     def _dead(
         self, transfers: Iterable[Transfer], answers: Mapping[str, ClusterSnapshot | None]
     ) -> frozenset[str]:
-        """Return the clusters that have been silent for as long as tasks wait for one to answer.
+        """Return the clusters that have been silent longer than their recall timeout.
 
-        Of a cluster where nobody has looked before nothing is known.
+        A cluster that was never queried before does not count.
         """
         heard = {
             event.cluster: event.opened_at
@@ -116,9 +116,9 @@ class TaskObserver:
     def _unheard_of(
         self, campaigns: Iterable[Campaign], arrays: Iterable[Array], dead: Set[str]
     ) -> Iterator[ListedTask]:
-        """Give the tasks that were sent to clusters which are silent, as the state file knows them.
+        """Yield the campaign tasks at silent clusters, as the state file has them.
 
-        Each may start there yet.
+        Each task may still start at its silent cluster.
         """
         by_number = {campaign.number: campaign for campaign in campaigns}
         for array in arrays:
@@ -137,9 +137,9 @@ class TaskObserver:
     def _at_home(
         self, sent: Iterable[TransferredTask], answers: Mapping[str, ClusterSnapshot | None]
     ) -> tuple[frozenset[str], frozenset[str]]:
-        """Return the jobs that stay where they are, and the clusters where others may start.
+        """Return the jobs whose owners forbid moves, and the clusters that tasks may go to.
 
-        While home does not tell what its jobs' owners want none may go anywhere.
+        Without an answer of the home cluster no task may move.
         """
         try:
             return self._sent_away.staying(sent), self._sent_away.reached(answers)
@@ -180,9 +180,9 @@ class TaskObserver:
         arrays: Iterable[Array],
         answers: Mapping[str, ClusterSnapshot | None],
     ) -> Iterator[ListedTask]:
-        """Give the tasks that are listed, and those that are moved and have no new place yet.
+        """Yield the listed campaign tasks, and the moving tasks without a new cluster yet.
 
-        What could not be moved for long holds up nobody else: its owner's key may be gone.
+        A move that is stuck for long no longer blocks others; the owner's key may be gone.
         """
         marks, by_number = self._marks.all(), {campaign.number: campaign for campaign in campaigns}
         moved_at, now = self._notes.moved(), self._clock.now()
@@ -209,14 +209,14 @@ class TaskObserver:
                     )
 
     def _waits(self, array: Array, row: JobStatus) -> bool:
-        """Say whether a task waits, and so long that it will not start in the next moment."""
+        """Say whether a task has waited long enough not to start in the next moment."""
         least = timedelta(seconds=self._policy.rebalance.least_wait_s)
         is_free = row.state.is_waiting and not (row.state.is_held or row.state.is_deleting)
         return is_free and not is_lately(array.intended_at, self._clock.now(), least)
 
 
 def _of(array: Array, campaign: Campaign) -> Callable[..., ListedTask]:
-    """Return what tells of a task of an array."""
+    """Return a constructor of tasks with an array's common fields."""
     return partial(
         ListedTask,
         campaign=array.campaign,

@@ -1,4 +1,4 @@
-"""What became of a dataset: for its owner from their own files, for the service from its own."""
+"""Report a dataset's state: from its owner's files, or from the service's."""
 
 import os
 import pwd
@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.rebalance.datasets import Dataset, ReplicaOutcome
 from gridbridge.program import users_configuration
-from gridbridge.rebalance.mover.service_account import policy_at
+from gridbridge.rebalance.mover.service_account import load_policy_as_service_account
 from gridbridge.rebalance.replicas import owner_processes, owner_wiring
 from gridbridge.rebalance.store import delegation_files
-from gridbridge.rebalance.store.carried_replica_tables import CarriedReplicas
+from gridbridge.rebalance.store.carried_replica_tables import CarriedReplicaRows
 from gridbridge.state.database import StateFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetReport:
-    """A dataset as it was last seen, and what the service had done about it."""
+    """A dataset as of its last check, with the service's acts on it."""
 
     dataset: Dataset | None  # None: there is none any more
     name: str
@@ -26,8 +26,8 @@ class DatasetReport:
     is_busy: bool = False
 
 
-def tell(name: str, path: str) -> DatasetReport:
-    """Show the caller's dataset, NAME or OWNER/NAME; to root and the service anybody's.
+def report_dataset(name: str, path: str) -> DatasetReport:
+    """Report a dataset of the caller, or with OWNER/NAME anybody's to root and the service.
 
     Raises GridbridgeError for an unknown dataset.
     """
@@ -35,7 +35,7 @@ def tell(name: str, path: str) -> DatasetReport:
     if slash and owner != pwd.getpwuid(os.getuid()).pw_name:
         return _anybodys(name, path)
     name = own if slash else name
-    served = owner_wiring.served(users_configuration.load(path)[0])
+    served = owner_wiring.open_datasets_for_service(users_configuration.load(path)[0])
     entry = served.look(name)
     if entry is None:
         names = ", ".join(dataset.name for dataset in served.listed()) or "you have none yet"
@@ -45,13 +45,13 @@ def tell(name: str, path: str) -> DatasetReport:
 
 
 def _anybodys(name: str, path: str) -> DatasetReport:
-    policy = policy_at(path)
+    policy = load_policy_as_service_account(path)
     let = [
         delegation
-        for delegation in delegation_files.listed()
+        for delegation in delegation_files.list_delegations()
         if f"{delegation.owner}/{delegation.dataset}" == name
     ]
-    delegated = next(iter(owner_processes.look(let)), None)
+    delegated = next(iter(owner_processes.query_delegated_datasets(let)), None)
     with closing(StateFile.open(policy.site.state, is_unchanged=True)) as database:
         outcomes = tuple(_outcomes(database, name))
     if not delegated and not outcomes:
@@ -65,7 +65,7 @@ def _anybodys(name: str, path: str) -> DatasetReport:
 
 
 def _outcomes(database: StateFile, name: str) -> Iterable[ReplicaOutcome]:
-    for carried in CarriedReplicas(database).all():
+    for carried in CarriedReplicaRows(database).all():
         if carried.dataset == name:
             why = carried.why if carried.ended_at else "it goes on"
             yield ReplicaOutcome(

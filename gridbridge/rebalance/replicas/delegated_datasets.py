@@ -1,8 +1,8 @@
-"""What the service may have done about a person's dataset, as that person.
+"""The acts on a person's datasets that the service may request, run as that person.
 
-Each act is judged here anew, by the owner's own record and by what the areas have just now: whoever
-has the service's account can have replicas carried about, so often, and none removed of which as
-many as wished for are not whole elsewhere. What is not needed is not done, and not called done.
+Each act is checked again by the owner's own record and by the areas' current content. So an
+intruder in the service's account can cause a limited number of copies, but can remove no replica
+unless enough others are whole. An unneeded act is refused.
 """
 
 from contextlib import suppress
@@ -20,26 +20,29 @@ DAY = timedelta(days=1)
 
 
 class DelegatedDatasets(OwnerDatasets):
-    """A person's datasets, as the service may have them treated."""
+    """A person's datasets with the acts that the service may request."""
 
     def look(self, name: str) -> tuple[Dataset, bool] | None:
-        """Return a dataset as it was last seen, and whether a command works on it; None: none."""
+        """Return a dataset's last state and whether a command works on it; None if unknown."""
         if not self._records.has(name):
             return None
         return self.seen(name)
 
     def seen(self, name: str) -> tuple[Dataset, bool]:
-        """Return the same of one that is there; GridbridgeError when it can't be read."""
+        """Return an existing dataset's last state and whether a command works on it.
+
+        Raises GridbridgeError when the record can't be read.
+        """
         return self._records.load(name), self._records.is_busy(name)
 
     def is_gone(self, name: str) -> bool:
-        """Say whether there is surely no such dataset; GridbridgeError when nobody can see it."""
+        """Say whether a dataset certainly does not exist; GridbridgeError when that is unknown."""
         return self._records.is_gone(name)
 
     def copy(self, name: str, to: str, leaving: str = "") -> DatasetOutcome:
-        """Make or repair a replica if one is missing, or would be without that in `leaving`.
+        """Make or repair a replica, if one is missing apart from the replica in `leaving`.
 
-        One that is not needed is refused; so is one that is there, but where one is to leave.
+        An unneeded copy is refused. An existing replica is success only if `leaving` is given.
         """
         self._require(to)
         self._require_turn(name)
@@ -60,7 +63,7 @@ class DelegatedDatasets(OwnerDatasets):
             return outcome
 
     def drop_spare(self, name: str, storage: str) -> DatasetOutcome:
-        """Remove a replica if as many as wished for are whole elsewhere."""
+        """Remove a replica, if as many as wished are whole elsewhere."""
         self._require_turn(name)
         with self._opened(name) as (dataset, sums):
             if storage not in dataset.storages:
@@ -79,7 +82,7 @@ class DelegatedDatasets(OwnerDatasets):
             return outcome
 
     def done(self, name: str) -> list[ReplicaOutcome]:
-        """Return what the service had done about a dataset, the newest last."""
+        """Return the service's acts on a dataset, the newest last."""
         return self._records.done(name)
 
     def _require_turn(self, name: str) -> None:

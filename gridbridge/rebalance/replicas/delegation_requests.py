@@ -1,4 +1,4 @@
-"""People let the service look after their datasets, by hand or by a campaign's JDL."""
+"""Delegate one's datasets to the service, by command or by a campaign's JDL."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -16,56 +16,56 @@ from gridbridge.rebalance.store import delegation_files
 from gridbridge.state import published_round_files
 
 
-def let(name: str, folder: str = CAMPAIGNS) -> str:
-    """Let the service look after a dataset of ours; return why it does not."""
+def delegate_dataset(name: str, folder: str = CAMPAIGNS) -> str:
+    """Let the service maintain a dataset of the caller; return the reason if it can't."""
     if not os.path.isdir(folder):
         return f"{folder} is not here"
     try:
-        delegation_files.let(name, folder)
+        delegation_files.write_delegation(name, folder)
     except StateError as error:
         return str(error)
     return ""
 
 
-def why_nobody(folder: str = PUBLISHED) -> str:
-    """Say why the service makes no replicas of what it is let; empty when it does."""
+def why_no_dataset_rounds(folder: str = PUBLISHED) -> str:
+    """Return why the service makes no replicas here; empty if dataset rounds run."""
     with suppress(StateError, OSError):
         if published_round_files.read(RebalanceRound.DATASETS, folder) is None:
             return "no round about datasets (gridbridge rebalance data) has ever begun here"
     return ""
 
 
-def require_room(names: Iterable[str], folder: str = CAMPAIGNS) -> None:
-    """Raise GridbridgeError if the service would not look after all of these as well."""
-    delegation_files.require_room(names, folder)
+def require_room_for_delegations(names: Iterable[str], folder: str = CAMPAIGNS) -> None:
+    """Raise GridbridgeError if the caller would delegate too many datasets."""
+    delegation_files.require_delegation_room(names, folder)
 
 
-def take_back(name: str, folder: str = CAMPAIGNS) -> None:
-    """Let it no more."""
+def revoke_delegation(name: str, folder: str = CAMPAIGNS) -> None:
+    """End the service's maintenance of a dataset."""
     with suppress(StateError):
-        delegation_files.take_back(name, folder)
+        delegation_files.remove_delegation(name, folder)
 
 
-def take_in(requests: Mapping[str, DatasetWish], path: str = CONFIG) -> None:
-    """Add the datasets that a campaign names, for the service to make their replicas.
+def add_campaign_datasets(requests: Mapping[str, DatasetWish], path: str = CONFIG) -> None:
+    """Add the datasets that a campaign names, and let the service make their replicas.
 
-    One that is there stays as it is if it is of the same path and has as many replicas; else
-    GridbridgeError, and nothing is added.
+    An existing dataset with the same path and number of replicas is kept. For any other existing
+    dataset GridbridgeError is raised, and nothing is added.
     """
     if not requests:
         return
-    served = owner_wiring.served(users_configuration.load(path)[0])
+    served = owner_wiring.open_datasets_for_service(users_configuration.load(path)[0])
     new = [name for name, request in requests.items() if not _is_there(served, name, request)]
-    require_room(requests)
+    require_room_for_delegations(requests)
     for name in new:
         served.add(name, requests[name].path, requests[name].replicas, is_later=True)
     for name in requests:
-        if why := let(name):
+        if why := delegate_dataset(name):
             raise GridbridgeError(f"the service does not look after {name}: {why}")
 
 
 def _is_there(served: DelegatedDatasets, name: str, request: DatasetWish) -> bool:
-    """Say whether a dataset is there as it is wished for; GridbridgeError for another one."""
+    """Say whether a dataset exists as requested; GridbridgeError for a different one."""
     entry = served.look(name)
     if entry is None:
         return False

@@ -1,6 +1,6 @@
-"""The original of a dataset: looked at as its owner, each file with its checksum.
+"""Read the original files of a dataset as its owner, and compute their checksums.
 
-A link counts as what it leads to, for so it is carried. The original itself is never changed.
+Symlinks count as their targets, because copies follow them. The original is never changed.
 """
 
 import hashlib
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.rebalance.datasets import REPLICA_MARK, Sums
-from gridbridge.rebalance.replicas.storage_area import StorageArea, own_folders
+from gridbridge.rebalance.replicas.storage_area import StorageArea, list_own_area_folders
 
 Above = tuple[tuple[int, int], ...]  # the folders that hold one
 RIGHT = "expected a readable file or folder of your own"
@@ -19,7 +19,7 @@ RIGHT = "expected a readable file or folder of your own"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OriginalFiles:
-    """What is at a path; names are below `top`."""
+    """The files of an original, with names relative to `top`, and their checksums."""
 
     top: str
     is_tree: bool
@@ -27,24 +27,27 @@ class OriginalFiles:
     sums: dict[str, str]
 
 
-def top_of(path: str, *, is_tree: bool) -> str:
-    """Return the folder below which the names of a dataset are."""
+def dataset_top_folder(path: str, *, is_tree: bool) -> str:
+    """Return the folder to which the file names of a dataset are relative."""
     return path if is_tree else os.path.dirname(path)
 
 
-def survey(path: str) -> OriginalFiles:
-    """Read all of it; GridbridgeError says in a line what can't be."""
+def checksum_original_files(path: str) -> OriginalFiles:
+    """Read all files of an original and return their checksums.
+
+    Raises GridbridgeError for a file that can't be read.
+    """
     try:
         return _survey(path)
     except OSError as error:
         raise GridbridgeError(f"{error.filename or path}: {error.strerror}; {RIGHT}") from error
 
 
-def require_apart(path: str, areas: Iterable[StorageArea]) -> None:
-    """Raise GridbridgeError for an original that lies where replicas do, or around them."""
+def require_outside_storage_areas(path: str, areas: Iterable[StorageArea]) -> None:
+    """Raise GridbridgeError for an original inside or around a folder of replicas."""
     real = os.path.realpath(path)
     for area in areas:
-        if area.login is None and any(_meet(real, own) for own in own_folders(area)):
+        if area.login is None and any(_meet(real, own) for own in list_own_area_folders(area)):
             raise GridbridgeError(
                 f"{path}: {area.name} keeps replicas in {area.own}; expected an original"
                 " that lies neither there nor around it"
@@ -56,10 +59,10 @@ def _meet(real: str, own: str) -> bool:
     return os.path.commonpath((real, own)) in (real, own)
 
 
-def is_at(path: str, sums: Sums) -> bool:
-    """Say whether a path has just what these checksums are of."""
+def has_these_checksums(path: str, sums: Sums) -> bool:
+    """Say whether a path has exactly the files of these checksums."""
     try:
-        return survey(path).sums == sums
+        return checksum_original_files(path).sums == sums
     except GridbridgeError:
         return False
 
@@ -69,7 +72,7 @@ def _survey(path: str) -> OriginalFiles:
     is_tree = stat.S_ISDIR(facts.st_mode)
     if facts.st_uid != os.geteuid():
         raise GridbridgeError(f"{path}: it is somebody else's; {RIGHT}")
-    top = top_of(path, is_tree=is_tree)
+    top = dataset_top_folder(path, is_tree=is_tree)
     if is_tree and os.path.lexists(mark := f"{top}/{REPLICA_MARK}"):
         raise GridbridgeError(f"{mark}: it makes that folder a replica of a dataset; {RIGHT}")
     names = sorted(_names(path)) if is_tree else [os.path.basename(path)]
@@ -83,7 +86,7 @@ def _survey(path: str) -> OriginalFiles:
 
 
 def _names(top: str) -> Iterator[str]:
-    """Give the names of all files; a link to a folder that holds it would have no end."""
+    """Yield the names of all files; GridbridgeError for a symlink to a folder above itself."""
     pending: list[tuple[str, Above]] = [("", ())]  # no recursion: people nest deeper than Python
     while pending:
         below, above = pending.pop()

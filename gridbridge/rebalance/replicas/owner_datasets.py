@@ -1,4 +1,4 @@
-"""A person's datasets: added, verified, replicated, dropped and taken from an area, as oneself."""
+"""A person's datasets: add, verify, replicate, drop and drain them as that person."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,7 +16,11 @@ from gridbridge.model.rebalance.datasets import (
 from gridbridge.model.rebalance.rebalance_section import Rebalance
 from gridbridge.model.status_report import count
 from gridbridge.rebalance.replicas import originals
-from gridbridge.rebalance.replicas.owner_replicas import DatasetOutcome, OwnerReplicas, is_met
+from gridbridge.rebalance.replicas.owner_replicas import (
+    DatasetOutcome,
+    OwnerReplicas,
+    has_wished_replicas,
+)
 from gridbridge.rebalance.replicas.replica_copy import ReplicaCopier, ReplicaFolder
 from gridbridge.rebalance.replicas.storage_area import StorageArea
 from gridbridge.rebalance.store.dataset_records import DatasetRecords
@@ -27,7 +31,7 @@ Noted = Callable[[], None]
 
 
 class OwnerDatasets:
-    """The datasets of whoever runs this, and the areas that they may be in."""
+    """The datasets of the current account, and the storage areas for their replicas."""
 
     def __init__(
         self,
@@ -42,7 +46,7 @@ class OwnerDatasets:
         self._replicas = OwnerReplicas(records, areas, rules, copier)
 
     def listed(self) -> list[Dataset]:
-        """Return all of them, as they were last seen."""
+        """Return all datasets as of their last check."""
         return [self._records.load(name) for name in self._records.names()]
 
     def add(
@@ -55,9 +59,9 @@ class OwnerDatasets:
         is_later: bool = False,
         notify: Noted = lambda: None,
     ) -> DatasetOutcome:
-        """Note a new dataset with its checksums, and make its replicas, or leave that for later.
+        """Record a new dataset with its checksums; make its replicas unless `is_later`.
 
-        `noted` is called once it is noted, before the first copy.
+        `notify` is called once the dataset is recorded, before the first copy.
         """
         _require_name(name)
         if not 0 < wished <= MOST_REPLICAS:
@@ -69,8 +73,8 @@ class OwnerDatasets:
                     f"{name}: you have such a dataset already; expected another name, or"
                     f" gridbridge data drop {name} first"
                 )
-            originals.require_apart(path, self._areas.values())
-            original = originals.survey(path)
+            originals.require_outside_storage_areas(path, self._areas.values())
+            original = originals.checksum_original_files(path)
             dataset = replace(_new(name, path, wished, original), may_move=may_move)
             self._records.save(dataset, original.sums)
             notify()
@@ -80,16 +84,18 @@ class OwnerDatasets:
             return self._replicas.fill(dataset, original.sums, source=source)
 
     def verify(self, name: str) -> DatasetOutcome:
-        """Read every replica, and note what is whole."""
+        """Read every replica, and record which replicas are whole."""
         with self._opened(name) as (dataset, sums):
             dataset = self._replicas.looked(dataset, sums)
-            return DatasetOutcome(dataset=dataset, is_done=is_met(dataset) and not _broken(dataset))
+            return DatasetOutcome(
+                dataset=dataset, is_done=has_wished_replicas(dataset) and not _broken(dataset)
+            )
 
     def replicate(self, name: str, to: str = "", *, notify: Noted = lambda: None) -> DatasetOutcome:
-        """Make the replicas that are missing, and repair those that are not whole.
+        """Make the missing replicas of a dataset, and repair damaged ones.
 
-        With `to` one is made or repaired in that area, beyond what is wished for if need be.
-        `noted` is called before the first copy.
+        With `to` a replica is made or repaired in that area, even beyond the wished number.
+        `notify` is called before the first copy.
         """
         if to:
             self._require(to)
@@ -103,11 +109,11 @@ class OwnerDatasets:
     def drop(
         self, name: str, storage: str = "", *, is_lost: bool = False, notify: Noted = lambda: None
     ) -> DatasetOutcome:
-        """Remove a replica, or all of them with the dataset; the original stays.
+        """Remove a replica, or all replicas with the dataset; the original stays.
 
-        The last whole replica alone is not removed, nor one that may be it while nobody can read
-        it. One that `is_lost` is forgotten where it can't be removed. `noted` is called before the
-        first of all goes.
+        The last whole replica is not removed alone, nor a replica that may be the last while nobody
+        can read it. With `is_lost` a replica that can't be removed is forgotten. `notify` is called
+        before the first removal.
         """
         with self._alone(name) as dataset:
             if not storage:
@@ -120,9 +126,9 @@ class OwnerDatasets:
             return DatasetOutcome(dataset=dataset, refused=refused, is_done=not refused)
 
     def drain(self, storage: str) -> Iterator[DatasetOutcome | RefusedArea]:
-        """Take all replicas from an area, each once enough others are whole elsewhere.
+        """Remove all replicas from an area, each once enough others are whole elsewhere.
 
-        A dataset that is busy or whose record is wrong hides no other.
+        A dataset that is busy or has an invalid record does not stop the others.
         """
         if storage not in self._areas and not self._replicas.is_known(storage):
             self._require(storage)
@@ -159,7 +165,7 @@ class OwnerDatasets:
 
     @contextmanager
     def _alone(self, name: str) -> Iterator[Dataset]:
-        """Have a dataset for oneself."""
+        """Lock a dataset and yield it."""
         _require_name(name)
         self._records.load(name)  # without it nothing is made
         with self._records.alone(name):
@@ -167,7 +173,7 @@ class OwnerDatasets:
 
     @contextmanager
     def _opened(self, name: str) -> Iterator[tuple[Dataset, Sums]]:
-        """Have a dataset and its checksums for oneself."""
+        """Lock a dataset and yield it with its checksums."""
         with self._alone(name) as dataset:
             yield dataset, self._records.sums(dataset)
 
@@ -192,7 +198,7 @@ def _require_name(name: str) -> None:
 
 
 def _require_another(dataset: Dataset, storage: str, *, is_lost: bool) -> None:
-    """Raise GridbridgeError for the last whole replica; one that is away counts as it was."""
+    """Raise GridbridgeError for the last whole replica; an unreachable one counts as before."""
     last = next(
         (
             replica

@@ -1,6 +1,6 @@
-"""Asks owners' own processes about datasets, and has them act: by gridbridge-as-user.
+"""Run owners' processes that report datasets and act on them, by gridbridge-as-user.
 
-What they answer is people's own word: all of it is looked at before it counts.
+Their answers are untrusted, so each value is validated.
 """
 
 import json
@@ -14,7 +14,7 @@ from gridbridge.batch import as_user_call
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.rebalance.delegation import DelegatedDataset
 from gridbridge.model.status_report import printable
-from gridbridge.rebalance.store.dataset_records import NO_RECORD, decode
+from gridbridge.rebalance.store.dataset_records import NO_RECORD, decode_dataset
 from gridbridge.rebalance.store.delegation_files import Delegation
 
 AT_ONCE = 50  # datasets of a person
@@ -27,11 +27,11 @@ DONE, NOT_DONE = 0, 1
 _log = logging.getLogger(__name__)
 
 
-def look(let: Iterable[Delegation]) -> list[DelegatedDataset]:
-    """Return the datasets as they were last seen; what can't be read is logged and left out.
+def query_delegated_datasets(let: Iterable[Delegation]) -> list[DelegatedDataset]:
+    """Return the delegated datasets as of their last check; log and skip unreadable ones.
 
-    Some owners are asked at once, and who gives no answer is asked no more: an owner whose files
-    hang takes no more of the others' time than one answer may take.
+    Several owners are queried in parallel. An owner without an answer is queried no further, so
+    hanging files of one owner delay the others by one timeout at most.
     """
     delegations = sorted(let, key=lambda delegation: (delegation.uid, delegation.file))
     by_owner = [
@@ -51,11 +51,11 @@ def _of_owner(let: list[Delegation]) -> list[DelegatedDataset]:
     return datasets
 
 
-def verify(delegation: Delegation | DelegatedDataset) -> str:
-    """Have all replicas of a dataset read; return why that was not done.
+def verify_dataset_as_owner(delegation: Delegation | DelegatedDataset) -> str:
+    """Have an owner's process read all replicas of a dataset; return why that failed.
 
-    By its answer alone: a program that was ended or broke off has the exit status of one that found
-    a replica that is not whole.
+    Only the process's answer counts, because a killed process has the same exit status as one that
+    found a damaged replica.
     """
     status, report, words = _long("verify", delegation.file)
     is_told = isinstance(report, dict) and isinstance(report.get("done"), bool)
@@ -64,13 +64,13 @@ def verify(delegation: Delegation | DelegatedDataset) -> str:
     return _line(words.rpartition("\n")[2], status)
 
 
-def copy(delegation: Delegation | DelegatedDataset, to: str, leaving: str) -> str:
-    """Have a replica made where one is missing; return why there is none."""
+def copy_replica_as_owner(delegation: Delegation | DelegatedDataset, to: str, leaving: str) -> str:
+    """Have an owner's process make a missing replica; return why that failed."""
     return _reason(*_long("copy", delegation.file, to, *([leaving] if leaving else [])))
 
 
-def drop(delegation: Delegation | DelegatedDataset, storage: str) -> str:
-    """Have a replica removed of which enough others are whole; return why it stays."""
+def drop_replica_as_owner(delegation: Delegation | DelegatedDataset, storage: str) -> str:
+    """Have an owner's process remove a spare replica; return why it stays."""
     return _reason(*_long("drop", delegation.file, storage))
 
 
@@ -104,7 +104,7 @@ def _portions(let: list[Delegation]) -> Iterator[list[Delegation]]:
 
 
 def _ask(portion: list[Delegation]) -> list[Any] | None:
-    """Return what a person's process tells of each; None when it gives no answer."""
+    """Return the owner's report of each dataset; None without a valid answer."""
     files = [delegation.file for delegation in portion]
     try:
         answer = as_user_call.call("look", *files, most_bytes=ANSWER_BYTES).checked()
@@ -131,7 +131,7 @@ def _datasets_of(portion: list[Delegation], rows: list[Any]) -> Iterator[Delegat
 
 
 def _dataset_of(delegation: Delegation, row: dict[str, Any]) -> DelegatedDataset:
-    dataset = decode(delegation.dataset, row["dataset"])
+    dataset = decode_dataset(delegation.dataset, row["dataset"])
     sizes = (dataset.size_bytes, *(replica.size_bytes for replica in dataset.replicas))
     is_right = (
         all(0 <= size <= MOST_BYTES for size in sizes) and 0 < dataset.wished <= MOST_REPLICAS

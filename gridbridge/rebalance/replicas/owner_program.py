@@ -1,7 +1,8 @@
-"""python3 -m ...tools.datasets.owned VERB DATASET [STORAGE ...]: acts as a dataset's owner.
+"""Act on a dataset as its owner; gridbridge-as-user runs this module.
 
-gridbridge-as-user runs it in a process of the owner's. It answers in one line of JSON. Exit status:
-0 done, 1 not done, which the answer tells, 2 an error in a line.
+usage: python3 -m gridbridge.rebalance.replicas.owner_program VERB DATASET [STORAGE ...]. It answers
+in one line of JSON. Exit status: 0 done; 1 not done, with the reason in the answer; 2 an error, in
+one line on standard error.
 """
 
 import json
@@ -15,7 +16,7 @@ from gridbridge.program import users_configuration
 from gridbridge.rebalance.replicas import delegation_requests, owner_wiring
 from gridbridge.rebalance.replicas.delegated_datasets import DelegatedDatasets
 from gridbridge.rebalance.replicas.owner_replicas import DatasetOutcome
-from gridbridge.rebalance.store.dataset_records import encode
+from gridbridge.rebalance.store.dataset_records import encode_dataset
 
 DONE, NOT_DONE, WRONG = 0, 1, 2
 VERBS: dict[
@@ -27,12 +28,12 @@ VERBS: dict[
 }
 
 
-def main() -> int:
-    """Do what the arguments say."""
+def run_dataset_owner_program() -> int:
+    """Carry out the command line; return the exit status."""
     verb, *words = sys.argv[1:]
     try:
         policy, _ = users_configuration.load(CONFIG)
-        served = owner_wiring.served(policy)
+        served = owner_wiring.open_datasets_for_service(policy)
         if verb == "look":
             print(json.dumps([_looked(served, name) for name in words]))  # noqa: T201
             return DONE
@@ -44,35 +45,35 @@ def main() -> int:
     except (GridbridgeError, OSError) as error:
         print(" ".join(plain_words(error).split()), file=sys.stderr)  # noqa: T201
         return WRONG
-    print(json.dumps(outcome_row(outcome)))  # noqa: T201
+    print(json.dumps(dataset_outcome_json(outcome)))  # noqa: T201
     return DONE if outcome.is_done else NOT_DONE
 
 
-def outcome_row(outcome: DatasetOutcome) -> dict[str, object]:
-    """Return an outcome as the service reads it."""
+def dataset_outcome_json(outcome: DatasetOutcome) -> dict[str, object]:
+    """Return a dataset's outcome in the JSON form that the service reads."""
     return {
-        "dataset": encode(outcome.dataset),
+        "dataset": encode_dataset(outcome.dataset),
         "refused": {refusal.what: refusal.reason for refusal in outcome.refused},
         "done": outcome.is_done,
     }
 
 
 def _looked(served: DelegatedDatasets, name: str) -> dict[str, object]:
-    """Tell of one dataset; a wrong record hides no other.
+    """Report one dataset as JSON; a fault does not stop the report of others.
 
-    Of one that is gone the service is let nothing any more, but of one that can't be seen, as in a
-    home that is away, all stays as it is.
+    The delegation of a deleted dataset is revoked. If the record can't be read, as in an unmounted
+    home, the delegation stays.
     """
     try:
         if served.is_gone(name):
-            delegation_requests.take_back(name)
+            delegation_requests.revoke_delegation(name)
             return {"name": name, "gone": True}
         dataset, is_busy = served.seen(name)
     except (GridbridgeError, OSError) as error:
         return {"name": name, "fault": plain_words(error)}
-    return {"name": name, "dataset": encode(dataset), "busy": is_busy}
+    return {"name": name, "dataset": encode_dataset(dataset), "busy": is_busy}
 
 
 if __name__ == "__main__":
     os.umask(0o077)
-    sys.exit(main())
+    sys.exit(run_dataset_owner_program())

@@ -1,7 +1,7 @@
-"""The replicas of one person's datasets: read, made and removed, as oneself.
+"""Read, make and remove the replicas of one person's datasets, as that person.
 
-A replica counts only when it is whole just now: its files are read and compared with the list of
-checksums before anything is decided by it.
+A replica counts only if it is whole now: its files are read and compared with the list of checksums
+before each decision.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -30,7 +30,7 @@ Seen = TypeVar("Seen")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetOutcome:
-    """A dataset as it is now, and why areas got nothing."""
+    """A dataset after a command, with the areas that got no replica and the reasons."""
 
     dataset: Dataset
     refused: tuple[RefusedArea, ...] = ()
@@ -38,7 +38,7 @@ class DatasetOutcome:
 
 
 class OwnerReplicas:
-    """What reads, makes and removes them; each change is noted in the dataset's record."""
+    """Reads, makes and removes replicas, and records each change in the dataset's record."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class OwnerReplicas:
         source: ReplicaFolder | None = None,
         leaving: str = "",
     ) -> DatasetOutcome:
-        """Make replicas until there are as many as wished, but none in the area that is left."""
+        """Make replicas until as many as wished are whole outside the area `leaving`."""
         barred = self._drained_areas() | ({leaving: "it is being drained"} if leaving else {})
         measured = _at_once(lambda area: _measured(dataset, area), self._areas.values())
         failed: dict[str, str] = {}
@@ -78,25 +78,25 @@ class OwnerReplicas:
         )
 
     def to(self, dataset: Dataset, sums: Sums, to: str) -> DatasetOutcome:
-        """Make or repair the replica in one area, beyond the wish if need be."""
+        """Make or repair the replica in one area, even beyond the wished number."""
         measured = [_measured(dataset, self._areas[to])]
         target, refused = next_target(dataset, measured, self._rules, self._drained_areas())
         is_done = to in dataset.whole
         if target:
             dataset, why = self._copied(dataset, sums, self._areas[to], None)
             refused, is_done = (RefusedArea(what=to, reason=why),) if why else (), not why
-        dataset = self.swept(dataset, is_met=is_met(dataset), but=to)
+        dataset = self.swept(dataset, is_met=has_wished_replicas(dataset), but=to)
         return DatasetOutcome(dataset=dataset, refused=refused, is_done=is_done)
 
     def _copied(
         self, dataset: Dataset, sums: Sums, area: StorageArea, source: ReplicaFolder | None
     ) -> tuple[Dataset, str]:
-        """Make one replica and note it; the second value says why there is none."""
+        """Make one replica and record it; the second value is the reason of a failure."""
         try:
             origin = source or self._source(dataset, sums)
             is_known, relay = self.is_known(area.name), self._records.relay(dataset.name)
             with self._records.turn(area.name, area.copies_at_once):
-                storage_area.prepare(area, dataset, is_known=is_known)
+                storage_area.prepare_copy_folder(area, dataset, is_known=is_known)
                 dataset = dataset.beginning(area.name)
                 self._records.save(dataset)
                 replica = self._copier.copy(dataset, sums, origin, area, relay=relay)
@@ -107,16 +107,16 @@ class OwnerReplicas:
         return dataset, ""
 
     def swept(self, dataset: Dataset, *, is_met: bool, but: str = "") -> Dataset:
-        """Remove what failed copies left where none will go on: enough are whole, or no room is.
+        """Remove unfinished copies that will not be continued, and record the rest.
 
-        What can't be removed now is kept in mind.
+        A copy is not continued once enough replicas are whole, or its area lacks space.
         """
         if is_met and but not in dataset.begun:
             self._records.remove_relay(dataset.name)
         for area in (self._areas[name] for name in dataset.begun if name in self._areas):
             if (is_met and area.name != but) or self._is_short(dataset, area):
                 with suppress(StorageUnusable):
-                    storage_area.sweep(area, dataset)
+                    storage_area.remove_unfinished_copies(area, dataset)
                     dataset = dataset.ended(area.name)
                     self._records.save(dataset)
         return dataset
@@ -126,21 +126,23 @@ class OwnerReplicas:
         return not measured.fault and bool(why_not(dataset, measured, self._rules))
 
     def _source(self, dataset: Dataset, sums: Sums) -> ReplicaFolder:
-        """Return where to copy from: a whole replica that is seen here, the original, any other."""
+        """Return the copy's source: a whole local replica, else the original, else any replica."""
         whole = [self._areas[name] for name in dataset.whole if name in self._areas]
         best = min(whole, key=lambda area: area.login is not None, default=None)
         is_here = best is not None and best.login is None
-        if not is_here and originals.is_at(dataset.path, sums):  # all of it is read for that
-            top = originals.top_of(dataset.path, is_tree=dataset.is_tree)
+        if not is_here and originals.has_these_checksums(
+            dataset.path, sums
+        ):  # all of it is read for that
+            top = originals.dataset_top_folder(dataset.path, is_tree=dataset.is_tree)
             return ReplicaFolder(login=None, folder=top)
         if best is None:
             raise StorageUnusable(f"no replica is whole, and {dataset.path} is not what was added")
         return ReplicaFolder(
-            login=best.login, folder=storage_area.located(best).replica(dataset.name)
+            login=best.login, folder=storage_area.resolve_account_folder(best).replica(dataset.name)
         )
 
     def looked(self, dataset: Dataset, sums: Sums) -> Dataset:
-        """Read every replica, and note what was found."""
+        """Read every replica, and record its state."""
         replicas = _at_once(lambda replica: self._checked(dataset, sums, replica), dataset.replicas)
         for replica in replicas:
             dataset = dataset.holding(replica)
@@ -148,13 +150,13 @@ class OwnerReplicas:
         return dataset
 
     def _checked(self, dataset: Dataset, sums: Sums, last: Replica) -> Replica:
-        """Return a replica as it is now; of one that can't be reached what was known stays."""
+        """Return a replica's current state; an unreachable replica keeps its last state."""
         replica = replace(last, checked_at=self._copier.clock.now(), is_away=False)
         area = self._areas.get(last.storage)
         if area is None:
             return replace(replica, size_bytes=0, is_whole=False, why=NOT_CONFIGURED)
         try:
-            contents = storage_area.check(area, dataset.name, dataset)
+            contents = storage_area.checksum_replica(area, dataset.name, dataset)
         except StorageAway as error:
             return replace(replica, why=str(error), is_away=True)
         except (StorageUnusable, ParseError) as error:
@@ -165,11 +167,11 @@ class OwnerReplicas:
     def dropped(
         self, dataset: Dataset, storage: str, *, is_lost: bool
     ) -> tuple[Dataset, tuple[RefusedArea, ...]]:
-        """Remove a replica and forget it; one that can't be removed is kept in mind."""
+        """Remove a replica and its record; a replica that can't be removed stays recorded."""
         try:
             if storage not in self._areas:
                 raise StorageUnusable(NOT_CONFIGURED)
-            storage_area.drop(self._areas[storage], dataset)
+            storage_area.remove_replica(self._areas[storage], dataset)
         except StorageUnusable as error:
             if not is_lost:
                 return dataset, (RefusedArea(what=storage, reason=f"{error}; --lost forgets it"),)
@@ -181,7 +183,7 @@ class OwnerReplicas:
         return {name: DRAINED for name, area in self._areas.items() if area.is_drained}
 
     def is_known(self, storage: str) -> bool:
-        """Say whether we have had a folder in an area: it must be there, then."""
+        """Say whether a dataset has used an area, so the account's folder must exist there."""
         return any(storage in dataset.touched for dataset in self._readable())
 
     def _readable(self) -> Iterator[Dataset]:
@@ -190,20 +192,22 @@ class OwnerReplicas:
                 yield self._records.load(name)
 
 
-def is_met(dataset: Dataset) -> bool:
-    """Say whether as many replicas are whole as are wished for."""
+def has_wished_replicas(dataset: Dataset) -> bool:
+    """Say whether a dataset has as many whole replicas as its owner wished."""
     return len(dataset.whole) >= dataset.wished
 
 
 def _measured(dataset: Dataset, area: StorageArea) -> MeasuredArea:
-    """Measure an area for a dataset: what came of a copy that was begun there has not to come."""
+    """Measure an area for a dataset, including the bytes of an unfinished copy there."""
     is_begun = area.name in dataset.begun
     return (
-        storage_area.measure_begun(area, dataset.name) if is_begun else storage_area.measure(area)
+        storage_area.measure_area_and_begun_copy(area, dataset.name)
+        if is_begun
+        else storage_area.measure_area_for_account(area)
     )
 
 
 def _at_once(look: Callable[[Asked], Seen], subjects: Iterable[Asked]) -> list[Seen]:
-    """Look at several areas at the same time: one that does not answer takes its limit."""
+    """Query several areas in parallel, so that a hanging area delays no other."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         return list(pool.map(look, subjects))

@@ -1,4 +1,4 @@
-"""A person's datasets put together: the areas of gridbridge.toml, as that person reaches them."""
+"""Build a person's datasets and storage areas from gridbridge.toml."""
 
 import os
 import posixpath
@@ -10,7 +10,12 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.storage_areas import Storage
 from gridbridge.rebalance.replicas.delegated_datasets import DelegatedDatasets
-from gridbridge.rebalance.replicas.replica_copy import CopyFiles, ReplicaCopier, Tell, by_rsync
+from gridbridge.rebalance.replicas.replica_copy import (
+    CopyFiles,
+    ReplicaCopier,
+    Tell,
+    copy_files_by_rsync,
+)
 from gridbridge.rebalance.replicas.storage_area import StorageArea
 from gridbridge.rebalance.store.dataset_records import DatasetRecords
 from gridbridge.shell.clock import Clock
@@ -19,15 +24,15 @@ from gridbridge.state import drains
 RECORDS = ".gridbridge/data"  # below one's home
 
 
-def datasets(
-    policy: Policy, records: str, tell: Tell, carry: CopyFiles = by_rsync
+def open_owner_datasets(
+    policy: Policy, records: str, tell: Tell, carry: CopyFiles = copy_files_by_rsync
 ) -> DelegatedDatasets:
-    """Return the datasets of whoever runs this; `records` is empty for the usual folder.
+    """Return the datasets of the current account; `records` is empty for the default folder.
 
-    Raises GridbridgeError for root, who has no account of their own at clusters by ssh.
+    Raises GridbridgeError for root, who has no account of its own on clusters by ssh.
     """
     me = pwd.getpwuid(os.geteuid())
-    by_name = areas(policy)
+    by_name = reachable_storage_areas(policy)
     if not me.pw_uid and any(area.login for area in by_name.values()):
         raise GridbridgeError("root has no datasets; expected sudo -u OWNER gridbridge data ...")
     copier = ReplicaCopier(clock=Clock(), tell=tell, carry=carry)
@@ -35,13 +40,13 @@ def datasets(
     return DelegatedDatasets(folder, by_name, policy.rebalance, copier)
 
 
-def served(policy: Policy) -> DelegatedDatasets:
-    """Return the same for the service, which is told nothing while a copy goes on."""
-    return datasets(policy, "", lambda _: None)
+def open_datasets_for_service(policy: Policy) -> DelegatedDatasets:
+    """Return the datasets of the current account without progress output."""
+    return open_owner_datasets(policy, "", lambda _: None)
 
 
-def areas(policy: Policy) -> dict[str, StorageArea]:
-    """Return the areas as whoever runs this reaches them."""
+def reachable_storage_areas(policy: Policy) -> dict[str, StorageArea]:
+    """Return the storage areas as the current account reaches them."""
     me = pwd.getpwuid(os.geteuid()).pw_name
     drained = drains.names()
     return {name: _area(policy, name, area, me, drained) for name, area in policy.storage.items()}

@@ -1,10 +1,8 @@
-"""Datasets kept as their owners wish: look, decide, keep, and have replicas made and removed.
+"""Keep datasets as their owners wish: gather, decide, record, and make or remove replicas.
 
-The service decides, and each act is done by the owner's own process, which judges it anew
-(gridbridge-as-user). What is to be done is noted before it is done: what a round that was killed
-had begun goes on in the next one, and as a copy that was made and a replica that was not yet
-removed it is found by the same note. A round whose copies take longer than an hour lets the next
-one begin, and sees to the end of them.
+The service decides; the owner's own process checks and carries out each act (gridbridge-as-user).
+Acts are recorded before they begin, so the next round continues after a kill. A round whose copies
+take longer than an hour lets the next round begin, but still waits for its own copies.
 """
 
 import logging
@@ -23,18 +21,18 @@ from gridbridge.model.rebalance.placement_snapshot import PlacementSnapshot
 from gridbridge.model.rebalance.storage_areas import MeasuredArea
 from gridbridge.program.journal import DecisionJournal, JournalEntry
 from gridbridge.rebalance.mover import rebalance_journal
-from gridbridge.rebalance.mover.dataset_fairness import OwnerTurns, owner_of
+from gridbridge.rebalance.mover.dataset_fairness import FairOwnerQueue, owner_of_carried_replica
 from gridbridge.rebalance.mover.rule_choice import (
     RebalancePlan,
     RebalanceQuestion,
-    later,
-    planned,
+    decide_rebalance_plan,
+    why_rebalance_later,
 )
 from gridbridge.rebalance.replicas import owner_processes as owners
 from gridbridge.rebalance.replicas import owner_wiring, storage_area
 from gridbridge.rebalance.store import delegation_files as letters
-from gridbridge.rebalance.store.carried_replica_tables import CarriedReplicas
-from gridbridge.rebalance.store.round_notes import RebalanceNotes
+from gridbridge.rebalance.store.carried_replica_tables import CarriedReplicaRows
+from gridbridge.rebalance.store.round_notes import RebalanceNoteRows
 from gridbridge.shell import files
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.poller_lock import MomentaryLock
@@ -55,8 +53,8 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DatasetSituation:
-    """What a decision looks at."""
+class DatasetRoundInputs:
+    """The inputs of a dataset round: areas and datasets, and whether moves are paused."""
 
     stored: StorageState
     is_quiesced: bool
@@ -64,14 +62,14 @@ class DatasetSituation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetActOutcome:
-    """How an act ended."""
+    """The outcome of an act on a dataset; an empty `why` means success."""
 
     why: str = ""  # it was not done
     is_left: bool = False  # but for a replica that is to go still: the new one is there
 
 
 class ReplicaReconciler:
-    """The verbs of one round about datasets."""
+    """One round about datasets: gather, decide, journal entry, apply."""
 
     def __init__(
         self,
@@ -83,10 +81,10 @@ class ReplicaReconciler:
         carrying: str = CARRYING_LOCK,
         let_go: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Open the state file; StateError when that can't be done.
+        """Open the state file; raise StateError when that fails.
 
-        `let_go` lets the next round begin, and has `carrying` held as long as this one goes on; it
-        says whether that is so.
+        `let_go` releases the round's lock while its copies go on under the lock `carrying`. It
+        returns whether that succeeded.
         """
         self.database = StateFile.open(policy.site.state, is_unchanged=is_dry)
         self.journal = DecisionJournal(self.database)
@@ -94,17 +92,17 @@ class ReplicaReconciler:
         self._rules = policy.rebalance
         self._asked = replace(question, is_of_data=True)
         self._clock = clock
-        self._notes = RebalanceNotes(self.database)
-        self._carried = CarriedReplicas(self.database)
+        self._notes = RebalanceNoteRows(self.database)
+        self._carried = CarriedReplicaRows(self.database)
         self._carrying, self._let_go = carrying, let_go
         self.checked = RecheckedMoves()  # of what was applied
 
-    def gather(self) -> DatasetSituation:
-        """Measure the areas, and ask owners for their datasets."""
-        return DatasetSituation(
+    def gather(self) -> DatasetRoundInputs:
+        """Measure the storage areas, and query owners for their datasets."""
+        return DatasetRoundInputs(
             stored=StorageState(
                 now=self._clock.now(),
-                kept=tuple(owners.look(letters.listed())),
+                kept=tuple(owners.query_delegated_datasets(letters.list_delegations())),
                 areas=tuple(self._measure()),
                 drained=_drained(self._policy),
                 carried=self._carried.all(),
@@ -113,24 +111,24 @@ class ReplicaReconciler:
             is_quiesced=self._is_quiesced(),
         )
 
-    def decide(self, situation: DatasetSituation) -> RebalancePlan:
-        """Decide by the rules, unless somebody wants nothing to be moved.
+    def decide(self, situation: DatasetRoundInputs) -> RebalancePlan:
+        """Plan the acts on replicas, or none while moves are paused.
 
-        ConfigError for an area or a dataset that is not there.
+        Raises ConfigError for an unknown area or dataset.
         """
         snapshot = storage_balance.snapshot(situation.stored, self._rules)
-        why = QUIESCED if situation.is_quiesced else later(snapshot, self._asked)
-        return planned(WHERE, snapshot, self._rules, self._asked, why_none=why)
+        why = QUIESCED if situation.is_quiesced else why_rebalance_later(snapshot, self._asked)
+        return decide_rebalance_plan(WHERE, snapshot, self._rules, self._asked, why_none=why)
 
-    def entry(self, situation: DatasetSituation, plan: RebalancePlan) -> JournalEntry | None:
-        """Tell what is done; nothing when that is nothing."""
+    def entry(self, situation: DatasetRoundInputs, plan: RebalancePlan) -> JournalEntry | None:
+        """Return the journal entry of the plan; None for a plan without acts."""
         del situation
-        return rebalance_journal.entry(plan, self._asked, self._clock.now())
+        return rebalance_journal.rebalance_journal_entry(plan, self._asked, self._clock.now())
 
-    def apply(self, situation: DatasetSituation, plan: RebalancePlan) -> None:
-        """Have it done, what was begun earlier first; a dataset's acts follow each other.
+    def apply(self, situation: DatasetRoundInputs, plan: RebalancePlan) -> None:
+        """Carry out the plan, interrupted acts first; a dataset's acts run one after the other.
 
-        While an earlier round goes on, what was begun is its own to end.
+        While an earlier round still copies, its acts are left to it.
         """
         if situation.is_quiesced:
             return
@@ -151,7 +149,7 @@ class ReplicaReconciler:
             self._close_strays(situation.stored, datasets)
         self._forget_left(situation.stored, datasets)
         earlier = _under_way(situation.stored) if is_shared else []
-        turns = OwnerTurns(
+        turns = FairOwnerQueue(
             _by_dataset([*begun, *advised]),
             situation.stored.carried,
             earlier=earlier,
@@ -161,10 +159,12 @@ class ReplicaReconciler:
         self._do(turns, datasets, _free_turns(self._rules.copies_at_once, earlier))
         self._carried.forget(now - max(KEPT, storage_balance.longest_rest(self._rules)))
 
-    def _do(self, turns: OwnerTurns, datasets: Mapping[str, DelegatedDataset], most: int) -> None:
-        """Have acts done, those of so many datasets at once; none begins once that is not wanted.
+    def _do(
+        self, turns: FairOwnerQueue, datasets: Mapping[str, DelegatedDataset], most: int
+    ) -> None:
+        """Carry out the acts of several datasets in parallel, until the round's time is over.
 
-        What may not begin because earlier rounds' copies go on is told.
+        Acts that earlier rounds' copies hold back are reported as dropped.
         """
         going = dict[Future[list[DatasetActOutcome]], list[CarriedReplica]]()
         outcomes = list[tuple[CarriedReplica, str]]()
@@ -191,12 +191,12 @@ class ReplicaReconciler:
         )
 
     def _is_carried(self) -> bool:
-        """Say whether copies of an earlier round go on, which sees to their ends."""
+        """Say whether an earlier round still copies."""
         with MomentaryLock(self._carrying) as is_ours:
             return not is_ours
 
     def _why_none(self, until_s: float) -> str:
-        """Say why nothing more is begun; empty when it is."""
+        """Return why no further act may begin; empty if it may."""
         if self._is_quiesced():
             return QUIESCED
         return LATE if self._clock.steady_s() > until_s else ""
@@ -204,14 +204,14 @@ class ReplicaReconciler:
     def _ended(
         self, group: list[CarriedReplica], ends: list[DatasetActOutcome]
     ) -> list[tuple[CarriedReplica, str]]:
-        """Note how a dataset's acts ended."""
+        """Record the outcomes of a dataset's acts."""
         for carried, outcome in zip(group, ends, strict=True):
             self._note_leaving(carried, outcome)
             self._end(carried, outcome.why)
         return [(carried, outcome.why) for carried, outcome in zip(group, ends, strict=True)]
 
     def _note_leaving(self, carried: CarriedReplica, outcome: DatasetActOutcome) -> None:
-        """Keep in mind what is to be removed still, also after a removal that failed again."""
+        """Record a replica that must still be removed, also after a failed removal."""
         if not carried.source:
             return
         if not outcome.why:
@@ -222,7 +222,7 @@ class ReplicaReconciler:
     def _act(
         self, delegated: DelegatedDataset, group: list[CarriedReplica]
     ) -> list[DatasetActOutcome]:
-        """Have a dataset's acts done; return how each ended. Nothing follows a failure."""
+        """Carry out a dataset's acts; after a failure the remaining acts are skipped."""
         ends: list[DatasetActOutcome] = []
         for carried in group:
             is_cut = any(outcome.why for outcome in ends)
@@ -234,9 +234,11 @@ class ReplicaReconciler:
     def _carry_out(self, delegated: DelegatedDataset, carried: CarriedReplica) -> DatasetActOutcome:
         if carried.target and carried.target in _closed(self._policy):
             return DatasetActOutcome(why=f"{carried.target} is drained")
-        if carried.target and (why := owners.copy(delegated, carried.target, carried.source)):
+        if carried.target and (
+            why := owners.copy_replica_as_owner(delegated, carried.target, carried.source)
+        ):
             return DatasetActOutcome(why=why)
-        why = owners.drop(delegated, carried.source) if carried.source else ""
+        why = owners.drop_replica_as_owner(delegated, carried.source) if carried.source else ""
         return DatasetActOutcome(why=why, is_left=bool(why and carried.target))
 
     def _end(self, carried: CarriedReplica, why: str) -> None:
@@ -247,7 +249,7 @@ class ReplicaReconciler:
         )
 
     def _close_strays(self, stored: StorageState, datasets: Mapping[str, DelegatedDataset]) -> None:
-        """Note the end of what was cut and nobody goes on with: others do, or it can't be seen."""
+        """Record the end of interrupted acts that no round will continue."""
         for carried in stored.carried:
             of = datasets.get(carried.dataset)
             is_left = of is None or of.is_busy
@@ -255,7 +257,7 @@ class ReplicaReconciler:
                 self._carried.end(carried.token, stored.now, CUT)
 
     def _forget_left(self, stored: StorageState, datasets: Mapping[str, DelegatedDataset]) -> None:
-        """Note which replicas are gone that were to go, by whoever's hand, and which are not."""
+        """Update the records of replicas that were to be removed, by whether they still exist."""
         for dataset, area in stored.leaving:
             delegated = datasets.get(dataset)  # None: it is gone, or nobody knows just now
             if delegated and area in delegated.dataset.storages:
@@ -268,14 +270,14 @@ class ReplicaReconciler:
         return self._notes.quiesced() is not None
 
     def _measure(self) -> list[MeasuredArea]:
-        """Measure the areas; what an account may write there is its owner's process to know."""
-        areas = owner_wiring.areas(self._policy).values()
+        """Measure the areas; only the owner's process knows what it may write there."""
+        areas = owner_wiring.reachable_storage_areas(self._policy).values()
         with ThreadPoolExecutor(max_workers=max(1, len(areas))) as pool:
-            return list(pool.map(storage_area.measure_all, areas))
+            return list(pool.map(storage_area.measure_whole_area, areas))
 
 
-def merged(plan: RebalancePlan, addition: RebalancePlan) -> RebalancePlan:
-    """Return two plans of different hosts, jobs and tasks as one."""
+def merge_rebalance_plans(plan: RebalancePlan, addition: RebalancePlan) -> RebalancePlan:
+    """Merge two plans about different hosts, jobs and tasks."""
     first, second = plan.snapshot, addition.snapshot
     snapshot = PlacementSnapshot(
         now=first.now,
@@ -293,12 +295,12 @@ def merged(plan: RebalancePlan, addition: RebalancePlan) -> RebalancePlan:
 
 
 def _drained(policy: Policy) -> frozenset[str]:
-    """Return the clusters and areas that are drained."""
+    """Return the drained clusters and areas."""
     return drains.names() | {name for name, area in policy.storage.items() if area.drained}
 
 
 def _closed(policy: Policy) -> frozenset[str]:
-    """Return the areas that are drained, now."""
+    """Return the areas that are drained now."""
     drained = _drained(policy)
     return frozenset(
         name for name, area in policy.storage.items() if {name, area.cluster} & drained
@@ -306,9 +308,9 @@ def _closed(policy: Policy) -> frozenset[str]:
 
 
 def _begun(stored: StorageState) -> tuple[list[CarriedReplica], list[CarriedReplica]]:
-    """Return what a round that was killed had begun: what was made since, and what is to go on.
+    """Return the acts that a killed round had begun: finished ones, and ones to continue.
 
-    The owner's process may have gone on without it.
+    The owner's process may have continued after the kill.
     """
     free = {delegated.name: delegated.dataset for delegated in stored.kept if not delegated.is_busy}
     begun = [
@@ -325,17 +327,16 @@ def _begun(stored: StorageState) -> tuple[list[CarriedReplica], list[CarriedRepl
 
 
 def _under_way(stored: StorageState) -> list[list[CarriedReplica]]:
-    """Return what was begun about datasets, and has not ended."""
+    """Return the acts that have begun and not ended, by dataset."""
     return [*_by_dataset(carried for carried in stored.carried if carried.ended_at is None)]
 
 
 def _free_turns(most: int, earlier: list[list[CarriedReplica]]) -> int:
-    """Return how many may be begun beside what goes on.
+    """Return how many datasets may begin beside running acts.
 
-    Where one owner's are all of them others have one more: else nothing of theirs would be done for
-    as long as that owner's take.
+    If one owner has all running acts, one more may begin, so that other owners need not wait.
     """
-    owners = {owner_of(group[0]) for group in earlier}
+    owners = {owner_of_carried_replica(group[0]) for group in earlier}
     return max(most - len(earlier), 1 if len(owners) == 1 else 0)
 
 

@@ -1,7 +1,7 @@
-"""Make a replica: carried under another name, verified by the checksums, then put in its place.
+"""Make a replica: copy it under another name, verify its checksums, then rename it.
 
-Killed anywhere it is done again, and what came before is not carried again. Files go by rsync, as
-those of staged jobs do; between two clusters by ssh they go by a folder here.
+A killed copy is continued, and files that arrived are not copied again. Files are copied by rsync;
+copies between two clusters by ssh go through a local folder.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,26 +24,26 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaFolder:
-    """A folder, here or where the login leads."""
+    """A folder on this host, or on the host of an ssh login."""
 
     login: SshLogin | None
     folder: str
 
 
 class CopyFiles(Protocol):
-    """Bring files with these names from one folder to another; CommandFailed if not all came."""
+    """Protocol of a function that copies named files from one folder to another."""
 
     def __call__(
         self, source: ReplicaFolder, target: ReplicaFolder, names: list[str], pace: CopyPace
     ) -> None:
-        """Bring them; one of the two places is here."""
+        """Copy the files; one of the two folders is local. CommandFailed for a missing file."""
         ...
 
 
-def by_rsync(
+def copy_files_by_rsync(
     source: ReplicaFolder, target: ReplicaFolder, names: list[str], pace: CopyPace
 ) -> None:
-    """Bring files by rsync, over ssh where one of the places has a login."""
+    """Copy files by rsync, over ssh if one of the folders has a login."""
     to = f"{target.folder}/"
     if source.login:
         rsync.pull(source.login, names, source.folder, to, lambda: False, pace=pace)
@@ -54,29 +54,31 @@ def by_rsync(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaCopier:
-    """Makes replicas, and tells how far each is."""
+    """Makes replicas, and reports their progress."""
 
     clock: Clock
     tell: Tell
-    carry: CopyFiles = by_rsync
+    carry: CopyFiles = copy_files_by_rsync
 
     def copy(
         self, dataset: Dataset, sums: Sums, source: ReplicaFolder, area: StorageArea, *, relay: str
     ) -> Replica:
-        """Make a replica in an area that was prepared for it, and return it.
+        """Make a replica in a prepared area, and return it.
 
-        StorageUnusable says why it is not whole.
+        Raises StorageUnusable with the reason if the copy is not whole.
         """
         name, wrong = dataset.name, ""
-        target = ReplicaFolder(login=area.login, folder=storage_area.located(area).part(name))
+        target = ReplicaFolder(
+            login=area.login, folder=storage_area.resolve_account_folder(area).part(name)
+        )
         for _ in range(TRIES):
             self._carry(source, target, list(sums), area, relay)
-            contents = storage_area.check(area, f".{name}.part", dataset)
+            contents = storage_area.checksum_replica(area, f".{name}.part", dataset)
             spoilt = [file for file, digest in contents.sums.items() if sums.get(file) != digest]
-            storage_area.clean(area, name, spoilt)
+            storage_area.remove_wrong_copied_files(area, name, spoilt)
             own_sums = {file: digest for file, digest in contents.sums.items() if file in sums}
             if not (wrong := difference(sums, own_sums)):
-                storage_area.finish(area, dataset)
+                storage_area.install_finished_copy(area, dataset)
                 return self._whole(area, dataset)
         raise StorageUnusable(f"what came is not the dataset: {wrong}")
 
@@ -92,7 +94,7 @@ class ReplicaCopier:
             tell=lambda line: self.tell(f"{area.name}: {line}"), kib_per_s=area.bwlimit_kib_per_s
         )
         is_relayed = source.login and target.login
-        with storage_area.explaining_failures(area):
+        with storage_area.explain_storage_failures(area):
             if is_relayed:
                 relay_folder = ReplicaFolder(login=None, folder=relay)
                 self.carry(source, relay_folder, names, pace)
@@ -113,13 +115,13 @@ class ReplicaCopier:
 
 @contextmanager
 def _told_when_full(area: StorageArea) -> Iterator[None]:
-    """Look whether an area is full when rsync says only that a file could not be written."""
+    """Raise StorageUnusable for a full area when rsync reports only a write error."""
     try:
         yield
     except CommandFailed as error:
         if error.status != rsync.FILE_ERROR:
             raise
-        measured = storage_area.measure(area)
+        measured = storage_area.measure_area_for_account(area)
         if not measured.fault and not measured.free_bytes:
             raise StorageUnusable(f"{area.own}: No space left on device") from error
         raise

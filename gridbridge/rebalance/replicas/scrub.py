@@ -1,8 +1,8 @@
-"""Replicas that nobody has read for long are read, each dataset's by its owner's own process.
+"""Verify replicas that were not read for long, each by its owner's own process.
 
-That takes as long as it takes. So rounds don't wait for it, a dataset that can't be read goes to
-the end of the line, and who has one that can't, or many, holds up nobody else. It is tried again
-before long: its owner's home may have been away for a moment.
+Rounds do not wait for that. An unreadable dataset moves to the end of its owner's queue, and an
+owner with unreadable or many datasets does not delay other owners. A failed dataset is retried
+after an hour, because its owner's home may have been unmounted.
 """
 
 import logging
@@ -15,7 +15,7 @@ from gridbridge.model.rebalance.note_age import NEVER, known
 from gridbridge.model.rebalance.rebalance_section import Rebalance
 from gridbridge.rebalance.replicas import owner_processes
 from gridbridge.rebalance.store import delegation_files as letters
-from gridbridge.rebalance.store.round_notes import RebalanceNotes
+from gridbridge.rebalance.store.round_notes import RebalanceNoteRows
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 
@@ -26,15 +26,15 @@ _log = logging.getLogger(__name__)
 
 
 class ReplicaScrub:
-    """Has replicas read, and notes what was tried."""
+    """Verifies replicas that are due, and records each attempt."""
 
     def __init__(self, rules: Rebalance, database: StateFile, clock: Clock) -> None:
         self._rules = rules
-        self._notes = RebalanceNotes(database)
+        self._notes = RebalanceNoteRows(database)
         self._clock = clock
 
     def read(self) -> None:
-        """Have what is due read: the datasets of some owners at once, of each one by one."""
+        """Verify the due datasets: some owners in parallel, each owner's datasets one by one."""
         if self._notes.quiesced() is not None:
             return
         now = self._clock.now()
@@ -42,7 +42,13 @@ class ReplicaScrub:
         unread = {name: known(at, now) for name, at in self._notes.unread().items()}
         again = {name for name, at in unread.items() if at <= now - timedelta(seconds=AGAIN_S)}
         due = now - timedelta(seconds=self._rules.verify_every_s)
-        lines = _lines(owner_processes.look(letters.listed()), tried, due, now, again)
+        lines = _lines(
+            owner_processes.query_delegated_datasets(letters.list_delegations()),
+            tried,
+            due,
+            now,
+            again,
+        )
         with ThreadPoolExecutor(self._rules.copies_at_once) as pool:
             for read, failed in pool.map(lambda line: self._read(line, now), lines):
                 self._notes.note_read(read, failed, self._clock.now())
@@ -50,12 +56,12 @@ class ReplicaScrub:
     def _read(
         self, line: list[DelegatedDataset], began_at: datetime
     ) -> tuple[list[str], list[str]]:
-        """Have an owner's datasets read, none after one that can't be; return both."""
+        """Verify an owner's datasets up to a failure; return verified and failed names."""
         read: list[str] = []
         for delegated in line:
             if self._clock.now() - began_at > timedelta(seconds=LONGEST_S):
                 break
-            if why := owner_processes.verify(delegated):
+            if why := owner_processes.verify_dataset_as_owner(delegated):
                 _log.warning("event=dataset_unread file=%s why=%r", delegated.file, why)
                 return read, [delegated.name]
             read.append(delegated.name)
@@ -69,9 +75,9 @@ def _lines(
     now: datetime,
     again: Container[str],
 ) -> list[list[DelegatedDataset]]:
-    """Return what is due of each owner, the oldest first; who had a turn last comes last.
+    """Return each owner's due datasets, oldest first; recently served owners come last.
 
-    What is tried again is due, whenever it was tried.
+    A dataset to retry is due at any time.
     """
     turns: dict[str, datetime] = {}
     for name, at in tried.items():
@@ -91,7 +97,7 @@ def _lines(
 
 
 def _read_at(delegated: DelegatedDataset, tried: Mapping[str, datetime], now: datetime) -> datetime:
-    """Return when a replica of a dataset was read last, or was to be."""
+    """Return when a dataset's replicas were last read, or tried."""
     read = (known(replica.checked_at, now) for replica in delegated.dataset.replicas)
     read_at = min(read, default=NEVER)
     return max(read_at, tried.get(delegated.name, read_at))

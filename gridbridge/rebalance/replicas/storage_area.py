@@ -1,10 +1,9 @@
-"""What is done in a storage area, as oneself: measured, checked, made ready, put in place, removed.
+"""Act on a storage area as its account: measure, verify, prepare, install, remove.
 
-Each account has a folder of its own in an area. A file in it says whose area it is, and each
-replica has a folder NAME in it. The account's folder has the account's name; if somebody else made
-that name first, a random word follows the name, so that nobody keeps another out of an area. A copy
-grows as `.NAME.part` and is renamed when it is whole. A file in the copy says that it is ours, so
-that nothing else is taken for a copy. The same lines of sh run here and by ssh.
+Each account has its own folder in an area, with a mark file that names the area and one folder for
+each replica. The folder has the account's name; if another account made that name first, a random
+word is appended. A copy grows as `.NAME.part` and is renamed when it is whole. A mark file in the
+copy shows that it is a replica. The same sh scripts run locally and over ssh.
 """
 
 import os
@@ -188,7 +187,7 @@ _FIRST: dict[str, Lock] = {}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageArea:
-    """A storage area as one person reaches it."""
+    """A storage area as one account reaches it."""
 
     name: str
     cluster: str
@@ -204,27 +203,27 @@ class StorageArea:
 
     @property
     def own(self) -> str:
-        """The folder of the account."""
+        """The account's folder in the area."""
         return f"{self.path}/{self.account}{self.word}"
 
     def replica(self, name: str) -> str:
-        """Return the folder of a replica."""
+        """Return the folder of a dataset's replica."""
         return f"{self.own}/{name}"
 
     def part(self, name: str) -> str:
-        """Return the folder of one that is being copied."""
+        """Return the folder of a dataset's unfinished copy."""
         return f"{self.own}/.{name}.part"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReplicaContent:
-    """What a replica has."""
+class ReplicaChecksums:
+    """The size of a replica and the checksums of its files."""
 
     size_bytes: int
     sums: dict[str, str]
 
 
-def located(area: StorageArea) -> StorageArea:
+def resolve_account_folder(area: StorageArea) -> StorageArea:
     """Return the area with the actual name of the account's folder."""
     answer = _ask(area, WHERE, (), area.timeout_s).decode("utf-8", "surrogateescape")
     name = answer.rpartition("/")[2]
@@ -234,8 +233,8 @@ def located(area: StorageArea) -> StorageArea:
     return replace(area, word=word)
 
 
-def own_folders(area: StorageArea) -> list[str]:
-    """Return the folders of an area on this host that are, or would be, the account's."""
+def list_own_area_folders(area: StorageArea) -> list[str]:
+    """Return the area's local folders that belong to the account, or would when created."""
     paths = [area.own, *glob(f"{escape(area.own)}.{WORD}")]
     return [path for path in paths if not os.path.lexists(path) or _is_own(path)]
 
@@ -245,11 +244,10 @@ def _is_own(path: str) -> bool:
     return stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid()
 
 
-def measure(area: StorageArea) -> MeasuredArea:
-    """Look how large an area is and what is free there for its account.
+def measure_area_for_account(area: StorageArea) -> MeasuredArea:
+    """Measure an area's size and the free space for its account; faults are in the result.
 
-    Whatever is wrong is told in the answer. What the account has there is counted, as long as it
-    takes, only where `max_bytes` limits it and the area answers.
+    The account's usage is counted only if `max_bytes` limits it and the area answers.
     """
     measured = _measured(area, MEASURE)
     if not area.max_bytes:
@@ -258,14 +256,14 @@ def measure(area: StorageArea) -> MeasuredArea:
     return replace(measured, free_bytes=min(measured.free_bytes, max(area.max_bytes - used, 0)))
 
 
-def measure_begun(area: StorageArea, name: str) -> MeasuredArea:
-    """Look as well how much there is of a copy of a dataset that was begun there."""
-    measured, begun = _counted(measure(area), area, BEGUN, name)
+def measure_area_and_begun_copy(area: StorageArea, name: str) -> MeasuredArea:
+    """Measure an area, and the bytes of a dataset's unfinished copy there."""
+    measured, begun = _counted(measure_area_for_account(area), area, BEGUN, name)
     return replace(measured, begun_bytes=begun)
 
 
-def measure_all(area: StorageArea) -> MeasuredArea:
-    """Do the same for whoever has replicas there: no account's folder or most counts."""
+def measure_whole_area(area: StorageArea) -> MeasuredArea:
+    """Measure an area for all accounts, without folders or limits of accounts."""
     return _measured(area, MEASURE_ALL)
 
 
@@ -287,7 +285,7 @@ def _measured(area: StorageArea, script: str) -> MeasuredArea:
 def _counted(
     measured: MeasuredArea, area: StorageArea, script: str, *arguments: str
 ) -> tuple[MeasuredArea, int]:
-    """Count bytes in an area that answers; what is wrong is told in what was measured."""
+    """Count bytes in an area that answers; a fault is added to the measurement."""
     if measured.fault:
         return measured, 0
     try:
@@ -296,53 +294,53 @@ def _counted(
         return replace(measured, fault=str(error)), 0
 
 
-def check(area: StorageArea, name: str, dataset: Dataset) -> ReplicaContent:
-    """Read all of a replica; StorageUnusable when it is not there or can't be read.
+def checksum_replica(area: StorageArea, name: str, dataset: Dataset) -> ReplicaChecksums:
+    """Read a replica and return its checksums; StorageUnusable if it is missing.
 
-    StorageAway where it can't be reached, or we had a folder and have none: nobody knows, then. A
-    disk that hangs is told from one that is slow by a short question before.
+    StorageAway is raised when the area can't be reached or the account's folder has vanished, so
+    the replica's state is unknown. A short query first tells a hanging disk from a slow one.
     """
     _ask(area, ANSWER, (), area.timeout_s)
     data = _ask(area, CHECK, (name,), _reading_s(dataset))
     size, _, sums = data.partition(b"\n")
-    return ReplicaContent(size_bytes=int(size), sums=read_sums(sums))
+    return ReplicaChecksums(size_bytes=int(size), sums=read_sums(sums))
 
 
 def _reading_s(dataset: Dataset) -> float:
-    """Return how long reading it may take: by its bytes, and small files by their number."""
+    """Return the timeout for reading a replica, by its bytes and its number of files."""
     return max(LEAST_HASH_S, dataset.size_bytes / HASHED_PER_S + dataset.files * A_FILE_S)
 
 
-def prepare(area: StorageArea, dataset: Dataset, *, is_known: bool) -> None:
-    """Make the folder in which a copy grows; what came earlier stays.
+def prepare_copy_folder(area: StorageArea, dataset: Dataset, *, is_known: bool) -> None:
+    """Create the folder of a new copy; an unfinished copy is kept.
 
-    Where there is a replica by its record, what has its name is that. With `is_known` the account
-    has had its folder there, and no other one is made.
+    If the record has a replica there, an existing folder of that name is the replica. With
+    `is_known` the account's folder must exist and is not created.
     """
     held, history = _held(area, dataset), "known" if is_known else "new"
     with nullcontext() if is_known else _FIRST.setdefault(area.name, Lock()):
         _ask(area, PREPARE, (dataset.name, dataset.sha256, held, history), area.timeout_s)
 
 
-def clean(area: StorageArea, name: str, wrong: list[str]) -> None:
-    """Remove files from a growing copy that are not of the dataset, or not as they should be."""
+def remove_wrong_copied_files(area: StorageArea, name: str, wrong: list[str]) -> None:
+    """Remove files from an unfinished copy that are not in the dataset or are damaged."""
     for first in range(0, len(wrong), A_CALL):
         paths = (f"./{path}" for path in wrong[first : first + A_CALL])
         _ask(area, CLEAN, (name, *paths), area.timeout_s)
 
 
-def finish(area: StorageArea, dataset: Dataset) -> None:
-    """Put a whole copy in its place, instead of the replica that was there."""
+def install_finished_copy(area: StorageArea, dataset: Dataset) -> None:
+    """Rename a whole copy to its final name, in place of the old replica."""
     _ask(area, FINISH, (dataset.name, dataset.sha256, _held(area, dataset)), REMOVAL_S)
 
 
-def drop(area: StorageArea, dataset: Dataset) -> None:
-    """Remove a replica with what was left of copies; one that is gone is removed."""
+def remove_replica(area: StorageArea, dataset: Dataset) -> None:
+    """Remove a replica and its unfinished copies; a missing replica is no error."""
     _ask(area, DROP, (dataset.name, dataset.sha256, _held(area, dataset)), REMOVAL_S)
 
 
-def sweep(area: StorageArea, dataset: Dataset) -> None:
-    """Remove what was left of copies; what is a replica by its record stays."""
+def remove_unfinished_copies(area: StorageArea, dataset: Dataset) -> None:
+    """Remove unfinished copies; a replica of the record stays."""
     held = "begun" if area.name in dataset.storages else "new"
     _ask(area, DROP, (dataset.name, dataset.sha256, held), REMOVAL_S)
 
@@ -353,14 +351,14 @@ def _held(area: StorageArea, dataset: Dataset) -> str:
 
 def _ask(area: StorageArea, script: str, arguments: tuple[str, ...], timeout_s: float) -> bytes:
     argv = ("/bin/sh", "-c", script, "sh", area.path, area.account, area.name, *arguments)
-    with explaining_failures(area):
+    with explain_storage_failures(area):
         answer = ssh.run(area.login, argv, dict(BARE), timeout_s, most_bytes=LIST_BYTES)
         return answer.checked().stdout
 
 
 @contextmanager
-def explaining_failures(area: StorageArea) -> Iterator[None]:
-    """Say in a line why something could not be done in an area."""
+def explain_storage_failures(area: StorageArea) -> Iterator[None]:
+    """Translate a failed script's exit status to StorageUnusable with a one-line reason."""
     try:
         yield
     except CommandFailed as error:
@@ -385,7 +383,7 @@ def explaining_failures(area: StorageArea) -> Iterator[None]:
 
 
 def _is_away(error: CommandFailed) -> bool:
-    """Say whether nobody knows what is there: it could not be reached, or no answer came."""
+    """Say whether the area's state is unknown: not reached, not mounted, or no answer."""
     is_unanswered = error.status is None or error.status < 0
     return (
         is_unanswered

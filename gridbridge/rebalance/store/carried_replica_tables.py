@@ -1,4 +1,4 @@
-"""Which replicas the service had made and removed: noted before it is done, and how it ended."""
+"""SQL table of the replica acts that the service requested, and of their outcomes."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, fields
@@ -33,28 +33,28 @@ _END = (
 )
 
 
-class CarriedReplicas:
-    """What is kept of them."""
+class CarriedReplicaRows:
+    """The stored acts on replicas: each is recorded before it begins and when it ends."""
 
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
     def all(self) -> tuple[CarriedReplica, ...]:
-        """Return them, the oldest first."""
+        """Return all acts, the oldest first."""
         return tuple(CarriedReplica(**row) for row in self._database.rows(_ALL))
 
     def begin(self, carried: Iterable[CarriedReplica]) -> None:
-        """Note what is to be done; again for what goes on."""
+        """Record acts before they begin; a continued act is recorded again."""
         rows = [asdict(replica) for replica in carried]
         if rows:
             self._database.execute(self._database.upsert(CARRIED), rows)
 
     def end(self, token: str, at: datetime, why: str) -> None:
-        """Note how it ended; `why` is empty for what was done."""
+        """Record the end of an act; `why` is empty for success."""
         self._database.execute(_END, {"of": token, "ended_at": at, "why": why})
 
     def forget(self, before: datetime) -> None:
-        """Forget what ended before a time."""
+        """Delete the acts that ended before a time."""
         self._database.execute(
             delete(CARRIED).where(
                 and_(CARRIED.c.ended_at.is_not(None), CARRIED.c.ended_at < before)

@@ -1,7 +1,7 @@
-"""A person's own records of datasets, in a folder that only they can write.
+"""A person's own records of datasets, in a folder that only that person can write.
 
-NAME.json tells of a dataset, NAME.sums has the checksums of its files as `sha256sum -z` prints
-them. Each is put there whole; what somebody else owns or could have written is not read.
+NAME.json describes a dataset; NAME.sums has the checksums of its files in the format of `sha256sum
+-z`. Each file is replaced atomically. Files that another account owns or could write are not read.
 """
 
 import hashlib
@@ -34,24 +34,24 @@ NO_RECORD = (ValueError, KeyError, TypeError, AttributeError, OverflowError, Rec
 
 
 class DatasetRecords:
-    """The datasets of whoever runs this."""
+    """The dataset records of the current account."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
 
     def names(self) -> list[str]:
-        """Return the names of the datasets, in order."""
+        """Return the sorted names of the datasets."""
         records = (name for name in files.names(self._folder) if name.endswith(RECORD))
         return sorted(filter(DATASET_NAME.holds, (name.removesuffix(RECORD) for name in records)))
 
     def has(self, name: str) -> bool:
-        """Say whether there is a dataset of this name; StateError when that can't be seen."""
+        """Say whether a dataset exists; StateError when the folder can't be read."""
         return _is_there(self._path(name, RECORD))
 
     def is_gone(self, name: str) -> bool:
-        """Say whether there is surely none; StateError where the folder of records is away.
+        """Say whether a dataset certainly does not exist; StateError for an unreadable folder.
 
-        The folder is kept open meanwhile: a home that is not mounted just now has lost nothing.
+        The folder is held open during the check, because an unmounted home has lost nothing.
         """
         try:
             return self._is_gone(f"{name}{RECORD}")
@@ -59,11 +59,11 @@ class DatasetRecords:
             raise StateError(f"{self._folder}: {error.strerror}") from error
 
     def load(self, name: str) -> Dataset:
-        """Return a dataset; GridbridgeError when there is none, StateError for a wrong file."""
+        """Load a dataset; GridbridgeError for an unknown one, StateError for an invalid record."""
         path = self._path(name, RECORD)
         try:
             data, _ = files.read(path, MOST_BYTES, os.geteuid())
-            return decode(name, json.loads(data))
+            return decode_dataset(name, json.loads(data))
         except FileNotFoundError as error:
             names = ", ".join(self.names()) or "you have none yet"
             raise GridbridgeError(f"{name}: no dataset of yours; yours: {names}") from error
@@ -71,7 +71,7 @@ class DatasetRecords:
             raise StateError(f"{path}: no record of a dataset; remove it ({error!r})") from error
 
     def sums(self, dataset: Dataset) -> dict[str, str]:
-        """Return the checksums of its files; StateError if they are not those of its record."""
+        """Return the checksums of a dataset's files; StateError if they do not match its record."""
         path = self._path(dataset.name, SUMS)
         try:
             data, _ = files.read(path, MOST_SUMS, os.geteuid())
@@ -85,7 +85,7 @@ class DatasetRecords:
             raise StateError(f"{path}: {error}") from error
 
     def save(self, dataset: Dataset, sums: Sums | None = None) -> None:
-        """Put a dataset there, with its checksums when it is new; StateError for too many."""
+        """Store a dataset, with its checksums if it is new; StateError for too many files."""
         if sums is not None:
             text = sums_text(sums)
             if len(text) > MOST_SUMS:
@@ -94,25 +94,25 @@ class DatasetRecords:
                     f" than {MOST_SUMS >> 20} MiB; expected several datasets of fewer"
                 )
             files.replace(self._path(dataset.name, SUMS), text, 0o600)
-        record = json.dumps(encode(dataset)).encode()
+        record = json.dumps(encode_dataset(dataset)).encode()
         files.replace(self._path(dataset.name, RECORD), record, 0o600)
 
     def remove(self, name: str) -> None:
-        """Forget a dataset; its checksums last, for without a record they say nothing."""
+        """Delete a dataset's files; the checksums go after the record, which they belong to."""
         files.remove(self._path(name, RECORD))
         files.remove(self._path(name, SUMS))
         files.remove(self._hidden(name, DONE))
         self.remove_relay(name)
 
     def is_busy(self, name: str) -> bool:
-        """Say whether a command works on a dataset just now."""
+        """Say whether a command works on a dataset now."""
         if not os.path.lexists(self._hidden(name, LOCK)):
             return False
         with MomentaryLock(self._hidden(name, LOCK)) as is_ours:
             return not is_ours
 
     def note_done(self, name: str, newest: ReplicaOutcome) -> None:
-        """Note what the service had done about a dataset; the oldest of many are forgotten."""
+        """Record an act of the service on a dataset; only the newest acts are kept."""
         outcomes = [*self.done(name), newest][-MOST_DONE:]
         rows = "".join(
             f"{json.dumps(asdict(outcome) | {'at': outcome.at.isoformat()})}\n"
@@ -121,7 +121,7 @@ class DatasetRecords:
         files.replace(self._hidden(name, DONE), rows.encode(), 0o600)
 
     def done(self, name: str) -> list[ReplicaOutcome]:
-        """Return what the service had done about a dataset, the newest last."""
+        """Return the service's acts on a dataset, the newest last."""
         path = self._hidden(name, DONE)
         try:
             data, _ = files.read(path, MOST_BYTES, os.geteuid())
@@ -133,16 +133,16 @@ class DatasetRecords:
             raise StateError(f"{path}: not what was noted; remove it ({error!r})") from error
 
     def relay(self, name: str) -> str:
-        """Return the folder by which files go from one cluster by ssh to another."""
+        """Return the local folder through which files go from one ssh cluster to another."""
         return self._hidden(name, RELAY)
 
     def remove_relay(self, name: str) -> None:
-        """Remove that folder, which has what a copy was that failed."""
+        """Remove the local relay folder with the files of a failed copy."""
         rsync.remove(self.relay(name))
 
     @contextmanager
     def alone(self, name: str) -> Iterator[None]:
-        """Work on a dataset while no other command does; GridbridgeError when one does."""
+        """Lock a dataset; GridbridgeError while another command works on it."""
         self._make()
         with MomentaryLock(self._hidden(name, LOCK)) as is_ours:
             if not is_ours:
@@ -151,7 +151,7 @@ class DatasetRecords:
 
     @contextmanager
     def turn(self, storage: str, most: int) -> Iterator[None]:
-        """Copy into an area as one of so many at once; StorageUnusable when those are under way."""
+        """Take one of the copy slots into an area; StorageUnusable when all are in use."""
         with ExitStack() as stack:
             paths = (f"{self._folder}/.into.{storage}.{number}" for number in range(most))
             if not any(stack.enter_context(_released(path)) for path in paths):
@@ -182,7 +182,7 @@ class DatasetRecords:
 
 
 def _is_there(path: str, folder: int | None = None) -> bool:
-    """Say whether something is at a path; StateError when that can't be seen."""
+    """Say whether a path exists; StateError when that is unknown."""
     try:
         os.lstat(path, dir_fd=folder)
     except FileNotFoundError:
@@ -203,16 +203,16 @@ def _released(path: str) -> Iterator[bool]:
             held.__exit__()
 
 
-def encode(dataset: Dataset) -> dict[str, Any]:
-    """Return a dataset as its record has it."""
+def encode_dataset(dataset: Dataset) -> dict[str, Any]:
+    """Return a dataset in the JSON form of its record."""
     record = asdict(dataset)
     for replica in record["replicas"]:
         replica["checked_at"] = replica["checked_at"].isoformat()
     return record
 
 
-def decode(name: str, record: dict[str, Any]) -> Dataset:
-    """Return the dataset of a record; one of NO_RECORD for what is none."""
+def decode_dataset(name: str, record: dict[str, Any]) -> Dataset:
+    """Parse a dataset's record; an invalid record raises one of NO_RECORD."""
     if record["name"] != name:
         raise ValueError(f"it is of {record['name']!r}")
     replicas = tuple(_replica(row) for row in record["replicas"])
@@ -242,9 +242,9 @@ def _replica(row: dict[str, Any]) -> Replica:
 
 
 def _moment(text: str) -> datetime:
-    """Read a time; ValueError for one without its zone, which can be compared with no other.
+    """Parse a time with a zone; ValueError without one, because such times can't be compared.
 
-    The first and the last year have moments that can't be told by every clock.
+    Times of the first and the last year are refused, because time zones may overflow there.
     """
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None or not MINYEAR < moment.year < MAXYEAR:

@@ -1,8 +1,8 @@
-"""The files by which people let the service look after their datasets.
+"""The files by which people delegate datasets to the service.
 
-Each lies in its owner's own folder among the campaign files (`u.UID`, where nobody else but the
-service's group may write), is that person's, and has the name of a dataset: no more, for the record
-itself is nobody else's to read. Its name follows from the dataset's, so that it is there once.
+Each file lies in its owner's folder among the campaign files (`u.UID`), which only the owner and
+the service's group can write. It has only the dataset's name, because the record itself is private.
+Its own name follows from the dataset's name, so that a dataset has one file.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ NO_FILE = (ValueError, KeyError, TypeError, IndexError, RecursionError)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delegation:
-    """A dataset that its owner lets the service look after."""
+    """A dataset that its owner delegated to the service."""
 
     uid: int
     owner: str
@@ -34,21 +34,21 @@ class Delegation:
     dataset: str
 
 
-def let(dataset: str, folder: str = CAMPAIGNS) -> None:
-    """Let the service look after a dataset of ours; StateError where that can't be told."""
-    require_room((dataset,), folder)
+def write_delegation(dataset: str, folder: str = CAMPAIGNS) -> None:
+    """Delegate a dataset of the caller to the service; StateError when that fails."""
+    require_delegation_room((dataset,), folder)
     data = json.dumps({"dataset": dataset}).encode()
     files.replace(f"{picked.mine(folder)}/{_file_of(dataset)}", data, mode=0o640)
 
 
-def take_back(dataset: str, folder: str = CAMPAIGNS) -> None:
-    """Let it no more; may be repeated."""
+def remove_delegation(dataset: str, folder: str = CAMPAIGNS) -> None:
+    """Revoke a dataset's delegation; may be repeated."""
     if mine := picked.mine_now(folder):
         files.remove(f"{mine}/{_file_of(dataset)}")
 
 
-def require_room(datasets: Iterable[str], folder: str = CAMPAIGNS) -> None:
-    """Raise StateError if, with these, the service would look after too many datasets of ours."""
+def require_delegation_room(datasets: Iterable[str], folder: str = CAMPAIGNS) -> None:
+    """Raise StateError if the caller would have too many delegated datasets."""
     if not os.path.isdir(folder):
         return
     file_names = files.names(picked.mine_now(folder))
@@ -60,10 +60,10 @@ def require_room(datasets: Iterable[str], folder: str = CAMPAIGNS) -> None:
         )
 
 
-def listed(folder: str = CAMPAIGNS) -> list[Delegation]:
-    """Return what people let, each dataset once, of each person the first MOST.
+def list_delegations(folder: str = CAMPAIGNS) -> list[Delegation]:
+    """Return all delegations, each dataset once, and at most MOST for each owner.
 
-    What is wrong there is left out.
+    Invalid files are skipped.
     """
     delegations: list[Delegation] = []
     for paths in picked.staying(KEPT_DATASET, MOST, folder).values():

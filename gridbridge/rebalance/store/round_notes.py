@@ -1,4 +1,4 @@
-"""What rebalancing has done of late, and whether it may do anything."""
+"""SQL table of recent rebalancing acts, and of the pause of all moves."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -22,8 +22,8 @@ NOTES = Table(
 Place = tuple[int, int, int]  # campaign, array, and place there
 
 
-class RebalanceNotes:
-    """What is kept of it."""
+class RebalanceNoteRows:
+    """The stored notes of recent moves, replica checks, pending removals and the pause."""
 
     def __init__(self, database: StateFile) -> None:
         self._database = database
@@ -33,23 +33,23 @@ class RebalanceNotes:
         return RecentMoves(hosts=self._of(HOST), jobs=self._of(JOB))
 
     def note_moved(self, moved: Iterable[Place], at: datetime) -> None:
-        """Note that the tasks at these places of campaigns' arrays are to be moved, from now on."""
+        """Record that campaign tasks were marked to be moved."""
         self.note(MOVED, (_place(task) for task in moved), at)
 
     def moved(self) -> dict[Place, datetime]:
-        """Return since when tasks at which places were to be moved, of late."""
+        """Return when each campaign task was marked to be moved."""
         return {_read_place(name): at for name, at in self._of(MOVED).items()}
 
     def read(self) -> dict[str, datetime]:
-        """Return when replicas of datasets were read, or were to be."""
+        """Return when each dataset's replicas were last verified, or tried."""
         return self._of(READ)
 
     def unread(self) -> dict[str, datetime]:
-        """Return when those were to be read that could not be, and have not been since."""
+        """Return the datasets whose last verification failed, with its time."""
         return self._of(UNREAD)
 
     def note_read(self, read: Iterable[str], unread: Iterable[str], at: datetime) -> None:
-        """Note that replicas of these datasets were read now, and that others could not be."""
+        """Record which datasets were verified now, and which could not be read."""
         good, bad = list(read), list(unread)
         with self._database.transaction():
             self.note(READ, [*good, *bad], at)
@@ -59,42 +59,42 @@ class RebalanceNotes:
                 self._database.execute(delete(NOTES).where(of))
 
     def note(self, kind: str, names: Iterable[str], at: datetime) -> None:
-        """Note that something was done about hosts or jobs now."""
+        """Record an act on hosts or jobs."""
         rows = [{"kind": kind, "name": name, "at": at} for name in names]
         if rows:
             self._database.execute(self._database.upsert(NOTES), rows)
 
     def leaving(self) -> frozenset[tuple[str, str]]:
-        """Return datasets and areas: another replica was made for the one there, which is to go."""
+        """Return the dataset and area of each replica that has a successor and must be removed."""
         parts = (name.partition(" ") for name in self._of(LEAVING))
         return frozenset((dataset, area) for dataset, _, area in parts)
 
     def leave(self, dataset: str, area: str, at: datetime) -> None:
-        """Note that a dataset's replica is to go from an area still."""
+        """Record that a dataset's replica must still be removed from an area."""
         self.note(LEAVING, [f"{dataset} {area}"], at)
 
     def left(self, dataset: str, area: str) -> None:
-        """Note that it is gone."""
+        """Record that a dataset's replica was removed from an area."""
         of = and_(NOTES.c.kind == LEAVING, NOTES.c.name == f"{dataset} {area}")
         self._database.execute(delete(NOTES).where(of))
 
     def forget_leaving(self, before: datetime) -> None:
-        """Forget what was noted before a time: its dataset is there no more."""
+        """Delete the pending removals that were recorded before a time."""
         of = and_(NOTES.c.kind == LEAVING, NOTES.c.at < before)
         self._database.execute(delete(NOTES).where(of))
 
     def quiesced(self) -> datetime | None:
-        """Return since when nothing may be moved; None: it may."""
+        """Return since when all moves are paused; None if they are not."""
         return self._of(QUIESCED).get("")
 
     def quiesce(self, at: datetime | None) -> None:
-        """Let nothing be moved from now on, or with None again."""
+        """Pause all moves from a time on; resume them with None."""
         with self._database.transaction():
             self._database.execute(delete(NOTES).where(NOTES.c.kind == QUIESCED))
             self.note(QUIESCED, [""] if at else [], at or datetime.max)
 
     def forget(self, before: datetime) -> None:
-        """Forget what was done before a time."""
+        """Delete the notes of moves and checks from before a time."""
         of = and_(NOTES.c.kind.not_in((LEAVING, QUIESCED)), NOTES.c.at < before)
         self._database.execute(delete(NOTES).where(of))
 

@@ -1,4 +1,4 @@
-"""A file with hosts, jobs and tasks: to see what would be moved, for support, and for tests."""
+"""Read a placement snapshot of hosts, jobs and tasks, for plans, support and tests."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -73,10 +73,10 @@ Word = TypeVar("Word", bound=StrEnum)
 Row = Mapping[str, object]
 
 
-def read(path: str) -> tuple[PlacementSnapshot, Row]:
-    """Read a file: what is to be decided about, and what it says of the rules.
+def read_placement_file(path: str) -> tuple[PlacementSnapshot, Row]:
+    """Read a placement snapshot and its policy values from a JSON file.
 
-    ParseError for what is no JSON, ConfigError with a line for each thing that is wrong.
+    Raises ParseError for a file that is no JSON, and ConfigError with a line for each fault.
     """
     try:
         with open(path, "rb") as file:
@@ -93,20 +93,20 @@ def read(path: str) -> tuple[PlacementSnapshot, Row]:
 
 
 class _Reading:
-    """What is read of a file, and what is wrong with it."""
+    """Parser of a placement snapshot that collects all faults."""
 
     def __init__(self, path: str) -> None:
         self._path = path
         self.problems: list[str] = []
 
     def messages(self) -> Iterator[str]:
-        """Give a line for each thing that is wrong, the first of many."""
+        """Yield a line for each of the first faults, and the number of the others."""
         yield from self.problems[:MOST_TOLD]
         if (more := len(self.problems) - MOST_TOLD) and more > 0:
             yield f"{self._path}: {more} more are wrong"
 
     def snapshot(self, content: object) -> PlacementSnapshot:
-        """Read it whole."""
+        """Parse the whole snapshot."""
         top = self._table(content, "", KEYS)
         snapshot = PlacementSnapshot(
             now=self._required(top, "", "now", _time, A_TIME, NEVER),
@@ -121,7 +121,7 @@ class _Reading:
         return snapshot
 
     def policy(self, content: object) -> Row:
-        """Return what it says of the rules, by their names in gridbridge.toml."""
+        """Return the file's policy values, by their names in gridbridge.toml."""
         table = _inner_table(content, "policy") if isinstance(content, dict) else {}
         return self._table(table, "policy", None)
 
@@ -193,14 +193,14 @@ class _Reading:
         return content
 
     def _word(self, row: Row, at: str, words: Mapping[str, Word], unknown: Word) -> Word:
-        """Read a state; a word that nobody knows is one of its own, by which nothing is moved."""
+        """Parse a state; an unknown word gives `unknown`, which no rule moves."""
         word = self._as(row, at, "state", _text, A_NAME, "")
         return words.get(word.lower().replace("-", "_").replace(" ", "_"), unknown)
 
     def _as(
         self, row: Row, at: str, key: str, read: Callable[[object], Value], right: str, usual: Value
     ) -> Value:
-        """Read a value; null and a missing one are the usual one."""
+        """Parse a value; null and a missing key give the default."""
         content = row.get(key)
         if content is None:
             return usual
@@ -213,7 +213,7 @@ class _Reading:
     def _required(
         self, row: Row, at: str, key: str, read: Callable[[object], Value], right: str, none: Value
     ) -> Value:
-        """Read a value that has to be there; null is none."""
+        """Parse a value that must be present; null counts as missing."""
         if row.get(key) is None:
             self._wrong(f"{at}.{key}".lstrip("."), "missing", right)
         return self._as(row, at, key, read, right, none)
@@ -233,7 +233,7 @@ class _Reading:
 
 
 def _inner_table(table: Row, key: str) -> object:
-    """Return a table of a table; null is as usual, which is an empty one."""
+    """Return a nested table; null counts as empty."""
     inner = table.get(key)
     return {} if inner is None else inner
 

@@ -170,7 +170,9 @@ def _dataset(name: str, path: str, now: datetime, *, is_json: bool) -> int:
     from gridbridge.rebalance.cli import dataset_tables as shown  # few ask for one
     from gridbridge.rebalance.replicas import dataset_report
 
-    return shown.print_report(dataset_report.tell(name, path), now, is_json=is_json)
+    return shown.print_dataset_report(
+        dataset_report.report_dataset(name, path), now, is_json=is_json
+    )
 
 
 def _show_campaign(answer: CampaignExplanation, now: datetime) -> None:

@@ -73,5 +73,5 @@ def _rounds(folder: str) -> dict[RebalanceRound, ShownRound]:
 
 
 def _elastic(folder: str) -> Iterable[MetricFamily]:
-    shown = published_balance_file.read(folder)
+    shown = published_balance_file.read_published_balance(folder)
     return elastic_metrics.families(shown) if shown else ()

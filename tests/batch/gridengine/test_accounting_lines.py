@@ -9,7 +9,7 @@ import pytest
 from gridbridge.batch.gridengine import client_commands
 from gridbridge.batch.gridengine.accounting_lines import fields_of
 from gridbridge.batch.gridengine.qacct import parse_accounting, read_ends, read_lines, read_tasks
-from gridbridge.elastic.simulation.accounting_workload import read
+from gridbridge.elastic.simulation.accounting_workload import read_accounting_tasks
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.replay_outcome import ReplayExclusion, ReplayTask
 from gridbridge.model.job import AskedArray
@@ -74,7 +74,7 @@ LINES = [
 def test_every_reader_reads_the_lines_of_every_version(line: str) -> None:
     """What replays, what learns how long jobs take, what tells ends, and what counts usage."""
     data = f"{line}\n".encode()
-    ((_, ran),) = read([data])
+    ((_, ran),) = read_accounting_tasks([data])
     ((end, owner, name),) = read_ends(data)
     ((_, usage),), skipped = read_lines(data, "gb.")
     (record,) = parse_accounting(data)
@@ -107,7 +107,7 @@ def test_a_part_of_a_parallel_task_is_told_by_every_version(line: str) -> None:
     part = line.replace(":0.0:NONE:6099869696", ":0.0:1.n2:6099869696")
 
     assert fields_of(part)["pe_taskid"] == "1.n2"
-    assert [why for _, why in read([part.encode()])] == [ReplayExclusion.PART]
+    assert [why for _, why in read_accounting_tasks([part.encode()])] == [ReplayExclusion.PART]
 
 
 @pytest.mark.parametrize("behind", [":0:0", "", f":0:0:{UNIVA[0]}"])
@@ -115,7 +115,7 @@ def test_a_job_that_never_started_has_no_times_in_any_version(behind: str) -> No
     """Some versions write no time of its submission either."""
     line = f"{FRONT}:0:0:0:9:{USED[2:]}:NONE{BEHIND}{behind}".encode()
 
-    assert [why for _, why in read([line])] == [ReplayExclusion.NEVER_STARTED]
+    assert [why for _, why in read_accounting_tasks([line])] == [ReplayExclusion.NEVER_STARTED]
     assert list(read_ends(line)) == []
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from gridbridge.decisions.elastic import kill_cluster
 from gridbridge.decisions.elastic.round_acts import host_states_from_cell
-from gridbridge.elastic.balancer.plan_preview import planned
+from gridbridge.elastic.balancer.plan_preview import decide_balance_plan
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.cell import QueueInstance, WaitingJobs
 from gridbridge.model.elastic.elastic_nodes import (
@@ -47,7 +47,9 @@ def ended(
         machines={"usual": machines},
         hosts=host_states_from_cell(seen),
     )
-    return kill_cluster.choose_master_machine_to_end(seen, world, planned(seen, rules), rules) == (
+    return kill_cluster.choose_master_machine_to_end(
+        seen, world, decide_balance_plan(seen, rules), rules
+    ) == (
         "usual",
         OWN,
     )

@@ -73,7 +73,7 @@ class Hosts:
 def site(hosts: Hosts, monkeypatch: pytest.MonkeyPatch) -> GridEngineMembership:
     """Return a cell with one host."""
     monkeypatch.setattr(membership, "execution_hosts", hosts)
-    monkeypatch.setattr(membership, "address_of", lambda _: "10.0.0.9")
+    monkeypatch.setattr(membership, "resolve_host_address", lambda _: "10.0.0.9")
     preparing = MachineBootstrap(settings=BootstrapSection(), cell=CELL)
     return GridEngineMembership(cell=CELL, preparing=preparing, root=lambda *_: None)
 
@@ -198,7 +198,7 @@ def test_a_machine_with_the_address_of_another_host_is_not_prepared(
     done = list[tuple[object, ...]]()
     settings = BootstrapSection(steps="mounts", mounts=str(tmp_path / "mounts"))
     cell = replace(cell, preparing=MachineBootstrap(settings=settings, cell=CELL), root=note(done))
-    monkeypatch.setattr(membership, "address_of", {taken: "10.0.0.9"}.get)
+    monkeypatch.setattr(membership, "resolve_host_address", {taken: "10.0.0.9"}.get)
 
     with pytest.raises(AddressTaken):
         cell.join(JoiningMachine(name="n1", address="10.0.0.9", slots=4))
@@ -218,7 +218,9 @@ def test_a_machine_may_have_the_address_of_a_host_that_is_silent(
     monkeypatch.setattr(hosts, "admitted", lambda *_: ("n2",))
     monkeypatch.setattr(hosts, "is_up", lambda *_: False)
     cell = site(hosts, monkeypatch)
-    monkeypatch.setattr(membership, "address_of", {"n1": "10.0.0.9", "n2": "10.0.0.9"}.get)
+    monkeypatch.setattr(
+        membership, "resolve_host_address", {"n1": "10.0.0.9", "n2": "10.0.0.9"}.get
+    )
 
     assert (
         cell.join(JoiningMachine(name="n1", address="10.0.0.9", slots=4)) is HostJoinStep.ADMITTED

@@ -10,8 +10,8 @@ import pytest
 
 from gridbridge.elastic.balancer import administrators_nodes
 from gridbridge.elastic.balancer.balancer import Balancer
-from gridbridge.elastic.balancer.round_parts import RoundPlan, RoundView
-from gridbridge.elastic.balancer.round_state import RoundState
+from gridbridge.elastic.balancer.round_parts import BalancerRoundInputs, BalancerRoundPlan
+from gridbridge.elastic.balancer.round_state import BalancerStateRows
 from gridbridge.errors import StateError
 from gridbridge.model.elastic.balance_plan import BalancePolicyName
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, HostDeparture
@@ -34,15 +34,17 @@ def place(world: World) -> str:
 
 
 def test_the_nodes_and_what_was_asked_of_them_are_shown(world: World) -> None:
-    administrators_nodes.ask("alpha-n10", NodeRequestKind.KEEP, place(world))
-    told = administrators_nodes.overview(world.now, place(world))
+    administrators_nodes.request_node_change("alpha-n10", NodeRequestKind.KEEP, place(world))
+    told = administrators_nodes.load_balancer_overview(world.now, place(world))
 
     assert [("alpha-n10", "ready")] == [(one.name, one.state.value) for one in told.nodes]
     assert (("alpha-n10", "keep"),) == told.asked
 
 
 def test_a_drained_node_ends_its_task_and_goes(world: World) -> None:
-    administrators_nodes.ask("alpha-n10.cluster", NodeRequestKind.DRAIN, place(world))
+    administrators_nodes.request_node_change(
+        "alpha-n10.cluster", NodeRequestKind.DRAIN, place(world)
+    )
     world.minutes(3)
     meanwhile = world.nodes(), world.running(), world.cell.hosts["alpha-n10"].is_open
     world.minutes(40)
@@ -57,10 +59,10 @@ def test_a_drained_node_ends_its_task_and_goes(world: World) -> None:
 
 
 def test_a_kept_node_stays_until_it_is_freed(world: World) -> None:
-    administrators_nodes.ask("alpha-n10", NodeRequestKind.KEEP, place(world))
+    administrators_nodes.request_node_change("alpha-n10", NodeRequestKind.KEEP, place(world))
     world.minutes(60)
     kept = world.nodes()
-    administrators_nodes.ask("alpha-n10", NodeRequestKind.FREE, place(world))
+    administrators_nodes.request_node_change("alpha-n10", NodeRequestKind.FREE, place(world))
     world.minutes(10)
 
     assert ({"alpha-n10": "ready"}, {}) == (kept, world.nodes())
@@ -72,7 +74,7 @@ def test_a_node_that_is_to_be_kept_is_not_given_back_in_the_round_that_hears_of_
     """It has been idle for long enough just then."""
     world.minutes(27)
     ready = world.nodes()
-    administrators_nodes.ask("alpha-n10", NodeRequestKind.KEEP, place(world))
+    administrators_nodes.request_node_change("alpha-n10", NodeRequestKind.KEEP, place(world))
     world.minutes(1)
 
     assert {"alpha-n10": "ready"} == ready == world.nodes()
@@ -85,7 +87,7 @@ def test_starcluster_gives_no_kept_node_back(world: World) -> None:
         "kill_after_min": 0,
         "stabilization_s": 0,
     }
-    administrators_nodes.ask("alpha-n10", NodeRequestKind.KEEP, place(world))
+    administrators_nodes.request_node_change("alpha-n10", NodeRequestKind.KEEP, place(world))
     world.minutes(60)
 
     plan = world.round()
@@ -98,22 +100,22 @@ def test_a_node_on_its_way_is_drained_once_it_is_ready(tmp_path: Path) -> None:
     world = World(tmp_path, Trouble())
     world.cell.waits = [timedelta(minutes=30)]
     world.minutes(1)
-    administrators_nodes.ask("alpha-n10", NodeRequestKind.DRAIN, place(world))
+    administrators_nodes.request_node_change("alpha-n10", NodeRequestKind.DRAIN, place(world))
     world.minutes(2)
     first = world.nodes()
     world.minutes(3)
 
     assert {"alpha-n10": "joining"} == first
     assert {"alpha-n10": "draining"} == world.nodes()
-    assert () == administrators_nodes.overview(world.now, place(world)).asked
+    assert () == administrators_nodes.load_balancer_overview(world.now, place(world)).asked
 
 
 def test_a_wish_that_comes_while_a_round_acts_is_not_lost(world: World) -> None:
     """The round has read `drain`, and closes the node; then somebody says `keep`."""
-    administrators_nodes.ask("alpha-n10", NodeRequestKind.DRAIN, place(world))
-    memory = RoundState(world.database())
+    administrators_nodes.request_node_change("alpha-n10", NodeRequestKind.DRAIN, place(world))
+    memory = BalancerStateRows(world.database())
     read = memory.asked()
-    administrators_nodes.ask("alpha-n10", NodeRequestKind.KEEP, place(world))
+    administrators_nodes.request_node_change("alpha-n10", NodeRequestKind.KEEP, place(world))
     memory.forget_asked(read)
     world.minutes(2)
 
@@ -121,9 +123,9 @@ def test_a_wish_that_comes_while_a_round_acts_is_not_lost(world: World) -> None:
 
 
 def test_a_drained_node_that_is_freed_is_opened_again(world: World) -> None:
-    administrators_nodes.ask("alpha-n10", NodeRequestKind.DRAIN, place(world))
+    administrators_nodes.request_node_change("alpha-n10", NodeRequestKind.DRAIN, place(world))
     world.minutes(2)
-    administrators_nodes.ask("alpha-n10", NodeRequestKind.FREE, place(world))
+    administrators_nodes.request_node_change("alpha-n10", NodeRequestKind.FREE, place(world))
     world.minutes(2)
 
     assert {"alpha-n10": "ready"} == world.nodes()
@@ -131,9 +133,9 @@ def test_a_drained_node_that_is_freed_is_opened_again(world: World) -> None:
 
 
 def test_a_drained_node_that_is_to_be_kept_is_opened_again(world: World) -> None:
-    administrators_nodes.ask("alpha-n10", NodeRequestKind.DRAIN, place(world))
+    administrators_nodes.request_node_change("alpha-n10", NodeRequestKind.DRAIN, place(world))
     world.minutes(2)
-    administrators_nodes.ask("alpha-n10", NodeRequestKind.KEEP, place(world))
+    administrators_nodes.request_node_change("alpha-n10", NodeRequestKind.KEEP, place(world))
     world.minutes(2)
 
     assert {"alpha-n10": "ready"} == world.nodes()
@@ -144,26 +146,28 @@ def test_a_drained_node_that_is_to_be_kept_is_opened_again(world: World) -> None
 def test_nothing_is_asked_of_a_node_that_is_on_its_way_out(
     world: World, wish: NodeRequestKind
 ) -> None:
-    kept = RoundState(world.database()).nodes
+    kept = BalancerStateRows(world.database()).nodes
     (one,) = kept.all()
     kept.replace([replace(one, state=ElasticNodeState.REMOVING)])
 
     with pytest.raises(StateError, match="it is being removed"):
-        administrators_nodes.ask(one.name, wish, place(world))
+        administrators_nodes.request_node_change(one.name, wish, place(world))
 
 
 def test_a_host_that_is_no_node_is_refused(world: World) -> None:
     with pytest.raises(StateError, match=r"^alpha-n9: no node of the balancer's"):
-        administrators_nodes.ask("alpha-n9", NodeRequestKind.DRAIN, place(world))
+        administrators_nodes.request_node_change("alpha-n9", NodeRequestKind.DRAIN, place(world))
 
 
 def test_before_the_first_round_nothing_is_known(tmp_path: Path) -> None:
     with pytest.raises(StateError, match="no round of gridbridge-balance has acted yet"):
-        administrators_nodes.overview(World(tmp_path, Trouble()).now, f"{tmp_path}/none.db")
+        administrators_nodes.load_balancer_overview(
+            World(tmp_path, Trouble()).now, f"{tmp_path}/none.db"
+        )
 
 
 def test_history_tells_what_was_done_oldest_first(world: World) -> None:
-    told = [one.sentence for one in administrators_nodes.history(2, place(world))]
+    told = [one.sentence for one in administrators_nodes.load_last_balancer_rounds(2, place(world))]
 
     assert 2 == len(told)
     assert all("join alpha-n10" in one for one in told)
@@ -176,11 +180,11 @@ def test_a_node_that_somebody_keeps_while_a_round_decides_to_remove_it_stays(
     world.limits["min_nodes"] = 0
     decide, removed = Balancer.decide, list[str]()
 
-    def decided(balancer: Balancer, seen: RoundView) -> RoundPlan:
+    def decided(balancer: Balancer, seen: BalancerRoundInputs) -> BalancerRoundPlan:
         plan = decide(balancer, seen)
         removed.extend(plan.plan.remove)
         for name in plan.plan.remove:
-            administrators_nodes.ask(name, NodeRequestKind.KEEP, place(world))
+            administrators_nodes.request_node_change(name, NodeRequestKind.KEEP, place(world))
         return plan
 
     monkeypatch.setattr(Balancer, "decide", decided)
@@ -199,7 +203,7 @@ def test_who_keeps_a_node_too_late_is_told_in_the_log_once(
 
     def kept_meanwhile(host: str, *, is_dead: bool) -> HostDeparture:
         monkeypatch.undo()
-        administrators_nodes.ask(host, NodeRequestKind.KEEP, place(world))
+        administrators_nodes.request_node_change(host, NodeRequestKind.KEEP, place(world))
         return leave(host, is_dead=is_dead)
 
     monkeypatch.setattr(world.cell, "leave", kept_meanwhile)
@@ -207,4 +211,7 @@ def test_who_keeps_a_node_too_late_is_told_in_the_log_once(
 
     told = [one.getMessage() for one in caplog.records if "too_late" in one.getMessage()]
     assert ["event=kept_too_late node=alpha-n10"] == told
-    assert ({}, ()) == (world.nodes(), administrators_nodes.overview(world.now, place(world)).asked)
+    assert ({}, ()) == (
+        world.nodes(),
+        administrators_nodes.load_balancer_overview(world.now, place(world)).asked,
+    )

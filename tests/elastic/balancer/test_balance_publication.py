@@ -9,7 +9,10 @@ from gridbridge.decisions.elastic.balancer_publication import (
     BalancerRoundOutcome,
     count_round_statistics,
 )
-from gridbridge.elastic.balancer.balance_publication import after_round, blind_round
+from gridbridge.elastic.balancer.balance_publication import (
+    publish_balancer_round,
+    publish_round_without_cell,
+)
 from gridbridge.elastic.store import published_balance_file
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceVerdict
 from gridbridge.model.elastic.published_balance import RecentlyEndedTasks
@@ -24,16 +27,16 @@ PLAN = BalancePlan(verdict=BalanceVerdict.WAITS, figures=FIGURES)
 def publish(folder: Path, done: BalancerRoundOutcome) -> None:
     """Publish a round."""
     counted = count_round_statistics(SEEN, RecentlyEndedTasks(), "all.q")
-    after_round("alpha", SEEN, PLAN, counted, done, str(folder))
+    publish_balancer_round("alpha", SEEN, PLAN, counted, done, str(folder))
 
 
 def test_rounds_are_published_one_after_the_other_for_everybody(tmp_path: Path) -> None:
     folder = tmp_path / "published"
     publish(folder, BalancerRoundOutcome(added={"usual": 2}))
     publish(folder, BalancerRoundOutcome(added={"usual": 1}))
-    blind_round("alpha", NOON, "no answer", folder=str(folder))
+    publish_round_without_cell("alpha", NOON, "no answer", folder=str(folder))
 
-    found = published_balance_file.read(str(folder))
+    found = published_balance_file.read_published_balance(str(folder))
     assert found is not None
     assert (found.rounds, found.blind_rounds, found.pools[0].added) == (3, 1, 3)
     assert (folder / "balance.json").stat().st_mode & 0o777 == 0o644
@@ -42,8 +45,8 @@ def test_rounds_are_published_one_after_the_other_for_everybody(tmp_path: Path) 
 
 def test_blind_rounds_are_among_all_rounds_in_numbers(tmp_path: Path) -> None:
     publish(tmp_path, BalancerRoundOutcome())
-    blind_round("alpha", NOON, "no answer", folder=str(tmp_path))
-    shown = published_balance_file.read(str(tmp_path))
+    publish_round_without_cell("alpha", NOON, "no answer", folder=str(tmp_path))
+    shown = published_balance_file.read_published_balance(str(tmp_path))
     assert shown is not None
     told = {one.name: [each.value for each in one.samples] for one in families(shown)}
 
@@ -55,7 +58,7 @@ def test_counters_begin_anew_after_a_file_that_nobody_can_read(tmp_path: Path) -
     (tmp_path / "balance.json").write_text("{")
     publish(tmp_path, BalancerRoundOutcome(added={"usual": 2}))
 
-    found = published_balance_file.read(str(tmp_path))
+    found = published_balance_file.read_published_balance(str(tmp_path))
     assert found is not None
     assert (found.rounds, found.pools[0].added) == (1, 2)
 

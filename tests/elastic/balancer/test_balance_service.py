@@ -17,11 +17,11 @@ from gridbridge.config import policy_file
 from gridbridge.elastic.balancer import balance_service, cell_observer
 from gridbridge.elastic.balancer.balance_service import (
     BalanceDaemon,
-    BalanceOptionsOfProgram,
-    ReportedRound,
+    BalancerRunOptions,
+    ReportingBalancer,
 )
-from gridbridge.elastic.balancer.round_parts import RoundPlan
-from gridbridge.elastic.balancer.round_state import RoundState
+from gridbridge.elastic.balancer.round_parts import BalancerRoundPlan
+from gridbridge.elastic.balancer.round_state import BalancerStateRows
 from gridbridge.elastic.store import published_balance_file
 from gridbridge.errors import ConfigError, NotSeen
 from gridbridge.model.elastic.balance_sections import ProviderKind
@@ -75,7 +75,7 @@ MACHINE = {
 
 
 @pytest.fixture
-def wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BalanceOptionsOfProgram:
+def wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BalancerRunOptions:
     """Return a site with a provider that works, and one whose credentials others can read."""
     works, secret = tmp_path / "works", tmp_path / "secret"
     works.write_text(SCRIPT.format(folder=tmp_path))
@@ -85,21 +85,21 @@ def wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BalanceOptionsOfP
     secret.chmod(0o640)
     policy = policy_file.parse("FILE", SITE.format(works=works, secret=secret).encode())
     seen = situation(instance(MASTER), instance("alpha-n1", (1,)), wait=[waiting(99, tasks=12)])
-    monkeypatch.setattr(cell_observer, "look", lambda *_: seen)
+    monkeypatch.setattr(cell_observer, "observe_own_cluster", lambda *_: seen)
     monkeypatch.setattr(balance_service.host, "is_here", lambda name: name == MASTER)
-    return BalanceOptionsOfProgram(policy=policy, rules=policy.balance, demand=policy.demand)
+    return BalancerRunOptions(policy=policy, rules=policy.balance, demand=policy.demand)
 
 
 @pytest.fixture
-def reported(wanted: BalanceOptionsOfProgram, tmp_path: Path) -> ReportedRound:
+def reported(wanted: BalancerRunOptions, tmp_path: Path) -> ReportingBalancer:
     """Return a round."""
-    return ReportedRound(
-        wanted, Clock(), RoundState(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
+    return ReportingBalancer(
+        wanted, Clock(), BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
     )
 
 
 def test_a_provider_that_can_t_be_made_leaves_the_others_their_round(
-    reported: ReportedRound, caplog: pytest.LogCaptureFixture
+    reported: ReportingBalancer, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
         seen = reported.gather()
@@ -110,11 +110,11 @@ def test_a_provider_that_can_t_be_made_leaves_the_others_their_round(
 
 
 def test_where_none_can_be_made_the_round_ends_as_one_that_saw_nothing(
-    wanted: BalanceOptionsOfProgram, tmp_path: Path
+    wanted: BalancerRunOptions, tmp_path: Path
 ) -> None:
     (tmp_path / "works").chmod(0o775)
-    blind = ReportedRound(
-        wanted, Clock(), RoundState(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
+    blind = ReportingBalancer(
+        wanted, Clock(), BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
     )
 
     with pytest.raises(NotSeen, match="no provider gave a whole list"):
@@ -122,26 +122,26 @@ def test_where_none_can_be_made_the_round_ends_as_one_that_saw_nothing(
 
 
 def test_nobody_acts_away_from_the_qmaster(
-    wanted: BalanceOptionsOfProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    wanted: BalancerRunOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It may move to another host that has a balancer: both would buy what is wanted."""
     monkeypatch.setattr(balance_service.host, "is_here", lambda _: False)
-    memory = RoundState(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
+    memory = BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
 
-    assert ReportedRound(wanted, Clock(), memory).gather()
+    assert ReportingBalancer(wanted, Clock(), memory).gather()
     with pytest.raises(NotSeen, match="the qmaster runs on master, and not on "):
-        ReportedRound(replace(wanted, is_acting=True), Clock(), memory).gather()
+        ReportingBalancer(replace(wanted, is_acting=True), Clock(), memory).gather()
 
 
 def test_root_looks_as_the_balancers_account_whose_files_providers_need(
-    wanted: BalanceOptionsOfProgram, monkeypatch: pytest.MonkeyPatch
+    wanted: BalancerRunOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     leave_root = Mock()
     monkeypatch.setattr(balance_service, "leave_root", leave_root)
     monkeypatch.setattr(balance_service, "BalanceDaemon", Mock(side_effect=NotSeen("enough")))
 
     with pytest.raises(NotSeen):
-        balance_service.run_once(wanted)
+        balance_service.run_one_balancer_round(wanted)
 
     leave_root.assert_called_once_with(BALANCE_ACCOUNT)
 
@@ -155,16 +155,16 @@ program = "/opt/site/switch"
 
 
 def test_hosts_of_a_rack_of_which_none_is_told_any_more_are_let_go(
-    wanted: BalanceOptionsOfProgram, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    wanted: BalancerRunOptions, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """What is off is told with the line that opens it; what was on its way is opened."""
     text = SITE.format(works=tmp_path / "works", secret=tmp_path / "secret") + RACK
-    memory = RoundState(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
+    memory = BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
     rests = OwnedNode(name="alpha-n8", pool="rack", machine="alpha-n8", since=NOON, state=OFF)
     boots = OwnedNode(name="alpha-n9", pool="rack", machine="alpha-n9", since=NOON, state=BOOTS)
     memory.nodes.replace((rests, boots))
     policy = policy_file.parse("FILE", text.encode())
-    round_ = ReportedRound(replace(wanted, policy=policy), Clock(), memory)
+    round_ = ReportingBalancer(replace(wanted, policy=policy), Clock(), memory)
     plan = round_.decide(round_.gather())
 
     assert "event=left_off node=alpha-n8 command=\"qmod -e '*@alpha-n8'\"" in caplog.text
@@ -173,7 +173,7 @@ def test_hosts_of_a_rack_of_which_none_is_told_any_more_are_let_go(
 
 
 def test_a_host_with_a_section_is_never_told_as_lost_though_nobody_squeezes(
-    wanted: BalanceOptionsOfProgram,
+    wanted: BalancerRunOptions,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
@@ -181,15 +181,15 @@ def test_a_host_with_a_section_is_never_told_as_lost_though_nobody_squeezes(
     """Its name may be one of a node's; another silent host of such a name is told."""
     names = ("alpha-n7.cluster", "alpha-n8.cluster")
     seen = situation(instance(MASTER), *(instance(name, state="au") for name in names))
-    monkeypatch.setattr(cell_observer, "look", lambda *_: seen)
+    monkeypatch.setattr(cell_observer, "observe_own_cluster", lambda *_: seen)
     (tmp_path / "secret").chmod(0o600)
     text = SITE.format(works=tmp_path / "works", secret=tmp_path / "secret") + RACK
     text = re.sub(r"\[pool.cloud\]\n.*\n.*\n", "", text)
     text += '[power."alpha-n7.cluster"]\nprovider = "rack"\n'
-    memory = RoundState(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
+    memory = BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
     memory.keep_silent({f"{name.partition('.')[0]} ": NOON - timedelta(days=1) for name in names})
     policy = policy_file.parse("FILE", text.encode())
-    ReportedRound(replace(wanted, policy=policy), Clock(), memory).gather()
+    ReportingBalancer(replace(wanted, policy=policy), Clock(), memory).gather()
 
     assert re.findall(r"event=no_machine host=(\S+)", caplog.text) == ["alpha-n8"]
 
@@ -199,7 +199,7 @@ OFF, BOOTS = ElasticNodeState.STANDBY, ElasticNodeState.BOOTING
 
 @pytest.mark.parametrize("enabled", ["true", "false"])
 def test_no_pool_has_the_name_of_what_switches_hosts(
-    wanted: BalanceOptionsOfProgram, tmp_path: Path, enabled: str
+    wanted: BalancerRunOptions, tmp_path: Path, enabled: str
 ) -> None:
     """Its nodes would be taken for hosts that are not squeezed any more."""
     own = f'{RACK}[power.alpha-n1]\nprovider = "rack"\n[squeeze]\nenabled = {enabled}\n'
@@ -207,15 +207,17 @@ def test_no_pool_has_the_name_of_what_switches_hosts(
     policy = policy_file.parse("FILE", f'{text}[pool.rack]\nprovider = "works"\n'.encode())
 
     with pytest.raises(ConfigError, match=r"\[pool\.rack\] has the name of a provider of hosts"):
-        balance_service.require_fit(replace(wanted, policy=policy, rules=policy.balance))
+        balance_service.require_actionable_options(
+            replace(wanted, policy=policy, rules=policy.balance)
+        )
 
 
 def test_where_nobody_makes_nodes_any_more_those_left_are_told(
-    wanted: BalanceOptionsOfProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    wanted: BalancerRunOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All sections of pools, providers and hosts were taken out at once: hosts stay closed then."""
     monkeypatch.setattr(balance_service, "BALANCE_STATE", str(tmp_path / "state.db"))
-    memory = RoundState(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
+    memory = BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
     own = OwnedNode(name="alpha-n8", pool="rack", machine="alpha-n8", since=NOON, state=OFF)
     works = replace(own, name="alpha-n7", machine="alpha-n7", state=ElasticNodeState.READY)
     made = OwnedNode(
@@ -226,7 +228,9 @@ def test_where_nobody_makes_nodes_any_more_those_left_are_told(
     policy = policy_file.parse("FILE", bare.encode())
 
     with pytest.raises(ConfigError) as found:
-        balance_service.require_fit(replace(wanted, policy=policy, rules=policy.balance))
+        balance_service.require_actionable_options(
+            replace(wanted, policy=policy, rules=policy.balance)
+        )
     _, *left = found.value.problems
 
     assert [
@@ -238,7 +242,7 @@ def test_where_nobody_makes_nodes_any_more_those_left_are_told(
 
 
 def test_systemd_waits_for_a_slow_round_and_ends_one_that_hangs(
-    wanted: BalanceOptionsOfProgram, tmp_path: Path
+    wanted: BalancerRunOptions, tmp_path: Path
 ) -> None:
     """Lists, three calls of a provider, and the ssh steps: each at its limit, 16 nodes at once."""
     works = {"works": wanted.policy.providers["works"]}
@@ -265,7 +269,7 @@ def test_systemd_waits_for_a_slow_round_and_ends_one_that_hangs(
 
 
 def test_calls_of_a_libcloud_driver_last_as_long_as_one_after_the_other(
-    wanted: BalanceOptionsOfProgram,
+    wanted: BalancerRunOptions,
 ) -> None:
     policy = wanted.policy
     section = replace(policy.providers["works"], kind=ProviderKind.LIBCLOUD, driver="dummy")
@@ -277,28 +281,28 @@ def test_calls_of_a_libcloud_driver_last_as_long_as_one_after_the_other(
 
     steps_s = 2 * len(policy.bootstrap.steps.split()) * policy.bootstrap.timeout_s
     expected = 600 + section.timeout_s + 17 * 3 * section.timeout_s + steps_s
-    assert balance_service.longest_round_s(slow) == expected
+    assert balance_service.longest_balancer_round_s(slow) == expected
 
 
 def acting(
-    wanted: BalanceOptionsOfProgram,
+    wanted: BalancerRunOptions,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     state: ElasticNodeState,
-) -> ReportedRound:
+) -> ReportingBalancer:
     """Return a round that acts and publishes, with one node in that state and its machine."""
     monkeypatch.setattr(balance_service, "BALANCE_PUBLISHED", str(tmp_path / "published"))
     monkeypatch.setattr(balance_service, "BALANCE_ENDS", str(tmp_path / "ends.json"))
     (tmp_path / "list").write_text(json.dumps([MACHINE]))
-    memory = RoundState(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
+    memory = BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
     memory.nodes.replace(
         [OwnedNode(name="alpha-n1", pool="usual", state=state, since=NOON, machine="m-1")]
     )
-    return ReportedRound(replace(wanted, is_acting=True), Clock(), memory)
+    return ReportingBalancer(replace(wanted, is_acting=True), Clock(), memory)
 
 
 def test_what_is_published_counts_nodes_and_not_requests(
-    wanted: BalanceOptionsOfProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    wanted: BalancerRunOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A node that joined comes, one without capacity does not, and those there have their price."""
     round_ = acting(wanted, tmp_path, monkeypatch, ElasticNodeState.JOINING)
@@ -308,7 +312,7 @@ def test_what_is_published_counts_nodes_and_not_requests(
     plan = once(round_, str)
     round_.report()
 
-    found = published_balance_file.read(str(tmp_path / "published"))
+    found = published_balance_file.read_published_balance(str(tmp_path / "published"))
     assert found is not None
     assert 7 == plan.plan.add
     assert (PublishedPoolCounters(pool="usual", added=1),) == found.pools
@@ -316,17 +320,17 @@ def test_what_is_published_counts_nodes_and_not_requests(
 
 
 def test_a_round_adds_its_row_by_the_lookback_and_then_draws(
-    wanted: BalanceOptionsOfProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    wanted: BalancerRunOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(balance_service, "BALANCE_ENDS", str(tmp_path / "ends.json"))
-    note = Mock(wraps=balance_service.round_statistics.note)
-    monkeypatch.setattr(balance_service.round_statistics, "note", note)
+    note = Mock(wraps=balance_service.round_statistics.record_round_statistics)
+    monkeypatch.setattr(balance_service.round_statistics, "record_round_statistics", note)
     stats, there = tmp_path / "own.csv", list[bool]()
 
     told = replace(wanted, lookback=timedelta(minutes=7), stats=str(stats))
     told = replace(told, after=lambda: there.append(stats.exists()))
-    round_ = ReportedRound(
-        told, Clock(), RoundState(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
+    round_ = ReportingBalancer(
+        told, Clock(), BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
     )
     once(round_, str)
     round_.report()
@@ -336,7 +340,7 @@ def test_a_round_adds_its_row_by_the_lookback_and_then_draws(
 
 
 def test_a_round_that_saw_nothing_is_published_where_rounds_act(
-    wanted: BalanceOptionsOfProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    wanted: BalancerRunOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(balance_service, "BALANCE_PUBLISHED", str(tmp_path / "published"))
     monkeypatch.setattr(balance_service, "BALANCE_STATE", str(tmp_path / "state.db"))
@@ -345,13 +349,13 @@ def test_a_round_that_saw_nothing_is_published_where_rounds_act(
         with pytest.raises(NotSeen), daemon.open_cycle():
             raise NotSeen("no answer")
 
-    found = published_balance_file.read(str(tmp_path / "published"))
+    found = published_balance_file.read_published_balance(str(tmp_path / "published"))
     assert found
     assert (1, 1) == (found.blind_rounds, found.rounds)
 
 
 def test_a_failed_node_has_its_price_for_as_long_as_its_machine_is_there(
-    wanted: BalanceOptionsOfProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    wanted: BalancerRunOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The budgets count it, and somebody pays for it."""
     round_ = acting(wanted, tmp_path, monkeypatch, ElasticNodeState.FAILED)
@@ -359,45 +363,45 @@ def test_a_failed_node_has_its_price_for_as_long_as_its_machine_is_there(
     once(round_, str)
     round_.report()
 
-    found = published_balance_file.read(str(tmp_path / "published"))
+    found = published_balance_file.read_published_balance(str(tmp_path / "published"))
     assert found is not None
     assert 0.5 == found.cost_hour
 
 
 def test_the_master_s_machine_is_not_to_be_ended_where_no_tag_names_it(
-    wanted: BalanceOptionsOfProgram, tmp_path: Path
+    wanted: BalancerRunOptions, tmp_path: Path
 ) -> None:
     """Where a list is missing nobody knows that, and the round goes on."""
     one_list = replace(wanted.policy, pools={"usual": wanted.policy.pools["usual"]})
-    memory = RoundState(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
+    memory = BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
     kills = replace(wanted, policy=one_list, kills_master=True)
     with pytest.raises(ConfigError, match="gridbridge-master = alpha: --kill-master needs just"):
-        ReportedRound(kills, Clock(), memory).gather()
+        ReportingBalancer(kills, Clock(), memory).gather()
 
-    assert ReportedRound(replace(wanted, kills_master=True), Clock(), memory).gather()
+    assert ReportingBalancer(replace(wanted, kills_master=True), Clock(), memory).gather()
     master = {**MACHINE, "tags": {"gridbridge-master": "alpha"}}
     (tmp_path / "list").write_text(json.dumps([master]))
-    assert ReportedRound(kills, Clock(), memory).gather()
+    assert ReportingBalancer(kills, Clock(), memory).gather()
 
 
 def test_a_round_that_only_looks_decides_and_keeps_nothing(
-    reported: ReportedRound, tmp_path: Path
+    reported: ReportingBalancer, tmp_path: Path
 ) -> None:
     """As one of --loop does when gridbridge.toml says by now that nothing is to be done."""
     plan = once(reported, str)
 
-    memory = RoundState(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
+    memory = BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
     assert 5 == plan.plan.add
     assert ((), None) == (memory.nodes.all(), memory.last_round())
 
 
 def test_a_round_that_is_over_is_told_whatever_it_did(
-    wanted: BalanceOptionsOfProgram, tmp_path: Path
+    wanted: BalancerRunOptions, tmp_path: Path
 ) -> None:
     """So that rounds that go on say so each."""
-    told = list[RoundPlan]()
-    memory = RoundState(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
-    round_ = ReportedRound(replace(wanted, tell=told.append), Clock(), memory)
+    told = list[BalancerRoundPlan]()
+    memory = BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
+    round_ = ReportingBalancer(replace(wanted, tell=told.append), Clock(), memory)
     plan = once(round_, str)
     round_.report()
 

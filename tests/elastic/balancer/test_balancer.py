@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from gridbridge.elastic.balancer.round_state import RoundState
+from gridbridge.elastic.balancer.round_state import BalancerStateRows
 from gridbridge.errors import NotReached
 from gridbridge.model.elastic.balance_plan import BalancePolicyName
 from gridbridge.model.elastic.balance_sections import PoolSection
@@ -104,9 +104,10 @@ def test_a_node_that_stayed_closed_is_opened_once_no_queue_is_closed(
     world = World(tmp_path, Trouble(), own, min_nodes=3)
     world.minutes(5)
     closed = [
-        replace(one, step=HostJoinStep.CLOSED) for one in RoundState(world.database()).nodes.all()
+        replace(one, step=HostJoinStep.CLOSED)
+        for one in BalancerStateRows(world.database()).nodes.all()
     ]
-    RoundState(world.database()).nodes.replace(closed)
+    BalancerStateRows(world.database()).nodes.replace(closed)
     for host in world.cell.hosts.values():
         host.is_open = False
     world.minutes(2)
@@ -337,7 +338,7 @@ def test_a_node_that_dies_while_draining_is_taken_out(world: World) -> None:
     world.cell.waits = [HOUR]
     world.minutes(5)
     ((name, host),) = world.cell.hosts.items()
-    RoundState(world.database()).ask(name, NodeRequestKind.DRAIN)
+    BalancerStateRows(world.database()).ask(name, NodeRequestKind.DRAIN)
     world.minutes(2)
     draining, is_open = world.nodes(), host.is_open
     world.cloud.made.clear()
@@ -466,7 +467,7 @@ def test_a_host_that_is_closed_when_the_state_file_is_lost_is_opened_again(
     world.minutes(3 if lost_at == "joining" else 5)
     ((name, host),) = world.cell.hosts.items()
     if lost_at == "draining":
-        RoundState(world.database()).ask(name, NodeRequestKind.DRAIN)
+        BalancerStateRows(world.database()).ask(name, NodeRequestKind.DRAIN)
         world.cell.slips_in = True
         world.minutes(1)
     before, was_open = world.nodes(), host.is_open
@@ -647,7 +648,7 @@ def test_a_node_costs_something_from_the_round_that_makes_it(
     )
     world.minutes(6)
 
-    assert 301.0 == RoundState(world.database()).spent(world.now)
+    assert 301.0 == BalancerStateRows(world.database()).spent(world.now)
 
 
 @pytest.mark.parametrize(("minutes", "spent"), [(1, 3.0), (50, 3.0), (70, 6.0)])
@@ -657,7 +658,7 @@ def test_a_begun_hour_is_spent_as_a_whole(world: World, minutes: int, spent: flo
     world.cell.waits = [9 * HOUR] * 6
     world.minutes(minutes)
 
-    assert spent == RoundState(world.database()).spent(world.now)
+    assert spent == BalancerStateRows(world.database()).spent(world.now)
 
 
 def test_a_job_that_never_starts_buys_a_node_that_goes_and_none_again_for_long(
@@ -699,7 +700,7 @@ def test_a_job_that_starts_beside_one_that_does_not_has_its_node(world: World) -
 def test_a_dry_round_keeps_nothing_of_what_does_not_start(world: World) -> None:
     world.cell.never_starts = 1
     world.minutes(15)
-    memory = RoundState(world.database())
+    memory = BalancerStateRows(world.database())
     before = memory.watched(world.now)
     world.round(is_dry=True)
 
@@ -739,7 +740,7 @@ def test_a_host_whose_machine_went_with_the_state_file_is_told_with_what_takes_i
     world.cell.waits = [timedelta(hours=1)] * 2
     world.minutes(9)
     (machine,) = world.cloud.made.values()
-    RoundState(world.database()).nodes.replace([])
+    BalancerStateRows(world.database()).nodes.replace([])
     world.cloud.made.clear()
     world.cell.waits = []
     world.cell.hosts[machine.name].is_silent = True
@@ -783,7 +784,7 @@ def test_a_node_that_runs_a_task_when_it_is_to_be_taken_out_stays(
     """What a round saw is over when it acts: whoever may be alive is looked at again."""
     world.cell.waits = [HOUR]
     world.minutes(5)
-    (node,) = RoundState(world.database()).nodes.all()
+    (node,) = BalancerStateRows(world.database()).nodes.all()
     host = world.cell.hosts[node.name]
     host.is_open = is_open
     removing = node.entering(ElasticNodeState.REMOVING, world.now, cause)
@@ -806,7 +807,7 @@ def test_a_machine_that_boots_and_never_joins_is_given_back(
     monkeypatch.setattr(world.cell, "join", join)
     world.cell.waits = [HOUR]
     world.minutes(60)
-    failures = RoundState(world.database()).records()[POOL].failures
+    failures = BalancerStateRows(world.database()).records()[POOL].failures
     world.cell.waits = []
     world.minutes(60)
 

@@ -51,10 +51,12 @@ def look(folder: Path, there: ShownCluster | None, state: str = "") -> BalanceSi
     seen = cell(instance(MASTER), queue)
     policy = policy_file.parse("FILE", SITE.encode())
     with (
-        patch.object(cell_observer.cell_queries, "printed", return_value=((), ())),
-        patch.object(cell_observer.cell_queries, "situation", return_value=seen),
+        patch.object(cell_observer.cell_queries, "query_cell_outputs", return_value=((), ())),
+        patch.object(cell_observer.cell_queries, "parse_cell_outputs", return_value=seen),
     ):
-        return cell_observer.look(policy, NOON, str(folder / "ends.json"), str(folder))
+        return cell_observer.observe_own_cluster(
+            policy, NOON, str(folder / "ends.json"), str(folder)
+        )
 
 
 def test_a_transfer_queue_takes_what_is_free_here_and_there(tmp_path: Path) -> None:
@@ -92,7 +94,7 @@ def test_nor_when_it_is_closed_here(tmp_path: Path, state: str) -> None:
 def test_run_times_are_those_that_were_learnt(tmp_path: Path) -> None:
     assert look(tmp_path, None).runtimes == {}
     runs = add_run_times((), [("alice", "align", 30.0), ("alice", "align", 90.0)])
-    recent_ends.write(str(tmp_path / "ends.json"), RecentlyEndedTasks(runs=runs))
+    recent_ends.write_recent_ends(str(tmp_path / "ends.json"), RecentlyEndedTasks(runs=runs))
 
     assert look(tmp_path, None).runtimes == {("alice", "align"): 60.0}
 
@@ -109,13 +111,13 @@ def test_a_snapshot_has_the_transfer_queues_that_would_start_sooner(tmp_path: Pa
     printed = SavedProgramOutputs(qstat=b"<a/>", qhost=b"<b/>"), SavedBalancerRound(now=NOON)
     queue = instance(MASTER, (1,), slots=5, queue="transfer-beta")
     with (
-        patch.object(cell_observer.cell_queries, "printed", return_value=printed),
-        patch.object(cell_observer.cell_queries, "situation", return_value=cell(queue)),
+        patch.object(cell_observer.cell_queries, "query_cell_outputs", return_value=printed),
+        patch.object(cell_observer.cell_queries, "parse_cell_outputs", return_value=cell(queue)),
     ):
-        cell_observer.save(
+        cell_observer.save_observed_round(
             policy_file.parse("FILE", SITE.encode()), str(tmp_path / "saved"), NOON, str(tmp_path)
         )
-    kept = saved_round_folder.read(str(tmp_path / "saved"))[1]
+    kept = saved_round_folder.read_saved_round(str(tmp_path / "saved"))[1]
 
     assert (kept.elsewhere, kept.elsewhere_free) == ({"transfer-beta": 30.0}, {"transfer-beta": 4})
 
@@ -124,12 +126,18 @@ def test_a_snapshot_has_how_the_last_round_saw_what_waits(tmp_path: Path) -> Non
     known = {7: WatchedWaitingJobs(at=NOON, tasks=3, room_since=NOON - timedelta(minutes=9))}
     printed = SavedProgramOutputs(qstat=b"<a/>", qhost=b"<b/>"), SavedBalancerRound(now=NOON)
     with (
-        patch.object(cell_observer.cell_queries, "printed", return_value=printed),
-        patch.object(cell_observer.cell_queries, "situation", return_value=cell(instance(MASTER))),
+        patch.object(cell_observer.cell_queries, "query_cell_outputs", return_value=printed),
         patch.object(
-            cell_observer.round_state_reader, "filled", lambda seen, _: replace(seen, watched=known)
+            cell_observer.cell_queries, "parse_cell_outputs", return_value=cell(instance(MASTER))
+        ),
+        patch.object(
+            cell_observer.round_state_reader,
+            "add_saved_balancer_state",
+            lambda seen, _: replace(seen, watched=known),
         ),
     ):
-        cell_observer.save(policy_file.parse("FILE", SITE.encode()), str(tmp_path), NOON)
+        cell_observer.save_observed_round(
+            policy_file.parse("FILE", SITE.encode()), str(tmp_path), NOON
+        )
 
-    assert saved_round_folder.read(str(tmp_path))[1].watched == known
+    assert saved_round_folder.read_saved_round(str(tmp_path))[1].watched == known

@@ -12,8 +12,8 @@ import pytest
 
 from gridbridge.decisions.elastic import clock_step
 from gridbridge.elastic.balancer import balance_service
-from gridbridge.elastic.balancer.balance_service import BalanceDaemon, BalanceOptionsOfProgram
-from gridbridge.elastic.balancer.round_state import RoundState
+from gridbridge.elastic.balancer.balance_service import BalanceDaemon, BalancerRunOptions
+from gridbridge.elastic.balancer.round_state import BalancerStateRows
 from gridbridge.model.elastic.balance_plan import WatchedWaitingJobs
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.elastic.owned_nodes import BalancerHostClocks, OwnedNode, PoolFailureRecord
@@ -40,10 +40,10 @@ SEEN = WatchedWaitingJobs(at=NOON - HOUR, tasks=3, room_since=NOON - 2 * HOUR, s
 
 
 @pytest.fixture
-def memory(tmp_path: Path) -> Iterator[RoundState]:
+def memory(tmp_path: Path) -> Iterator[BalancerStateRows]:
     """Return what is kept after a round at noon."""
     database = StateFile.open(f"sqlite:///{tmp_path}/state.db")
-    memory = RoundState(database)
+    memory = BalancerStateRows(database)
     memory.follow(clocks(NOON, 0.0))
     memory.nodes.replace([NODE])
     memory.keep_records({"usual": RECORD})
@@ -62,7 +62,7 @@ def clocks(wall: datetime, steady_s: float, boot: str = BOOT) -> BalancerHostClo
 
 
 @pytest.mark.parametrize("by", [DAYS_AHEAD, -5 * HOUR], ids=["ahead", "back"])
-def test_all_that_is_kept_is_as_old_as_before(memory: RoundState, by: timedelta) -> None:
+def test_all_that_is_kept_is_as_old_as_before(memory: BalancerStateRows, by: timedelta) -> None:
     after = NOON + timedelta(minutes=1) + by
     told = memory.follow(clocks(after, 60.0))
 
@@ -88,7 +88,7 @@ def test_all_that_is_kept_is_as_old_as_before(memory: RoundState, by: timedelta)
     assert 12.5 == memory.spent(NOON)
 
 
-def test_a_clock_that_is_right_again_has_all_as_it_was(memory: RoundState) -> None:
+def test_a_clock_that_is_right_again_has_all_as_it_was(memory: BalancerStateRows) -> None:
     memory.follow(clocks(NOON + timedelta(minutes=1) + DAYS_AHEAD, 60.0))
     memory.follow(clocks(NOON + timedelta(minutes=2), 120.0))
 
@@ -107,7 +107,7 @@ def test_a_clock_that_is_right_again_has_all_as_it_was(memory: RoundState) -> No
     ids=["time passed", "a little", "the machine was started", "nobody knows"],
 )
 def test_without_a_step_that_is_known_nothing_moves(
-    memory: RoundState, after: BalancerHostClocks
+    memory: BalancerStateRows, after: BalancerHostClocks
 ) -> None:
     """While a machine is off its nodes go on, and are paid for."""
     told = memory.follow(after)
@@ -123,7 +123,7 @@ def test_a_moment_that_would_be_none_stays() -> None:
 
 
 def test_a_round_follows_the_clock_and_tells_so(
-    wanted: BalanceOptionsOfProgram,
+    wanted: BalancerRunOptions,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.elastic.balancer.round_state import RoundState
+from gridbridge.elastic.balancer.round_state import BalancerStateRows
 from tests.elastic.balancer.world import Trouble, World
 
 HOUR = timedelta(hours=1)
@@ -26,7 +26,7 @@ def test_a_restored_state_file_ends_no_task_of_a_machine_whose_name_it_knows(
     """Names are used again: the file has a machine that is long gone in the place of this one."""
     world.cell.waits = [timedelta(minutes=20)] * 4
     world.minutes(5)
-    nodes = RoundState(world.database()).nodes
+    nodes = BalancerStateRows(world.database()).nodes
     nodes.replace([replace(one, machine=f"old-{one.name}") for one in nodes.all()])
     world.minutes(1)
     first = {one.machine for one in nodes.all()}

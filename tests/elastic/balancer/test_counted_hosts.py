@@ -42,7 +42,9 @@ def squeezed(
     """Return what a squeeze makes of a round."""
     rules = BalanceSection(min_nodes=least, max_nodes=most)
     plan = decide_by_demand(cell, rules, DemandSection(), {})
-    return plan_standby_hosts(squeeze_round.only(cell, own, 600), plan, rules, squeeze, FACTS)
+    return plan_standby_hosts(
+        squeeze_round.restrict_squeeze_to_own_hosts(cell, own, 600), plan, rules, squeeze, FACTS
+    )
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.elastic.balancer.balance_service import BalanceDaemon, BalanceOptionsOfProgram
-from gridbridge.elastic.balancer.loop import BalanceLoop
+from gridbridge.elastic.balancer.balance_service import BalanceDaemon, BalancerRunOptions
+from gridbridge.elastic.balancer.loop import ReloadingBalancer
 from gridbridge.errors import ConfigError
 from gridbridge.model.policy import Policy
 from gridbridge.program.configuration import Configuration
@@ -34,8 +34,8 @@ class Site:
     """A running balancer, and its file."""
 
     path: Path
-    lasting: BalanceLoop
-    made: list[BalanceOptionsOfProgram]  # what it began with, and began anew with
+    lasting: ReloadingBalancer
+    made: list[BalancerRunOptions]  # what it began with, and began anew with
     clock_s: list[float]
 
     def turn(self, text: str) -> tuple[int, bool]:
@@ -48,11 +48,11 @@ class Site:
         return self.made[-1].rules.max_nodes, self.made[-1].is_acting
 
 
-def by(policy: Policy) -> BalanceOptionsOfProgram:
+def by(policy: Policy) -> BalancerRunOptions:
     """Return how it runs by a file; an option gives it five nodes at least."""
     if policy.balance.max_nodes == 4:
         raise ConfigError(("min_nodes is 5; expected at most max_nodes (4)",))
-    return BalanceOptionsOfProgram(
+    return BalancerRunOptions(
         policy=policy,
         rules=policy.balance,
         demand=policy.demand,
@@ -63,16 +63,16 @@ def by(policy: Policy) -> BalanceOptionsOfProgram:
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
     """Return one that may have nine nodes."""
-    path, clock_s, made = tmp_path / "site.toml", [0.0], list[BalanceOptionsOfProgram]()
+    path, clock_s, made = tmp_path / "site.toml", [0.0], list[BalancerRunOptions]()
     path.write_text(right())
     clock = Clock(steady=lambda: clock_s[0])
     configuration = Configuration(clock, str(path))
 
-    def make(wanted: BalanceOptionsOfProgram) -> BalanceDaemon:
+    def make(wanted: BalancerRunOptions) -> BalanceDaemon:
         made.append(wanted)
         return BalanceDaemon(wanted, clock)
 
-    lasting = BalanceLoop(by(configuration.policy), configuration, by, make)
+    lasting = ReloadingBalancer(by(configuration.policy), configuration, by, make)
     return Site(path, lasting, made, clock_s)
 
 

@@ -7,7 +7,7 @@ import pytest
 from gridbridge.config import policy_file
 from gridbridge.elastic.balancer import cell_observer, round_state_reader
 from gridbridge.elastic.tools import balance_preview
-from gridbridge.elastic.tools.balance_preview import BalanceOptions
+from gridbridge.elastic.tools.balance_preview import BalanceRuleOptions
 from gridbridge.errors import NotSeen
 from gridbridge.model.site.setup_findings import FindingState
 from gridbridge.site import provider_list_check
@@ -41,7 +41,7 @@ SEEN = situation(instance(MASTER, (1,), slots=1), wait=[waiting(5, tasks=12)])
 def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a gridbridge.toml without pools; a provider's program works, another is missing."""
     monkeypatch.setattr(round_state_reader, "BALANCE_STATE", f"{tmp_path}/state.db")
-    monkeypatch.setattr(cell_observer, "look", lambda *_: SEEN)
+    monkeypatch.setattr(cell_observer, "observe_own_cluster", lambda *_: SEEN)
     works = tmp_path / "works"
     works.write_text("#!/bin/sh\necho '[]'\n")
     works.chmod(0o755)
@@ -73,7 +73,7 @@ def test_a_list_that_takes_too_long_is_not_judged(
 
 def test_a_pool_whose_provider_gives_its_list_is_planned_with(site: Path) -> None:
     pool(site, "usual", "works")
-    told = balance_preview.plan(BalanceOptions(), NOON, path=str(site))
+    told = balance_preview.preview_balance_plan(BalanceRuleOptions(), NOON, path=str(site))
 
     assert (told.add, told.pool, told.unseen) == (3, "usual", ())
     assert judged(site) == {"pool usual: its provider's list": FindingState.OK}
@@ -83,7 +83,7 @@ def test_the_plan_adds_nothing_from_a_pool_without_a_list(site: Path) -> None:
     """As a round does: it takes another pool, though this one has the higher priority."""
     pool(site, "usual", "lacks", priority=9)
     pool(site, "other", "works")
-    told = balance_preview.plan(BalanceOptions(), NOON, path=str(site))
+    told = balance_preview.preview_balance_plan(BalanceRuleOptions(), NOON, path=str(site))
 
     assert (told.add, told.pool) == (3, "other")
     (unseen,) = told.unseen
@@ -99,4 +99,4 @@ def test_without_any_list_the_plan_ends_as_the_round(site: Path) -> None:
     pool(site, "usual", "lacks")
 
     with pytest.raises(NotSeen, match="no provider gave a whole list of its machines: pool usual"):
-        balance_preview.plan(BalanceOptions(), NOON, path=str(site))
+        balance_preview.preview_balance_plan(BalanceRuleOptions(), NOON, path=str(site))

@@ -13,7 +13,7 @@ from gridbridge.batch.oar.oar_commands import BREAK, WHOLE
 from gridbridge.batch.oar.oar_demand import told_reachable
 from gridbridge.batch.oar.oar_output import MAY_REST
 from gridbridge.elastic.acts import cell_queries
-from gridbridge.elastic.acts.oar_nodes import OarNodes
+from gridbridge.elastic.acts.oar_nodes import OarMembership
 from gridbridge.errors import CommandFailed
 from gridbridge.model.elastic.balance_plan import (
     BalanceSituation,
@@ -112,7 +112,9 @@ class Server:
     def situation(self) -> BalanceSituation:
         """Return what a round looks at."""
         kept = SavedBalancerRound(now=self.world.now, master="gamma-master")
-        return cell_queries.situation(SavedProgramOutputs(oar=self.document()), kept, "gamma")
+        return cell_queries.parse_cell_outputs(
+            SavedProgramOutputs(oar=self.document()), kept, "gamma"
+        )
 
     def tags(self) -> dict[str, tuple[str, ...]]:
         """Return the tags that nodes have."""
@@ -178,7 +180,7 @@ class OarWorld(World):
     def __init__(self, folder: Path, trouble: Trouble) -> None:
         super().__init__(folder, trouble, own=4, max_nodes=9)
         self.server = Server(self, {name: Row() for name in self.cell.hosts})
-        self.membership = OarNodes(
+        self.membership = OarMembership(
             look_at=self.server.look, root=self.server.root, pause=lambda _: None
         )
         self.look, self.tags, self.tag = (
@@ -259,7 +261,7 @@ def test_a_change_that_oar_does_not_take_up_ends_the_act(world: OarWorld) -> Non
         is_settled=False,
     )
     asked = list[tuple[str, ...]]()
-    one = OarNodes(
+    one = OarMembership(
         look_at=lambda _: stuck, root=lambda *words: asked.append(words), pause=lambda _: None
     )
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.elastic.balancer.cell_observer import look_at
-from gridbridge.elastic.balancer.plan_preview import decide
+from gridbridge.elastic.balancer.cell_observer import load_saved_situation
+from gridbridge.elastic.balancer.plan_preview import decide_plan_report
 from gridbridge.elastic.store import saved_round_folder
 from gridbridge.errors import NotSeen
 from gridbridge.model.elastic.balance_plan import SavedBalancerRound, SavedProgramOutputs
@@ -33,8 +33,10 @@ def kept(*nodes: str) -> SavedBalancerRound:
 
 
 def test_a_real_cell_with_a_long_queue_grows(tmp_path: Path) -> None:
-    saved_round_folder.write(str(tmp_path), BUSY, kept("alpha-n1", "alpha-n2"))
-    told = decide(look_at(str(tmp_path)), BalanceSection(max_nodes=4, add_nodes_per_iteration=9))
+    saved_round_folder.write_saved_round(str(tmp_path), BUSY, kept("alpha-n1", "alpha-n2"))
+    told = decide_plan_report(
+        load_saved_situation(str(tmp_path)), BalanceSection(max_nodes=4, add_nodes_per_iteration=9)
+    )
 
     assert (told.add, told.remove, told.pool) == (1, (), None)
 
@@ -43,9 +45,11 @@ def test_the_same_cell_without_jobs_shrinks(tmp_path: Path) -> None:
     idle = SavedProgramOutputs(
         qstat=IDLE_ROW % b"".join(QUEUE % n for n in (1, 2)), qhost=BUSY.qhost
     )
-    saved_round_folder.write(str(tmp_path), idle, kept("alpha-n1", "alpha-n2"))
+    saved_round_folder.write_saved_round(str(tmp_path), idle, kept("alpha-n1", "alpha-n2"))
 
-    assert decide(look_at(str(tmp_path)), BalanceSection(max_nodes=4)).remove == (
+    assert decide_plan_report(
+        load_saved_situation(str(tmp_path)), BalanceSection(max_nodes=4)
+    ).remove == (
         "alpha-n1",
         "alpha-n2",
     )
@@ -53,7 +57,7 @@ def test_the_same_cell_without_jobs_shrinks(tmp_path: Path) -> None:
 
 def test_a_folder_whose_answer_was_cut_is_never_an_idle_cell(tmp_path: Path) -> None:
     cut = SavedProgramOutputs(qstat=BUSY.qstat[:2000], qhost=BUSY.qhost)
-    saved_round_folder.write(str(tmp_path), cut, kept("alpha-n1"))
+    saved_round_folder.write_saved_round(str(tmp_path), cut, kept("alpha-n1"))
 
     with pytest.raises(NotSeen, match=f"^{tmp_path}: qstat: broken XML"):
-        look_at(str(tmp_path))
+        load_saved_situation(str(tmp_path))

@@ -11,7 +11,7 @@ import pytest
 from gridbridge.config import policy_file
 from gridbridge.elastic.acts import host_tags
 from gridbridge.elastic.balancer import cell_observer, plan_preview, round_state_reader
-from gridbridge.elastic.balancer.round_state import RoundState
+from gridbridge.elastic.balancer.round_state import BalancerStateRows
 from gridbridge.elastic.tools import balance_preview
 from gridbridge.model.elastic.balance_plan import BalanceVerdict, WatchedWaitingJobs
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
@@ -40,7 +40,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Return the path of the state file, which is not there yet."""
     path = f"{tmp_path}/kept/state.db"
     monkeypatch.setattr(round_state_reader, "BALANCE_STATE", path)
-    monkeypatch.setattr(cell_observer, "look", lambda *_: SEEN)
+    monkeypatch.setattr(cell_observer, "observe_own_cluster", lambda *_: SEEN)
     (tmp_path / "site.toml").write_text(SITE)
     return path
 
@@ -49,7 +49,7 @@ def keep(path: str) -> None:
     """Have a round have asked for three nodes."""
     Path(path).parent.mkdir()
     database = StateFile.open(f"sqlite:///{path}")
-    memory = RoundState(database)
+    memory = BalancerStateRows(database)
     names = ("alpha-n1", "alpha-n2", "alpha-n3")
     since = NOON - timedelta(seconds=30)
     memory.nodes.replace(
@@ -64,8 +64,8 @@ def keep(path: str) -> None:
 
 def test_nodes_that_boot_are_not_asked_for_again(path: str, tmp_path: Path) -> None:
     def added() -> int:
-        return balance_preview.plan(
-            balance_preview.BalanceOptions(), NOON, path=str(tmp_path / "site.toml")
+        return balance_preview.preview_balance_plan(
+            balance_preview.BalanceRuleOptions(), NOON, path=str(tmp_path / "site.toml")
         ).add
 
     before = added()
@@ -78,7 +78,7 @@ def test_all_that_a_round_remembers_is_known(path: str) -> None:
     policy = policy_file.parse("FILE", SITE.encode())
     keep(path)
 
-    found = round_state_reader.filled(SEEN, policy)
+    found = round_state_reader.add_saved_balancer_state(SEEN, policy)
 
     since = NOON - timedelta(seconds=30)
     assert ["alpha-n1", "alpha-n2", "alpha-n3"] == sorted(one.name for one in found.nodes)
@@ -91,7 +91,7 @@ def test_nothing_that_waits_was_seen_in_the_future(path: str) -> None:
     before = NOON - timedelta(days=1)
     keep(path)
 
-    found = round_state_reader.filled(
+    found = round_state_reader.add_saved_balancer_state(
         replace(SEEN, now=before), policy_file.parse("FILE", SITE.encode())
     )
 
@@ -102,11 +102,13 @@ def test_plan_and_explain_tell_of_a_job_that_does_not_start(path: str, tmp_path:
     site = str(tmp_path / "site.toml")
     keep(path)
     database = StateFile.open(f"sqlite:///{path}")
-    RoundState(database).keep_watched({7: STUCK})
+    BalancerStateRows(database).keep_watched({7: STUCK})
     database.close()
 
-    told = balance_preview.plan(balance_preview.BalanceOptions(), NOON, path=site)
-    explained = balance_preview.explain("7", NOON, path=site)
+    told = balance_preview.preview_balance_plan(
+        balance_preview.BalanceRuleOptions(), NOON, path=site
+    )
+    explained = balance_preview.explain_job_or_host("7", NOON, path=site)
 
     why = "there was room for it for 15 min, and it did not start: a quota or an access list"
     assert [f"{why} may keep it"] == [one.reason for one in told.refused if one.job == 7]
@@ -114,9 +116,9 @@ def test_plan_and_explain_tell_of_a_job_that_does_not_start(path: str, tmp_path:
 
 
 def test_a_site_that_never_had_a_balancer_hides_nothing(path: str) -> None:
-    assert not round_state_reader.is_hidden()
+    assert not round_state_reader.is_balancer_state_unreadable()
     keep(path)
-    assert not round_state_reader.is_hidden()
+    assert not round_state_reader.is_balancer_state_unreadable()
 
 
 def test_what_this_account_may_not_read_is_hidden(
@@ -127,8 +129,13 @@ def test_what_this_account_may_not_read_is_hidden(
         round_state_reader.os, "access", lambda *_: False
     )  # root may read everything
 
-    assert round_state_reader.is_hidden()
-    assert () == round_state_reader.filled(SEEN, policy_file.parse("FILE", SITE.encode())).nodes
+    assert round_state_reader.is_balancer_state_unreadable()
+    assert (
+        ()
+        == round_state_reader.add_saved_balancer_state(
+            SEEN, policy_file.parse("FILE", SITE.encode())
+        ).nodes
+    )
 
 
 def test_hosts_that_rest_are_neither_broken_nor_nodes(path: str, tmp_path: Path) -> None:
@@ -140,15 +147,15 @@ def test_hosts_that_rest_are_neither_broken_nor_nodes(path: str, tmp_path: Path)
     keep(path)
     database = StateFile.open(f"sqlite:///{path}")
     states = [ElasticNodeState.READY, *[ElasticNodeState.STANDBY] * 8]
-    RoundState(database).nodes.replace(
+    BalancerStateRows(database).nodes.replace(
         OwnedNode(name=name, pool="rack", state=state, since=NOON, machine=name)
         for name, state in zip(names, states, strict=True)
     )
     database.close()
     on = [instance(name, state="" if name == "n1" else "adu") for name in names]
 
-    found = round_state_reader.filled(situation(*on, wait=[waiting(5)]), policy)
-    told = plan_preview.planned(found, policy.balance, policy.demand, policy.pools)
+    found = round_state_reader.add_saved_balancer_state(situation(*on, wait=[waiting(5)]), policy)
+    told = plan_preview.decide_balance_plan(found, policy.balance, policy.demand, policy.pools)
 
     assert sorted(names[1:]) == sorted(one.name for one in found.nodes)
     assert (BalanceVerdict.ALL_FIT, 2) == (told.verdict, told.figures.nodes)  # with the master
@@ -159,10 +166,12 @@ def test_a_node_of_which_no_round_noted_that_it_is_idle_is_so_since_now(path: st
     keep(path)
     database = StateFile.open(f"sqlite:///{path}")
     ready = OwnedNode(name="alpha-n1", pool="usual", state=ElasticNodeState.READY, since=ago(90))
-    RoundState(database).nodes.replace([ready])
+    BalancerStateRows(database).nodes.replace([ready])
     database.close()
 
-    (found,) = round_state_reader.filled(SEEN, policy_file.parse("FILE", SITE.encode())).nodes
+    (found,) = round_state_reader.add_saved_balancer_state(
+        SEEN, policy_file.parse("FILE", SITE.encode())
+    ).nodes
 
     assert found.idle_since == SEEN.now
 
@@ -171,7 +180,7 @@ def test_a_months_cost_outlasts_a_clock_that_was_ahead_over_its_end(path: str) -
     """What was noted of the month to come is not: that begins anew when it comes."""
     keep(path)
     database = StateFile.open(f"sqlite:///{path}")
-    memory = RoundState(database)
+    memory = BalancerStateRows(database)
     ahead = NOON + timedelta(days=40)
     memory.note_round(NOON, None, 480.0)
     memory.note_round(ahead, None, 7.0)
@@ -193,19 +202,19 @@ def test_the_plan_is_the_rounds_where_hosts_are_squeezed(
     seen = situation(instance(MASTER, (1,), slots=1), *asleep, wait=[waiting(5, tasks=4)])
     keep(path)
     database = StateFile.open(f"sqlite:///{path}")
-    RoundState(database).nodes.replace(
+    BalancerStateRows(database).nodes.replace(
         OwnedNode(name=name, pool="rack", state=ElasticNodeState.STANDBY, since=NOON, machine=name)
         for name in ("n1", "n2")
     )
     database.close()
-    monkeypatch.setattr(cell_observer, "look", lambda *_: seen)
+    monkeypatch.setattr(cell_observer, "observe_own_cluster", lambda *_: seen)
     tags = {"n1": ("htools:standby:2",), "n2": ("htools:standby:1",)}
-    monkeypatch.setattr(host_tags, "tags", lambda _: tags)
+    monkeypatch.setattr(host_tags, "read_host_tags", lambda _: tags)
 
-    found = balance_preview.plan(
-        balance_preview.BalanceOptions(), NOON, path=str(tmp_path / "site.toml")
+    found = balance_preview.preview_balance_plan(
+        balance_preview.BalanceRuleOptions(), NOON, path=str(tmp_path / "site.toml")
     )
-    explained = balance_preview.explain("7", NOON, path=str(tmp_path / "site.toml"))
+    explained = balance_preview.explain_job_or_host("7", NOON, path=str(tmp_path / "site.toml"))
 
     assert found.add == 0
     assert ": wake n2" in found.sentence

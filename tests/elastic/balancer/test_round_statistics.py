@@ -11,9 +11,13 @@ from pathlib import Path
 import pytest
 
 from gridbridge.elastic.balancer import cell_observer
-from gridbridge.elastic.balancer.round_statistics import RoundStatistics, accounting_of, note
+from gridbridge.elastic.balancer.round_statistics import (
+    RoundStatisticsFiles,
+    accounting_file_path,
+    record_round_statistics,
+)
 from gridbridge.elastic.store import saved_round_folder, statistics_file
-from gridbridge.elastic.store.recent_ends import read
+from gridbridge.elastic.store.recent_ends import read_recent_ends
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.elastic.published_balance import BalanceRoundStatistics, add_run_times
@@ -53,18 +57,20 @@ class Round:
     """A cell that is looked at again and again."""
 
     def __init__(self, folder: Path) -> None:
-        saved_round_folder.write(str(folder / "seen"), BUSY, kept())
-        self.seen: BalanceSituation = replace(cell_observer.look_at(str(folder / "seen")), now=NOW)
+        saved_round_folder.write_saved_round(str(folder / "seen"), BUSY, kept())
+        self.seen: BalanceSituation = replace(
+            cell_observer.load_saved_situation(str(folder / "seen")), now=NOW
+        )
         self.accounting = folder / "accounting"
         self.stats = folder / "stats.csv"
         self.kept = folder / "ends.json"
 
     def note(self, later: timedelta = timedelta()) -> BalanceRoundStatistics:
         """Do a round's part."""
-        seeing = RoundStatistics(
+        seeing = RoundStatisticsFiles(
             accounting=str(self.accounting), kept=str(self.kept), stats=str(self.stats)
         )
-        return note(replace(self.seen, now=NOW + later), "all.q", seeing)
+        return record_round_statistics(replace(self.seen, now=NOW + later), "all.q", seeing)
 
     def add(self, *records: str) -> None:
         """Let jobs end."""
@@ -92,7 +98,7 @@ def test_a_row_has_starclusters_columns_and_a_time_with_its_zone(cell: Round) ->
 def test_rows_are_added_and_read_again(cell: Round) -> None:
     found = [cell.note(timedelta(minutes=n)) for n in range(3)]
 
-    assert statistics_file.read(str(cell.stats)) == (
+    assert statistics_file.read_statistics_rows(str(cell.stats)) == (
         tuple(replace(one, load=round(one.load, 2)) for one in found),
         (),
     )
@@ -108,12 +114,12 @@ def test_without_accounting_the_means_are_0(cell: Round) -> None:
 def test_what_was_read_is_not_read_again(cell: Round) -> None:
     cell.add(record(5, 10))
     cell.note()
-    place = read(str(cell.kept)).place
+    place = read_recent_ends(str(cell.kept)).place
     cell.add(record(1, 30))
 
     assert place.offset == len(record(5, 10))
     assert cell.note().duration_s == 20
-    assert read(str(cell.kept)).place.offset == place.offset + len(record(1, 30))
+    assert read_recent_ends(str(cell.kept)).place.offset == place.offset + len(record(1, 30))
 
 
 @pytest.mark.parametrize("is_copied", [False, True], ids=["renamed", "copied and cut"])
@@ -174,24 +180,24 @@ def test_a_kept_file_that_is_damaged_is_made_anew(cell: Round) -> None:
     cell.kept.write_text('{"place": 7')
 
     assert cell.note().duration_s == 40
-    assert read(str(cell.kept)).place.offset == len(record(5, 40))
+    assert read_recent_ends(str(cell.kept)).place.offset == len(record(5, 40))
 
 
 def test_how_long_tasks_of_a_name_take_is_learnt(cell: Round) -> None:
     """Over rounds; of many runs those of late count more."""
     cell.add(record(9, 10), record(8, 30))
     cell.note()
-    first = read(str(cell.kept)).runtimes
+    first = read_recent_ends(str(cell.kept)).runtimes
     cell.add(record(5, 80))
     cell.note()
-    second = read(str(cell.kept)).runtimes
+    second = read_recent_ends(str(cell.kept)).runtimes
     cell.add(*(record(4, 40) for _ in range(100)), *(record(3, 400) for _ in range(60)))
     cell.note()
 
     (whose,) = first
     assert (whose[0], first[whose], second[whose]) == ("alice", 20.0, 40.0)
     plain = (10 + 30 + 80 + 100 * 40 + 60 * 400) / 163
-    assert plain + 50 < read(str(cell.kept)).runtimes[whose] < 400
+    assert plain + 50 < read_recent_ends(str(cell.kept)).runtimes[whose] < 400
 
 
 def test_names_that_ended_long_ago_are_forgotten() -> None:
@@ -224,7 +230,7 @@ def test_what_is_kept_stays_small(cell: Round) -> None:
     cell.add(*(record(minutes, 10) for minutes in (20000, *(3 for _ in range(500)))))
     cell.note()
 
-    kept_now = read(str(cell.kept)).minutes
+    kept_now = read_recent_ends(str(cell.kept)).minutes
     assert [(one.tasks, one.run_s) for one in kept_now] == [(500, 5000.0)]
 
 
@@ -254,7 +260,7 @@ def test_rows_with_other_columns_stay_and_are_left_out(cell: Round) -> None:
     cell.stats.write_text(older)
     cell.note()
 
-    found, left_out = statistics_file.read(str(cell.stats))
+    found, left_out = statistics_file.read_statistics_rows(str(cell.stats))
     assert ([one.at for one in found], left_out) == ([NOW], (1, 2))
     assert cell.stats.read_text().startswith(older)
 
@@ -263,12 +269,12 @@ def test_half_a_row_spoils_no_other(cell: Round) -> None:
     cell.stats.write_text("2026-03-01T11:59:30+00:00,3,1")
     cell.note()
 
-    found, left_out = statistics_file.read(str(cell.stats))
+    found, left_out = statistics_file.read_statistics_rows(str(cell.stats))
     assert ([one.at for one in found], left_out) == ([NOW], (1,))
 
 
 def test_the_accounting_file_of_a_cell_is_where_grid_engine_writes_it() -> None:
     usual = Cluster(root="/sge", cell="")
 
-    assert accounting_of(usual, "alpha") == "/sge/alpha/common/accounting"
-    assert accounting_of(replace(usual, accounting="/log/acct"), "alpha") == "/log/acct"
+    assert accounting_file_path(usual, "alpha") == "/sge/alpha/common/accounting"
+    assert accounting_file_path(replace(usual, accounting="/log/acct"), "alpha") == "/log/acct"

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from gridbridge.elastic.balancer.round_state import RoundState
+from gridbridge.elastic.balancer.round_state import BalancerStateRows
 from gridbridge.model.elastic.balance_plan import BalancePolicyName, BalanceVerdict
 from gridbridge.model.elastic.balance_sections import SqueezableNodes
 from gridbridge.model.elastic.cell import TaskShape
@@ -136,7 +136,7 @@ def test_a_host_that_an_administrator_drains_rests_until_a_person_wakes_it(world
     world.squeeze = {"target_reserve": 100}
     world.cell.waits = [timedelta(minutes=5)] * 8
     world.minutes(1)
-    RoundState(world.database()).ask("alpha-n3", NodeRequestKind.DRAIN)
+    BalancerStateRows(world.database()).ask("alpha-n3", NodeRequestKind.DRAIN)
     world.minutes(3)
     before = asleep(world)
     world.minutes(6)
@@ -166,7 +166,7 @@ def test_a_host_that_is_to_work_on_has_its_best_effort_tasks_go_on(world: World)
         world.minutes(0 if suspended(world) else 1)
     draining = suspended(world)
     for name in draining:
-        RoundState(world.database()).ask(name, NodeRequestKind.KEEP)
+        BalancerStateRows(world.database()).ask(name, NodeRequestKind.KEEP)
     world.cell.hosts[draining[0]].best_effort = 2
     world.round()
 
@@ -402,7 +402,7 @@ def test_a_drained_host_that_can_not_be_switched_off_stays_closed(world: World) 
     world.squeeze = {"target_reserve": 100}
     world.switches.broken = {"alpha-n3"}
     world.minutes(1)
-    RoundState(world.database()).ask("alpha-n3", NodeRequestKind.DRAIN)
+    BalancerStateRows(world.database()).ask("alpha-n3", NodeRequestKind.DRAIN)
     world.minutes(20)
 
     assert world.nodes()["alpha-n3"] == ElasticNodeState.DRAINING.value
@@ -570,11 +570,15 @@ def test_a_host_that_somebody_switches_off_under_tasks_is_told(
     world.switches.up_at["alpha-n2"] = None
     world.minutes(2)
     (told,) = {one.getMessage() for one in caplog.records if "off_under_tasks" in one.getMessage()}
-    (kept,) = (one for one in RoundState(world.database()).nodes.all() if one.name == "alpha-n2")
+    (kept,) = (
+        one for one in BalancerStateRows(world.database()).nodes.all() if one.name == "alpha-n2"
+    )
     world.cell.hosts["alpha-n2"].ends = []
     caplog.clear()
     world.minutes(1)
-    (after,) = (one for one in RoundState(world.database()).nodes.all() if one.name == "alpha-n2")
+    (after,) = (
+        one for one in BalancerStateRows(world.database()).nodes.all() if one.name == "alpha-n2"
+    )
 
     assert "node=alpha-n2" in told
     assert "clear alpha-n2" in told

@@ -10,12 +10,12 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
 
-from gridbridge.elastic.acts.membership_protocol import Membership
-from gridbridge.elastic.acts.node_acts import NodeActs
-from gridbridge.elastic.acts.power_acts import Tagging
+from gridbridge.elastic.acts.membership_protocol import ClusterMembership
+from gridbridge.elastic.acts.node_acts import NodeActRunner
+from gridbridge.elastic.acts.power_acts import ChangeHostTag
 from gridbridge.elastic.balancer.balancer import Balancer
-from gridbridge.elastic.balancer.round_parts import BalancedSite, RoundPlan
-from gridbridge.elastic.balancer.round_state import RoundState
+from gridbridge.elastic.balancer.round_parts import BalancedSiteSettings, BalancerRoundPlan
+from gridbridge.elastic.balancer.round_state import BalancerStateRows
 from gridbridge.elastic.providers.provider_protocol import MachineProvider
 from gridbridge.errors import (
     AskAgain,
@@ -481,12 +481,12 @@ class World:
         self.limits: dict[str, object] = {"max_nodes": 5, "min_nodes": 1, **limits}
         self.told: list[str] = []
         self._database: StateFile | None = None
-        self.membership: Membership = self.cell
+        self.membership: ClusterMembership = self.cell
         self.look: Callable[[], BalanceSituation] = self.cell.situation
         self.tags: Callable[[], Mapping[str, tuple[str, ...]]] = lambda: self.cell.tags
-        self.tag: Tagging = self.cell.tag
+        self.tag: ChangeHostTag = self.cell.tag
 
-    def site(self) -> BalancedSite:
+    def site(self) -> BalancedSiteSettings:
         """Return by what it is balanced."""
         rules = BalanceSection(**{"policy": BalancePolicyName.DEMAND, **self.limits})  # type: ignore[arg-type]  # a test's
         demand = DemandSection(
@@ -500,16 +500,16 @@ class World:
         pools = {self.pool: usual, **self.pools}
         if not self.switches.up_at:
             sections = {"cloud": ProviderSection(program="/opt/rent")}
-            return BalancedSite(
+            return BalancedSiteSettings(
                 cluster=CLUSTER, rules=rules, demand=demand, pools=pools, sections=sections
             )
-        own = BalancedSite(cluster=CLUSTER, rules=rules, demand=demand, pools={})
+        own = BalancedSiteSettings(cluster=CLUSTER, rules=rules, demand=demand, pools={})
         if not self.is_squeezed:
             return replace(own, released=frozenset({RACK}))
         squeeze = SqueezeSection(**self.squeeze)  # type: ignore[arg-type]  # a test's
         return replace(own, squeeze=squeeze, switched=frozenset({RACK}))
 
-    def providers(self, site: BalancedSite) -> dict[str, MachineProvider]:
+    def providers(self, site: BalancedSiteSettings) -> dict[str, MachineProvider]:
         """Return who makes the nodes of each pool, or switches the site's own hosts."""
         if site.switched:
             return {RACK: self.switches}
@@ -517,9 +517,9 @@ class World:
             return {}
         return {self.pool: self.cloud, **self.others}
 
-    def acts(self, site: BalancedSite) -> NodeActs:
+    def acts(self, site: BalancedSiteSettings) -> NodeActRunner:
         """Return what is done by it."""
-        return NodeActs(
+        return NodeActRunner(
             cluster=CLUSTER,
             pools=site.pools,
             providers=self.providers(site),
@@ -536,13 +536,13 @@ class World:
             self.cell.killed += len(host.ends)
             host.ends, host.is_silent = [], True
 
-    def round(self, *, is_dry: bool = False) -> RoundPlan | None:
+    def round(self, *, is_dry: bool = False) -> BalancerRoundPlan | None:
         """Do a round as cron would, with what is kept; None: it was killed, or saw nothing."""
         site = self.site()
         providers = self.providers(site)
         clock = Clock(lambda: self.now.timestamp(), lambda: self.now.timestamp())
         acts = self.acts(site)
-        memory = RoundState(self.database())
+        memory = BalancerStateRows(self.database())
         balancer = Balancer(
             *(site, memory, clock, self.look, providers, acts, self.tags),
             address_of=lambda host: self.cell.hosts[host].address,
@@ -576,7 +576,7 @@ class World:
 
     def nodes(self) -> dict[str, str]:
         """Return the states of the nodes that are kept."""
-        return {one.name: one.state.value for one in RoundState(self.database()).nodes.all()}
+        return {one.name: one.state.value for one in BalancerStateRows(self.database()).nodes.all()}
 
     def running(self) -> int:
         """Return how many tasks run."""

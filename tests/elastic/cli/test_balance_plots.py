@@ -151,8 +151,8 @@ def test_an_option_that_is_wrong_is_a_mistake_of_usage(
 
 
 def test_a_tag_is_told_as_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host_tags, "require_host", lambda *_: None)
-    monkeypatch.setattr(host_tags, "change", lambda *_, **__: ("htools:standby:1",))
+    monkeypatch.setattr(host_tags, "require_execution_host", lambda *_: None)
+    monkeypatch.setattr(host_tags, "change_host_tag", lambda *_, **__: ("htools:standby:1",))
 
     done = run("tag", "alpha-n1", "1", "--config", site(tmp_path), "--json")
 
@@ -166,7 +166,7 @@ def test_a_host_that_the_cluster_does_not_have_gets_no_tag(
     """Nothing is asked of the cell but which hosts it has."""
     monkeypatch.setattr(gb_tags, "hosts", lambda _: ("alpha-n1.cluster",))
     change = Mock(return_value=())
-    monkeypatch.setattr(host_tags, "change", change)
+    monkeypatch.setattr(host_tags, "change_host_tag", change)
     config = ("--config", site(tmp_path))
 
     unknown = run("tag", "alpha-n77", "1", *more, *config)
@@ -180,7 +180,11 @@ def test_a_host_that_the_cluster_does_not_have_gets_no_tag(
 def test_a_snapshot_tells_as_json_where_it_is(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cell_queries, "printed", lambda *_: saved_round_folder.read(str(folder)))
+    monkeypatch.setattr(
+        cell_queries,
+        "query_cell_outputs",
+        lambda *_: saved_round_folder.read_saved_round(str(folder)),
+    )
     target = str(tmp_path / "saved")
 
     done = run("snapshot", target, "--config", site(tmp_path), "--json")
@@ -192,8 +196,12 @@ def test_a_snapshot_tells_as_json_where_it_is(
 def test_who_may_not_know_the_nodes_is_told_so(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cell_queries, "printed", lambda *_: saved_round_folder.read(str(folder)))
-    monkeypatch.setattr(round_state_reader, "is_hidden", lambda: True)
+    monkeypatch.setattr(
+        cell_queries,
+        "query_cell_outputs",
+        lambda *_: saved_round_folder.read_saved_round(str(folder)),
+    )
+    monkeypatch.setattr(round_state_reader, "is_balancer_state_unreadable", lambda: True)
 
     done = run("plan", "--config", site(tmp_path), "--max-nodes", "9")
     of_folder = run("plan", "--from", str(folder), "--max-nodes", "9")
@@ -219,8 +227,12 @@ def test_who_can_not_see_what_rests_is_told_that_nothing_is_squeezed(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, enabled: str, lines: int
 ) -> None:
     """In the JSON as well: a round may decide otherwise."""
-    monkeypatch.setattr(cell_queries, "printed", lambda *_: saved_round_folder.read(str(folder)))
-    monkeypatch.setattr(round_state_reader, "is_hidden", lambda: True)
+    monkeypatch.setattr(
+        cell_queries,
+        "query_cell_outputs",
+        lambda *_: saved_round_folder.read_saved_round(str(folder)),
+    )
+    monkeypatch.setattr(round_state_reader, "is_balancer_state_unreadable", lambda: True)
     config = site(tmp_path)
     with open(config, "a", encoding="utf-8") as end:
         end.write(RACK.format(enabled))

@@ -17,8 +17,8 @@ from click.testing import CliRunner, Result
 
 from gridbridge.elastic.balancer import balance_service as service
 from gridbridge.elastic.balancer import loop
-from gridbridge.elastic.balancer.balance_service import BalanceOptionsOfProgram
-from gridbridge.elastic.balancer.round_parts import RoundPlan
+from gridbridge.elastic.balancer.balance_service import BalancerRunOptions
+from gridbridge.elastic.balancer.round_parts import BalancerRoundPlan
 from gridbridge.elastic.cli.balance_program import balance
 from gridbridge.errors import NotSeen
 from gridbridge.model.elastic.balance_plan import BalanceFigures, BalancePlan, BalanceVerdict
@@ -65,7 +65,7 @@ program = "/opt/rented"
 [pool.usual]
 provider = "rented"
 """
-NOTHING = RoundPlan(
+NOTHING = BalancerRoundPlan(
     plan=BalancePlan(verdict=BalanceVerdict.NO_NEED, figures=FIGURES),
     dues=(),
     told=BalancePlanReport(add=0, pool=None, remove=(), sentence="nothing waits", refused=()),
@@ -73,15 +73,15 @@ NOTHING = RoundPlan(
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[BalanceOptionsOfProgram]:
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[BalancerRunOptions]:
     """Return how rounds are wanted, each of which decides to do nothing."""
-    rounds = list[BalanceOptionsOfProgram]()
+    rounds = list[BalancerRunOptions]()
 
-    def decided(wanted: BalanceOptionsOfProgram) -> RoundPlan:
+    def decided(wanted: BalancerRunOptions) -> BalancerRoundPlan:
         rounds.append(wanted)
         return NOTHING
 
-    monkeypatch.setattr(service, "run_once", decided)
+    monkeypatch.setattr(service, "run_one_balancer_round", decided)
     return rounds
 
 
@@ -145,7 +145,7 @@ def test_without_a_provider_it_refuses_to_act(tmp_path: Path) -> None:
 )
 def test_what_rules_a_round_has_all_names_that_users_of_starcluster_know(
     tmp_path: Path,
-    asked: list[BalanceOptionsOfProgram],
+    asked: list[BalancerRunOptions],
     names: str,
     value: str,
     key: str,
@@ -159,7 +159,7 @@ def test_what_rules_a_round_has_all_names_that_users_of_starcluster_know(
     assert found != getattr(BalanceSection(), key)
 
 
-def test_the_lookback_is_in_minutes(tmp_path: Path, asked: list[BalanceOptionsOfProgram]) -> None:
+def test_the_lookback_is_in_minutes(tmp_path: Path, asked: list[BalancerRunOptions]) -> None:
     for words in ((), ("-l", "90"), ("--lookback_window", "90"), ("--lookback-window", "90")):
         run(tmp_path, *words)
 
@@ -168,7 +168,7 @@ def test_the_lookback_is_in_minutes(tmp_path: Path, asked: list[BalanceOptionsOf
 
 @pytest.mark.parametrize("word", ["-K", "--kill-master", "--kill_master", "--kill-cluster"])
 def test_the_master_may_go_where_the_file_lets_it(
-    tmp_path: Path, asked: list[BalanceOptionsOfProgram], word: str
+    tmp_path: Path, asked: list[BalancerRunOptions], word: str
 ) -> None:
     run(tmp_path, word, balance_keys="kill_master = true")
     run(tmp_path, balance_keys="kill_master = true")
@@ -187,7 +187,7 @@ def test_the_master_may_go_where_the_file_lets_it(
 )
 def test_rows_and_pictures_go_where_they_are_wanted(
     tmp_path: Path,
-    asked: list[BalanceOptionsOfProgram],
+    asked: list[BalancerRunOptions],
     names: str,
     value: str,
     stats: str,
@@ -204,7 +204,7 @@ def test_rows_and_pictures_go_where_they_are_wanted(
 
 
 def test_places_are_named_from_where_they_were_typed(
-    tmp_path: Path, asked: list[BalanceOptionsOfProgram], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, asked: list[BalancerRunOptions], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A round that acts goes to / before it writes there."""
     monkeypatch.chdir(tmp_path)
@@ -220,7 +220,7 @@ def test_rounds_that_go_on_read_the_file_again_where_it_was_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read_again = list[str]()
-    monkeypatch.setattr(loop, "run_forever", lambda _, path, __: read_again.append(path))
+    monkeypatch.setattr(loop, "run_balancer_forever", lambda _, path, __: read_again.append(path))
     (tmp_path / "own.toml").write_text(SITE.format(balance="apply = true"))
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(balance, ["--config", "own.toml", "--loop"])
@@ -238,32 +238,30 @@ def test_rounds_that_go_on_say_each_what_they_do(
 ) -> None:
     """Also one that does nothing, and one by a changed file."""
     told = BalancePlanReport(add=0, pool=None, remove=(), sentence="nothing waits", refused=())
-    quiet = RoundPlan(
+    quiet = BalancerRoundPlan(
         plan=BalancePlan(verdict=BalanceVerdict.NO_NEED, figures=FIGURES), dues=(), told=told
     )
 
     def rounds(
-        wanted: BalanceOptionsOfProgram, _: str, renew: Callable[[Policy], BalanceOptionsOfProgram]
+        wanted: BalancerRunOptions, _: str, renew: Callable[[Policy], BalancerRunOptions]
     ) -> None:
         wanted.tell(quiet)
         renew(wanted.policy).tell(quiet)
 
-    monkeypatch.setattr(loop, "run_forever", rounds)
+    monkeypatch.setattr(loop, "run_balancer_forever", rounds)
     done = run(tmp_path, "--loop", *words, balance_keys="apply = true")
 
     assert (0, printed) == (done.exit_code, done.stdout)
 
 
 @pytest.mark.parametrize("word", ["-D", "-P"])
-def test_an_empty_name_is_usage(
-    tmp_path: Path, asked: list[BalanceOptionsOfProgram], word: str
-) -> None:
+def test_an_empty_name_is_usage(tmp_path: Path, asked: list[BalancerRunOptions], word: str) -> None:
     assert 2 == run(tmp_path, word, "").exit_code
     assert [] == asked
 
 
 def test_a_round_that_has_nothing_to_do_ends_with_0_and_says_why(
-    tmp_path: Path, asked: list[BalanceOptionsOfProgram]
+    tmp_path: Path, asked: list[BalancerRunOptions]
 ) -> None:
     line, as_json = run(tmp_path), run(tmp_path, "--json")
 
@@ -276,7 +274,7 @@ def test_a_round_that_has_nothing_to_do_ends_with_0_and_says_why(
 
 
 def test_a_round_acts_where_that_is_asked_for(
-    tmp_path: Path, asked: list[BalanceOptionsOfProgram]
+    tmp_path: Path, asked: list[BalancerRunOptions]
 ) -> None:
     run(tmp_path, "--apply")
     run(tmp_path, balance_keys="apply = true")
@@ -285,7 +283,7 @@ def test_a_round_acts_where_that_is_asked_for(
 
 
 def test_a_round_counts_as_starcluster_does_where_that_is_asked_for(
-    tmp_path: Path, asked: list[BalanceOptionsOfProgram]
+    tmp_path: Path, asked: list[BalancerRunOptions]
 ) -> None:
     run(tmp_path, "--faithful")
     run(tmp_path)
@@ -296,10 +294,10 @@ def test_a_round_counts_as_starcluster_does_where_that_is_asked_for(
 def test_a_source_that_fails_ends_a_round_with_75(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def silent(_: BalanceOptionsOfProgram) -> None:
+    def silent(_: BalancerRunOptions) -> None:
         raise NotSeen("qstat: no answer")
 
-    monkeypatch.setattr(service, "run_once", silent)
+    monkeypatch.setattr(service, "run_one_balancer_round", silent)
     done = run(tmp_path)
 
     assert (75, "", "gridbridge-balance: qstat: no answer\n") == (
@@ -325,14 +323,14 @@ def test_a_second_one_that_acts_ends_with_3(
 def test_pictures_that_can_not_be_drawn_end_no_round(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def acted(wanted: BalanceOptionsOfProgram) -> RoundPlan:
+    def acted(wanted: BalancerRunOptions) -> BalancerRoundPlan:
         wanted.after()
         told = BalancePlanReport(
             add=0, pool=None, remove=(), sentence="nothing is done", refused=()
         )
-        return RoundPlan(plan=Mock(), dues=(), told=told)
+        return BalancerRoundPlan(plan=Mock(), dues=(), told=told)
 
-    monkeypatch.setattr(service, "run_once", acted)
+    monkeypatch.setattr(service, "run_one_balancer_round", acted)
     (tmp_path / "stats").write_text("2026-03-01T12:00:00+00:00,3,4,24,6,2700,45,3.18\n")
     (tmp_path / "taken").touch()
     words = ("--plot-output-dir", str(tmp_path / "taken"), "-D", str(tmp_path / "stats"))

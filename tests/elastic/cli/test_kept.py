@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
 from gridbridge.elastic.balancer import administrators_nodes, balance_journal
-from gridbridge.elastic.balancer.round_state import RoundState
+from gridbridge.elastic.balancer.round_state import BalancerStateRows
 from gridbridge.errors import StateError
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, HostJoinStep
 from gridbridge.model.elastic.owned_nodes import NodeRequestKind, PoolFailureRecord
@@ -24,7 +24,11 @@ NODE = "alpha-n10"
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     """Return a world whose state file the commands read: its one node runs a task."""
-    for name in ("overview", "ask", "history"):
+    for name in (
+        "load_balancer_overview",
+        "request_node_change",
+        "load_last_balancer_rounds",
+    ):
         known = partial(getattr(administrators_nodes, name), path=f"{tmp_path}/state.db")
         monkeypatch.setattr(administrators_nodes, name, known)
     world = World(tmp_path, Trouble())
@@ -46,7 +50,7 @@ def as_json(*words: str) -> object:
 
 
 def test_status_tells_each_node_and_the_pools(world: World) -> None:
-    memory = RoundState(world.database())
+    memory = BalancerStateRows(world.database())
     memory.ask(NODE, NodeRequestKind.KEEP)
     memory.keep_records({POOL: PoolFailureRecord(failures=2, failed_at=world.now)})
     now = datetime.now(UTC)
@@ -75,7 +79,7 @@ def test_status_tells_each_node_and_the_pools(world: World) -> None:
 
 
 def test_a_person_reads_a_table_and_what_failed(world: World) -> None:
-    memory = RoundState(world.database())
+    memory = BalancerStateRows(world.database())
     memory.ask(NODE, NodeRequestKind.DRAIN)
     memory.keep_records({POOL: PoolFailureRecord(failures=2, failed_at=world.now)})
     head, row, failed, last = run("status").stdout.splitlines()
@@ -90,10 +94,10 @@ def test_a_person_reads_a_table_and_what_failed(world: World) -> None:
 
 def test_failures_of_a_pool_that_is_removed_are_forgotten(world: World) -> None:
     known = PoolFailureRecord(failures=2, failed_at=world.now)
-    RoundState(world.database()).keep_records({POOL: known, "old": known})
+    BalancerStateRows(world.database()).keep_records({POOL: known, "old": known})
     world.round()
 
-    assert list(RoundState(world.database()).records()) == [POOL]
+    assert list(BalancerStateRows(world.database()).records()) == [POOL]
 
 
 @pytest.mark.parametrize(
@@ -106,7 +110,7 @@ def test_failures_of_a_pool_that_is_removed_are_forgotten(world: World) -> None:
 def test_a_node_that_joins_tells_what_it_waits_for(
     world: World, step: HostJoinStep, why: str
 ) -> None:
-    memory = RoundState(world.database())
+    memory = BalancerStateRows(world.database())
     (owned,) = memory.nodes.all()
     memory.nodes.replace([replace(owned, state=ElasticNodeState.JOINING, step=step)])
     row = run("status").stdout.splitlines()[1]
@@ -115,7 +119,7 @@ def test_a_node_that_joins_tells_what_it_waits_for(
 
 
 def test_a_node_that_stayed_closed_tells_why(world: World) -> None:
-    memory = RoundState(world.database())
+    memory = BalancerStateRows(world.database())
     (owned,) = memory.nodes.all()
     memory.nodes.replace([replace(owned, state=ElasticNodeState.READY, step=HostJoinStep.CLOSED)])
     row = run("status").stdout.splitlines()[1]
@@ -124,7 +128,7 @@ def test_a_node_that_stayed_closed_tells_why(world: World) -> None:
 
 
 def test_without_a_node_that_is_said(world: World) -> None:
-    RoundState(world.database()).nodes.replace(())
+    BalancerStateRows(world.database()).nodes.replace(())
 
     assert run("status").stdout.splitlines()[0] == "no node is the balancer's"
 
@@ -147,7 +151,7 @@ def test_what_is_asked_of_a_node_is_told_and_kept(
 
     assert (done.exit_code, done.stdout) == (0, f"{NODE} {sentence}\n")
     assert told == {"host": NODE, "state": "ready", "wish": wish}
-    assert RoundState(world.database()).wishes() == {NODE: wish}
+    assert BalancerStateRows(world.database()).wishes() == {NODE: wish}
 
 
 @pytest.mark.parametrize(
@@ -156,7 +160,7 @@ def test_what_is_asked_of_a_node_is_told_and_kept(
 def test_a_drained_node_that_is_on_its_way_joins_first(
     world: World, state: ElasticNodeState
 ) -> None:
-    memory = RoundState(world.database())
+    memory = BalancerStateRows(world.database())
     (owned,) = memory.nodes.all()
     memory.nodes.replace([replace(owned, state=state)])
 
@@ -171,7 +175,7 @@ def test_a_host_that_is_no_node_is_refused_in_one_line(
 
     assert isinstance(done.exception, StateError)
     assert (str(done.exception).count("\n"), done.stdout) == (0, "")
-    assert RoundState(world.database()).wishes() == {}
+    assert BalancerStateRows(world.database()).wishes() == {}
 
 
 def test_history_tells_the_last_rounds_oldest_first(world: World) -> None:

@@ -78,13 +78,13 @@ def test_a_host_or_job_is_told_what_becomes_of_it(
 def test_who_may_not_see_the_nodes_is_not_told_that_a_host_is_none(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen = cell_observer.look_at(str(folder))
+    seen = cell_observer.load_saved_situation(str(folder))
     policy = Policy(site=Site(cluster="alpha"), clusters={}, queues={})
     monkeypatch.setattr(balance_preview.users_configuration, "with_own_cluster", lambda _: policy)
     monkeypatch.setattr(balance_preview, "_situation", lambda *_: seen)
-    monkeypatch.setattr(balance_preview, "is_hidden", lambda: True)
+    monkeypatch.setattr(balance_preview, "are_balancer_nodes_unknown", lambda: True)
 
-    told = balance_preview.explain("alpha-n2", seen.now)
+    told = balance_preview.explain_job_or_host("alpha-n2", seen.now)
 
     assert told.reason == (
         "whether it is the balancer's is not known here: root and gridbridge-admin see that"
@@ -94,17 +94,17 @@ def test_who_may_not_see_the_nodes_is_not_told_that_a_host_is_none(
 def test_a_host_that_is_off_is_told_what_wakes_it(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen = cell_observer.look_at(str(folder))
+    seen = cell_observer.load_saved_situation(str(folder))
     policy = Policy(site=Site(cluster="alpha"), clusters={}, queues={})
     monkeypatch.setattr(balance_preview.users_configuration, "with_own_cluster", lambda _: policy)
     monkeypatch.setattr(balance_preview, "_situation", lambda *_: seen)
-    monkeypatch.setattr(balance_preview.host_tags, "tags", lambda _: {})
+    monkeypatch.setattr(balance_preview.host_tags, "read_host_tags", lambda _: {})
     name = "alpha-n2"
     off = OwnedNode(
         name=name, pool="rack", machine=name, state=ElasticNodeState.STANDBY, since=seen.now
     )
 
-    told = balance_preview.explain(name, seen.now, (off,))
+    told = balance_preview.explain_job_or_host(name, seen.now, (off,))
 
     assert (told.node, told.reason) == (off, explain_how_to_wake_host(off, {}))
 

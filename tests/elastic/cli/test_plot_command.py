@@ -8,7 +8,7 @@ from click.testing import CliRunner, Result
 from matplotlib import image
 
 from gridbridge.cli.main import gridbridge
-from gridbridge.elastic.cli.balance_plots import time
+from gridbridge.elastic.cli.balance_plots import format_duration
 from gridbridge.elastic.tools import balance_statistics
 from gridbridge.errors import GridbridgeError, OutputError, ParseError, StateError
 from gridbridge.model.places import BALANCE_ACCOUNT, BALANCE_PLOTS
@@ -120,7 +120,7 @@ def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
     [(0, "0 s"), (60, "1 min"), (379, "6 min 19 s"), (7260, "2 h 1 min"), (90000, "1 d 1 h")],
 )
 def test_a_time_is_told_in_its_two_largest_units(seconds: int, text: str) -> None:
-    assert time(seconds) == text
+    assert format_duration(seconds) == text
 
 
 def test_root_draws_into_the_balancers_folder_as_its_account(
@@ -129,7 +129,7 @@ def test_root_draws_into_the_balancers_folder_as_its_account(
     """What it draws itself after each round lies there as well."""
     became = list[str]()
     monkeypatch.setattr(balance_statistics, "leave_root", became.append)
-    monkeypatch.setattr("gridbridge.elastic.cli.plot_command.drawn", lambda *_: ())
+    monkeypatch.setattr("gridbridge.elastic.cli.plot_command.draw_statistics_file", lambda *_: ())
     plot(tmp_path / "stats.csv", tmp_path)
     plot(tmp_path / "stats.csv", Path(BALANCE_PLOTS))
 

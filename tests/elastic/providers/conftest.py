@@ -11,7 +11,7 @@ from libcloud.compute import providers as drivers
 from gridbridge.elastic.providers.command_provider import CommandProvider
 from gridbridge.elastic.providers.ec2 import Ec2Provider
 from gridbridge.elastic.providers.libcloud import LibcloudProvider
-from gridbridge.elastic.providers.provider_registry import provider_of
+from gridbridge.elastic.providers.provider_registry import make_provider_of_pool
 from gridbridge.model.elastic.balance_sections import PoolSection, ProviderKind, ProviderSection
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import Site as SiteSection
@@ -87,7 +87,7 @@ def ec2(gate: Gate, tmp_path: Path) -> Ec2:
 
     def make(**said: object) -> Ec2Provider:
         pool = PoolSection(provider="cloud", image=IMAGE, **said)  # type: ignore[arg-type]
-        made = provider_of(settings(section, pool), "small")
+        made = make_provider_of_pool(settings(section, pool), "small")
         assert isinstance(made, Ec2Provider)
         return made
 
@@ -117,7 +117,7 @@ def labelled(tmp_path: Path) -> LibcloudProvider:
         arguments=QueueDefaults({"ex_project": "hpc"}),
         timeout_s=20,
     )
-    made = provider_of(
+    made = make_provider_of_pool(
         settings(section, PoolSection(provider="cloud", image="Ubuntu 9.10")), "small"
     )
     assert isinstance(made, LibcloudProvider)

@@ -22,7 +22,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_a_file_of_our_own_is_read(path: Path) -> None:
-    assert {"key": "me", "Secret": SECRET} == credentials.table(str(path))
+    assert {"key": "me", "Secret": SECRET} == credentials.read_credentials_table(str(path))
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o644, 0o660])
@@ -30,7 +30,7 @@ def test_a_file_that_others_can_read_is_refused(path: Path, mode: int) -> None:
     path.chmod(mode)
 
     with pytest.raises(ProviderFailed, match=f"^{path}: .*chmod") as refused:
-        credentials.table(str(path))
+        credentials.read_credentials_table(str(path))
     assert SECRET not in str(refused.value)
 
 
@@ -52,7 +52,7 @@ def test_a_file_of_another_form_is_refused_without_its_secret(
     path.write_bytes(content.encode(errors="surrogateescape"))
 
     with pytest.raises(ProviderFailed, match=f"^{path}: .*{words}") as refused:
-        credentials.table(str(path))
+        credentials.read_credentials_table(str(path))
     assert SECRET not in str(refused.value)
 
 
@@ -62,7 +62,7 @@ def test_a_link_a_folder_and_nothing_are_refused(path: Path) -> None:
 
     for wrong in (link, path.parent, missing):
         with pytest.raises(ProviderFailed, match=f"^{wrong}: "):
-            credentials.secret(str(wrong))
+            credentials.read_secret_file(str(wrong))
 
 
 @pytest.mark.root
@@ -70,4 +70,4 @@ def test_a_file_of_somebody_else_is_refused(path: Path) -> None:
     os.chown(path, 1, 1)
 
     with pytest.raises(ProviderFailed, match="owned by uid 1, not 0"):
-        credentials.secret(str(path))
+        credentials.read_secret_file(str(path))

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from gridbridge.elastic.providers import ec2 as module
-from gridbridge.elastic.providers.ec2 import Ec2Provider, kind_of
+from gridbridge.elastic.providers.ec2 import Ec2Provider, ec2_error_class
 from gridbridge.errors import AskAgain, NoCapacity, NotGranted, ProviderFailed
 from gridbridge.model.elastic.balance_sections import PoolSection
 from gridbridge.model.elastic.elastic_nodes import HOST_KEY_TAG, ProviderMachineState
@@ -287,12 +287,12 @@ def test_a_machine_that_ended_is_gone_and_a_stopping_one_is_stopped(ec2: Ec2) ->
     provider.destroy(made)
     answer = instance(provider, made.id)
 
-    assert ProviderMachineState.GONE is module.machine_of(answer).state
+    assert ProviderMachineState.GONE is module.machine_from_ec2_instance(answer).state
     for word, state in (
         ("stopping", ProviderMachineState.STOPPED),
         ("melted", ProviderMachineState.UNKNOWN),
     ):
-        assert state is module.machine_of({**answer, "State": {"Name": word}}).state
+        assert state is module.machine_from_ec2_instance({**answer, "State": {"Name": word}}).state
 
 
 @pytest.mark.parametrize(
@@ -308,7 +308,7 @@ def test_a_machine_that_ended_is_gone_and_a_stopping_one_is_stopped(ec2: Ec2) ->
 def test_an_error_code_is_later_or_no_capacity_or_a_failure(
     code: str, expected: type[Exception]
 ) -> None:
-    assert kind_of(code) is expected
+    assert ec2_error_class(code) is expected
 
 
 @pytest.mark.parametrize(
@@ -331,7 +331,9 @@ def test_an_error_is_told_in_the_clouds_words(
 
 def test_a_cloud_that_does_not_answer_is_left_at_the_limit(ec2: Ec2, gate: Gate) -> None:
     """Once: a second try within the call would double the limit."""
-    impatient = module.made(replace(ec2().section, timeout_s=1), PoolSection(), "alpha")
+    impatient = module.make_ec2_provider(
+        replace(ec2().section, timeout_s=1), PoolSection(), "alpha"
+    )
     gate.hangs = True
 
     with pytest.raises(NotGranted, match="ec2 list: Read timeout"):
@@ -342,7 +344,7 @@ def test_a_cloud_that_does_not_answer_is_left_at_the_limit(ec2: Ec2, gate: Gate)
 def test_a_cloud_that_is_not_reached_is_asked_later(ec2: Ec2, gate: Gate) -> None:
     provider = ec2()
     section = replace(provider.section, endpoint="http://127.0.0.1:9")
-    unreachable = module.made(section, PoolSection(), "alpha")
+    unreachable = module.make_ec2_provider(section, PoolSection(), "alpha")
 
     with pytest.raises(NotGranted, match=r"ec2 list: Could not connect"):
         unreachable.machines()
@@ -372,4 +374,4 @@ def test_a_place_that_is_none_is_told(ec2: Ec2) -> None:
     section = replace(ec2().section, endpoint="http://[/")
 
     with pytest.raises(ProviderFailed, match=r"^ec2: "):
-        module.made(section, PoolSection(), "alpha")
+        module.make_ec2_provider(section, PoolSection(), "alpha")

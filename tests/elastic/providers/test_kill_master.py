@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.elastic.balancer.balancer import Balancer
-from gridbridge.elastic.balancer.round_state import RoundState
+from gridbridge.elastic.balancer.round_state import BalancerStateRows
 from gridbridge.elastic.providers.libcloud import LibcloudProvider
 from gridbridge.model.elastic.elastic_nodes import MASTER_TAG
 from gridbridge.program.cycle import once
@@ -35,7 +35,7 @@ def rounds(world: World, provider: LibcloudProvider, *, kills: bool) -> list[str
     made = {POOL: provider}
     acts = replace(world.acts(site), providers=made)
     for _ in range(3):
-        memory = RoundState(world.database())
+        memory = BalancerStateRows(world.database())
         clock = Clock(lambda: world.now.timestamp(), lambda: world.now.timestamp())
         once(Balancer(site, memory, clock, world.look, made, acts), world.told.append)
     return sorted(one.name for one in provider.machines())

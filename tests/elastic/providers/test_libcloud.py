@@ -200,4 +200,4 @@ def test_a_driver_that_is_not_there_or_takes_other_words_is_told(
     section = replace(labelled.section, driver=driver)
 
     with pytest.raises(ProviderFailed, match=f"^libcloud begin: .*{words}"):
-        module.made(section, PoolSection(), "alpha")
+        module.make_libcloud_provider(section, PoolSection(), "alpha")

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from gridbridge.config import policy_file
-from gridbridge.elastic.providers.power_provider import ManagementController, PowerProvider
-from gridbridge.elastic.providers.provider_registry import power_of
+from gridbridge.elastic.providers.power_provider import HostPowerProvider, IpmiPowerSwitch
+from gridbridge.elastic.providers.provider_registry import make_power_control_of_host
 from gridbridge.errors import NotGranted, ProviderFailed
 from gridbridge.model.elastic.elastic_nodes import ProviderMachine, ProviderMachineState
 from tests.elastic.providers import ipmi
@@ -22,17 +22,17 @@ SITE = '[site]\ncluster = "alpha"\n'
 MAC = "52:54:00:12:34:56"
 USER, PASSWORD = "grid", "hush"
 
-Ipmi = Callable[..., PowerProvider]
+Ipmi = Callable[..., HostPowerProvider]
 
 
-def provider_of(text: str, host: str = "n1") -> PowerProvider:
+def provider_of(text: str, host: str = "n1") -> HostPowerProvider:
     """Return what a configuration says of a host."""
-    made = power_of(policy_file.parse("FILE", (SITE + text).encode()), host)
-    assert isinstance(made, PowerProvider)
+    made = make_power_control_of_host(policy_file.parse("FILE", (SITE + text).encode()), host)
+    assert isinstance(made, HostPowerProvider)
     return made
 
 
-def states(provider: PowerProvider) -> dict[str, ProviderMachineState]:
+def states(provider: HostPowerProvider) -> dict[str, ProviderMachineState]:
     """Return the state of each host."""
     return {one.name: one.state for one in provider.machines()}
 
@@ -62,7 +62,9 @@ def controller(tools: Tools, tmp_path: Path) -> Iterator[str]:
 def by_ipmi(tools: Tools, tmp_path: Path) -> Ipmi:
     """Return what makes a provider of hosts by their controllers."""
 
-    def make(*controllers: str, password: str = PASSWORD, timeout_s: float = 20) -> PowerProvider:
+    def make(
+        *controllers: str, password: str = PASSWORD, timeout_s: float = 20
+    ) -> HostPowerProvider:
         secret = tmp_path / "password"
         secret.touch(mode=0o600)
         secret.write_text(f"{password}\n")
@@ -76,12 +78,12 @@ def by_ipmi(tools: Tools, tmp_path: Path) -> Ipmi:
     return make
 
 
-def _all(provider: PowerProvider) -> list[tuple[str, ManagementController]]:
+def _all(provider: HostPowerProvider) -> list[tuple[str, IpmiPowerSwitch]]:
     found = provider.switches.items()
-    return [(name, one) for name, one in found if isinstance(one, ManagementController)]
+    return [(name, one) for name, one in found if isinstance(one, IpmiPowerSwitch)]
 
 
-def _by(one: ManagementController, tools: Tools, folder: Path) -> ManagementController:
+def _by(one: IpmiPowerSwitch, tools: Tools, folder: Path) -> IpmiPowerSwitch:
     assert "/usr/bin/ipmitool" == one.tool
     return replace(one, tool=tools.write(folder / "ipmitool"))
 
@@ -182,7 +184,7 @@ def test_why_a_host_has_no_known_state_is_logged(
     assert told[1:] == [f"event=no_state host=n1 why={why}"]
 
 
-def woken(port: int, more: str = "") -> PowerProvider:
+def woken(port: int, more: str = "") -> HostPowerProvider:
     """Return a provider that wakes hosts by a packet to this machine."""
     way = f'[provider.lan]\nkind = "power"\nway = "wake"\nbroadcast = "127.0.0.1:{port}"\n'
     return provider_of(f'{way}{more}[power.n1]\nprovider = "lan"\nmac = "{MAC}"\n')

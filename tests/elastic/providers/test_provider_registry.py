@@ -11,8 +11,12 @@ import pytest
 
 from gridbridge.elastic.providers import provider_program as programs
 from gridbridge.elastic.providers.command_provider import CommandProvider
-from gridbridge.elastic.providers.provider_protocol import MachineListing
-from gridbridge.elastic.providers.provider_registry import makers, provider_of, supplies
+from gridbridge.elastic.providers.provider_protocol import MachineLister
+from gridbridge.elastic.providers.provider_registry import (
+    make_pool_providers,
+    make_provider_of_pool,
+    make_selected_power_controls,
+)
 from gridbridge.errors import ProviderFailed, UntrustedFile
 from gridbridge.model.elastic.balance_sections import (
     PoolSection,
@@ -37,7 +41,7 @@ POLICY = Policy(
 def test_a_command_is_given_its_limit_and_our_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOKEN_FILE", "/etc/token")
 
-    provider = provider_of(POLICY, "small")
+    provider = make_provider_of_pool(POLICY, "small")
 
     assert isinstance(provider, CommandProvider)
     assert (provider.program, provider.timeout_s) == ("/opt/rent", 7)
@@ -50,11 +54,11 @@ def test_a_program_that_others_could_have_written_is_not_run(tmp_path: Path) -> 
     program.write_text("#!/bin/sh\n")
     section = replace(SECTION, program=str(program))
     policy = replace(POLICY, providers={"rental": section})
-    provider_of(policy, "small")
+    make_provider_of_pool(policy, "small")
     program.chmod(0o775)
 
     with pytest.raises(ProviderFailed, match=f"others could have written {program}, for .*chmod"):
-        provider_of(policy, "small")
+        make_provider_of_pool(policy, "small")
 
 
 ADMIN, PERSON = 990, 5000
@@ -66,7 +70,7 @@ def test_a_person_who_looks_trusts_the_balancers_program_and_their_own(
 ) -> None:
     _as_person(monkeypatch, owner)
 
-    assert isinstance(provider_of(POLICY, "small"), CommandProvider)
+    assert isinstance(make_provider_of_pool(POLICY, "small"), CommandProvider)
 
 
 def test_a_person_who_looks_is_not_told_to_change_the_sites_files(
@@ -75,7 +79,7 @@ def test_a_person_who_looks_is_not_told_to_change_the_sites_files(
     _as_person(monkeypatch, owner=666)
 
     with pytest.raises(ProviderFailed) as told:
-        provider_of(POLICY, "small")
+        make_provider_of_pool(POLICY, "small")
 
     assert str(told.value) == "others could have written /opt/rent, for it is not right"
 
@@ -95,7 +99,7 @@ def _as_person(monkeypatch: pytest.MonkeyPatch, owner: int) -> None:
 @pytest.mark.parametrize("pool", ["other", "unknown"])
 def test_a_pool_without_a_provider_is_told(pool: str) -> None:
     with pytest.raises(ProviderFailed, match=rf"pool {pool}: no provider .*\[pool.{pool}\]"):
-        provider_of(POLICY, pool)
+        make_provider_of_pool(POLICY, pool)
 
 
 def test_a_pool_of_hosts_that_are_only_switched_is_told() -> None:
@@ -103,7 +107,7 @@ def test_a_pool_of_hosts_that_are_only_switched_is_told() -> None:
     policy = replace(POLICY, providers={"rental": power})
 
     with pytest.raises(ProviderFailed, match=r"\[provider.rental\] kind = power: it makes no"):
-        provider_of(policy, "small")
+        make_provider_of_pool(policy, "small")
 
 
 def test_a_provider_that_can_t_be_made_hides_no_other(tmp_path: Path) -> None:
@@ -126,7 +130,10 @@ def test_a_provider_that_can_t_be_made_hides_no_other(tmp_path: Path) -> None:
         powered={"n1": PoweredHostSection(provider="rack")},
     )
 
-    found: dict[str, MachineListing] = {**makers(policy), **supplies(policy, {"rack"})}
+    found: dict[str, MachineLister] = {
+        **make_pool_providers(policy),
+        **make_selected_power_controls(policy, {"rack"}),
+    }
 
     assert ["large", "rack", "small"] == sorted(found)
     assert () == found["small"].machines()
@@ -147,7 +154,7 @@ def test_a_library_that_is_not_installed_is_told(
     section = ProviderSection(kind=ProviderKind(kind), region="x", driver="openstack")
 
     with pytest.raises(ProviderFailed) as told:
-        provider_of(replace(POLICY, providers={"rental": section}), "small")
+        make_provider_of_pool(replace(POLICY, providers={"rental": section}), "small")
 
     expected = f"{library} is not installed; pip install 'gridbridge[{kind}]'"
     assert f"{expected} in gridbridge's environment" == str(told.value)

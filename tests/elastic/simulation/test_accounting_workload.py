@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.gridengine.qacct import read_ends
-from gridbridge.elastic.simulation.accounting_workload import read
+from gridbridge.elastic.simulation.accounting_workload import read_accounting_tasks
 from gridbridge.model.elastic.replay_outcome import ReplayExclusion, ReplayTask, WorkloadLineFault
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9" / "accounting.txt"
@@ -22,7 +22,7 @@ def record(**changed: str) -> bytes:
 
 
 def test_a_record_is_a_task() -> None:
-    assert list(read([b"# a comment\n", record()])) == [
+    assert list(read_accounting_tasks([b"# a comment\n", record()])) == [
         (
             2,
             ReplayTask(
@@ -39,7 +39,7 @@ def test_a_record_is_a_task() -> None:
 
 def test_times_in_milliseconds_are_seen_as_such() -> None:
     late = record(submitted="1795212511500", started="1795212512500", ended="1795212514000")
-    ((_, found),) = read([late])
+    ((_, found),) = read_accounting_tasks([late])
 
     assert isinstance(found, ReplayTask)
     assert (found.submitted_s, found.waited_s, found.run_s) == (1795212511.5, 1.0, 1.5)
@@ -48,7 +48,7 @@ def test_times_in_milliseconds_are_seen_as_such() -> None:
 def test_a_host_whose_clock_is_seconds_behind_has_tasks_that_did_not_wait() -> None:
     """Its clock tells the start, the master's the submission: so the balancer learns, too."""
     line = record(started="998")
-    ((_, found),) = read([line])
+    ((_, found),) = read_accounting_tasks([line])
     ((end, _, _),) = read_ends(line)
 
     assert isinstance(found, ReplayTask)
@@ -75,4 +75,4 @@ def test_a_host_whose_clock_is_seconds_behind_has_tasks_that_did_not_wait() -> N
     ],
 )
 def test_what_is_no_task_is_told(line: bytes, why: ReplayExclusion | WorkloadLineFault) -> None:
-    assert list(read([line])) == [(1, why)]
+    assert list(read_accounting_tasks([line])) == [(1, why)]

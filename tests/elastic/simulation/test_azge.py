@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pytest
 
 from gridbridge.decisions.elastic.replay_decisions import decide_like_cyclecloud
-from gridbridge.elastic.simulation.replay_policies import way_of
+from gridbridge.elastic.simulation.replay_policies import make_replay_policy
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
 from gridbridge.model.elastic.balance_sections import DemandSection
 from gridbridge.model.elastic.cell import WaitingJobs
@@ -28,7 +28,7 @@ def decided(looked: BalanceSituation, *, least: int = 0, most: int = 9) -> Balan
     """Return what a round does."""
     terms = ReplayNodeTerms(min_nodes=least, max_nodes=most, slots=4)
     return decide_like_cyclecloud(
-        looked, way_of(ReplayRules.AZGE, terms, DemandSection()), terms.slots
+        looked, make_replay_policy(ReplayRules.AZGE, terms, DemandSection()), terms.slots
     )
 
 

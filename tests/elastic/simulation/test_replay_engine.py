@@ -7,10 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gridbridge.elastic.simulation.policy_comparison import frontier, swept
+from gridbridge.elastic.simulation.policy_comparison import (
+    find_cost_wait_frontier,
+    vary_policy_settings,
+)
 from gridbridge.elastic.simulation.replay_engine import WorkloadReplay
-from gridbridge.elastic.simulation.replay_policies import way_of
-from gridbridge.elastic.simulation.synthetic_workload import WorkloadDistribution, make
+from gridbridge.elastic.simulation.replay_policies import make_replay_policy
+from gridbridge.elastic.simulation.synthetic_workload import (
+    WorkloadDistribution,
+    generate_synthetic_workload,
+)
 from gridbridge.model.elastic.balance_sections import DemandSection
 from gridbridge.model.elastic.replay_outcome import (
     ReplayNodeTerms,
@@ -36,7 +42,9 @@ def replay(
     demand: DemandSection | None = None,
 ) -> ReplayOutcome:
     """Run tasks by a policy with its usual settings."""
-    return WorkloadReplay(tasks, terms, way_of(rules, terms, demand or DemandSection())).run()
+    return WorkloadReplay(
+        tasks, terms, make_replay_policy(rules, terms, demand or DemandSection())
+    ).run()
 
 
 @pytest.mark.parametrize(
@@ -160,14 +168,20 @@ def test_begun_units_are_paid_for_whole() -> None:
 def test_the_same_seed_gives_the_same_replay(rules: ReplayRules) -> None:
     asked = WorkloadDistribution(seed="ash", days=0.5, load=0.5, slots=32)
     terms = ReplayNodeTerms(max_nodes=4)
-    first, second = (replay(make(asked).tasks, terms, rules) for _ in range(2))
+    first, second = (
+        replay(generate_synthetic_workload(asked).tasks, terms, rules) for _ in range(2)
+    )
 
     assert first == second
-    assert make(asked) != make(replace(asked, seed="oak"))
+    assert generate_synthetic_workload(asked) != generate_synthetic_workload(
+        replace(asked, seed="oak")
+    )
 
 
 def test_a_workload_has_the_load_that_was_asked_for() -> None:
-    made = make(WorkloadDistribution(seed="ash", days=2, load=0.4, slots=100))
+    made = generate_synthetic_workload(
+        WorkloadDistribution(seed="ash", days=2, load=0.4, slots=100)
+    )
     used = sum(one.run_s * one.slots for one in made.tasks)
 
     assert used / (100 * 2 * 86400) == pytest.approx(0.4, rel=0.01)
@@ -219,7 +233,7 @@ def test_a_round_that_is_left_out_would_have_done_nothing(
     """Rounds are made only where something changed; one each minute gives the same replay."""
     terms = ReplayNodeTerms(max_nodes=3, min_nodes=1, slots=2, boot_s=90)
     tasks = tuple(sorted(made, key=lambda one: one.submitted_s))
-    way = way_of(rules, terms, DemandSection(billing_s=600))
+    way = make_replay_policy(rules, terms, DemandSection(billing_s=600))
     sparse, dense = (
         WorkloadReplay(tasks, terms, way).run(),
         WorkloadReplay(tasks, terms, way, is_dense=True).run(),
@@ -231,10 +245,14 @@ def test_a_round_that_is_left_out_would_have_done_nothing(
 
 def test_the_frontier_has_what_none_beats() -> None:
     terms = ReplayNodeTerms(max_nodes=4)
-    tasks = make(WorkloadDistribution(seed="ash", days=0.5, load=0.5, slots=32)).tasks
-    ways = list(swept(way_of(ReplayRules.SQUEEZE, terms, DemandSection())))
+    tasks = generate_synthetic_workload(
+        WorkloadDistribution(seed="ash", days=0.5, load=0.5, slots=32)
+    ).tasks
+    ways = list(
+        vary_policy_settings(make_replay_policy(ReplayRules.SQUEEZE, terms, DemandSection()))
+    )
     found = [WorkloadReplay(tasks, terms, way).run() for way in ways]
-    best = frontier(found)
+    best = find_cost_wait_frontier(found)
 
     assert best
     for one in best:
@@ -302,4 +320,4 @@ def test_of_settings_that_cost_the_same_the_shortest_wait_is_on_the_frontier() -
     one = replay((task(0, 100),), ONE_NODE, ReplayRules.ALWAYS_ON)
     long, short = replace(one, wait_mean_s=9.0), replace(one, wait_mean_s=3.0)
 
-    assert frontier([long, short, replace(short, cost=one.cost + 1)]) == (short,)
+    assert find_cost_wait_frontier([long, short, replace(short, cost=one.cost + 1)]) == (short,)

@@ -4,7 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.elastic.simulation.standard_workload_format import is_of, read
+from gridbridge.elastic.simulation.standard_workload_format import (
+    is_standard_workload_line,
+    read_standard_workload_tasks,
+)
 from gridbridge.model.elastic.replay_outcome import ReplayExclusion, ReplayTask, WorkloadLineFault
 
 SAMPLE = Path(__file__).parents[2] / "golden" / "workloads" / "small.swf"
@@ -12,7 +15,7 @@ RIGHT = b"1 5 10 60 2 -1 -1 4 -1 -1 1 7 1 3 1 -1 -1 -1"
 
 
 def test_a_sample_gives_its_jobs_and_tells_the_rest() -> None:
-    found = [told for _, told in read(SAMPLE.read_bytes().splitlines(True))]
+    found = [told for _, told in read_standard_workload_tasks(SAMPLE.read_bytes().splitlines(True))]
     begin_s = 1767225600.0
 
     assert found == [
@@ -39,7 +42,7 @@ def test_a_sample_gives_its_jobs_and_tells_the_rest() -> None:
     ids=["the last part", "cancelled", "never started", "cancelled while it ran"],
 )
 def test_what_is_not_known_is_minus_one(line: bytes, right: ReplayExclusion | ReplayTask) -> None:
-    assert list(read([line])) == [(1, right)]
+    assert list(read_standard_workload_tasks([line])) == [(1, right)]
 
 
 @pytest.mark.parametrize(
@@ -58,7 +61,7 @@ def test_what_is_not_known_is_minus_one(line: bytes, right: ReplayExclusion | Re
 def test_a_line_that_is_none_is_told_by_its_number_and_fault(
     line: bytes, why: WorkloadLineFault
 ) -> None:
-    found = list(read([b"; a comment\n", line, b"\n", RIGHT]))
+    found = list(read_standard_workload_tasks([b"; a comment\n", line, b"\n", RIGHT]))
 
     assert [number for number, _ in found] == [2, 4]
     assert found[0][1] is why
@@ -66,9 +69,9 @@ def test_a_line_that_is_none_is_told_by_its_number_and_fault(
 
 
 def test_a_file_is_known_by_its_first_line() -> None:
-    assert is_of(b"; Version: 2.2\n")
-    assert is_of(RIGHT)
-    assert not is_of(b"all.q:n1:alice:alice:name:3:sge\n")
+    assert is_standard_workload_line(b"; Version: 2.2\n")
+    assert is_standard_workload_line(RIGHT)
+    assert not is_standard_workload_line(b"all.q:n1:alice:alice:name:3:sge\n")
 
 
 @pytest.mark.parametrize(
@@ -83,5 +86,5 @@ def test_a_file_is_known_by_its_first_line() -> None:
 def test_eighteen_words_that_are_no_numbers_are_another_format(line: bytes) -> None:
     """A request or a command line has blanks."""
     assert len(line.split()) == 18
-    assert not is_of(line)
-    assert is_of(RIGHT)
+    assert not is_standard_workload_line(line)
+    assert is_standard_workload_line(RIGHT)

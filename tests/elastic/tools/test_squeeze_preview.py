@@ -29,12 +29,14 @@ def test_root_looks_as_the_balancers_account_whose_files_providers_need(
 ) -> None:
     leave_root = Mock()
     monkeypatch.setattr(squeeze_preview, "leave_root", leave_root)
-    monkeypatch.setattr(squeeze_preview.cell_observer, "look", Mock(side_effect=NotSeen("enough")))
+    monkeypatch.setattr(
+        squeeze_preview.cell_observer, "observe_own_cluster", Mock(side_effect=NotSeen("enough"))
+    )
     path = tmp_path / "gridbridge.toml"
     path.write_text(SITE)
 
     with pytest.raises(NotSeen):
-        squeeze_preview.plan(NOON, path=str(path))
+        squeeze_preview.preview_squeeze(NOON, path=str(path))
 
     leave_root.assert_called_once_with(BALANCE_ACCOUNT)
 
@@ -46,14 +48,14 @@ def test_hosts_that_do_not_tell_their_power_are_told_and_not_logged(
     shutil.copy(GOLDEN / "idle.xml", tmp_path / "qstat.xml")
     shutil.copy(GOLDEN / "hosts.xml", tmp_path / "qhost.xml")
     (tmp_path / "state.json").write_text(json.dumps({"now": NOON.isoformat(), "master": "m"}))
-    seen = cell_observer.look_at(str(tmp_path))
-    monkeypatch.setattr(squeeze_preview.cell_observer, "look", lambda *_: seen)
-    monkeypatch.setattr(squeeze_preview.host_tags, "tags", lambda _: {})
+    seen = cell_observer.load_saved_situation(str(tmp_path))
+    monkeypatch.setattr(squeeze_preview.cell_observer, "observe_own_cluster", lambda *_: seen)
+    monkeypatch.setattr(squeeze_preview.host_tags, "read_host_tags", lambda _: {})
     power = '[provider.rack]\nkind = "power"\nway = "command"\nprogram = "/bin/false"\n'
     path = tmp_path / "gridbridge.toml"
     path.write_text(f'{SITE}{power}[power.alpha-n1]\nprovider = "rack"\n')
 
-    told = squeeze_preview.plan(NOON, path=str(path))
+    told = squeeze_preview.preview_squeeze(NOON, path=str(path))
 
     assert [host for host, _ in told.untold] == ["alpha-n1"]
     assert not [one for one in caplog.records if "no_state" in one.getMessage()]

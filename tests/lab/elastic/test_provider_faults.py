@@ -28,10 +28,10 @@ CALLS = """\
 import dataclasses, json, sys
 from gridbridge.config import policy_file
 from gridbridge.errors import GridbridgeError
-from gridbridge.elastic.providers.provider_registry import provider_of
+from gridbridge.elastic.providers.provider_registry import make_provider_of_pool
 
 settings, calls = sys.argv[1], json.loads(sys.argv[2])
-provider = provider_of(policy_file.parse("FILE", settings.encode()), "small")
+provider = make_provider_of_pool(policy_file.parse("FILE", settings.encode()), "small")
 for verb, *words in calls:
     try:
         if verb == "create":

@@ -59,8 +59,10 @@ def shell(
         areas.append(AREA.format(name=name, path=tmp_path / name))
     (tmp_path / "toml").write_text(TOML + "".join(areas))
     (tmp_path / "ref.fa").write_text("ACGT")
-    real = owner_wiring.datasets
-    monkeypatch.setattr(owner_wiring, "datasets", lambda *given: real(*given, carry=Carrier()))
+    real = owner_wiring.open_owner_datasets
+    monkeypatch.setattr(
+        owner_wiring, "open_owner_datasets", lambda *given: real(*given, carry=Carrier())
+    )
     monkeypatch.setattr(sys, "argv", [])
     return Shell(tmp_path, capsys)
 
@@ -139,7 +141,9 @@ def test_the_service_is_let_before_the_first_copy(
 
     home = pwd.getpwuid(os.geteuid()).pw_dir
     monkeypatch.chdir(shell.folder)
-    monkeypatch.setattr(delegation_requests, "let", lambda name: let.append(name) or "")
+    monkeypatch.setattr(
+        delegation_requests, "delegate_dataset", lambda name: let.append(name) or ""
+    )
     monkeypatch.setattr(owner_wiring, "RECORDS", os.path.relpath(f"{shell.folder}/usual", home))
     if words[0] == "replicate":
         shell.data("add", "ref", "ref.fa", "--later", usual=True)
@@ -156,8 +160,10 @@ def test_what_is_dropped_is_let_to_the_service_no_more_whatever_stays(
     """Else it would make anew what was removed; but one replica less is no end of the dataset."""
     let: list[str] = []
     home = pwd.getpwuid(os.geteuid()).pw_dir
-    monkeypatch.setattr(delegation_requests, "let", lambda name: let.append(name) or "")
-    monkeypatch.setattr(delegation_requests, "take_back", let.remove)
+    monkeypatch.setattr(
+        delegation_requests, "delegate_dataset", lambda name: let.append(name) or ""
+    )
+    monkeypatch.setattr(delegation_requests, "revoke_delegation", let.remove)
     monkeypatch.setattr(owner_wiring, "RECORDS", os.path.relpath(f"{shell.folder}/usual", home))
     shell.data("add", "ref", f"{shell.folder}/ref.fa", "--replicas", "2", usual=True)
     shell.data("drop", "ref", "--storage", "one", usual=True)
@@ -193,8 +199,10 @@ def test_replicas_that_are_left_to_nobody_are_told_in_one_line(
     """The dataset is noted all the same: the status is 0."""
     home = pwd.getpwuid(os.geteuid()).pw_dir
     monkeypatch.setattr(owner_wiring, "RECORDS", os.path.relpath(f"{shell.folder}/usual", home))
-    monkeypatch.setattr(delegation_requests, "let", lambda _: let)
-    monkeypatch.setattr(delegation_requests.why_nobody, "__defaults__", (str(shell.folder),))
+    monkeypatch.setattr(delegation_requests, "delegate_dataset", lambda _: let)
+    monkeypatch.setattr(
+        delegation_requests.why_no_dataset_rounds, "__defaults__", (str(shell.folder),)
+    )
     if begun:
         published_round_files.begin(
             RebalanceRound.DATASETS, datetime(2026, 1, 1, tzinfo=UTC), str(shell.folder)

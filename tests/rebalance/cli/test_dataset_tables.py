@@ -30,12 +30,12 @@ OUTCOME = DatasetOutcome(
     dataset=DATASET, refused=(RefusedArea(what=ODD, reason=ODD),), is_done=False
 )
 TELLS: dict[str, Callable[[], int]] = {
-    "why": lambda: dataset_tables.print_report(
+    "why": lambda: dataset_tables.print_dataset_report(
         DatasetReport(dataset=DATASET, name="bob/reads", done=()), NOW, is_json=False
     ),
-    "list": lambda: dataset_tables.datasets([DATASET], is_json=False),
-    "verify": lambda: dataset_tables.replicas(OUTCOME, NOW, is_json=False),
-    "replicate": lambda: dataset_tables.outcome(OUTCOME),
+    "list": lambda: dataset_tables.print_datasets([DATASET], is_json=False),
+    "verify": lambda: dataset_tables.print_replicas(OUTCOME, NOW, is_json=False),
+    "replicate": lambda: dataset_tables.print_dataset_outcome(OUTCOME),
 }
 
 

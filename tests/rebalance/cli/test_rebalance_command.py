@@ -141,7 +141,9 @@ def test_quiesce_tells_programs_too(
     words: tuple[str, ...], is_quiesced: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done = list[bool]()
-    monkeypatch.setattr(mover_wiring, "quiesce", lambda _, *, is_quiesced: done.append(is_quiesced))
+    monkeypatch.setattr(
+        mover_wiring, "pause_rebalancing", lambda _, *, is_quiesced: done.append(is_quiesced)
+    )
     told = CliRunner().invoke(gridbridge, ("rebalance", "quiesce", *words, "--json"))
 
     assert json.loads(told.output) == {"quiesced": is_quiesced}
@@ -160,7 +162,7 @@ def test_what_was_moved_and_what_was_dropped_is_counted_and_told(
     planned = RebalancePlan(snapshot=seen, rules=Rebalance(), advice=advice)
     dropped = RejectedMove(job="7", number=3, target="gamma", reason="it is running")
     checked = RecheckedMoves(moves=moves[1:], dropped=(dropped,))
-    monkeypatch.setattr(mover_wiring, "run", lambda *_, **__: (planned, checked))
+    monkeypatch.setattr(mover_wiring, "run_rebalance_round", lambda *_, **__: (planned, checked))
     words = ("rebalance", "auto", "--apply")
 
     lines = CliRunner().invoke(gridbridge, words).output.splitlines()

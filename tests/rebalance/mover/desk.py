@@ -20,7 +20,7 @@ from gridbridge.rebalance.replicas import owner_program, reconciler
 from gridbridge.rebalance.replicas.delegated_datasets import DelegatedDatasets
 from gridbridge.rebalance.replicas.reconciler import ReplicaReconciler
 from gridbridge.rebalance.replicas.scrub import ReplicaScrub
-from gridbridge.rebalance.replicas.storage_area import StorageArea, measure_all
+from gridbridge.rebalance.replicas.storage_area import StorageArea, measure_whole_area
 from gridbridge.rebalance.store import delegation_files
 from gridbridge.rebalance.store.delegation_files import Delegation
 from gridbridge.shell.clock import Clock
@@ -54,10 +54,12 @@ class Desk:
         self._state = f"sqlite:///{folder}/state.db"
         self.site.rules = RULES
         monkeypatch.setattr(as_user_call, "call", self._call)
-        monkeypatch.setattr(delegation_files, "listed", self._let)
+        monkeypatch.setattr(delegation_files, "list_delegations", self._let)
         monkeypatch.setattr(reconciler.drains, "names", lambda: frozenset(self.drained))
-        monkeypatch.setattr(reconciler.owner_wiring, "areas", lambda _: self.site.areas)
-        monkeypatch.setattr(reconciler.storage_area, "measure_all", self._measure)
+        monkeypatch.setattr(
+            reconciler.owner_wiring, "reachable_storage_areas", lambda _: self.site.areas
+        )
+        monkeypatch.setattr(reconciler.storage_area, "measure_whole_area", self._measure)
 
     @property
     def policy(self) -> Policy:
@@ -112,7 +114,7 @@ class Desk:
         )
 
     def _measure(self, area: StorageArea) -> MeasuredArea:
-        found = measure_all(area)
+        found = measure_whole_area(area)
         size, free = self.sizes.get(area.name, (found.size_bytes, found.free_bytes))
         return replace(found, size_bytes=size, free_bytes=free)
 
@@ -129,5 +131,5 @@ class Desk:
             outcome = owner_program.VERBS[verb][2](self.served, names[0], *rest)
         except GridbridgeError as error:
             return CompletedProgram(words, 2, b"", str(error).encode())
-        answer = json.dumps(owner_program.outcome_row(outcome)).encode()
+        answer = json.dumps(owner_program.dataset_outcome_json(outcome)).encode()
         return CompletedProgram(words, 0 if outcome.is_done else 1, answer, b"")

@@ -35,10 +35,17 @@ def test_an_area_is_measured_itself_whoever_has_which_folder_in_it(site: Site) -
     one = site.areas["beta-disk"]
     Path(one.own).symlink_to("/")
 
-    assert not storage_area.measure(one).fault
-    assert storage_area.measure(one).size_bytes == storage_area.measure_all(one).size_bytes
-    assert not storage_area.measure_all(one).fault
-    assert storage_area.measure_all(one).size_bytes > storage_area.measure_all(one).free_bytes > 0
+    assert not storage_area.measure_area_for_account(one).fault
+    assert (
+        storage_area.measure_area_for_account(one).size_bytes
+        == storage_area.measure_whole_area(one).size_bytes
+    )
+    assert not storage_area.measure_whole_area(one).fault
+    assert (
+        storage_area.measure_whole_area(one).size_bytes
+        > storage_area.measure_whole_area(one).free_bytes
+        > 0
+    )
 
 
 @pytest.mark.parametrize(
@@ -63,9 +70,17 @@ def test_what_counts_many_files_has_its_time_once_the_area_answers(
 
     monkeypatch.setattr(storage_area.ssh, "run", run)
     one = replace(site.areas["beta-disk"], max_bytes=max_bytes)
-    found = storage_area.measure_begun(one, begun) if begun else storage_area.measure(one)
+    found = (
+        storage_area.measure_area_and_begun_copy(one, begun)
+        if begun
+        else storage_area.measure_area_for_account(one)
+    )
     asked, hangs = list(given), len(given) * 2 - 1
-    later = storage_area.measure_begun(one, begun) if begun else storage_area.measure(one)
+    later = (
+        storage_area.measure_area_and_begun_copy(one, begun)
+        if begun
+        else storage_area.measure_area_for_account(one)
+    )
 
     assert (found.fault, asked) == ("", limits)
     assert found.free_bytes > 0
@@ -81,7 +96,7 @@ def test_first_copies_into_an_area_make_its_folder_together(site: Site) -> None:
     ]
 
     def prepare(dataset: Dataset) -> None:
-        storage_area.prepare(one, dataset, is_known=False)
+        storage_area.prepare_copy_folder(one, dataset, is_known=False)
 
     with ThreadPoolExecutor(len(made)) as pool:
         for _ in range(10):
@@ -108,7 +123,9 @@ def test_an_area_is_drained_by_itself_or_with_its_cluster(
         },
     )
 
-    drained = {name: one.is_drained for name, one in owner_wiring.areas(policy).items()}
+    drained = {
+        name: one.is_drained for name, one in owner_wiring.reachable_storage_areas(policy).items()
+    }
 
     assert drained == {"one": False, "two": True, "three": True}
 
@@ -120,7 +137,7 @@ def test_an_area_where_only_folders_of_people_can_be_written_is_not_read_only(si
         child = os.fork()
         if not child:
             os.setresuid(65534, 65534, 65534)
-            found = storage_area.measure_all(replace(site.areas["beta-disk"], path=top))
+            found = storage_area.measure_whole_area(replace(site.areas["beta-disk"], path=top))
             os._exit(1 if found.fault or found.is_read_only else 0)
 
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
@@ -132,7 +149,7 @@ def test_an_area_that_is_mounted_read_only_is_told(site: Site) -> None:
     one = site.areas["beta-disk"]
     subprocess.run(["mount", "-t", "tmpfs", "-o", "ro,mode=755", "tmpfs", one.path], check=True)
     try:
-        found = storage_area.measure_all(one)
+        found = storage_area.measure_whole_area(one)
     finally:
         subprocess.run(["umount", one.path], check=True)
 
@@ -209,7 +226,7 @@ def test_many_small_files_have_as_long_to_be_read_as_they_take(
 
     done = site.datasets.add("reads", site.tree(), 3)
     monkeypatch.setattr(ssh, "run", run)
-    storage_area.check(
+    storage_area.checksum_replica(
         site.areas["beta-disk"], "reads", replace(done.dataset, files=files, size_bytes=size_bytes)
     )
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from gridbridge.model.rebalance.delegation import CarriedReplica
-from gridbridge.rebalance.mover.dataset_fairness import OwnerTurns
+from gridbridge.rebalance.mover.dataset_fairness import FairOwnerQueue
 
 NOON = datetime(2026, 11, 25, 12, tzinfo=UTC)
 
@@ -19,11 +19,11 @@ def turns_of(
     *,
     earlier: Iterable[list[CarriedReplica]] = (),
     into: int = 9,
-) -> OwnerTurns:
-    return OwnerTurns(groups, before, earlier=earlier, most=4, into={"a": into})
+) -> FairOwnerQueue:
+    return FairOwnerQueue(groups, before, earlier=earlier, most=4, into={"a": into})
 
 
-def begun(turns: OwnerTurns, most: int) -> list[str]:
+def begun(turns: FairOwnerQueue, most: int) -> list[str]:
     """Return what is begun when so many may be on their way."""
     found = (turns.next() for _ in range(most))
     return [group[0].dataset for group in found if group]

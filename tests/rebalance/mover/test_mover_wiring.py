@@ -48,8 +48,8 @@ def _begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         queues={},
         storage={"disk": Storage(cluster="alpha", path="/scratch")},
     )
-    monkeypatch.setattr(mover_wiring, "policy_at", lambda _: policy)
-    monkeypatch.setattr(service_account, "policy_for_plan", lambda _: policy)
+    monkeypatch.setattr(mover_wiring, "load_policy_as_service_account", lambda _: policy)
+    monkeypatch.setattr(service_account, "load_policy_and_open_sessions", lambda _: policy)
     monkeypatch.setattr(mover_wiring, "REBALANCE_LOCK", str(tmp_path / TASKS))
     monkeypatch.setattr(mover_wiring, "REPLICAS_LOCK", str(tmp_path / DATA))
     monkeypatch.setattr(mover_wiring, "CARRYING_LOCK", str(tmp_path / "carrying.lock"))
@@ -156,7 +156,7 @@ from gridbridge.rebalance.cli import rebalance_command as rebalance
 from gridbridge.rebalance.mover import service_account as as_service
 slow = {"sqlalchemy", "gridbridge.rebalance.mover.rebalancer"}
 def begin(path): sys.exit(str(slow & {*sys.modules}))
-as_service.policy_for_plan = begin
+as_service.load_policy_and_open_sessions = begin
 rebalance.rebalance(["plan"])
 """
     done = subprocess.run((sys.executable, "-c", program), capture_output=True, text=True)

@@ -45,7 +45,7 @@ def mistakes(folder: Path, **more: object) -> list[str]:
     """Return what is wrong with a file, without its name."""
     path = told(folder, **more)
     with pytest.raises(ConfigError) as raised:
-        offline_plan.plan(path)
+        offline_plan.plan_from_snapshot_file(path)
     assert all(one.startswith(f"{path}: ") for one in raised.value.problems)
     return [one.removeprefix(f"{path}: ") for one in raised.value.problems]
 
@@ -56,7 +56,7 @@ def mistakes(folder: Path, **more: object) -> list[str]:
 def test_a_file_leads_to_moves(tmp_path: Path, what: str, name: str) -> None:
     hosts = [*WHOLE["hosts"], {"name": "gamma", "used_bytes": 400e9, "max_bytes": 2000e9}]
 
-    (move,) = offline_plan.plan(
+    (move,) = offline_plan.plan_from_snapshot_file(
         told(tmp_path, hosts=hosts), RebalanceRequest(what), name
     ).advice.moves
 
@@ -79,7 +79,7 @@ def test_every_key_of_a_file_is_read(tmp_path: Path) -> None:
         recent=recent,
     )
 
-    assert offline_plan.plan(path).snapshot == PlacementSnapshot(
+    assert offline_plan.plan_from_snapshot_file(path).snapshot == PlacementSnapshot(
         now=noon,
         hosts=(
             PlacementHost(
@@ -126,7 +126,7 @@ def test_every_key_of_a_file_is_read(tmp_path: Path) -> None:
 def test_the_rules_of_the_file_count(tmp_path: Path) -> None:
     path = told(tmp_path, policy={"min_task_bytes": 70_000_000_000})
 
-    advice = offline_plan.plan(path, RebalanceRequest.HOST, "alpha").advice
+    advice = offline_plan.plan_from_snapshot_file(path, RebalanceRequest.HOST, "alpha").advice
 
     assert () == advice.moves
     assert ["it has less than 70 GB"] == [one.reason for one in advice.rejected]
@@ -139,7 +139,9 @@ def test_the_rules_of_the_file_count(tmp_path: Path) -> None:
 def test_a_state_that_nobody_knows_moves_nothing(tmp_path: Path, state: str, moves: int) -> None:
     path = told(tmp_path, tasks=[TASK | {"state": state}])
 
-    assert moves == len(offline_plan.plan(path, RebalanceRequest.HOST, "alpha").advice.moves)
+    assert moves == len(
+        offline_plan.plan_from_snapshot_file(path, RebalanceRequest.HOST, "alpha").advice.moves
+    )
 
 
 def test_every_mistake_is_told_with_its_place_and_what_would_be_right(tmp_path: Path) -> None:
@@ -172,7 +174,7 @@ def test_a_number_that_no_host_has_is_told_with_its_key(tmp_path: Path, number: 
     with pytest.raises(
         ConfigError, match=r"hosts\[0\]\.slots: .*; expected a whole number, 0 to 1e18"
     ):
-        offline_plan.plan(str(path))
+        offline_plan.plan_from_snapshot_file(str(path))
 
 
 def test_a_part_is_at_most_1(tmp_path: Path) -> None:
@@ -182,7 +184,9 @@ def test_a_part_is_at_most_1(tmp_path: Path) -> None:
 
 
 def test_a_rule_may_be_written_as_the_sizes_of_hosts_are(tmp_path: Path) -> None:
-    planned = offline_plan.plan(told(tmp_path, policy={"bytes_per_round": 3e11, "disk_share": 1.0}))
+    planned = offline_plan.plan_from_snapshot_file(
+        told(tmp_path, policy={"bytes_per_round": 3e11, "disk_share": 1.0})
+    )
 
     assert (3 * 10**11, 1.0) == (planned.rules.bytes_per_round, planned.rules.disk_share)
 
@@ -206,16 +210,18 @@ def test_a_wrong_rule_is_told(tmp_path: Path, policy: object, words: str) -> Non
 
 
 def test_null_is_what_is_usual(tmp_path: Path) -> None:
-    usual = offline_plan.plan(told(tmp_path), "host", "alpha")
+    usual = offline_plan.plan_from_snapshot_file(told(tmp_path), "host", "alpha")
 
     for recent in (None, {"hosts": None, "replicated": None, "jobs": None}):
         path = told(tmp_path, policy=None, recent=recent)
-        assert usual == offline_plan.plan(path, "host", "alpha")
+        assert usual == offline_plan.plan_from_snapshot_file(path, "host", "alpha")
 
 
 def test_a_list_that_is_null_is_empty(tmp_path: Path) -> None:
     """Some programs write an empty list so; a missing one is empty, too."""
-    planned = offline_plan.plan(told(tmp_path, hosts=None, jobs=None, tasks=None))
+    planned = offline_plan.plan_from_snapshot_file(
+        told(tmp_path, hosts=None, jobs=None, tasks=None)
+    )
 
     assert ((), (), ()) == (
         planned.snapshot.hosts,
@@ -242,7 +248,7 @@ def test_many_mistakes_are_counted(tmp_path: Path) -> None:
 
 def test_a_name_that_the_file_does_not_have_is_told_with_those_that_it_has(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="hosts: no gamma; there are alpha, beta"):
-        offline_plan.plan(told(tmp_path), RebalanceRequest.HOST, "gamma")
+        offline_plan.plan_from_snapshot_file(told(tmp_path), RebalanceRequest.HOST, "gamma")
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", "[" * 100_000, '{"now": 1}'])
@@ -251,17 +257,19 @@ def test_what_is_no_such_file_is_told(tmp_path: Path, text: str) -> None:
     path.write_text(text)
 
     with pytest.raises((ParseError, ConfigError)):
-        offline_plan.plan(str(path))
+        offline_plan.plan_from_snapshot_file(str(path))
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ParseError, match=r"hosts\.json: No such file"):
-        offline_plan.plan(str(tmp_path / "hosts.json"))
+        offline_plan.plan_from_snapshot_file(str(tmp_path / "hosts.json"))
 
 
 def test_loads_are_told_before_and_after(tmp_path: Path) -> None:
     """What leaves alpha is at beta then; what is advised does not change what was."""
-    alpha, beta = offline_plan.plan(told(tmp_path), RebalanceRequest.HOST, "alpha").loads
+    alpha, beta = offline_plan.plan_from_snapshot_file(
+        told(tmp_path), RebalanceRequest.HOST, "alpha"
+    ).loads
 
     assert ("alpha", "beta") == (alpha.host, beta.host)
     assert alpha.disk > alpha.disk_after > beta.disk_after > beta.disk
@@ -285,7 +293,7 @@ def test_loads_are_told_before_and_after(tmp_path: Path) -> None:
 def test_the_rules_may_have_hydras_names_and_units(
     tmp_path: Path, policy: dict[str, object], own: Rebalance
 ) -> None:
-    assert own == offline_plan.plan(told(tmp_path, policy=policy)).rules
+    assert own == offline_plan.plan_from_snapshot_file(told(tmp_path, policy=policy)).rules
 
 
 def test_a_rule_has_one_name_in_a_file(tmp_path: Path) -> None:

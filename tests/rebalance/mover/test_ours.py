@@ -184,13 +184,13 @@ def test_a_copy_that_was_killed_before_it_was_noted_leaves_nothing(
     site: Site, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     only(site, "beta-disk")
-    real = storage_area.finish
+    real = storage_area.install_finished_copy
 
     def die(*words: object, **more: object) -> None:
         real(*words, **more)  # type: ignore[arg-type]
         raise Killed
 
-    monkeypatch.setattr(storage_area, "finish", die)
+    monkeypatch.setattr(storage_area, "install_finished_copy", die)
     with pytest.raises(Killed):
         site.datasets.add("reads", site.tree(), 1)
     monkeypatch.undo()
@@ -357,7 +357,7 @@ def test_the_next_copy_goes_on_where_there_is_room_for_the_rest(
             storage=area.name, cluster=area.cluster, free_bytes=free.get(area.name, 10**9)
         )
 
-    monkeypatch.setattr(owner_replicas.storage_area, "measure", measured)
+    monkeypatch.setattr(owner_replicas.storage_area, "measure_area_for_account", measured)
     site.carrier = Carrier()
     done = site.datasets.replicate("reads")
 
@@ -375,7 +375,7 @@ def test_what_a_killed_copy_left_without_room_for_the_rest_goes_as_well(
     def full(area: storage_area.StorageArea) -> MeasuredArea:
         return MeasuredArea(storage=area.name, cluster=area.cluster)
 
-    monkeypatch.setattr(owner_replicas.storage_area, "measure", full)
+    monkeypatch.setattr(owner_replicas.storage_area, "measure_area_for_account", full)
     done = site.datasets.replicate("reads", "beta-disk")
 
     assert (False, ()) == (done.is_done, done.dataset.begun)
@@ -406,7 +406,7 @@ def test_it_goes_from_an_area_that_has_no_more_room(
         return MeasuredArea(storage=area.name, cluster=area.cluster, free_bytes=next(room))
 
     failing(site, "beta-disk")
-    monkeypatch.setattr(owner_replicas.storage_area, "measure", measured)
+    monkeypatch.setattr(owner_replicas.storage_area, "measure_area_for_account", measured)
     done = site.datasets.replicate("reads")
 
     assert (False, ()) == (done.is_done, done.dataset.begun)

@@ -14,7 +14,7 @@ from gridbridge.model.rebalance import published_rounds
 from gridbridge.model.rebalance.datasets import Dataset, Replica
 from gridbridge.privileged.owner_acts import replica_acts
 from gridbridge.rebalance.replicas import owner_processes, reconciler
-from gridbridge.rebalance.store.dataset_records import encode
+from gridbridge.rebalance.store.dataset_records import encode_dataset
 from gridbridge.rebalance.store.delegation_files import Delegation
 from gridbridge.shell.runner import CompletedProgram
 
@@ -35,7 +35,7 @@ def row(name: str, **more: object) -> dict[str, Any]:
         wished=1,
         replicas=(replica,),
     )
-    return {"name": name, "dataset": encode(one) | more, "busy": False}
+    return {"name": name, "dataset": encode_dataset(one) | more, "busy": False}
 
 
 def let(name: str, uid: int = 1) -> Delegation:
@@ -88,7 +88,7 @@ def test_one_persons_wrong_answer_hides_nobody_elses(
 ) -> None:
     answering({"u.1": f"[{wrong}]", "u.2": json.dumps([row("y")])})
 
-    found = owner_processes.look([let("x"), let("y", 2)])
+    found = owner_processes.query_delegated_datasets([let("x"), let("y", 2)])
 
     assert [one.name for one in found] == ["p2/y"]
     assert "unread" in caplog.text
@@ -108,7 +108,7 @@ def test_a_reason_is_a_line_that_can_be_kept(
     """The state file takes no half of a letter."""
     answering({"u.1": answer})
 
-    assert owner_processes.copy(let("x"), "a", "") == reason
+    assert owner_processes.copy_replica_as_owner(let("x"), "a", "") == reason
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_a_dataset_was_read_only_if_its_owners_program_says_so(
     done = CompletedProgram((), status, answer.encode(), said.encode())
     monkeypatch.setattr(as_user_call, "call", lambda *_, **__: done)
 
-    assert owner_processes.verify(let("reads")) == why
+    assert owner_processes.verify_dataset_as_owner(let("reads")) == why
 
 
 def test_owners_are_asked_at_once_but_not_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,7 +150,7 @@ def test_owners_are_asked_at_once_but_not_all_of_them(monkeypatch: pytest.Monkey
         return CompletedProgram(words, 0, json.dumps([row("x")]).encode(), b"")
 
     monkeypatch.setattr(as_user_call, "call", call)
-    found = owner_processes.look([let("x", uid) for uid in range(1, 31)])
+    found = owner_processes.query_delegated_datasets([let("x", uid) for uid in range(1, 31)])
 
     assert [one.uid for one in found] == [*range(1, 31)]
     assert most[0] <= owner_processes.OWNERS_AT_ONCE
@@ -168,7 +168,7 @@ def test_who_gives_no_answer_is_asked_no_more(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(as_user_call, "call", call)
     every = [let(f"x{number:03}", uid) for uid in (1, 2) for number in range(120)]
-    found = owner_processes.look(every)
+    found = owner_processes.query_delegated_datasets(every)
 
     assert sorted(asked) == ["u.1/data.x000", "u.2/data.x000", "u.2/data.x050", "u.2/data.x100"]
     assert [one.name for one in found] == [f"p2/x{number:03}" for number in range(120)]

@@ -43,7 +43,7 @@ def test_rsync_is_given_the_limit_of_the_area_into_which_it_copies(
         sha256="",
         wished=1,
     )
-    area = owner_wiring.areas(policy)["disk"]
+    area = owner_wiring.reachable_storage_areas(policy)["disk"]
     copier = ReplicaCopier(
         clock=Clock(lambda: datetime(2026, 1, 1, tzinfo=UTC).timestamp()), tell=print
     )

@@ -41,10 +41,10 @@ from gridbridge.model.transfer.transfer_sections import TransferQueue
 from gridbridge.program import cycle
 from gridbridge.program.journal import NotKept
 from gridbridge.rebalance.mover import rebalance_journal, rebalancer, task_observer
-from gridbridge.rebalance.mover.rebalancer import Rebalancer
+from gridbridge.rebalance.mover.rebalancer import TaskRebalancer
 from gridbridge.rebalance.mover.rule_choice import RebalanceQuestion, RebalanceRequest
-from gridbridge.rebalance.mover.sent_away import SentAway
-from gridbridge.rebalance.store.round_notes import HOST, RebalanceNotes
+from gridbridge.rebalance.mover.sent_away import TransferredTaskReader
+from gridbridge.rebalance.store.round_notes import HOST, RebalanceNoteRows
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.decisions import DecisionRows
@@ -120,7 +120,7 @@ class Site:
     ) -> tuple[Any, Any]:
         """Do a round; return what was advised, and what came of it."""
         clock = Clock(lambda: self.now.timestamp(), lambda: 0.0)
-        one = Rebalancer(
+        one = TaskRebalancer(
             self.policy,
             clock,
             asked or RebalanceQuestion(what=RebalanceRequest.HOST, name="beta"),
@@ -268,7 +268,7 @@ def test_nothing_is_moved_once_it_is_quiesced_after_the_plan(
 ) -> None:
     def quiesce() -> None:
         database = site.database()
-        RebalanceNotes(database).quiesce(NOON)
+        RebalanceNoteRows(database).quiesce(NOON)
         database.close()
 
     _at_second_look(site, monkeypatch, quiesce)
@@ -284,7 +284,7 @@ def test_a_target_that_got_a_task_after_the_plan_gets_no_other(
 ) -> None:
     def note() -> None:
         database = site.database()
-        RebalanceNotes(database).note(HOST, ["gamma"], site.now)
+        RebalanceNoteRows(database).note(HOST, ["gamma"], site.now)
         database.close()
 
     _at_second_look(site, monkeypatch, note)
@@ -373,12 +373,12 @@ def test_what_was_done_is_known_for_as_long_as_a_rest(
     """A round that moves something forgets what no rest counts from any more."""
     site.policy = replace(site.policy, rebalance=replace(site.policy.rebalance, **rules))
     database = site.database()
-    RebalanceNotes(database).note(HOST, ["delta"], site.now - timedelta(days=days))
+    RebalanceNoteRows(database).note(HOST, ["delta"], site.now - timedelta(days=days))
     database.close()
     site.rebalance()
 
     database = site.database()
-    known = set(RebalanceNotes(database).recent().hosts)
+    known = set(RebalanceNoteRows(database).recent().hosts)
     database.close()
 
     assert known == {"gamma", *(["delta"] if is_known else [])}
@@ -468,11 +468,11 @@ def test_a_cluster_that_is_closed_to_a_campaign_gets_none_of_its_tasks(site: Sit
 
 
 def test_nothing_is_moved_while_it_is_quiesced(site: Site) -> None:
-    one = Rebalancer(site.policy, Clock(), RebalanceQuestion())
+    one = TaskRebalancer(site.policy, Clock(), RebalanceQuestion())
     one.quiesce(is_quiesced=True)
     one.database.close()
     quiet, _ = site.rebalance()
-    one = Rebalancer(site.policy, Clock(), RebalanceQuestion())
+    one = TaskRebalancer(site.policy, Clock(), RebalanceQuestion())
     one.quiesce(is_quiesced=False)
     one.database.close()
     planned, _ = site.rebalance()
@@ -691,7 +691,7 @@ def test_a_parallel_task_on_its_way_keeps_all_of_its_slots(sent_site: SentSite) 
     database = sent_site.database()
     moving = MoveRows(database).in_flight()
     clock = Clock(sent_site.now.timestamp)
-    sent_away = SentAway(sent_site.policy, database, clock)
+    sent_away = TransferredTaskReader(sent_site.policy, database, clock)
     away = [*sent_away.listed((), {})]
     database.close()
 
@@ -785,7 +785,7 @@ def test_what_is_not_there_is_told(site: Site, what: str) -> None:
 
 def test_what_was_kept_leads_to_the_same_decision(site: Site) -> None:
     planned, _ = site.rebalance(is_dry=True)
-    entry = rebalance_journal.entry(
+    entry = rebalance_journal.rebalance_journal_entry(
         planned, RebalanceQuestion(what=RebalanceRequest.HOST, name="beta"), NOON
     )
 

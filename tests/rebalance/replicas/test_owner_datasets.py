@@ -148,9 +148,11 @@ def test_the_original_is_read_once_at_most(
     """A whole replica that is seen here comes first, and then the original before any by ssh."""
     asked: list[str] = []
     monkeypatch.setattr(
-        owner_datasets.originals, "is_at", lambda path, _: bool(asked.append(path)) or is_there
+        owner_datasets.originals,
+        "has_these_checksums",
+        lambda path, _: bool(asked.append(path)) or is_there,
     )
-    monkeypatch.setattr(storage_area, "located", lambda area: area)
+    monkeypatch.setattr(storage_area, "resolve_account_folder", lambda area: area)
     done = site.datasets.add("reads", site.tree(), len(NAMES)).dataset
     for name in logins.split():
         login = SshLogin(host=name, user="me")
@@ -384,12 +386,15 @@ def test_copies_that_begin_at_the_same_moment_use_one_folder(site: Site) -> None
     dataset = site.datasets.add("reads", site.tree(), 1, is_later=True).dataset
     with ThreadPoolExecutor(8) as threads:
         several = [replace(dataset, name=f"reads{n}") for n in range(8)]
-        begun = [threads.submit(storage_area.prepare, area, one, is_known=False) for one in several]
+        begun = [
+            threads.submit(storage_area.prepare_copy_folder, area, one, is_known=False)
+            for one in several
+        ]
         for one in begun:
             one.result()
     (other,) = others_of(own)
 
-    assert storage_area.located(area).own == str(other)
+    assert storage_area.resolve_account_folder(area).own == str(other)
     assert len([*other.glob(".reads*.part")]) == 8
 
 
@@ -430,7 +435,7 @@ def test_what_may_be_the_last_whole_replica_stays_while_nobody_can_read_it(site:
     site.replica(gone, "reads").rename(site.folder / "moved")
     shutil.rmtree(site.folder / "reads")
     with pytest.MonkeyPatch.context() as during:
-        during.setattr(storage_area, "check", _unanswered)
+        during.setattr(storage_area, "checksum_replica", _unanswered)
         for name in (last, gone):
             with pytest.raises(GridbridgeError, match=f"{name} has the last whole .*no answer"):
                 site.datasets.drop("reads", name)

@@ -30,7 +30,7 @@ from gridbridge.rebalance.replicas import (
     owner_program,
 )
 from gridbridge.rebalance.store import delegation_files
-from gridbridge.rebalance.store.dataset_records import encode
+from gridbridge.rebalance.store.dataset_records import encode_dataset
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.runner import CompletedProgram
 from tests.rebalance.mover.areas import Site
@@ -39,7 +39,9 @@ from tests.rebalance.mover.areas import Site
 @pytest.fixture(name="site")
 def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     site = Site(tmp_path)
-    monkeypatch.setattr(delegation_requests.owner_wiring, "served", lambda _: site.datasets)
+    monkeypatch.setattr(
+        delegation_requests.owner_wiring, "open_datasets_for_service", lambda _: site.datasets
+    )
     for module in (delegation_requests, dataset_report, owner_program):
         monkeypatch.setattr(module.users_configuration, "load", lambda _: (None, ""))
     return site
@@ -51,30 +53,33 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     path = tmp_path / "campaigns"
     path.mkdir()
     path.chmod(0o3733)
-    monkeypatch.setattr(delegation_requests.let, "__defaults__", (str(path),))
+    monkeypatch.setattr(delegation_requests.delegate_dataset, "__defaults__", (str(path),))
     return str(path)
 
 
 def test_what_somebody_lets_is_listed_as_theirs_until_they_take_it_back(folder: str) -> None:
     for name in ("reads", "reads", "genome"):
-        assert delegation_requests.let(name, folder) == ""
-    listed = delegation_files.listed(folder)
-    delegation_requests.take_back("reads", folder)
+        assert delegation_requests.delegate_dataset(name, folder) == ""
+    listed = delegation_files.list_delegations(folder)
+    delegation_requests.revoke_delegation("reads", folder)
 
     assert sorted(one.dataset for one in listed) == ["genome", "reads"]
     assert {one.uid for one in listed} == {os.getuid()}
-    assert [one.dataset for one in delegation_files.listed(folder)] == ["genome"]
+    assert [one.dataset for one in delegation_files.list_delegations(folder)] == ["genome"]
 
 
 def test_where_there_is_no_service_it_is_told(tmp_path: Path) -> None:
-    assert delegation_requests.let("reads", f"{tmp_path}/none") == f"{tmp_path}/none is not here"
+    assert (
+        delegation_requests.delegate_dataset("reads", f"{tmp_path}/none")
+        == f"{tmp_path}/none is not here"
+    )
 
 
 def test_a_dataset_that_several_files_name_is_listed_once(folder: str) -> None:
-    delegation_requests.let("reads", folder)
+    delegation_requests.delegate_dataset("reads", folder)
     (Path(folder, f"u.{os.getuid()}") / f"data.{'2' * 32}").write_text('{"dataset": "reads"}')
 
-    assert [one.dataset for one in delegation_files.listed(folder)] == ["reads"]
+    assert [one.dataset for one in delegation_files.list_delegations(folder)] == ["reads"]
 
 
 @pytest.fixture(name="many")
@@ -82,12 +87,12 @@ def _many(folder: str) -> list[str]:
     """Let the service look after more datasets than it looks at of other files."""
     names = [f"d{number}" for number in range(60)]
     for name in names:
-        delegation_requests.let(name, folder)
+        delegation_requests.delegate_dataset(name, folder)
     return names
 
 
 def test_each_of_a_persons_many_datasets_is_looked_after(folder: str, many: list[str]) -> None:
-    assert {one.dataset for one in delegation_files.listed(folder)} == set(many)
+    assert {one.dataset for one in delegation_files.list_delegations(folder)} == set(many)
 
 
 def test_a_drained_area_gives_away_all_of_a_persons_many_datasets(
@@ -101,7 +106,9 @@ def test_a_drained_area_gives_away_all_of_a_persons_many_datasets(
     some = (MeasuredArea(storage=name, cluster=name, size_bytes=9, free_bytes=9) for name in "ab")
     seen = StorageState(
         now=datetime(2026, 11, 25, 12, tzinfo=UTC),
-        kept=tuple(owner_processes.look(delegation_files.listed(folder))),
+        kept=tuple(
+            owner_processes.query_delegated_datasets(delegation_files.list_delegations(folder))
+        ),
         areas=tuple(some),
         drained=frozenset("a"),
     )
@@ -126,7 +133,7 @@ def _row(name: str) -> dict[str, object]:
         wished=1,
         replicas=(one,),
     )
-    return {"name": name, "dataset": encode(dataset), "busy": False}
+    return {"name": name, "dataset": encode_dataset(dataset), "busy": False}
 
 
 def test_what_is_more_than_the_service_looks_after_is_refused_and_nothing_is_added(
@@ -134,22 +141,27 @@ def test_what_is_more_than_the_service_looks_after_is_refused_and_nothing_is_add
 ) -> None:
     """Another time for one that it looks after already is no other one."""
     monkeypatch.setattr(delegation_files, "MOST", 2)
-    monkeypatch.setattr(delegation_requests.require_room, "__defaults__", (folder,))
+    monkeypatch.setattr(delegation_requests.require_room_for_delegations, "__defaults__", (folder,))
     monkeypatch.setattr(data_command, "_datasets", lambda *_: site.datasets)
-    told = [delegation_requests.let(name, folder) for name in ("one", "two", "one", "three")]
+    told = [
+        delegation_requests.delegate_dataset(name, folder)
+        for name in ("one", "two", "one", "three")
+    ]
     monkeypatch.setattr(sys, "argv", ["gridbridge", "data", "add", "three", site.tree(), "--later"])
     with pytest.raises(SystemExit) as ended:
         main.main()
     lines = capsys.readouterr().err.splitlines()
     with pytest.raises(GridbridgeError, match="looks after 2 datasets of yours"):
-        delegation_requests.take_in({"three": DatasetWish(path=f"{site.folder}/reads")})
+        delegation_requests.add_campaign_datasets(
+            {"three": DatasetWish(path=f"{site.folder}/reads")}
+        )
 
     assert told[:3] == ["", "", ""]
     assert "and after no more than 2" in told[3]
     assert (ended.value.code, len(lines)) == (2, 1)
     assert "the service looks after 2 datasets of yours" in lines[0]
     assert site.datasets.listed() == []
-    assert len(delegation_files.listed(folder)) == 2
+    assert len(delegation_files.list_delegations(folder)) == 2
 
 
 def test_of_each_person_the_first_many_are_listed(
@@ -157,30 +169,30 @@ def test_of_each_person_the_first_many_are_listed(
 ) -> None:
     monkeypatch.setattr(delegation_files, "MOST", 55)
 
-    assert len(delegation_files.listed(folder)) == 55 < len(many)
+    assert len(delegation_files.list_delegations(folder)) == 55 < len(many)
 
 
 @pytest.mark.parametrize(
     "text", ['{"dataset": "../x"}', "[]", "[" * 1000, "x", '{"dataset": 3}', "{}"]
 )
 def test_what_is_no_such_file_hides_no_other(folder: str, text: str) -> None:
-    delegation_requests.let("reads", folder)
+    delegation_requests.delegate_dataset("reads", folder)
     person = Path(folder, f"u.{os.getuid()}")
     (person / f"data.{'0' * 32}").write_text(text)
     (person / f"data.{'1' * 32}").symlink_to(person / f"data.{'0' * 32}")
 
-    assert [one.dataset for one in delegation_files.listed(folder)] == ["reads"]
+    assert [one.dataset for one in delegation_files.list_delegations(folder)] == ["reads"]
 
 
 def test_of_a_dataset_that_is_gone_the_service_is_let_nothing_any_more(
     site: Site, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delegation_requests.take_back, "__defaults__", (folder,))
-    delegation_requests.let("reads", folder)
+    monkeypatch.setattr(delegation_requests.revoke_delegation, "__defaults__", (folder,))
+    delegation_requests.delegate_dataset("reads", folder)
     Path(site.folder, "records").mkdir()
 
     assert owner_program._looked(site.datasets, "reads") == {"name": "reads", "gone": True}
-    assert delegation_files.listed(folder) == []
+    assert delegation_files.list_delegations(folder) == []
 
 
 def _stale(path: object, *_: object, **__: object) -> NoReturn:
@@ -202,9 +214,9 @@ def test_while_a_home_is_away_the_service_is_let_all_that_it_was(
     site: Site, folder: str, monkeypatch: pytest.MonkeyPatch, spoil: str, why: str
 ) -> None:
     """One look then must not end it for good."""
-    monkeypatch.setattr(delegation_requests.take_back, "__defaults__", (folder,))
+    monkeypatch.setattr(delegation_requests.revoke_delegation, "__defaults__", (folder,))
     site.datasets.add("reads", site.tree(), 1)
-    delegation_requests.let("reads", folder)
+    delegation_requests.delegate_dataset("reads", folder)
     subprocess.run(["sh", "-c", spoil], cwd=site.folder, check=True)
     with monkeypatch.context() as during:
         if not spoil:
@@ -213,7 +225,7 @@ def test_while_a_home_is_away_the_service_is_let_all_that_it_was(
 
     assert set(told) == {"name", "fault"}
     assert why in str(told["fault"])
-    assert [one.dataset for one in delegation_files.listed(folder)] == ["reads"]
+    assert [one.dataset for one in delegation_files.list_delegations(folder)] == ["reads"]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="another person's folder")
@@ -227,24 +239,24 @@ def test_who_has_ones_folder_keeps_nobody_from_taking_back_what_the_service_is_l
     monkeypatch.setattr(campaign_inbox, "_home", lambda: str(tmp_path))
     for name in ("reads", "genome", "reads"):
         campaign_inbox._spare.cache_clear()
-        assert delegation_requests.let(name, folder) == ""
+        assert delegation_requests.delegate_dataset(name, folder) == ""
     for _ in range(3):
         campaign_inbox._spare.cache_clear()
-        delegation_requests.take_back("reads", folder)
+        delegation_requests.revoke_delegation("reads", folder)
 
-    assert [one.dataset for one in delegation_files.listed(folder)] == ["genome"]
+    assert [one.dataset for one in delegation_files.list_delegations(folder)] == ["genome"]
     assert len(os.listdir(folder)) == 2
 
 
 def test_a_campaigns_datasets_are_noted_and_the_service_is_let(site: Site, folder: str) -> None:
     """Their replicas are not made now; the same again changes nothing."""
     wishes = {"reads": DatasetWish(path=site.tree(), replicas=2)}
-    delegation_requests.take_in(wishes)
-    delegation_requests.take_in(wishes)
+    delegation_requests.add_campaign_datasets(wishes)
+    delegation_requests.add_campaign_datasets(wishes)
 
     (found,) = site.datasets.listed()
     assert (found.name, found.wished, found.files, found.replicas) == ("reads", 2, 3, ())
-    assert [one.dataset for one in delegation_files.listed(folder)] == ["reads"]
+    assert [one.dataset for one in delegation_files.list_delegations(folder)] == ["reads"]
 
 
 @pytest.mark.parametrize("replicas", [1, 2])
@@ -260,15 +272,17 @@ def test_another_dataset_of_that_name_refuses_the_campaign_and_nothing_is_added(
     }
 
     with pytest.raises(GridbridgeError, match="reads: you have such a dataset of"):
-        delegation_requests.take_in(wishes)
+        delegation_requests.add_campaign_datasets(wishes)
     assert [one.name for one in site.datasets.listed()] == ["reads"]
-    assert delegation_files.listed(folder) == []
+    assert delegation_files.list_delegations(folder) == []
 
 
 def test_a_dataset_that_can_not_be_read_refuses_the_campaign(site: Site, folder: str) -> None:
     with pytest.raises(GridbridgeError, match="No such file or directory"):
-        delegation_requests.take_in({"reads": DatasetWish(path=f"{site.folder}/none")})
-    assert delegation_files.listed(folder) == []
+        delegation_requests.add_campaign_datasets(
+            {"reads": DatasetWish(path=f"{site.folder}/none")}
+        )
+    assert delegation_files.list_delegations(folder) == []
 
 
 def test_its_owner_is_told_the_replicas_and_what_was_done(
@@ -343,7 +357,7 @@ def test_a_process_of_its_owner_answers_in_json(
     site.datasets.add("reads", site.tree(), 1)
     monkeypatch.setattr(sys, "argv", ["owned", *words])
 
-    assert owner_program.main() == status
+    assert owner_program.run_dataset_owner_program() == status
     shown = capsys.readouterr()
     assert told in (shown.err if status == 2 else shown.out)
     assert status == 2 or json.loads(shown.out)

@@ -13,14 +13,14 @@ from gridbridge.errors import CommandFailed, ConfigError, GridbridgeError
 from gridbridge.model.rebalance.datasets import ReplicaOutcome
 from gridbridge.model.rebalance.delegation import CarriedReplica
 from gridbridge.rebalance.mover import rebalance_journal
-from gridbridge.rebalance.mover.rebalancer import Rebalancer
+from gridbridge.rebalance.mover.rebalancer import TaskRebalancer
 from gridbridge.rebalance.mover.rule_choice import RebalanceQuestion, RebalanceRequest
 from gridbridge.rebalance.replicas import owner_program, reconciler
 from gridbridge.rebalance.replicas.reconciler import LATE, QUIESCED, TAKEN, ReplicaReconciler
 from gridbridge.rebalance.store import delegation_files as letters
-from gridbridge.rebalance.store.carried_replica_tables import CarriedReplicas
+from gridbridge.rebalance.store.carried_replica_tables import CarriedReplicaRows
 from gridbridge.rebalance.store.delegation_files import Delegation
-from gridbridge.rebalance.store.round_notes import READ, RebalanceNotes
+from gridbridge.rebalance.store.round_notes import READ, RebalanceNoteRows
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.poller_lock import MomentaryLock
 from gridbridge.state.database import StateFile
@@ -45,7 +45,7 @@ def whole(desk: Desk, name: str = "reads") -> set[str]:
 def carried(desk: Desk) -> tuple[CarriedReplica, ...]:
     """Return what the state file has."""
     database = StateFile.open(desk.policy.site.state)
-    found = CarriedReplicas(database).all()
+    found = CarriedReplicaRows(database).all()
     database.close()
     return found
 
@@ -85,7 +85,7 @@ def test_what_was_carried_is_known_for_as_long_as_a_rest(
         token="x", dataset="al/other", target="a", source="", size_bytes=1, began_at=at
     )
     database = StateFile.open(desk.policy.site.state)
-    CarriedReplicas(database).begin([replace(old, ended_at=at)])
+    CarriedReplicaRows(database).begin([replace(old, ended_at=at)])
     database.close()
 
     desk.round()
@@ -222,7 +222,7 @@ def test_what_was_begun_goes_on_after_a_round_that_could_not_see_its_dataset(des
     record.write_text("?")
     with pytest.MonkeyPatch.context() as away:
         let = [Delegation(uid=1000, owner="al", file="u.1000/data.reads", dataset="reads")]
-        away.setattr(letters, "listed", lambda: let)
+        away.setattr(letters, "list_delegations", lambda: let)
         desk.round()
     record.write_text(was)
     desk.round()
@@ -405,7 +405,7 @@ def test_what_was_to_go_is_kept_in_mind_as_long_as_its_dataset_is_there(desk: De
     """Nobody fills the state file by datasets that are gone."""
     (left,) = added(desk, 1)
     database = StateFile.open(desk.policy.site.state)
-    notes, now = RebalanceNotes(database), desk.clock.now()
+    notes, now = RebalanceNoteRows(database), desk.clock.now()
     for dataset in ("al/reads", "al/gone"):
         notes.leave(dataset, left, now - timedelta(days=31))
     desk.round()
@@ -472,7 +472,7 @@ def test_no_act_begins_once_it_is_quiesced_in_the_middle_of_a_round(desk: Desk) 
 
     def quiesce(words: tuple[str, ...]) -> None:
         if words[0] == "copy":
-            one = Rebalancer(desk.policy, Clock(), RebalanceQuestion())
+            one = TaskRebalancer(desk.policy, Clock(), RebalanceQuestion())
             one.quiesce(is_quiesced=True)
             one.database.close()
 
@@ -610,7 +610,7 @@ def test_replicas_are_read_again_after_a_clock_that_was_ahead(desk: Desk) -> Non
     desk.rules = replace(desk.rules, verify_every_s=86400.0)
     year_ago_s = time.time() - 365 * 86400
     database = StateFile.open(desk.policy.site.state)
-    RebalanceNotes(database).note(READ, ["al/reads"], Clock().now())
+    RebalanceNoteRows(database).note(READ, ["al/reads"], Clock().now())
     database.close()
     desk.clock = Clock(lambda: year_ago_s)
     desk.round()
@@ -620,7 +620,7 @@ def test_replicas_are_read_again_after_a_clock_that_was_ahead(desk: Desk) -> Non
 
 def test_nothing_is_carried_while_it_is_quiesced(desk: Desk) -> None:
     added(desk, is_later=True)
-    one = Rebalancer(desk.policy, Clock(), RebalanceQuestion())
+    one = TaskRebalancer(desk.policy, Clock(), RebalanceQuestion())
     one.quiesce(is_quiesced=True)
     one.database.close()
     planned, _ = desk.round()
@@ -652,7 +652,7 @@ def test_what_was_kept_leads_to_the_same_decision(desk: Desk) -> None:
     desk.round()
     added(desk, is_later=True)
     planned, keeper = desk.round(is_dry=True)
-    entry = rebalance_journal.entry(planned, keeper._asked, Clock().now())
+    entry = rebalance_journal.rebalance_journal_entry(planned, keeper._asked, Clock().now())
 
     assert entry
     assert rebalance_journal.again(entry.inputs) == entry.inputs["actions"]

@@ -16,7 +16,7 @@ from gridbridge.decisions.elastic.squeeze_policy import (
     wakeable_standby_nodes,
 )
 from gridbridge.decisions.elastic.standby_reserve import StartableStandardRequests, WorkingHost
-from gridbridge.elastic.balancer.squeeze_round import without
+from gridbridge.elastic.balancer.squeeze_round import subtract_squeeze_from_plan
 from gridbridge.model.elastic.balance_plan import (
     BalanceFigures,
     BalancePlan,
@@ -520,7 +520,7 @@ def test_the_last_host_at_work_stays_though_it_is_a_pools_node() -> None:
     seen = cell((), sleeping=2, kept=(0,))
     squeeze = SqueezeSection(minimal_reserve=0, target_reserve=0)
     given = plan(seen)
-    left = without(
+    left = subtract_squeeze_from_plan(
         given, plan_standby_hosts(seen, given, replace(RULES, min_nodes=0), squeeze), {"s0", "s1"}
     )
 
