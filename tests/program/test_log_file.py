@@ -137,13 +137,13 @@ def test_each_log_that_cron_appends_to_is_rotated() -> None:
 LOOP = """
 import os, sys
 from gridbridge.elastic.cli import balance_program as program
-from gridbridge.model.elastic.published_balance import PlanReport
+from gridbridge.model.elastic.published_balance import BalancePlanReport
 from gridbridge.elastic.balancer import loop as lasting
 from gridbridge.elastic.balancer.round_parts import BalancerRoundPlan
 
 def rounds(wanted, path, renew):
     for sentence in ("first", "second"):
-        told = PlanReport(add=0, pool=None, remove=(), sentence=sentence, refused=())
+        told = BalancePlanReport(add=0, pool=None, remove=(), sentence=sentence, refused=())
         wanted.tell(BalancerRoundPlan(plan=None, dues=(), told=told))
         os.path.exists(sys.argv[1]) or os.rename(sys.argv[2], sys.argv[1])
 
