@@ -277,7 +277,7 @@ def _plan_resting(
         )
         - least
     )
-    ground, wide = (
+    placement, wide = (
         describe_cell_placement(situation, rules.queue),
         most_slots_on_one_host(situation.cell, ()),
     )
@@ -289,7 +289,7 @@ def _plan_resting(
         if not (moved or host.movable):  # no task is placed anew
             off += [host.name] if reserve.spares(host, squeeze.target_reserve) else []
             continue
-        tried = _move_tasks_away({host.name, *off}, hosts, ground, wide, squeeze)
+        tried = _move_tasks_away({host.name, *off}, hosts, placement, wide, squeeze)
         if tried is None:
             bound.append(host.name)
         elif tried[1].hosts and tried[1].is_enough(squeeze.target_reserve):
@@ -344,7 +344,7 @@ def _may_rest(host: WorkingHost, squeeze: SqueezeSection) -> bool:
 def _move_tasks_away(
     off: Set[str],
     hosts: tuple[WorkingHost, ...],
-    ground: CellPlacementRules,
+    placement: CellPlacementRules,
     wide: int,
     squeeze: SqueezeSection,
 ) -> tuple[tuple[TaskToMove, ...], StartableStandardRequests] | None:
@@ -357,34 +357,34 @@ def _move_tasks_away(
     moved = []
     for host in (host for host in hosts if host.name in off):
         for shape in sorted(host.movable, key=lambda shape: -shape.slots):
-            need = requirement_of_task_shape(shape, ground.layout, wide)
+            need = requirement_of_task_shape(shape, placement.layout, wide)
             fit = (
                 candidate
                 for candidate in staying.values()
-                if _has_room_for_task(candidate, shape, need, ground)
+                if _has_room_for_task(candidate, shape, need, placement)
             )
             target = next(fit, None)
             if target is None:
                 return None
-            staying[target.name] = _subtract_task(target, need, ground)
+            staying[target.name] = _subtract_task(target, need, placement)
             moved.append(TaskToMove(source=host.name, target=target.name, slots=shape.slots))
     return tuple(moved), StartableStandardRequests(squeeze, staying.values())
 
 
 def _has_room_for_task(
-    host: WorkingHost, shape: TaskShape, need: TaskRequirement, ground: CellPlacementRules
+    host: WorkingHost, shape: TaskShape, need: TaskRequirement, placement: CellPlacementRules
 ) -> bool:
     """Say whether a host certainly has room for a task."""
-    is_known = all(name in ground.layout.resources for name, _ in shape.requests)
-    known_names = {name for name, _ in host.amounts} | ground.in_cell
+    is_known = all(name in placement.layout.resources for name, _ in shape.requests)
+    known_names = {name for name, _ in host.amounts} | placement.in_cell
     is_told = all(name in known_names for name, amount in need.amounts if amount > 0)
-    fits = need.pieces == 1 and count_pieces_that_fit_host(need, host.room, ground) > 0
+    fits = need.pieces == 1 and count_pieces_that_fit_host(need, host.room, placement) > 0
     return is_known and is_told and fits
 
 
 def _subtract_task(
-    host: WorkingHost, need: TaskRequirement, ground: CellPlacementRules
+    host: WorkingHost, need: TaskRequirement, placement: CellPlacementRules
 ) -> WorkingHost:
-    room = subtract_pieces_from_host(need, host.room, 1, ground)
-    free = sum(part.free for part in room.parts if part.queue == ground.queue)
+    room = subtract_pieces_from_host(need, host.room, 1, placement)
+    free = sum(part.free for part in room.parts if part.queue == placement.queue)
     return replace(host, free=free, amounts=room.amounts, room=room)

@@ -22,12 +22,14 @@ SCHEDULER_S = 15.0  # how often Grid Engine looks for places, by default (sched_
 Runtimes = Mapping[tuple[str, str], float]  # s that jobs of an owner and name usually take
 
 
-def estimate_waiting_slot_s(claims: Iterable[PendingTaskShape], runtimes: Runtimes) -> float | None:
+def estimate_waiting_slot_s(
+    pending_shapes: Iterable[PendingTaskShape], runtimes: Runtimes
+) -> float | None:
     """Return the slot-seconds that waiting tasks need; None if a run time is unknown."""
     total = 0.0
-    for claim in claims:
-        task_slots = claim.need.all_slots
-        for owner, name, tasks in claim.kinds or (("", "", claim.tasks),):
+    for pending_shape in pending_shapes:
+        task_slots = pending_shape.need.all_slots
+        for owner, name, tasks in pending_shape.kinds or (("", "", pending_shape.tasks),):
             if (owner, name) not in runtimes:
                 return None
             total += tasks * task_slots * runtimes[owner, name]
@@ -52,15 +54,15 @@ def estimate_running_slot_s(
 
 
 def first_tasks_for_slots(
-    claims: Iterable[tuple[PendingTaskShape, int]], slots: float
+    pending_shapes: Iterable[tuple[PendingTaskShape, int]], slots: float
 ) -> list[tuple[PendingTaskShape, int]]:
     """Return the first waiting tasks that together fill the given number of slots."""
     first = list[tuple[PendingTaskShape, int]]()
-    for claim, tasks in claims:
-        fitting = min(tasks, ceil(slots / _slots_per_task(claim)))
+    for pending_shape, tasks in pending_shapes:
+        fitting = min(tasks, ceil(slots / _slots_per_task(pending_shape)))
         if fitting > 0:
-            first.append((claim, fitting))
-            slots -= fitting * _slots_per_task(claim)
+            first.append((pending_shape, fitting))
+            slots -= fitting * _slots_per_task(pending_shape)
     return first
 
 
@@ -72,50 +74,50 @@ class TransferQueueCapacity:
         waits_s: Mapping[str, float],
         free: Mapping[str, int],
         rooms: Mapping[str, tuple[FreeHostCapacity, ...]],
-        ground: CellPlacementRules,
+        placement: CellPlacementRules,
     ) -> None:
         self._waits_s = waits_s
         self._free = dict(free)  # of those that tell
         self._rooms = rooms  # as if nothing ran in the queues
-        self._ground = ground
+        self._ground = placement
 
     def sooner(
-        self, claim: PendingTaskShape, boot_s: float, late_s: float
+        self, pending_shape: PendingTaskShape, boot_s: float, late_s: float
     ) -> tuple[str, float] | None:
         """Return the transfer queue that starts a task first, if before a new node boots.
 
         `late_s` is the time since the task could first have caused a new node. A queue that
         should have started the task within that time is not chosen.
         """
-        task_slots = _slots_per_task(claim)
+        task_slots = _slots_per_task(pending_shape)
         open_to = {
             name: wait_s
             for name, wait_s in self._waits_s.items()
             if late_s <= wait_s + 2 * SCHEDULER_S
             and self._free.get(name, task_slots) >= task_slots
-            and self._takes(claim, name)
+            and self._takes(pending_shape, name)
         }
         if not open_to:
             return None
         name = min(open_to, key=lambda queue: (open_to[queue], queue))
         return (name, open_to[name]) if open_to[name] < boot_s else None
 
-    def _takes(self, claim: PendingTaskShape, queue: str) -> bool:
+    def _takes(self, pending_shape: PendingTaskShape, queue: str) -> bool:
         """Say whether a transfer queue would accept such a task."""
-        need, rooms = claim.need, self._rooms.get(queue, ())
+        need, rooms = pending_shape.need, self._rooms.get(queue, ())
         return (
             sum(count_pieces_that_fit_host(need, room, self._ground) for room in rooms)
             >= need.pieces
         )
 
-    def take(self, queue: str, claim: PendingTaskShape, tasks: int) -> int:
+    def take(self, queue: str, pending_shape: PendingTaskShape, tasks: int) -> int:
         """Reserve the slots of tasks that a transfer queue can start; return how many."""
         if queue not in self._free:
             return tasks
-        started = min(tasks, self._free[queue] // _slots_per_task(claim))
-        self._free[queue] -= started * _slots_per_task(claim)
+        started = min(tasks, self._free[queue] // _slots_per_task(pending_shape))
+        self._free[queue] -= started * _slots_per_task(pending_shape)
         return started
 
 
-def _slots_per_task(claim: PendingTaskShape) -> int:
-    return max(1, claim.need.all_slots)
+def _slots_per_task(pending_shape: PendingTaskShape) -> int:
+    return max(1, pending_shape.need.all_slots)

@@ -81,13 +81,13 @@ def decide_by_demand(
     The same situation gives the same plan. The plan keeps `nodes + add <= maximum` and `nodes -
     removed >= minimum`.
     """
-    scene = prepare_demand_round(situation, rules, demand, pools)
-    claims, refused, watched = _demand(scene)
-    packed = _packed(scene, claims)
+    context = prepare_demand_round(situation, rules, demand, pools)
+    pending_shapes, refused, watched = _demand(context)
+    packed = _packed(context, pending_shapes)
     plan = BalancePlan(
         verdict=BalanceVerdict.NO_NEED,
-        figures=_figures(scene, claims),
-        refused=(*refused, *_impossible(scene, packed)),
+        figures=_figures(context, pending_shapes),
+        refused=(*refused, *_impossible(context, packed)),
         wake=None if situation.standby is None else (),
         watched=watched,
     )
@@ -96,34 +96,36 @@ def decide_by_demand(
     if are_too_many_hosts_unready(situation):
         return replace(plan, verdict=BalanceVerdict.UNREADY)
     if unpaid := budget.idle_nodes_beyond_month_budget(
-        situation, rules, demand, pools, scene.order
+        situation, rules, demand, pools, context.order
     ):
         return replace(plan, verdict=BalanceVerdict.MONTH_SPENT, remove=unpaid)
-    if dear := budget.idle_nodes_over_hour_budget(situation, demand, pools, scene.order):
+    if dear := budget.idle_nodes_over_hour_budget(situation, demand, pools, context.order):
         return replace(plan, verdict=BalanceVerdict.TOO_DEAR, remove=dear)
     plan = replace(plan, figures=replace(plan.figures, fit=packed.fit))
-    grown = _grown(plan, scene, packed, claims)
+    grown = _grown(plan, context, packed, pending_shapes)
     if grown.add or grown.wake or grown.verdict is BalanceVerdict.BELOW_MINIMUM:
         return grown
-    return plan_node_removal(grown, situation, demand, scene.least, packed.blocks, scene.order)
+    return plan_node_removal(grown, situation, demand, context.least, packed.blocks, context.order)
 
 
 def _demand(
-    scene: DemandRoundContext,
+    context: DemandRoundContext,
 ) -> tuple[
     tuple[PendingTaskShape, ...], tuple[BalanceRefusal, ...], Mapping[int, WatchedWaitingJobs]
 ]:
     """Return the demand, refusals of other jobs, and the watched jobs to remember."""
-    situation, after_s = scene.situation, scene.demand.stuck_after_s
+    situation, after_s = context.situation, context.demand.stuck_after_s
     still = jobs_still_stuck(situation, after_s)
     demand, refused = find_startable_demand(
         situation,
-        most_slots_on_one_host(situation.cell, [offer.room for offer in scene.offers]),
+        most_slots_on_one_host(situation.cell, [offer.room for offer in context.offers]),
         still.keys(),
     )
     rows = {
         **still,
-        **track_unstarted_jobs_with_room(demand, situation, scene.there, scene.ground, after_s),
+        **track_unstarted_jobs_with_room(
+            demand, situation, context.there, context.placement, after_s
+        ),
     }
     return (
         demand_without_stuck_jobs(demand, rows),
@@ -132,8 +134,8 @@ def _demand(
     )
 
 
-def _figures(scene: DemandRoundContext, demand: Sequence[PendingTaskShape]) -> BalanceFigures:
-    situation = scene.situation
+def _figures(context: DemandRoundContext, demand: Sequence[PendingTaskShape]) -> BalanceFigures:
+    situation = context.situation
     nodes, by_host = cluster_nodes_by_name(situation), queue_instances_by_host(situation)
     usable = [
         instance for instances in by_host.values() for instance in instances if instance.is_usable
@@ -144,106 +146,120 @@ def _figures(scene: DemandRoundContext, demand: Sequence[PendingTaskShape]) -> B
         running=sum(not node.state.is_coming for node in nodes),
         failed=sum(node.is_left_over for node in nodes),
         leaving=sum(node.state.is_leaving for node in nodes),
-        jobs=sum(len(claim.jobs) for claim in demand),
-        wanted=sum(claim.slots for claim in demand),
+        jobs=sum(len(pending_shape.jobs) for pending_shape in demand),
+        wanted=sum(pending_shape.slots for pending_shape in demand),
         free=sum(instance.free for instance in usable),
         slots=sum(instance.total for instance in usable),
         slots_per_node=None,
-        waited_s=max((claim.waited_s for claim in demand), default=0.0),
+        waited_s=max((pending_shape.waited_s for pending_shape in demand), default=0.0),
         unchanged_s=None
         if situation.last_change is None
         else elapsed_s(situation.last_change, situation.now),
-        tasks=sum(claim.tasks for claim in demand),
+        tasks=sum(pending_shape.tasks for pending_shape in demand),
         coming=sum(
-            is_arriving_in_time(node, situation, scene.demand.boot_timeout_s)
+            is_arriving_in_time(node, situation, context.demand.boot_timeout_s)
             for node in situation.nodes
         ),
-        most=scene.most,
-        least=scene.least,
+        most=context.most,
+        least=context.least,
         hosts=hosts,
         unready=unready,
-        boot_s=min((offer.pool.boot_s for offer in scene.offers), default=0.0),
+        boot_s=min((offer.pool.boot_s for offer in context.offers), default=0.0),
     )
 
 
-def _packed(scene: DemandRoundContext, demand: Sequence[PendingTaskShape]) -> WaitingTaskPacking:
+def _packed(context: DemandRoundContext, demand: Sequence[PendingTaskShape]) -> WaitingTaskPacking:
     """Pack waiting tasks into free capacity.
 
     Tasks that may already add nodes come first, among them those with large requirements.
     """
-    blocks, fit, unplaced = scene.rooms, 0, list[tuple[PendingTaskShape, int]]()
+    blocks, fit, unplaced = context.rooms, 0, list[tuple[PendingTaskShape, int]]()
     in_order = sorted(
-        demand, key=lambda claim: (not _is_ripe(claim, scene.demand), _size(claim.need))
+        demand,
+        key=lambda pending_shape: (
+            not _is_ripe(pending_shape, context.demand),
+            _size(pending_shape.need),
+        ),
     )
-    for claim in in_order:
+    for pending_shape in in_order:
         placed, blocks = pack_tasks_with_alternatives(
-            claim.needs, claim.tasks, blocks, scene.ground
+            pending_shape.needs, pending_shape.tasks, blocks, context.placement
         )
         fit += placed
-        if placed < claim.tasks:
-            unplaced.append((claim, claim.tasks - placed))
+        if placed < pending_shape.tasks:
+            unplaced.append((pending_shape, pending_shape.tasks - placed))
     buffer = list[tuple[TaskRequirement, int]]()
-    for need, number in _buffer(scene):
-        placed, blocks = pack_tasks_first_fit(need, number, blocks, scene.ground)
+    for need, number in _buffer(context):
+        placed, blocks = pack_tasks_first_fit(need, number, blocks, context.placement)
         if placed < number:
             buffer.append((need, number - placed))
     return WaitingTaskPacking(
-        blocks=blocks, fit=fit, left=_possible(unplaced, scene), buffer=tuple(buffer)
+        blocks=blocks, fit=fit, left=_possible(unplaced, context), buffer=tuple(buffer)
     )
 
 
 def _possible(
-    unplaced: Sequence[tuple[PendingTaskShape, int]], scene: DemandRoundContext
+    unplaced: Sequence[tuple[PendingTaskShape, int]], context: DemandRoundContext
 ) -> tuple[tuple[PendingTaskShape, int], ...]:
     """Replace each task's alternatives by the smallest one that new nodes could meet."""
-    rooms = _whole_host_rooms(scene) if any(claim.others for claim, _ in unplaced) else ()
+    rooms = (
+        _whole_host_rooms(context)
+        if any(pending_shape.others for pending_shape, _ in unplaced)
+        else ()
+    )
 
-    def chosen(claim: PendingTaskShape) -> PendingTaskShape:
-        if not claim.others:
-            return claim
+    def chosen(pending_shape: PendingTaskShape) -> PendingTaskShape:
+        if not pending_shape.others:
+            return pending_shape
         needs = (
             n
-            for n in claim.needs
-            if not explain_unschedulable_task(n, scene.offers, scene.ground, rooms)
+            for n in pending_shape.needs
+            if not explain_unschedulable_task(n, context.offers, context.placement, rooms)
         )
-        return replace(claim, need=next(needs, claim.need), others=())
+        return replace(pending_shape, need=next(needs, pending_shape.need), others=())
 
-    return tuple((chosen(claim), tasks) for claim, tasks in unplaced)
+    return tuple((chosen(pending_shape), tasks) for pending_shape, tasks in unplaced)
 
 
-def _impossible(scene: DemandRoundContext, packed: WaitingTaskPacking) -> Iterator[BalanceRefusal]:
+def _impossible(
+    context: DemandRoundContext, packed: WaitingTaskPacking
+) -> Iterator[BalanceRefusal]:
     """Return a refusal for each job that no new node could run."""
     rooms = (
-        _whole_host_rooms(scene) if any(claim.need.total > 1 for claim, _ in packed.left) else ()
+        _whole_host_rooms(context)
+        if any(pending_shape.need.total > 1 for pending_shape, _ in packed.left)
+        else ()
     )
-    for claim, _ in packed.left:
-        why = explain_unschedulable_task(claim.need, scene.offers, scene.ground, rooms)
-        yield from repeat_refusal_for_jobs(why, claim.jobs)
+    for pending_shape, _ in packed.left:
+        why = explain_unschedulable_task(
+            pending_shape.need, context.offers, context.placement, rooms
+        )
+        yield from repeat_refusal_for_jobs(why, pending_shape.jobs)
 
 
-def _whole_host_rooms(scene: DemandRoundContext) -> tuple[tuple[str, FreeHostCapacity], ...]:
+def _whole_host_rooms(context: DemandRoundContext) -> tuple[tuple[str, FreeHostCapacity], ...]:
     """Return each host's full capacity and the pool of its node, as if it were empty."""
-    situation, own = scene.situation, NodesByHostName(scene.situation.nodes)
+    situation, own = context.situation, NodesByHostName(context.situation.nodes)
     patterns = requested_host_patterns(row.shape for row in situation.cell.waiting)
     rooms = capacity_of_unopened_hosts(
-        situation, queue_instances_by_host(situation), scene.ground, patterns
+        situation, queue_instances_by_host(situation), context.placement, patterns
     )
     return tuple((node.pool if (node := own.of_host(name)) else "", r) for name, r in rooms.items())
 
 
-def _buffer(scene: DemandRoundContext) -> list[tuple[TaskRequirement, int]]:
+def _buffer(context: DemandRoundContext) -> list[tuple[TaskRequirement, int]]:
     """Return what is to stay free: whole nodes, and slots."""
-    own = (scene.rules.queue,)
-    nodes = TaskRequirement(is_exclusive=True, queues=own), scene.demand.spare_nodes
+    own = (context.rules.queue,)
+    nodes = TaskRequirement(is_exclusive=True, queues=own), context.demand.spare_nodes
     return [
         share
-        for share in (nodes, (TaskRequirement(queues=own), scene.demand.spare_slots))
+        for share in (nodes, (TaskRequirement(queues=own), context.demand.spare_slots))
         if share[1]
     ]
 
 
-def _is_ripe(claim: PendingTaskShape, demand: DemandSection) -> bool:
-    return claim.waited_s >= demand.wait_s
+def _is_ripe(pending_shape: PendingTaskShape, demand: DemandSection) -> bool:
+    return pending_shape.waited_s >= demand.wait_s
 
 
 def _size(need: TaskRequirement) -> tuple[object, ...]:
@@ -254,41 +270,45 @@ def _size(need: TaskRequirement) -> tuple[object, ...]:
 
 def _grown(
     plan: BalancePlan,
-    scene: DemandRoundContext,
+    context: DemandRoundContext,
     packed: WaitingTaskPacking,
     demand: Sequence[PendingTaskShape],
 ) -> BalancePlan:
     """Return the plan with the nodes to add, or with what is said of none."""
-    short = scene.least - plan.figures.useful
+    short = context.least - plan.figures.useful
     if not packed.left and not packed.buffer and short <= 0:
         return replace(plan, verdict=BalanceVerdict.ALL_FIT if demand else BalanceVerdict.NO_NEED)
     since = plan.figures.unchanged_s
-    if since is not None and since < scene.demand.grow_pause_s:
+    if since is not None and since < context.demand.grow_pause_s:
         return replace(plan, verdict=BalanceVerdict.NOT_STABLE)
-    ripe = [ripe_claim for ripe_claim in packed.left if _is_ripe(ripe_claim[0], scene.demand)]
+    ripe = [ripe_claim for ripe_claim in packed.left if _is_ripe(ripe_claim[0], context.demand)]
     if packed.left and not ripe and not packed.buffer and short <= 0:
         return replace(plan, verdict=BalanceVerdict.NOT_YET)
-    plan, ripe = _patient(plan, scene, ripe, demand)
+    plan, ripe = _patient(plan, context, ripe, demand)
     if (
         plan.verdict in (BalanceVerdict.SOON, BalanceVerdict.ELSEWHERE)
         and short <= 0
         and not packed.buffer
     ):
         return plan
-    return _bought(plan, scene, packed, ripe, short)
+    return _bought(plan, context, packed, ripe, short)
 
 
 def _patient(
     plan: BalancePlan,
-    scene: DemandRoundContext,
+    context: DemandRoundContext,
     ripe: list[tuple[PendingTaskShape, int]],
-    claims: Sequence[PendingTaskShape],
+    pending_shapes: Sequence[PendingTaskShape],
 ) -> tuple[BalancePlan, list[tuple[PendingTaskShape, int]]]:
     """Leave out what is done soon enough without new nodes, here or at another cluster."""
-    figures, demand = plan.figures, scene.demand
-    slots = figures.slots + scene.arriving
-    if ripe and demand.target_wait_s and all(_could_run(claim.need, scene) for claim, _ in ripe):
-        slot_s, within_s = _slot_s(scene, claims), demand.target_wait_s + figures.boot_s
+    figures, demand = plan.figures, context.demand
+    slots = figures.slots + context.arriving
+    if (
+        ripe
+        and demand.target_wait_s
+        and all(_could_run(pending_shape.need, context) for pending_shape, _ in ripe)
+    ):
+        slot_s, within_s = _slot_s(context, pending_shapes), demand.target_wait_s + figures.boot_s
         if slot_s is not None and slots:
             plan = replace(plan, figures=replace(figures, backlog_s=slot_s / slots))
             if slot_s <= slots * within_s:
@@ -296,22 +316,22 @@ def _patient(
             ripe = completion_times.first_tasks_for_slots(ripe, slot_s / within_s - slots)
             figures = plan.figures
     unserved = list[tuple[PendingTaskShape, int]]()
-    transfer_queues = _elsewhere(scene)
-    for claim, tasks in ripe:
-        late_s = claim.waited_s - demand.wait_s - scene.rules.interval_s
-        sooner = transfer_queues.sooner(claim, figures.boot_s, late_s)
-        started = transfer_queues.take(sooner[0], claim, tasks) if sooner else 0
+    transfer_queues = _elsewhere(context)
+    for pending_shape, tasks in ripe:
+        late_s = pending_shape.waited_s - demand.wait_s - context.rules.interval_s
+        sooner = transfer_queues.sooner(pending_shape, figures.boot_s, late_s)
+        started = transfer_queues.take(sooner[0], pending_shape, tasks) if sooner else 0
         if started < tasks:
-            unserved.append((claim, tasks - started))
+            unserved.append((pending_shape, tasks - started))
         if sooner and started:
             figures = replace(figures, elsewhere=sooner[0], elsewhere_s=sooner[1])
     verdict = BalanceVerdict.ELSEWHERE if ripe and not unserved else plan.verdict
     return replace(plan, figures=figures, verdict=verdict), unserved
 
 
-def _slot_s(scene: DemandRoundContext, demand: Sequence[PendingTaskShape]) -> float | None:
+def _slot_s(context: DemandRoundContext, demand: Sequence[PendingTaskShape]) -> float | None:
     """Return the slot-seconds until all tasks are done; None if one is unknown."""
-    situation = scene.situation
+    situation = context.situation
     usable = [
         instance
         for instances in queue_instances_by_host(situation).values()
@@ -326,70 +346,70 @@ def _slot_s(scene: DemandRoundContext, demand: Sequence[PendingTaskShape]) -> fl
     return None if running_s is None or waiting_s is None else running_s + waiting_s
 
 
-def _elsewhere(scene: DemandRoundContext) -> completion_times.TransferQueueCapacity:
-    situation = scene.situation
+def _elsewhere(context: DemandRoundContext) -> completion_times.TransferQueueCapacity:
+    situation = context.situation
     rooms = transfer_queue_capacity(
         situation,
-        scene.ground,
+        context.placement,
         requested_host_patterns(row.shape for row in situation.cell.waiting),
     )
     return completion_times.TransferQueueCapacity(
-        situation.elsewhere, situation.elsewhere_free, rooms, scene.ground
+        situation.elsewhere, situation.elsewhere_free, rooms, context.placement
     )
 
 
-def _could_run(need: TaskRequirement, scene: DemandRoundContext) -> bool:
+def _could_run(need: TaskRequirement, context: DemandRoundContext) -> bool:
     """Say whether a present host has enough slots for a task once it is empty."""
     return any(
         instance.total >= need.slots and instance.is_usable
-        for instance in scene.situation.cell.instances
+        for instance in context.situation.cell.instances
     )
 
 
 def _bought(
     plan: BalancePlan,
-    scene: DemandRoundContext,
+    context: DemandRoundContext,
     packed: WaitingTaskPacking,
     ripe: list[tuple[PendingTaskShape, int]],
     short: int,
 ) -> BalancePlan:
-    if not scene.offers:
-        return _first(plan, scene, ripe, short)
-    purchase = ScaleUpProgress(
-        purse=_purse(scene, plan.figures.nodes),
+    if not context.offers:
+        return _first(plan, context, ripe, short)
+    progress = ScaleUpProgress(
+        limits=_purse(context, plan.figures.nodes),
         blocks=packed.blocks,
-        offers=scene.offers,
-        ground=scene.ground,
+        offers=context.offers,
+        placement=context.placement,
     )
     refused, refusals = {refusal.job for refusal in plan.refused}, list(plan.refused)
-    for claim, tasks in ripe:
-        if add_nodes_for_tasks(claim.need, tasks, purchase):
-            jobs = [job for job in claim.jobs if job not in refused]
+    for pending_shape, tasks in ripe:
+        if add_nodes_for_tasks(pending_shape.need, tasks, progress):
+            jobs = [job for job in pending_shape.jobs if job not in refused]
             refusals.extend(
                 repeat_refusal_for_jobs(
-                    refuse_task_that_needs_too_many_nodes(claim.need, purchase), jobs
+                    refuse_task_that_needs_too_many_nodes(pending_shape.need, progress), jobs
                 )
             )
     for need, number in packed.buffer:
-        add_nodes_for_tasks(need, number, purchase)
-    return _purchased(replace(plan, refused=tuple(refusals)), scene, purchase, short)
+        add_nodes_for_tasks(need, number, progress)
+    return _purchased(replace(plan, refused=tuple(refusals)), context, progress, short)
 
 
-def _purse(scene: DemandRoundContext, nodes: int) -> NewNodeLimits:
-    settings = scene.rules, scene.demand, scene.pools
-    return limit_new_nodes(scene.situation, *settings, scene.most, nodes, scene.least)
+def _purse(context: DemandRoundContext, nodes: int) -> NewNodeLimits:
+    settings = context.rules, context.demand, context.pools
+    return limit_new_nodes(context.situation, *settings, context.most, nodes, context.least)
 
 
 def _first(
     plan: BalancePlan,
-    scene: DemandRoundContext,
+    context: DemandRoundContext,
     ripe: list[tuple[PendingTaskShape, int]],
     short: int,
 ) -> BalancePlan:
     """Add the first nodes of a cluster that has no node to compare with."""
     if plan.figures.coming:
         return replace(plan, verdict=BalanceVerdict.ON_THEIR_WAY)
-    room = scene.most - plan.figures.nodes
+    room = context.most - plan.figures.nodes
     nodes = max(short, 1 if ripe else 0)
     verdict = BalanceVerdict.BELOW_MINIMUM if short > 0 else BalanceVerdict.NO_SLOTS
     return replace(
@@ -398,27 +418,27 @@ def _first(
 
 
 def _purchased(
-    plan: BalancePlan, scene: DemandRoundContext, purchase: ScaleUpProgress, short: int
+    plan: BalancePlan, context: DemandRoundContext, progress: ScaleUpProgress, short: int
 ) -> BalancePlan:
     """Return the plan for nodes that were chosen: one pool in each round.
 
     Hosts on standby come first. A round that wakes hosts adds no nodes.
     """
-    pool = next(iter(purchase.bought), None)
-    bought = purchase.bought.get(pool, []) if pool is not None else []
-    wake = tuple(name for name in scene.situation.standby or () if name in purchase.woken)
-    if len(wake) + sum(map(len, purchase.bought.values())) < short:
-        return _minimum(plan, scene, short)
+    pool = next(iter(progress.bought), None)
+    bought = progress.bought.get(pool, []) if pool is not None else []
+    wake = tuple(name for name in context.situation.standby or () if name in progress.woken)
+    if len(wake) + sum(map(len, progress.bought.values())) < short:
+        return _minimum(plan, context, short)
     if wake:
         return replace(plan, verdict=BalanceVerdict.MORE_WANTED, wake=wake)
     if pool is None:
-        verdict = purchase.hindrances[0] if purchase.hindrances else BalanceVerdict.NO_NODE
-        if purchase.hindrances and purchase.purse.closed:
-            verdict = purchase.purse.closed
+        verdict = progress.hindrances[0] if progress.hindrances else BalanceVerdict.NO_NODE
+        if progress.hindrances and progress.limits.closed:
+            verdict = progress.limits.closed
         return replace(
             plan, verdict=verdict if plan.verdict is BalanceVerdict.NO_NEED else plan.verdict
         )
-    price = next(offer.price for offer in scene.offers if offer.name == pool)
+    price = next(offer.price for offer in context.offers if offer.name == pool)
     return replace(
         plan,
         verdict=BalanceVerdict.MORE_WANTED,
@@ -429,10 +449,10 @@ def _purchased(
     )
 
 
-def _minimum(plan: BalancePlan, scene: DemandRoundContext, short: int) -> BalancePlan:
+def _minimum(plan: BalancePlan, context: DemandRoundContext, short: int) -> BalancePlan:
     """Add the nodes that are missing to the minimum, or say what prevents it."""
-    limits = _purse(scene, plan.figures.nodes)
-    for offer in scene.offers:
+    limits = _purse(context, plan.figures.nodes)
+    for offer in context.offers:
         number = min(short, offer.most, limits.for_price(offer.price)[0])
         if number > 0 and offer.hosts:
             return replace(plan, verdict=BalanceVerdict.BELOW_MINIMUM, wake=offer.hosts[:number])
@@ -445,6 +465,6 @@ def _minimum(plan: BalancePlan, scene: DemandRoundContext, short: int) -> Balanc
                 pool=offer.name,
                 figures=figures,
             )
-    first = scene.offers[0]
+    first = context.offers[0]
     hindrance = limits.closed or first.hindrance or limits.for_price(first.price)[1]
     return replace(plan, verdict=BalanceVerdict.BELOW_MINIMUM, hindrance=hindrance)

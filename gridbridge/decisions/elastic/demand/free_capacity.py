@@ -160,7 +160,7 @@ def has_running_or_reserved_slots(instances: Iterable[QueueInstance]) -> bool:
 
 def free_capacity_of_working_hosts(
     situation: BalanceSituation,
-    ground: CellPlacementRules,
+    placement: CellPlacementRules,
     patterns: frozenset[str],
     keep: Sequence[str],
 ) -> HostBlocks:
@@ -176,7 +176,9 @@ def free_capacity_of_working_hosts(
         node = own.of_host(name)
         if node is not None and (node.state.is_leaving or node.state.is_coming):
             continue
-        room = _capacity_of_host(hosts.get(name, CellHost(name=name)), instances, ground, patterns)
+        room = _capacity_of_host(
+            hosts.get(name, CellHost(name=name)), instances, placement, patterns
+        )
         if room.parts:
             room = replace(room, group=node.group if node else "")
             order = (
@@ -192,18 +194,20 @@ def free_capacity_of_working_hosts(
 
 
 def free_capacity_by_host(
-    situation: BalanceSituation, ground: CellPlacementRules, patterns: frozenset[str]
+    situation: BalanceSituation, placement: CellPlacementRules, patterns: frozenset[str]
 ) -> dict[str, FreeHostCapacity]:
     """Return the free capacity of each host, in the cell's order."""
     hosts = {host.name: host for host in situation.cell.hosts}
     return {
-        name: _capacity_of_host(hosts.get(name, CellHost(name=name)), instances, ground, patterns)
+        name: _capacity_of_host(
+            hosts.get(name, CellHost(name=name)), instances, placement, patterns
+        )
         for name, instances in queue_instances_by_host(situation).items()
     }
 
 
 def transfer_queue_capacity(
-    situation: BalanceSituation, ground: CellPlacementRules, patterns: frozenset[str]
+    situation: BalanceSituation, placement: CellPlacementRules, patterns: frozenset[str]
 ) -> dict[str, tuple[FreeHostCapacity, ...]]:
     """Return the full capacity of each transfer queue whose start delay is known."""
     hosts = {host.name: host for host in situation.cell.hosts}
@@ -214,7 +218,7 @@ def transfer_queue_capacity(
                 hosts.get(instance.host, CellHost(name=instance.host)),
                 replace(instance, used=0, reserved=0),
             )
-            room = _capacity_of_host(host, [empty], ground, patterns)
+            room = _capacity_of_host(host, [empty], placement, patterns)
             by_queue[instance.queue] = (*by_queue.get(instance.queue, ()), room)
     return by_queue
 
@@ -222,13 +226,15 @@ def transfer_queue_capacity(
 def _capacity_of_host(
     host: CellHost,
     instances: Sequence[QueueInstance],
-    ground: CellPlacementRules,
+    placement: CellPlacementRules,
     patterns: frozenset[str],
     *,
     is_whole: bool = False,
 ) -> FreeHostCapacity:
     groups = (
-        ground.layout.groups_of(host.name) if _asks_groups(ground.layout, patterns) else frozenset()
+        placement.layout.groups_of(host.name)
+        if _asks_groups(placement.layout, patterns)
+        else frozenset()
     )
     is_taken = not is_whole and any(instance.is_taken for instance in instances)
     free = {instance.queue: instance.total if is_whole else instance.free for instance in instances}
@@ -237,7 +243,7 @@ def _capacity_of_host(
             describe_queue_on_host(
                 instance.queue,
                 0 if is_taken else free[instance.queue],
-                ground.layout,
+                placement.layout,
                 groups,
                 host.name,
             )
@@ -249,7 +255,7 @@ def _capacity_of_host(
         tags=matching_host_patterns(host.name, groups, patterns),
         is_empty=is_whole or not has_running_or_reserved_slots(instances),
         is_told=bool(host.left or host.values),
-        is_silent=ground.is_reported and not _reports(host),
+        is_silent=placement.is_reported and not _reports(host),
     )
 
 
@@ -297,7 +303,7 @@ def _pattern_fits_host(pattern: str, host: str, groups: Iterable[str]) -> bool:
 
 
 def capacity_of_typical_node(
-    situation: BalanceSituation, ground: CellPlacementRules, patterns: frozenset[str]
+    situation: BalanceSituation, placement: CellPlacementRules, patterns: frozenset[str]
 ) -> FreeHostCapacity | None:
     """Return the capacity of a new node without a pool: that of most present nodes.
 
@@ -327,16 +333,18 @@ def capacity_of_typical_node(
         for host in situation.cell.hosts
         if host.name in occupied and _kind(occupied[host.name]) == kind
     ]
-    groups = ground.layout.groups_of(name)
+    groups = placement.layout.groups_of(name)
     return FreeHostCapacity(
         parts=tuple(
-            describe_queue_on_host(queue, slots, ground.layout, groups) for queue, slots in kind
+            describe_queue_on_host(queue, slots, placement.layout, groups) for queue, slots in kind
         ),
-        amounts=tuple(amount for amount in _largest_amounts(hosts) if amount[0] in ground.common),
+        amounts=tuple(
+            amount for amount in _largest_amounts(hosts) if amount[0] in placement.common
+        ),
         values=next((host.values for host in _like_new(hosts, situation) if host.values), ()),
         tags=matching_host_patterns("", groups, patterns),
         is_told=any(host.left or host.values for host in hosts),
-        is_silent=ground.is_new_silent,
+        is_silent=placement.is_new_silent,
         is_new=True,
     )
 
@@ -357,7 +365,7 @@ def _largest_amounts(hosts: Iterable[CellHost]) -> tuple[tuple[str, float], ...]
 def capacity_of_unopened_hosts(
     situation: BalanceSituation,
     names: Iterable[str],
-    ground: CellPlacementRules,
+    placement: CellPlacementRules,
     patterns: frozenset[str],
 ) -> Mapping[str, FreeHostCapacity]:
     """Return the full capacity of hosts that do not accept tasks yet.
@@ -375,7 +383,7 @@ def capacity_of_unopened_hosts(
         host = name if name in by_host else short.get(short_host_name(name), "")
         if host and is_same_host(host, name):
             own = hosts.get(host, CellHost(name=host))
-            room = _capacity_of_host(own, by_host[host], ground, patterns, is_whole=True)
+            room = _capacity_of_host(own, by_host[host], placement, patterns, is_whole=True)
             rooms[name] = replace(room, is_new=True)
     return {name: room for name, room in rooms.items() if room.parts}
 

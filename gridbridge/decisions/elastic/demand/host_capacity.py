@@ -85,7 +85,7 @@ class CellPlacementRules:
 
 
 def count_pieces_that_fit_host(
-    need: TaskRequirement, room: FreeHostCapacity, ground: CellPlacementRules
+    need: TaskRequirement, room: FreeHostCapacity, placement: CellPlacementRules
 ) -> int:
     """Return how many pieces of a task requirement fit on a host."""
     if need.slots > max((part.free for part in room.parts), default=0):
@@ -94,9 +94,9 @@ def count_pieces_that_fit_host(
         return 0
     if need.is_on_all and room.is_new:
         return 0
-    if not all(_has_value(requirement, room, ground) for requirement in need.values):
+    if not all(_has_value(requirement, room, placement) for requirement in need.values):
         return 0
-    count = sum(_pieces_in_queue(need, part, room, ground) for part in room.parts)
+    count = sum(_pieces_in_queue(need, part, room, placement) for part in room.parts)
     amounts, spent = dict(room.amounts), _spent(need)
     return min(
         (
@@ -107,17 +107,17 @@ def count_pieces_that_fit_host(
 
 
 def _pieces_in_queue(
-    need: TaskRequirement, part: QueueOnHost, room: FreeHostCapacity, ground: CellPlacementRules
+    need: TaskRequirement, part: QueueOnHost, room: FreeHostCapacity, placement: CellPlacementRules
 ) -> int:
     """Return how many pieces fit in one queue of a host, ignoring host-wide values."""
-    if not queue_accepts_task(need, part, room, ground):
+    if not queue_accepts_task(need, part, room, placement):
         return 0
-    if missing_queue_resources(need, part, room, ground):
+    if missing_queue_resources(need, part, room, placement):
         return 0
     own = dict(part.amounts)
     offered = own.keys() | {name for name, _ in room.amounts}
     demanded = (name for name, amount in need.amounts if amount > 0 and name not in offered)
-    if any(host_lacks_consumable(name, room, ground) for name in demanded):
+    if any(host_lacks_consumable(name, room, placement) for name in demanded):
         return 0
     fit = part.free // need.slots
     return min(
@@ -137,17 +137,17 @@ def _whole_multiples(available: float, amount: float) -> int:
     return int(available / amount + 1e-9)  # what was subtracted may have left a rounding error
 
 
-def host_lacks_consumable(name: str, room: FreeHostCapacity, ground: CellPlacementRules) -> bool:
+def host_lacks_consumable(name: str, room: FreeHostCapacity, placement: CellPlacementRules) -> bool:
     """Say whether a host certainly does not have a consumable.
 
     A host that reports no consumables is assumed to have every one: an unnecessary wait of a
     task costs less than an unnecessary node.
     """
-    return room.is_told and name not in ground.in_cell
+    return room.is_told and name not in placement.in_cell
 
 
 def missing_queue_resources(
-    need: TaskRequirement, part: QueueOnHost, room: FreeHostCapacity, ground: CellPlacementRules
+    need: TaskRequirement, part: QueueOnHost, room: FreeHostCapacity, placement: CellPlacementRules
 ) -> frozenset[str]:
     """Return the requested resources that a queue on a host does not have.
 
@@ -158,15 +158,15 @@ def missing_queue_resources(
         return frozenset()
     present = (name for name, _ in (*part.values, *room.values, *room.amounts))
     counted = (name for name, _ in need.amounts)
-    demanded = need.asked & ground.offered
-    if ground.is_told and not room.is_silent:
+    demanded = need.asked & placement.offered
+    if placement.is_told and not room.is_silent:
         demanded |= {requirement.name for requirement in need.values} - BUILT_IN
-    lacking = demanded.difference(present, counted, ground.in_cell)
-    return lacking - ground.common if room.is_new else lacking
+    lacking = demanded.difference(present, counted, placement.in_cell)
+    return lacking - placement.common if room.is_new else lacking
 
 
 def _has_value(
-    requirement: RequiredHostValue, room: FreeHostCapacity, ground: CellPlacementRules
+    requirement: RequiredHostValue, room: FreeHostCapacity, placement: CellPlacementRules
 ) -> bool:
     """Say whether a host meets a required value.
 
@@ -179,7 +179,7 @@ def _has_value(
     has = next((text for name, text in room.values if name == requirement.name), None)
     if has is not None:
         return host_value_meets_requirement(requirement, has)
-    common = ground.told.get(requirement.name, frozenset())
+    common = placement.told.get(requirement.name, frozenset())
     limits = any(name == requirement.name for part in room.parts for name, _ in part.values)
     return (
         limits
@@ -190,10 +190,10 @@ def _has_value(
 
 
 def queue_accepts_task(
-    need: TaskRequirement, part: QueueOnHost, room: FreeHostCapacity, ground: CellPlacementRules
+    need: TaskRequirement, part: QueueOnHost, room: FreeHostCapacity, placement: CellPlacementRules
 ) -> bool:
     """Say whether a queue on a host admits a task, whether or not slots are free."""
-    if not _is_queue_requested(need, part.queue, room, ground):
+    if not _is_queue_requested(need, part.queue, room, placement):
         return False
     if not part.is_told:
         return True
@@ -201,18 +201,18 @@ def queue_accepts_task(
         return False
     if not (part.is_batch or need.pe):
         return False
-    if part.access.obstacle(need.identity, ground.layout.user_lists):
+    if part.access.obstacle(need.identity, placement.layout.user_lists):
         return False
-    return _queue_values_admit(need, part.values, ground.layout)
+    return _queue_values_admit(need, part.values, placement.layout)
 
 
 def _is_queue_requested(
-    need: TaskRequirement, queue: str, room: FreeHostCapacity, ground: CellPlacementRules
+    need: TaskRequirement, queue: str, room: FreeHostCapacity, placement: CellPlacementRules
 ) -> bool:
     if not all(request_expression_matches(expression, (queue,)) for expression in need.named):
         return False
     if not need.queues:
-        return bool(ground.layout.queues or need.named) or queue == ground.queue
+        return bool(placement.layout.queues or need.named) or queue == placement.queue
     return any(_matches_queue_pattern(expression, queue, room) for expression in need.queues)
 
 
@@ -238,7 +238,7 @@ def _queue_values_admit(
 
 
 def subtract_pieces_from_host(
-    need: TaskRequirement, room: FreeHostCapacity, pieces: int, ground: CellPlacementRules
+    need: TaskRequirement, room: FreeHostCapacity, pieces: int, placement: CellPlacementRules
 ) -> FreeHostCapacity:
     """Return a host's free capacity after some pieces of a task were placed there."""
     if need.is_exclusive:
@@ -247,7 +247,7 @@ def subtract_pieces_from_host(
     unplaced, parts_left = pieces, list[QueueOnHost]()
     spent = dict(_spent(need))
     for part in room.parts:
-        fit = min(unplaced, _pieces_in_queue(need, part, room, ground))
+        fit = min(unplaced, _pieces_in_queue(need, part, room, placement))
         own = _subtract_amounts(part.amounts, spent, fit)
         parts_left.append(replace(part, free=part.free - fit * need.slots, amounts=own))
         unplaced -= fit

@@ -64,7 +64,7 @@ def slots_of_host(room: FreeHostCapacity) -> int:
 def offer_new_nodes_by_pool(
     situation: BalanceSituation,
     pools: Mapping[str, PoolSection],
-    ground: CellPlacementRules,
+    placement: CellPlacementRules,
     patterns: frozenset[str],
     usual: FreeHostCapacity | None,
     demand: DemandSection,
@@ -74,9 +74,10 @@ def offer_new_nodes_by_pool(
     Without any pool, the only offer is a node like the present ones.
     """
     if not pools:
-        return (_typical_offer(usual, ground),) if usual else ()
+        return (_typical_offer(usual, placement),) if usual else ()
     unordered = [
-        _pool_offer(name, pool, situation, ground, patterns, demand) for name, pool in pools.items()
+        _pool_offer(name, pool, situation, placement, patterns, demand)
+        for name, pool in pools.items()
     ]
     return tuple(
         sorted(unordered, key=lambda offer: (-offer.pool.priority, offer.slot_price, offer.name))
@@ -86,14 +87,14 @@ def offer_new_nodes_by_pool(
 UNLIMITED = 1_000_000
 
 
-def _typical_offer(room: FreeHostCapacity, ground: CellPlacementRules) -> PoolOffer:
+def _typical_offer(room: FreeHostCapacity, placement: CellPlacementRules) -> PoolOffer:
     offer = PoolOffer(name=AS_USUAL, pool=PoolSection(), price=0.0, room=room, most=UNLIMITED)
-    return _without_closed_queues(offer, ground)
+    return _without_closed_queues(offer, placement)
 
 
-def _without_closed_queues(offer: PoolOffer, ground: CellPlacementRules) -> PoolOffer:
+def _without_closed_queues(offer: PoolOffer, placement: CellPlacementRules) -> PoolOffer:
     """Return an offer without closed queues; with none left, it gives the reason."""
-    open_room = ground.without_closed(offer.room)
+    open_room = placement.without_closed(offer.room)
     if offer.room.parts and not open_room.parts:
         return replace(offer, most=0, hindrance=BalanceVerdict.QUEUE_CLOSED)
     return replace(offer, room=open_room)
@@ -103,7 +104,7 @@ def _pool_offer(
     name: str,
     pool: PoolSection,
     situation: BalanceSituation,
-    ground: CellPlacementRules,
+    placement: CellPlacementRules,
     patterns: frozenset[str],
     demand: DemandSection,
 ) -> PoolOffer:
@@ -112,18 +113,18 @@ def _pool_offer(
     for node in own:
         groups[node.group] = groups.get(node.group, 0) + 1
     most, hindrance = _most_new_nodes(name, pool, own, situation, demand)
-    if not _joins_known_queue(pool, ground.layout):
+    if not _joins_known_queue(pool, placement.layout):
         most, hindrance = 0, BalanceVerdict.NO_SUCH_PLACE
     offer = PoolOffer(
         name=name,
         pool=pool,
         price=node_price_at_hour(pool, situation.local_now),
-        room=capacity_of_new_pool_node(pool, ground, patterns),
+        room=capacity_of_new_pool_node(pool, placement, patterns),
         most=most,
         hindrance=hindrance,
         groups=groups,
     )
-    return offer if hindrance else _without_closed_queues(offer, ground)
+    return offer if hindrance else _without_closed_queues(offer, placement)
 
 
 def _most_new_nodes(
@@ -161,23 +162,23 @@ def is_pool_paused_after_failure(failed: datetime, now: datetime, retry_s: float
 
 
 def capacity_of_new_pool_node(
-    pool: PoolSection, ground: CellPlacementRules, patterns: frozenset[str]
+    pool: PoolSection, placement: CellPlacementRules, patterns: frozenset[str]
 ) -> FreeHostCapacity:
     """Return the free capacity of a new node of a pool."""
-    layout = ground.layout
+    layout = placement.layout
     groups = _host_groups(pool, layout)
     texts = {_resource_name(name, layout): text for name, text in pool.resources.items()}
     counted = {name for name in texts if _is_counted(name, layout)}
     return FreeHostCapacity(
         parts=tuple(
             describe_queue_on_host(queue, pool.slots, layout, groups)
-            for queue in queues_of_pool_nodes(pool, groups, ground)
+            for queue in queues_of_pool_nodes(pool, groups, placement)
         ),
         amounts=parse_consumable_amounts((name, texts[name]) for name in counted),
         values=tuple(sorted((name, text) for name, text in texts.items() if name not in counted)),
         tags=matching_host_patterns("", groups, patterns),
         is_told=bool(layout.resources),
-        is_silent=ground.is_new_silent,
+        is_silent=placement.is_new_silent,
         is_new=True,
     )
 
@@ -193,7 +194,7 @@ def _is_counted(name: str, layout: CellConfiguration) -> bool:
 
 
 def queues_of_pool_nodes(
-    pool: PoolSection, groups: frozenset[str], ground: CellPlacementRules
+    pool: PoolSection, groups: frozenset[str], placement: CellPlacementRules
 ) -> tuple[str, ...]:
     """Return the queues of a pool's nodes: its own, or its host groups' queues.
 
@@ -202,7 +203,9 @@ def queues_of_pool_nodes(
     if named := pool.queues.split():
         return tuple(named)
     return (
-        _queues_of_host_groups(groups, ground.layout) if ground.layout.queues else (ground.queue,)
+        _queues_of_host_groups(groups, placement.layout)
+        if placement.layout.queues
+        else (placement.queue,)
     )
 
 
@@ -221,10 +224,10 @@ def _queues_of_host_groups(groups: frozenset[str], layout: CellConfiguration) ->
 
 
 def unused_slot_share(
-    need: TaskRequirement, tasks: int, offer: PoolOffer, ground: CellPlacementRules
+    need: TaskRequirement, tasks: int, offer: PoolOffer, placement: CellPlacementRules
 ) -> float:
     """Return the share of slots that stays unused on the nodes that some tasks need."""
-    pieces_each = count_pieces_that_fit_host(need, offer.room, ground)
+    pieces_each = count_pieces_that_fit_host(need, offer.room, placement)
     if not pieces_each:
         return 1.0
     pieces = tasks * need.pieces
@@ -317,13 +320,15 @@ def limit_new_nodes(
 
 
 def offer_standby_hosts(
-    situation: BalanceSituation, rooms: Mapping[str, FreeHostCapacity], ground: CellPlacementRules
+    situation: BalanceSituation,
+    rooms: Mapping[str, FreeHostCapacity],
+    placement: CellPlacementRules,
 ) -> tuple[PoolOffer, ...]:
     """Return offers of the site's own standby hosts, equal hosts in one offer.
 
     Standby hosts cost nothing. They are not woken for queues that are closed.
     """
-    open_ = {name: ground.without_closed(room) for name, room in rooms.items()}
+    open_ = {name: placement.without_closed(room) for name, room in rooms.items()}
     asleep = (name for name in situation.standby or () if name in open_ and open_[name].parts)
     alike = merge_equal_hosts((open_[name], (name,)) for name in asleep)
     return tuple(
@@ -342,7 +347,7 @@ def offer_standby_hosts(
 def explain_unschedulable_task(
     need: TaskRequirement,
     offers: Sequence[PoolOffer],
-    ground: CellPlacementRules,
+    placement: CellPlacementRules,
     rooms: Sequence[tuple[str, FreeHostCapacity]] = (),
 ) -> BalanceRefusal | None:
     """Return why no new node could run a task; None if a new node could.
@@ -353,13 +358,15 @@ def explain_unschedulable_task(
     if need.is_on_all:
         return BalanceRefusal(cause=BalanceRefusalCause.ALL_HOSTS)
     if need.also:
-        parts = (explain_unschedulable_task(part, offers, ground, rooms) for part in need.parts)
+        parts = (explain_unschedulable_task(part, offers, placement, rooms) for part in need.parts)
         return next(filter(None, parts), None)
-    if any(_fits_with_more_nodes(need, offer, ground, rooms) for offer in offers):
+    if any(_fits_with_more_nodes(need, offer, placement, rooms) for offer in offers):
         return None
-    if any(count_pieces_that_fit_host(need, offer.room, ground) for offer in offers):
+    if any(count_pieces_that_fit_host(need, offer.room, placement) for offer in offers):
         return BalanceRefusal(cause=BalanceRefusalCause.TOO_SPREAD)
-    causes = [refusal for offer in offers if (refusal := _first_missing(need, offer.room, ground))]
+    causes = [
+        refusal for offer in offers if (refusal := _first_missing(need, offer.room, placement))
+    ]
     return max(causes, key=lambda refusal: ORDER.index(refusal.cause), default=None)
 
 
@@ -375,41 +382,41 @@ ORDER = (
 def _fits_with_more_nodes(
     need: TaskRequirement,
     offer: PoolOffer,
-    ground: CellPlacementRules,
+    placement: CellPlacementRules,
     rooms: Sequence[tuple[str, FreeHostCapacity]],
 ) -> bool:
     """Say whether a task fits on as many nodes of a pool as the pool may have."""
-    pieces_each, pool = _pieces_of_one_task(need, offer.room, ground), offer.pool
+    pieces_each, pool = _pieces_of_one_task(need, offer.room, placement), offer.pool
     if not pieces_each or need.pieces == 1:
         return pieces_each > 0
     limits = [limit for limit in (pool.span, pool.limit) if limit]
     limits += [pool.quota // pool.slots] if pool.quota else []
     limits += [0] if offer.hosts else []  # a pool of hosts on standby adds no node
     other_rooms = () if pool.span else (room for name, room in rooms if name != offer.name)
-    beside = sum(_pieces_of_one_task(need, room, ground) for room in other_rooms)
+    beside = sum(_pieces_of_one_task(need, room, placement) for room in other_rooms)
     return not limits or min(limits) * pieces_each + beside >= need.pieces
 
 
 def _pieces_of_one_task(
-    need: TaskRequirement, room: FreeHostCapacity, ground: CellPlacementRules
+    need: TaskRequirement, room: FreeHostCapacity, placement: CellPlacementRules
 ) -> int:
     """Return the number of pieces of one task that fit on a host."""
-    pieces = count_pieces_that_fit_host(need, room, ground)
+    pieces = count_pieces_that_fit_host(need, room, placement)
     return min(pieces, 1) if need.is_apart else pieces
 
 
 def _first_missing(
-    need: TaskRequirement, room: FreeHostCapacity, ground: CellPlacementRules
+    need: TaskRequirement, room: FreeHostCapacity, placement: CellPlacementRules
 ) -> BalanceRefusal | None:
-    return next(_missing_on_host(need, room, ground), None)
+    return next(_missing_on_host(need, room, placement), None)
 
 
 def _missing_on_host(
-    need: TaskRequirement, room: FreeHostCapacity, ground: CellPlacementRules
+    need: TaskRequirement, room: FreeHostCapacity, placement: CellPlacementRules
 ) -> Iterator[BalanceRefusal]:
-    parts = [part for part in room.parts if queue_accepts_task(need, part, room, ground)]
+    parts = [part for part in room.parts if queue_accepts_task(need, part, room, placement)]
     if not parts:
-        yield _explain_missing_queue(need, room, ground)
+        yield _explain_missing_queue(need, room, placement)
     widest = max((part.free for part in parts), default=0)
     if widest < need.slots:
         yield BalanceRefusal(
@@ -418,11 +425,11 @@ def _missing_on_host(
     has = dict(room.amounts) | dict(own for part in parts for own in part.amounts)
     for name, amount in need.amounts:
         if has.get(name, 0.0) < amount and (
-            name in has or host_lacks_consumable(name, room, ground)
+            name in has or host_lacks_consumable(name, room, placement)
         ):
             yield _amount_refusal(name, amount, has.get(name, 0.0))
     texts = {requirement.name: requirement.value for requirement in need.values}
-    missing_in = (missing_queue_resources(need, part, room, ground) for part in parts)
+    missing_in = (missing_queue_resources(need, part, room, placement) for part in parts)
     for name in sorted(min(missing_in, key=len, default=())):
         yield BalanceRefusal(
             cause=BalanceRefusalCause.NO_VALUE, name=name, wanted=texts.get(name, "TRUE")
@@ -435,9 +442,9 @@ def _missing_on_host(
 
 
 def _explain_missing_queue(
-    need: TaskRequirement, room: FreeHostCapacity, ground: CellPlacementRules
+    need: TaskRequirement, room: FreeHostCapacity, placement: CellPlacementRules
 ) -> BalanceRefusal:
-    if excluded := _access_obstacle(need, room, ground):
+    if excluded := _access_obstacle(need, room, placement):
         return BalanceRefusal(cause=BalanceRefusalCause.NO_ACCESS, wanted=excluded)
     words = (*need.queues, *need.named, need.pe, *_requests_with_queue_limits(need, room))
     return BalanceRefusal(
@@ -446,12 +453,12 @@ def _explain_missing_queue(
 
 
 def _access_obstacle(
-    need: TaskRequirement, room: FreeHostCapacity, ground: CellPlacementRules
+    need: TaskRequirement, room: FreeHostCapacity, placement: CellPlacementRules
 ) -> str:
     """Return which access list keeps a job out of the queues of a new node."""
     anybodys = replace(need, identity=ANYBODY)
-    parts = (part for part in room.parts if queue_accepts_task(anybodys, part, room, ground))
-    lists = ground.layout.user_lists
+    parts = (part for part in room.parts if queue_accepts_task(anybodys, part, room, placement))
+    lists = placement.layout.user_lists
     return next((part.access.obstacle(need.identity, lists) for part in parts), "")
 
 

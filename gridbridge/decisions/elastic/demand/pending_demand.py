@@ -142,10 +142,10 @@ def find_startable_demand(
         if cause is not None:
             refused.extend(BalanceRefusal(job=job, cause=cause) for job in row.jobs)
         elif row.state.is_waiting and row.first not in stuck:
-            claim, why = _pending_shape(row, situation, widest, limits)
+            pending_shape, why = _pending_shape(row, situation, widest, limits)
             refused.extend(repeat_refusal_for_jobs(why, row.jobs))
-            if claim.tasks:
-                pending.append(claim)
+            if pending_shape.tasks:
+                pending.append(pending_shape)
     return tuple(pending), tuple(refused)
 
 
@@ -162,7 +162,7 @@ def _pending_shape(
 ) -> tuple[PendingTaskShape, BalanceRefusal | None]:
     need = requirement_of_task_shape(row.shape, situation.layout, widest)
     tasks, refusal = _startable(row, need, situation, limits)
-    claim = PendingTaskShape(
+    pending_shape = PendingTaskShape(
         need=need,
         jobs=row.jobs,
         tasks=tasks,
@@ -172,7 +172,7 @@ def _pending_shape(
             requirement_of_task_shape(shape, situation.layout, widest) for shape in row.shape.others
         ),
     )
-    return claim, refusal
+    return pending_shape, refusal
 
 
 def _startable(
@@ -257,10 +257,10 @@ def _startable_rows(situation: BalanceSituation) -> Iterator[WaitingJobs]:
 
 
 def track_unstarted_jobs_with_room(
-    claims: Iterable[PendingTaskShape],
+    pending_shapes: Iterable[PendingTaskShape],
     situation: BalanceSituation,
     blocks: HostBlocks,
-    ground: CellPlacementRules,
+    placement: CellPlacementRules,
     stuck_after_s: float,
 ) -> Mapping[int, WatchedWaitingJobs]:
     """Return the history of waiting jobs, and mark those that are stuck now.
@@ -271,31 +271,38 @@ def track_unstarted_jobs_with_room(
     if not stuck_after_s:
         return {}
     rows, tasks = defaultdict[int, list[PendingTaskShape]](list), _waiting_tasks_by_row(situation)
-    for claim in claims:
-        rows[claim.first].append(claim)
+    for pending_shape in pending_shapes:
+        rows[pending_shape.first].append(pending_shape)
     histories = {
         job: history
         for job, history in situation.watched.items()
         if job in rows and _is_unchanged_since_last_round(history, tasks[job], situation)
     }
     remaining = blocks
-    for claim in (claim for job, row in rows.items() if job not in histories for claim in row):
-        remaining = pack_tasks_with_alternatives(claim.needs, claim.tasks, remaining, ground)[1]
+    for pending_shape in (
+        pending_shape for job, row in rows.items() if job not in histories for pending_shape in row
+    ):
+        remaining = pack_tasks_with_alternatives(
+            pending_shape.needs, pending_shape.tasks, remaining, placement
+        )[1]
     return {
         job: _update_watched_jobs(
             WatchedWaitingJobs(at=situation.now, tasks=tasks[job]),
             histories.get(job),
             stuck_after_s,
-            has_room=_has_room(row, remaining if job in histories else blocks, ground),
+            has_room=_has_room(row, remaining if job in histories else blocks, placement),
         )
         for job, row in rows.items()
     }
 
 
 def _has_room(
-    row: Iterable[PendingTaskShape], rooms: HostBlocks, ground: CellPlacementRules
+    row: Iterable[PendingTaskShape], rooms: HostBlocks, placement: CellPlacementRules
 ) -> bool:
-    return any(pack_tasks_with_alternatives(claim.needs, 1, rooms, ground)[0] for claim in row)
+    return any(
+        pack_tasks_with_alternatives(pending_shape.needs, 1, rooms, placement)[0]
+        for pending_shape in row
+    )
 
 
 def _update_watched_jobs(
@@ -335,9 +342,11 @@ def stuck_job_refusals(
 
 
 def demand_without_stuck_jobs(
-    claims: Iterable[PendingTaskShape], rows: Mapping[int, WatchedWaitingJobs]
+    pending_shapes: Iterable[PendingTaskShape], rows: Mapping[int, WatchedWaitingJobs]
 ) -> tuple[PendingTaskShape, ...]:
     """Return the demand without jobs that are marked as stuck."""
     return tuple(
-        claim for claim in claims if (row := rows.get(claim.first)) is None or not row.stuck_since
+        pending_shape
+        for pending_shape in pending_shapes
+        if (row := rows.get(pending_shape.first)) is None or not row.stuck_since
     )

@@ -32,7 +32,7 @@ class DemandRoundContext:
     rules: BalanceSection
     demand: DemandSection
     pools: Mapping[str, PoolSection]
-    ground: CellPlacementRules
+    placement: CellPlacementRules
     offers: tuple[PoolOffer, ...]
     there: HostBlocks  # room on hosts that take work now
     rooms: HostBlocks  # `there`, and the room of nodes on their way
@@ -49,22 +49,22 @@ def prepare_demand_round(
     pools: Mapping[str, PoolSection],
 ) -> DemandRoundContext:
     """Compute the facts from which policy demand decides a round."""
-    ground = describe_cell_placement(situation, rules.queue)
+    placement = describe_cell_placement(situation, rules.queue)
     patterns = requested_host_patterns(row.shape for row in situation.cell.waiting)
     order = rank_nodes_for_removal(situation, pools, demand)
-    usual = capacity_of_typical_node(situation, ground, patterns)
-    pool_offers = offer_new_nodes_by_pool(situation, pools, ground, patterns, usual, demand)
+    usual = capacity_of_typical_node(situation, placement, patterns)
+    pool_offers = offer_new_nodes_by_pool(situation, pools, placement, patterns, usual, demand)
     rooms = {offer.name: offer.room for offer in pool_offers}
     if usual is not None:
         rooms.setdefault(AS_USUAL, usual)
     standing_rooms = free_capacity_of_working_hosts(
-        situation, ground, patterns, tuple(reversed(order))
+        situation, placement, patterns, tuple(reversed(order))
     )
     poolless = (
         node.name for node in situation.nodes if node.state.is_coming and node.pool not in rooms
     )
     own = capacity_of_unopened_hosts(
-        situation, (*poolless, *(situation.standby or ())), ground, patterns
+        situation, (*poolless, *(situation.standby or ())), placement, patterns
     )
     arriving = capacity_of_arriving_nodes(situation, rooms, own, demand.boot_timeout_s)
     least, most = node_count_limits_at_hour(rules, demand, situation.local_now)
@@ -73,8 +73,8 @@ def prepare_demand_round(
         rules=rules,
         demand=demand,
         pools=pools,
-        ground=ground,
-        offers=(*offer_standby_hosts(situation, own, ground), *pool_offers),
+        placement=placement,
+        offers=(*offer_standby_hosts(situation, own, placement), *pool_offers),
         there=standing_rooms,
         rooms=(*standing_rooms, *arriving),
         arriving=sum(len(names) * room.free for room, names in arriving),

@@ -31,42 +31,42 @@ from gridbridge.model.elastic.balance_plan import (
 class ScaleUpProgress:
     """The nodes chosen so far in this round, and the offers that remain."""
 
-    purse: NewNodeLimits
+    limits: NewNodeLimits
     blocks: HostBlocks
     offers: Sequence[PoolOffer]
-    ground: CellPlacementRules
+    placement: CellPlacementRules
     woken: tuple[str, ...] = ()  # hosts on standby that are woken
     bought: dict[str, list[str]] = field(default_factory=dict)  # the group of each node, by pool
     hindrances: list[BalanceVerdict] = field(default_factory=list)
 
 
-def add_nodes_for_tasks(need: TaskRequirement, tasks: int, purchase: ScaleUpProgress) -> int:
+def add_nodes_for_tasks(need: TaskRequirement, tasks: int, progress: ScaleUpProgress) -> int:
     """Add nodes for tasks without room; return how many tasks still have none.
 
     Standby hosts come before all pools, in the order of waking. Pools follow by priority, price
     of a slot, reliability (spot nodes last) and the least unused slots.
     """
-    tasks -= _wake_standby_hosts(need, tasks, purchase)
+    tasks -= _wake_standby_hosts(need, tasks, progress)
     for offer in sorted(
-        _usable_pool_offers(need, purchase),
-        key=lambda pool: _rank_offer(pool, need, tasks, purchase),
+        _usable_pool_offers(need, progress),
+        key=lambda pool: _rank_offer(pool, need, tasks, progress),
     ):
-        for choice in _environment_choices(need, offer, purchase):
-            tasks -= _add_nodes_of_pool(offer, choice, tasks, purchase) if tasks else 0
+        for choice in _environment_choices(need, offer, progress):
+            tasks -= _add_nodes_of_pool(offer, choice, tasks, progress) if tasks else 0
     return tasks
 
 
 def refuse_task_that_needs_too_many_nodes(
-    need: TaskRequirement, purchase: ScaleUpProgress
+    need: TaskRequirement, progress: ScaleUpProgress
 ) -> BalanceRefusal | None:
     """Refuse a parallel task that needs more nodes at once than may be added now."""
     if need.pieces == 1:
         return None
     shortages = list[tuple[int, int]]()
-    for offer in (pool for pool in _usable_pool_offers(need, purchase) if pool.hindrance is None):
-        for group, room_for in _groups_with_room(offer, need, purchase):
-            fit, nodes = _fewest_nodes(offer, group, need, 1, purchase, need.pieces)
-            may, _ = _most_nodes_in_group(offer, group, room_for, need, purchase)
+    for offer in (pool for pool in _usable_pool_offers(need, progress) if pool.hindrance is None):
+        for group, room_for in _groups_with_room(offer, need, progress):
+            fit, nodes = _fewest_nodes(offer, group, need, 1, progress, need.pieces)
+            may, _ = _most_nodes_in_group(offer, group, room_for, need, progress)
             if fit and nodes > may:
                 shortages.append((nodes, may))
     if not shortages:
@@ -75,104 +75,104 @@ def refuse_task_that_needs_too_many_nodes(
     return BalanceRefusal(cause=BalanceRefusalCause.TOO_FEW, wanted=str(nodes), has=str(may))
 
 
-def _usable_pool_offers(need: TaskRequirement, purchase: ScaleUpProgress) -> Iterator[PoolOffer]:
+def _usable_pool_offers(need: TaskRequirement, progress: ScaleUpProgress) -> Iterator[PoolOffer]:
     """Return the pools whose nodes could run a task, and pools without a queue."""
-    for offer in purchase.offers:
+    for offer in progress.offers:
         is_nowhere = offer.hindrance is BalanceVerdict.NO_SUCH_PLACE
-        if not offer.hosts and (is_nowhere or _fits_any_part(need, offer.room, purchase.ground)):
+        if not offer.hosts and (is_nowhere or _fits_any_part(need, offer.room, progress.placement)):
             yield offer
 
 
 def _fits_any_part(
-    need: TaskRequirement, room: FreeHostCapacity, ground: CellPlacementRules
+    need: TaskRequirement, room: FreeHostCapacity, placement: CellPlacementRules
 ) -> bool:
     """Say whether a host has room for a piece of any part of a task."""
-    return any(count_pieces_that_fit_host(part, room, ground) for part in need.parts)
+    return any(count_pieces_that_fit_host(part, room, placement) for part in need.parts)
 
 
 def _rank_offer(
-    offer: PoolOffer, need: TaskRequirement, tasks: int, purchase: ScaleUpProgress
+    offer: PoolOffer, need: TaskRequirement, tasks: int, progress: ScaleUpProgress
 ) -> tuple[object, ...]:
-    unused, pool = unused_slot_share(need, tasks, offer, purchase.ground), offer.pool
+    unused, pool = unused_slot_share(need, tasks, offer, progress.placement), offer.pool
     return -pool.priority, offer.slot_price, pool.spot, unused, offer.name
 
 
 def _environment_choices(
-    need: TaskRequirement, offer: PoolOffer, purchase: ScaleUpProgress
+    need: TaskRequirement, offer: PoolOffer, progress: ScaleUpProgress
 ) -> list[TaskRequirement]:
     """Return a requirement for each parallel environment, most room first."""
-    rooms = (offer.room, *(room for room, _ in purchase.blocks))
+    rooms = (offer.room, *(room for room, _ in progress.blocks))
     choices = split_by_parallel_environment(need, rooms)
     if len(choices) == 1:
         return [need]
     usable = [
         choice
         for choice in choices
-        if count_pieces_that_fit_host(choice, offer.room, purchase.ground)
+        if count_pieces_that_fit_host(choice, offer.room, progress.placement)
     ]
-    usable.sort(key=lambda choice: -_free_pieces(choice, purchase.blocks, purchase.ground))
+    usable.sort(key=lambda choice: -_free_pieces(choice, progress.blocks, progress.placement))
     return usable or [need]
 
 
-def _wake_standby_hosts(need: TaskRequirement, tasks: int, purchase: ScaleUpProgress) -> int:
+def _wake_standby_hosts(need: TaskRequirement, tasks: int, progress: ScaleUpProgress) -> int:
     """Wake the fewest standby hosts that hold as many tasks as all of them would."""
-    asleep, blocks = _wakeable_hosts(need, purchase), purchase.blocks
+    asleep, blocks = _wakeable_hosts(need, progress), progress.blocks
     if not asleep:
         return 0
 
     def placed(hosts: int, tasks: int) -> tuple[int, HostBlocks]:
         return pack_tasks_first_fit(
-            need, tasks, merge_equal_hosts((*blocks, *asleep[:hosts])), purchase.ground
+            need, tasks, merge_equal_hosts((*blocks, *asleep[:hosts])), progress.placement
         )
 
     fit, low, high = placed(len(asleep), tasks)[0], 0, len(asleep)
     while low < high:
         middle = (low + high) // 2
         low, high = (low, middle) if placed(middle, fit)[0] == fit else (middle + 1, high)
-    _record_woken_hosts(purchase, placed(low, fit)[1], asleep)
+    _record_woken_hosts(progress, placed(low, fit)[1], asleep)
     return fit
 
 
-def _wakeable_hosts(need: TaskRequirement, purchase: ScaleUpProgress) -> HostBlocks:
+def _wakeable_hosts(need: TaskRequirement, progress: ScaleUpProgress) -> HostBlocks:
     """Return the standby hosts that may be woken for a task, each as its own block."""
     blocks = (
         (offer.room, (host,))
-        for offer in purchase.offers
+        for offer in progress.offers
         for host in offer.hosts
-        if host not in purchase.woken and _fits_any_part(need, offer.room, purchase.ground)
+        if host not in progress.woken and _fits_any_part(need, offer.room, progress.placement)
     )
-    return tuple(blocks)[: max(0, purchase.purse.for_price(0.0)[0])]
+    return tuple(blocks)[: max(0, progress.limits.for_price(0.0)[0])]
 
 
-def _record_woken_hosts(purchase: ScaleUpProgress, blocks: HostBlocks, asleep: HostBlocks) -> None:
+def _record_woken_hosts(progress: ScaleUpProgress, blocks: HostBlocks, asleep: HostBlocks) -> None:
     """Record the standby hosts that tasks use; forget the capacity of the others."""
     names = {name for _, hosts in asleep for name in hosts}
     used = {name for room, hosts in blocks if room.is_used for name in hosts} & names
     still = names - used
-    purchase.blocks = merge_equal_hosts(
+    progress.blocks = merge_equal_hosts(
         (room, tuple(name for name in hosts if name not in still)) for room, hosts in blocks
     )
-    purchase.woken += tuple(used)
-    purchase.purse = purchase.purse.after(len(used), 0.0)
+    progress.woken += tuple(used)
+    progress.limits = progress.limits.after(len(used), 0.0)
 
 
 def _add_nodes_of_pool(
-    offer: PoolOffer, need: TaskRequirement, tasks: int, purchase: ScaleUpProgress
+    offer: PoolOffer, need: TaskRequirement, tasks: int, progress: ScaleUpProgress
 ) -> int:
     """Add nodes of one pool; return how many tasks then have room."""
     if offer.hindrance is not None:
-        purchase.hindrances.append(offer.hindrance)
+        progress.hindrances.append(offer.hindrance)
         return 0
     placed = 0
-    for group, room_for in _groups_with_room(offer, need, purchase):
+    for group, room_for in _groups_with_room(offer, need, progress):
         if placed == tasks:
             break
-        placed += _add_nodes_to_group(offer, group, room_for, need, tasks - placed, purchase)
+        placed += _add_nodes_to_group(offer, group, room_for, need, tasks - placed, progress)
     return placed
 
 
 def _groups_with_room(
-    offer: PoolOffer, need: TaskRequirement, purchase: ScaleUpProgress
+    offer: PoolOffer, need: TaskRequirement, progress: ScaleUpProgress
 ) -> list[tuple[str, int]]:
     """Return the node groups in which tasks may get nodes, and how many nodes each.
 
@@ -182,11 +182,11 @@ def _groups_with_room(
     if not span or need.pieces == 1:
         return [("", offer.most)]
     sizes = dict(offer.groups)
-    for group in purchase.bought.get(offer.name, []):
+    for group in progress.bought.get(offer.name, []):
         sizes[group] = sizes.get(group, 0) + 1
     sizes.pop("", None)
     existing = [(group, span - nodes) for group, nodes in sorted(sizes.items())]
-    most = min(offer.most, purchase.purse.nodes)
+    most = min(offer.most, progress.limits.nodes)
     new = max(0, min(most, offer.pool.spans - len(sizes) if offer.pool.spans else most))
     names = (f"{offer.name}-{number}" for number in range(1, 1 + len(sizes) + new))
     return existing + [(name, span) for name in names if name not in sizes][:new]
@@ -198,37 +198,39 @@ def _add_nodes_to_group(
     room_for: int,
     need: TaskRequirement,
     tasks: int,
-    purchase: ScaleUpProgress,
+    progress: ScaleUpProgress,
 ) -> int:
-    most, cause = _most_nodes_in_group(offer, group, room_for, need, purchase)
-    fit, nodes = _fewest_nodes(offer, group, need, tasks, purchase, most)
+    most, cause = _most_nodes_in_group(offer, group, room_for, need, progress)
+    fit, nodes = _fewest_nodes(offer, group, need, tasks, progress, most)
     if fit < tasks and cause is not None:
-        purchase.hindrances.append(cause)
+        progress.hindrances.append(cause)
     if not fit:
         return 0
-    asleep = _shareable_standby_hosts(group, need, purchase)
+    asleep = _shareable_standby_hosts(group, need, progress)
     added = _with_new_nodes(
-        (*purchase.blocks, *asleep), offer, group, _nodes_added_of_pool(offer, purchase), nodes
+        (*progress.blocks, *asleep), offer, group, _nodes_added_of_pool(offer, progress), nodes
     )
-    blocks = pack_tasks_first_fit(need, fit, _group_first(added, group, need), purchase.ground)[1]
-    purchase.purse = purchase.purse.after(nodes, offer.price)
-    purchase.bought.setdefault(offer.name, []).extend([group] * nodes)
-    _record_woken_hosts(purchase, blocks, asleep)
+    blocks = pack_tasks_first_fit(need, fit, _group_first(added, group, need), progress.placement)[
+        1
+    ]
+    progress.limits = progress.limits.after(nodes, offer.price)
+    progress.bought.setdefault(offer.name, []).extend([group] * nodes)
+    _record_woken_hosts(progress, blocks, asleep)
     return fit
 
 
-def _nodes_added_of_pool(offer: PoolOffer, purchase: ScaleUpProgress) -> int:
+def _nodes_added_of_pool(offer: PoolOffer, progress: ScaleUpProgress) -> int:
     """Return the number of nodes of a pool that are bought already."""
-    return len(purchase.bought.get(offer.name, ()))
+    return len(progress.bought.get(offer.name, ()))
 
 
 def _most_nodes_in_group(
-    offer: PoolOffer, group: str, room_for: int, need: TaskRequirement, purchase: ScaleUpProgress
+    offer: PoolOffer, group: str, room_for: int, need: TaskRequirement, progress: ScaleUpProgress
 ) -> tuple[int, BalanceVerdict | None]:
     """Return how many nodes a group may get, and the limit that forbids more."""
-    limit, cause = purchase.purse.for_price(offer.price)
-    limit -= len(_shareable_standby_hosts(group, need, purchase))
-    remaining = offer.most - _nodes_added_of_pool(offer, purchase)
+    limit, cause = progress.limits.for_price(offer.price)
+    limit -= len(_shareable_standby_hosts(group, need, progress))
+    remaining = offer.most - _nodes_added_of_pool(offer, progress)
     most = max(0, min(limit, remaining, room_for))
     if most < min(limit, remaining):
         return most, None
@@ -236,10 +238,10 @@ def _most_nodes_in_group(
 
 
 def _shareable_standby_hosts(
-    group: str, need: TaskRequirement, purchase: ScaleUpProgress
+    group: str, need: TaskRequirement, progress: ScaleUpProgress
 ) -> HostBlocks:
     """Return the standby hosts that a parallel task may use beside new nodes."""
-    return _wakeable_hosts(need, purchase) if need.pieces > 1 and not group else ()
+    return _wakeable_hosts(need, progress) if need.pieces > 1 and not group else ()
 
 
 def _group_first(blocks: HostBlocks, group: str, need: TaskRequirement) -> HostBlocks:
@@ -255,19 +257,21 @@ def _fewest_nodes(
     group: str,
     need: TaskRequirement,
     tasks: int,
-    purchase: ScaleUpProgress,
+    progress: ScaleUpProgress,
     most: int,
 ) -> tuple[int, int]:
     """Return how many tasks fit with at most `most` new nodes, and the fewest nodes."""
-    most, blocks = min(most, tasks * need.total), purchase.blocks
+    most, blocks = min(most, tasks * need.total), progress.blocks
     if need.pieces > 1:
         own = (block for block in blocks if block[0].group == group)
-        blocks = merge_equal_hosts((*own, *_shareable_standby_hosts(group, need, purchase)))
+        blocks = merge_equal_hosts((*own, *_shareable_standby_hosts(group, need, progress)))
     if need.also or (need.pieces > 1 and (need.is_apart or need.is_exclusive)):
-        return _fewest_nodes_by_bisection(offer, group, need, tasks, blocks, most, purchase.ground)
+        return _fewest_nodes_by_bisection(
+            offer, group, need, tasks, blocks, most, progress.placement
+        )
     free, pieces_each = (
-        _free_pieces(need, blocks, purchase.ground),
-        _pieces_each(need, offer.room, purchase.ground),
+        _free_pieces(need, blocks, progress.placement),
+        _pieces_each(need, offer.room, progress.placement),
     )
     if not pieces_each:
         return 0, 0
@@ -275,14 +279,16 @@ def _fewest_nodes(
     return fit, max(0, -(-(fit * need.pieces - free) // pieces_each))
 
 
-def _free_pieces(need: TaskRequirement, blocks: HostBlocks, ground: CellPlacementRules) -> int:
+def _free_pieces(need: TaskRequirement, blocks: HostBlocks, placement: CellPlacementRules) -> int:
     """Return the number of pieces that fit."""
-    return sum(len(names) * _pieces_each(need, room, ground) for room, names in blocks)
+    return sum(len(names) * _pieces_each(need, room, placement) for room, names in blocks)
 
 
-def _pieces_each(need: TaskRequirement, room: FreeHostCapacity, ground: CellPlacementRules) -> int:
+def _pieces_each(
+    need: TaskRequirement, room: FreeHostCapacity, placement: CellPlacementRules
+) -> int:
     """Return how many pieces a host gets."""
-    pieces = count_pieces_that_fit_host(need, room, ground)
+    pieces = count_pieces_that_fit_host(need, room, placement)
     return min(pieces, 1) if need.is_exclusive else pieces
 
 
@@ -293,17 +299,17 @@ def _fewest_nodes_by_bisection(
     tasks: int,
     blocks: HostBlocks,
     most: int,
-    ground: CellPlacementRules,
+    placement: CellPlacementRules,
 ) -> tuple[int, int]:
     """Find the fewest nodes by bisection, for tasks that need hosts of their own."""
     fit, _ = pack_tasks_first_fit(
-        need, tasks, _with_new_nodes(blocks, offer, group, 0, most), ground
+        need, tasks, _with_new_nodes(blocks, offer, group, 0, most), placement
     )
     low, high = 0, most
     while low < high:
         middle = (low + high) // 2
         placed, _ = pack_tasks_first_fit(
-            need, fit, _with_new_nodes(blocks, offer, group, 0, middle), ground
+            need, fit, _with_new_nodes(blocks, offer, group, 0, middle), placement
         )
         low, high = (low, middle) if placed == fit else (middle + 1, high)
     return fit, low

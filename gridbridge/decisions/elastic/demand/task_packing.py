@@ -17,34 +17,34 @@ from gridbridge.decisions.elastic.demand.task_requirements import TaskRequiremen
 
 
 def pack_tasks_first_fit(
-    need: TaskRequirement, tasks: int, blocks: HostBlocks, ground: CellPlacementRules
+    need: TaskRequirement, tasks: int, blocks: HostBlocks, placement: CellPlacementRules
 ) -> tuple[int, HostBlocks]:
     """Return how many tasks fit, and the capacity that is free then.
 
     A task is placed whole or not at all.
     """
     if need.also:
-        return _pack_joint_tasks(need, tasks, blocks, ground)
+        return _pack_joint_tasks(need, tasks, blocks, placement)
     if need.pieces == 1:
-        return _pack_into_blocks(need, tasks, blocks, ground)
+        return _pack_into_blocks(need, tasks, blocks, placement)
     placed = 0
     for choice in split_by_parallel_environment(need, (room for room, _ in blocks)):
         for group in dict.fromkeys(room.group for room, _ in blocks):
             own = tuple(block for block in blocks if block[0].group == group)
             other_groups = tuple(block for block in blocks if block[0].group != group)
-            fit, own = _pack_into_blocks(choice, tasks - placed, own, ground)
+            fit, own = _pack_into_blocks(choice, tasks - placed, own, placement)
             placed, blocks = placed + fit, (*own, *other_groups) if fit else blocks
     return placed, blocks
 
 
 def _pack_joint_tasks(
-    need: TaskRequirement, tasks: int, blocks: HostBlocks, ground: CellPlacementRules
+    need: TaskRequirement, tasks: int, blocks: HostBlocks, placement: CellPlacementRules
 ) -> tuple[int, HostBlocks]:
     """Place as many tasks as possible that each need several parts at once."""
     low, high, placed = 0, tasks, blocks
     while low < high:
         middle = (low + high + 1) // 2
-        remaining = _pack_all_parts(need, middle, blocks, ground)
+        remaining = _pack_all_parts(need, middle, blocks, placement)
         if remaining is None:
             high = middle - 1
         else:
@@ -53,18 +53,18 @@ def _pack_joint_tasks(
 
 
 def _pack_all_parts(
-    need: TaskRequirement, tasks: int, blocks: HostBlocks, ground: CellPlacementRules
+    need: TaskRequirement, tasks: int, blocks: HostBlocks, placement: CellPlacementRules
 ) -> HostBlocks | None:
     """Return the capacity left after all tasks are placed; None if some do not fit."""
     for part in need.parts:
-        placed, blocks = pack_tasks_first_fit(part, tasks, blocks, ground)
+        placed, blocks = pack_tasks_first_fit(part, tasks, blocks, placement)
         if placed < tasks:
             return None
     return blocks
 
 
 def pack_tasks_with_alternatives(
-    needs: Iterable[TaskRequirement], tasks: int, blocks: HostBlocks, ground: CellPlacementRules
+    needs: Iterable[TaskRequirement], tasks: int, blocks: HostBlocks, placement: CellPlacementRules
 ) -> tuple[int, HostBlocks]:
     """Place tasks that may start with any of several requirements.
 
@@ -72,7 +72,7 @@ def pack_tasks_with_alternatives(
     """
     placed = 0
     for need in needs:
-        fit, blocks = pack_tasks_first_fit(need, tasks - placed, blocks, ground)
+        fit, blocks = pack_tasks_first_fit(need, tasks - placed, blocks, placement)
         placed += fit
     return placed, blocks
 
@@ -96,20 +96,20 @@ def split_by_parallel_environment(
 
 
 def _pack_into_blocks(
-    need: TaskRequirement, tasks: int, blocks: HostBlocks, ground: CellPlacementRules
+    need: TaskRequirement, tasks: int, blocks: HostBlocks, placement: CellPlacementRules
 ) -> tuple[int, HostBlocks]:
     """Place tasks within one group of hosts."""
-    room_for = [count_pieces_that_fit_host(need, room, ground) for room, _ in blocks]
+    room_for = [count_pieces_that_fit_host(need, room, placement) for room, _ in blocks]
     if not tasks or not any(room_for):
         return 0, blocks
     if need.is_exclusive:
-        return _pack_exclusive_tasks(need, tasks, blocks, room_for, ground)
+        return _pack_exclusive_tasks(need, tasks, blocks, room_for, placement)
     counts = [len(names) for _, names in blocks]
     if need.is_apart:
         tasks = _count_spread_tasks(need, tasks, counts, room_for)
         room_for = [min(room, tasks) for room in room_for]
     fit = min(tasks, sum(n * k for n, k in zip(counts, room_for, strict=True)) // need.pieces)
-    return fit, _subtract_pieces(need, fit * need.pieces, blocks, room_for, ground)
+    return fit, _subtract_pieces(need, fit * need.pieces, blocks, room_for, placement)
 
 
 def _count_spread_tasks(
@@ -132,7 +132,7 @@ def _subtract_pieces(
     pieces: int,
     blocks: HostBlocks,
     room_for: Sequence[int],
-    ground: CellPlacementRules,
+    placement: CellPlacementRules,
 ) -> HostBlocks:
     filled = list[HostBlock]()
     for (room, names), most in zip(blocks, room_for, strict=True):
@@ -142,10 +142,13 @@ def _subtract_pieces(
             filled.append((room, names))
             continue
         full, remainder = divmod(used, most)
-        filled.append((subtract_pieces_from_host(need, room, most, ground), names[:full]))
+        filled.append((subtract_pieces_from_host(need, room, most, placement), names[:full]))
         if remainder:
             filled.append(
-                (subtract_pieces_from_host(need, room, remainder, ground), names[full : full + 1])
+                (
+                    subtract_pieces_from_host(need, room, remainder, placement),
+                    names[full : full + 1],
+                )
             )
         filled.append((room, names[full + bool(remainder) :]))
     return merge_equal_hosts(filled)
@@ -156,7 +159,7 @@ def _pack_exclusive_tasks(
     tasks: int,
     blocks: HostBlocks,
     room_for: Sequence[int],
-    ground: CellPlacementRules,
+    placement: CellPlacementRules,
 ) -> tuple[int, HostBlocks]:
     """Place tasks that use their hosts alone; a task's hosts may differ in size."""
     most = 1 if need.is_apart else need.pieces
@@ -168,7 +171,7 @@ def _pack_exclusive_tasks(
     for size, (room, names) in zip(sizes, blocks, strict=True):
         hosts = min(used[size], len(names))
         used[size] -= hosts
-        filled.append((subtract_pieces_from_host(need, room, size, ground), names[:hosts]))
+        filled.append((subtract_pieces_from_host(need, room, size, placement), names[:hosts]))
         filled.append((room, names[hosts:]))
     return placed, merge_equal_hosts(filled)
 
