@@ -6,7 +6,7 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 
 from gridbridge.decisions.elastic.demand.free_capacity import queue_instances_by_host
-from gridbridge.decisions.elastic.expressions import request_expression_matches
+from gridbridge.decisions.elastic.request_expressions import request_expression_matches
 from gridbridge.model.elastic.balance_plan import (
     BalanceFigures,
     BalanceRefusal,

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 from gridbridge.batch.adapters import adapter_of
 from gridbridge.batch.clusters import away
-from gridbridge.decisions.elastic import kill_cluster
+from gridbridge.decisions.elastic import master_machine_end
 from gridbridge.decisions.elastic.balancer_publication import (
     LOOKBACK,
     BalancerRoundOutcome,
@@ -312,7 +312,7 @@ class ReportingBalancer(Balancer):
         if (
             self._wanted.kills_master
             and is_whole
-            and len(kill_cluster.machines_tagged_as_master(world)) != 1
+            and len(master_machine_end.machines_tagged_as_master(world)) != 1
         ):
             tag = f"{MASTER_TAG} = {world.cluster}"
             words = f"{tag}: --kill-master needs just one machine with this tag"

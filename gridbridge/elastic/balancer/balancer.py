@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from gridbridge.decisions.elastic import kill_cluster, node_inventory_check, round_acts
+from gridbridge.decisions.elastic import master_machine_end, node_inventory_check, round_acts
 from gridbridge.decisions.elastic.cell_counts import are_too_many_hosts_unready
 from gridbridge.decisions.elastic.clock_step import (
     change_node_times,
@@ -240,7 +240,7 @@ class Balancer:
         is_alone = not any(due.is_done for due in dues)
         ended = None
         if site.kills_master:
-            ended = kill_cluster.choose_master_machine_to_end(
+            ended = master_machine_end.choose_master_machine_to_end(
                 view.situation, view.world, plan, site.rules
             )
         machine = ended[1].id if ended else ""

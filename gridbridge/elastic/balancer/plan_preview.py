@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from gridbridge.decisions.elastic import plan_sentence
+from gridbridge.decisions.elastic import balance_plan_sentence
 from gridbridge.decisions.elastic.demand import demand_policy as demanded
 from gridbridge.decisions.elastic.starcluster_policy import decide_by_starcluster
 from gridbridge.model.elastic.balance_plan import (
@@ -63,7 +63,7 @@ def build_plan_report(
         add=plan.add,
         pool=plan.pool or None,
         remove=plan.remove,
-        sentence=plan_sentence.describe_balance_plan(
+        sentence=balance_plan_sentence.describe_balance_plan(
             plan, rules, demand, is_alone=is_alone, ended=ended
         ),
         refused=tuple(_refusal(refusal, rules) for refusal in plan.refused),
@@ -74,5 +74,5 @@ def _refusal(refusal: BalanceRefusal, rules: BalanceSection) -> RefusalReport:
     return RefusalReport(
         job=refusal.job,
         host=refusal.host,
-        reason=plan_sentence.describe_balance_refusal(refusal, rules),
+        reason=balance_plan_sentence.describe_balance_refusal(refusal, rules),
     )

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.elastic import kill_cluster
+from gridbridge.decisions.elastic import master_machine_end
 from gridbridge.decisions.elastic.round_acts import host_states_from_cell
 from gridbridge.elastic.balancer.plan_preview import decide_balance_plan
 from gridbridge.model.elastic.balance_sections import BalanceSection
@@ -47,7 +47,7 @@ def ended(
         machines={"usual": machines},
         hosts=host_states_from_cell(seen),
     )
-    return kill_cluster.choose_master_machine_to_end(
+    return master_machine_end.choose_master_machine_to_end(
         seen, world, decide_balance_plan(seen, rules), rules
     ) == (
         "usual",

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from gridbridge.decisions.elastic.plan_sentence import describe_balance_plan
+from gridbridge.decisions.elastic.balance_plan_sentence import describe_balance_plan
 from gridbridge.decisions.elastic.starcluster_policy import decide_by_starcluster
 from gridbridge.model.elastic.balance_plan import (
     BalanceRefusalCause,

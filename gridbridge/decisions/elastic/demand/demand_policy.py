@@ -9,7 +9,11 @@ from gridbridge.decisions.elastic.cell_counts import (
     count_unready_hosts,
     elapsed_s,
 )
-from gridbridge.decisions.elastic.demand import budget, completion_times
+from gridbridge.decisions.elastic.demand import completion_times, node_budget
+from gridbridge.decisions.elastic.demand.demand_round_context import (
+    DemandRoundContext,
+    prepare_demand_round,
+)
 from gridbridge.decisions.elastic.demand.free_capacity import (
     capacity_of_unopened_hosts,
     is_arriving_in_time,
@@ -32,10 +36,6 @@ from gridbridge.decisions.elastic.demand.pending_demand import (
     repeat_refusal_for_jobs,
     stuck_job_refusals,
     track_unstarted_jobs_with_room,
-)
-from gridbridge.decisions.elastic.demand.round_context import (
-    DemandRoundContext,
-    prepare_demand_round,
 )
 from gridbridge.decisions.elastic.demand.scale_down import plan_node_removal
 from gridbridge.decisions.elastic.demand.scale_up import (
@@ -95,11 +95,11 @@ def decide_by_demand(
         return replace(plan, verdict=BalanceVerdict.NO_MAXIMUM)
     if are_too_many_hosts_unready(situation):
         return replace(plan, verdict=BalanceVerdict.UNREADY)
-    if unpaid := budget.idle_nodes_beyond_month_budget(
+    if unpaid := node_budget.idle_nodes_beyond_month_budget(
         situation, rules, demand, pools, context.order
     ):
         return replace(plan, verdict=BalanceVerdict.MONTH_SPENT, remove=unpaid)
-    if dear := budget.idle_nodes_over_hour_budget(situation, demand, pools, context.order):
+    if dear := node_budget.idle_nodes_over_hour_budget(situation, demand, pools, context.order):
         return replace(plan, verdict=BalanceVerdict.TOO_DEAR, remove=dear)
     plan = replace(plan, figures=replace(plan.figures, fit=packed.fit))
     grown = _grown(plan, context, packed, pending_shapes)

@@ -15,7 +15,7 @@ from gridbridge.decisions.elastic.demand.host_capacity import (
     merge_equal_hosts,
     parse_consumable_amounts,
 )
-from gridbridge.decisions.elastic.expressions import (
+from gridbridge.decisions.elastic.request_expressions import (
     drop_domains_from_expression,
     request_expression_matches,
 )

@@ -11,7 +11,7 @@ from gridbridge.decisions.elastic.demand.task_requirements import (
     host_value_meets_requirement,
     parse_amount_or_zero,
 )
-from gridbridge.decisions.elastic.expressions import request_expression_matches
+from gridbridge.decisions.elastic.request_expressions import request_expression_matches
 from gridbridge.model.elastic.cell_configuration import (
     LIMITS,
     MEMORY,

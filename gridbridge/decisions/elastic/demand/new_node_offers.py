@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from gridbridge.decisions.elastic.demand import budget
+from gridbridge.decisions.elastic.demand import node_budget
 from gridbridge.decisions.elastic.demand.free_capacity import (
     describe_queue_on_host,
     matching_host_patterns,
@@ -301,7 +301,7 @@ def limit_new_nodes(
 
     The cost of present nodes is subtracted from the budgets first.
     """
-    month = budget.remaining_month_budget(situation, demand)
+    month = node_budget.remaining_month_budget(situation, demand)
     paid = hourly_cost_of_nodes(
         (node.pool for node in situation.nodes if node.counts), pools, situation.local_now
     )
@@ -314,7 +314,8 @@ def limit_new_nodes(
         hour=demand.budget_hour - paid if demand.budget_hour else None,
         month=None
         if month is None
-        else month - budget.estimate_cost_of_existing_nodes(situation, rules, demand, pools, least),
+        else month
+        - node_budget.estimate_cost_of_existing_nodes(situation, rules, demand, pools, least),
         unit_s=demand.billing_s,
     )
 

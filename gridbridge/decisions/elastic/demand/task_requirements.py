@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
-from gridbridge.decisions.elastic.expressions import request_expression_matches
+from gridbridge.decisions.elastic.request_expressions import request_expression_matches
 from gridbridge.errors import ParseError
 from gridbridge.model import amounts
 from gridbridge.model.elastic.cell import TaskShape

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from gridbridge.decisions.elastic.demand.demand_policy import decide_by_demand
-from gridbridge.decisions.elastic.plan_sentence import (
+from gridbridge.decisions.elastic.balance_plan_sentence import (
     describe_balance_plan,
     describe_balance_refusal,
 )
+from gridbridge.decisions.elastic.demand.demand_policy import decide_by_demand
 from gridbridge.model.elastic.balance_plan import (
     BalanceRefusalCause,
     BalanceSituation,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from gridbridge.decisions.elastic.plan_sentence import describe_balance_refusal
+from gridbridge.decisions.elastic.balance_plan_sentence import describe_balance_refusal
 from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
     BalanceRefusalCause,

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from gridbridge.decisions.elastic.balance_plan_sentence import describe_balance_refusal
 from gridbridge.decisions.elastic.demand.task_packing import count_hosts_for_exclusive_tasks
-from gridbridge.decisions.elastic.plan_sentence import describe_balance_refusal
 from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
     BalanceRefusalCause,

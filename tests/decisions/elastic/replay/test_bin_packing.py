@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from gridbridge.decisions.elastic.balance_plan_sentence import describe_balance_refusal
 from gridbridge.decisions.elastic.demand.demand_policy import decide_by_demand
-from gridbridge.decisions.elastic.plan_sentence import describe_balance_refusal
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceRefusalCause, BalanceVerdict
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandSection, PoolSection
 from gridbridge.model.elastic.cell import QueueInstance, RunningTaskGroup, WaitingJobs
