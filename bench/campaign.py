@@ -136,8 +136,8 @@ def _brought(folder: Path) -> tuple[float, float, float]:
 
 
 def _submit(folder: Path) -> None:
-    said = jdl_reader.load("b.json", JDL, folder=str(folder))
-    campaign_client.submit(said, str(folder / "files"), str(folder / "published"))
+    said = jdl_reader.parse_jdl("b.json", JDL, folder=str(folder))
+    campaign_client.submit_campaign(said, str(folder / "files"), str(folder / "published"))
 
 
 def _serve(folder: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.config.capabilities import CAPABILITIES
-from gridbridge.site.journalled_capabilities import JOURNALLED
+from gridbridge.site.decision_replay import JOURNALLED
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "gridbridge"

@@ -1,1 +1,1 @@
-"""What speaks of all capabilities: setup, check, status, why, explain, metrics."""
+"""Commands over all capabilities: check, setup, status, why, explain, drain, replay, metrics."""

@@ -1,7 +1,7 @@
-"""Whether the site's admission rules can be loaded, for the check: a broken one refuses everybody.
+"""Checks whether the site's admission rules can be loaded: a broken rule refuses everybody.
 
-A program of its own loads them: it runs the site's code, which may print, end or hang.
-usage: python3 -I -m gridbridge.site.admission_rule_check FOLDER OWNER
+A separate process loads the rules, as the site's code may print, exit or hang. usage: python3 -I -m
+gridbridge.site.admission_rule_check FOLDER OWNER
 """
 
 import os
@@ -21,10 +21,10 @@ MODULE = ("-I", "-m", "gridbridge.site.admission_rule_check")
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
 
 
-def findings(
+def check_admission_rules_load(
     account: str, folder: str = ADMISSION, owner: int = trust.ROOT
 ) -> Iterator[CheckFinding]:
-    """Judge the rules as the service's account loads them; nothing where there are none."""
+    """Load the rules as the service's account, and report failures; no finding without rules."""
     if not os.path.lexists(folder):
         return
     item = f"admission rules {folder}"
@@ -45,10 +45,10 @@ def findings(
 
 
 def main() -> None:
-    """Load the rules; the last line on standard error says what is wrong."""
+    """Load the rules; the last line of standard error says what is wrong."""
     folder, owner = sys.argv[1:]
     try:
-        admission_rules.load(folder, int(owner))
+        admission_rules.load_admission_rules(folder, int(owner))
     except ConfigError as error:
         raise SystemExit(" ".join(str(error).split())) from error
 

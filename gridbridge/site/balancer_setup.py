@@ -1,4 +1,4 @@
-"""The balancer's set-up on the master: what is missing, what check says, and its removal."""
+"""Sets up, checks and removes the balancer on the qmaster's host."""
 
 import os
 from collections.abc import Iterator
@@ -26,35 +26,40 @@ from gridbridge.model.site.setup_findings import CheckFinding, FindingState
 from gridbridge.shell import host
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.runner import run
-from gridbridge.site import provider_list_check
-from gridbridge.site.queue_request import refuse_embedded
-from gridbridge.site.queue_setup import SetupStep, named_steps, possible, steps
+from gridbridge.site import capability_checks
+from gridbridge.site.queue_request import refuse_embedded_site
+from gridbridge.site.queue_setup import (
+    SetupStep,
+    describe_edits,
+    require_correctable,
+    setup_steps_of_findings,
+)
 
 SUDO_S = 10.0
 LEAVING = (ElasticNodeState.REMOVING.value, ElasticNodeState.GONE.value)
-TRIED = ("unname", "gridbridge-check")  # of gridbridge-as-root: nothing is run, sudo is only asked
+TRIED = ("unname", "gridbridge-check")  # arguments for `sudo -l`, which runs nothing
 
 
-def balancer_steps(policy: Policy) -> tuple[SetupStep, ...]:
-    """Return what is missing, in the order to make it in; refuse off the master."""
+def plan_balancer_setup(policy: Policy) -> tuple[SetupStep, ...]:
+    """Return the steps of the balancer's set-up in order; refuse on a host without qmaster."""
     facts = _own_facts(policy)
     if master := decisions.elsewhere(facts):
         raise GridbridgeError(f"the balancer runs where the qmaster is: run this on {master}")
-    return steps(policy, possible(decisions.findings(facts, policy)))
+    return setup_steps_of_findings(policy, require_correctable(decisions.findings(facts, policy)))
 
 
-def removal_steps(policy: Policy) -> tuple[SetupStep, ...]:
-    """Return the steps that take the balancer's rights away, as far as they are this host's."""
-    return named_steps(policy, decisions.removal(_own_facts(policy)))
+def plan_balancer_removal(policy: Policy) -> tuple[SetupStep, ...]:
+    """Return the steps that remove the balancer's rights from this host."""
+    return describe_edits(policy, decisions.removal(_own_facts(policy)))
 
 
-def master_elsewhere(policy: Policy) -> str:
-    """Return the master if it is another host than this one, else nothing."""
+def qmaster_on_other_host(policy: Policy) -> str:
+    """Return the qmaster's host if it is not this host, else an empty text."""
     return decisions.elsewhere(_own_facts(policy))
 
 
-def nodes_left() -> int:
-    """Return how many nodes the balancer showed last: nobody would remove them any more."""
+def count_balancer_nodes_left() -> int:
+    """Return how many nodes the balancer last published: no program would remove them."""
     with suppress(StateError):
         published = published_balance_file.read_published_balance()
         rows = published.nodes if published else ()
@@ -62,8 +67,8 @@ def nodes_left() -> int:
     return 0
 
 
-def findings(policy: Policy, clock: Clock) -> Iterator[CheckFinding]:
-    """Judge the balancer, where the file asks for one or something of its set-up is there."""
+def check_balancer(policy: Policy, clock: Clock) -> Iterator[CheckFinding]:
+    """Check the balancer if it is configured or part of its set-up exists."""
     begun = any(map(os.path.exists, (BALANCE_CRON, BALANCE_UNIT, BALANCE_SUDOERS)))
     if not decisions.is_wanted(policy) and not begun:
         return
@@ -82,11 +87,11 @@ def findings(policy: Policy, clock: Clock) -> Iterator[CheckFinding]:
         return
     yield from decisions.findings(facts, policy)
     yield from decisions.running(facts, policy, clock.now())
-    yield from provider_list_check.findings(policy)
+    yield from capability_checks.check_provider_lists(policy)
 
 
 def _own_facts(policy: Policy) -> BalancerFacts:
-    refuse_embedded(policy)
+    refuse_embedded_site(policy)
     facts = _facts(policy)
     if facts.hidden:
         raise GridbridgeError(f"{min(facts.hidden)}: not visible to this user; run it as root")
@@ -115,7 +120,7 @@ def _facts(policy: Policy) -> BalancerFacts:
 
 
 def _cell(policy: Policy) -> CellRights | None:
-    """Return who may do what in the site's own cell; None where it is no cell."""
+    """Return the rights of accounts in the site's own cell; None if home is not Grid Engine."""
     home = away(policy, policy.site.cluster)
     makes = adapter_of(home).makes_queues
     if makes is None:
@@ -133,7 +138,7 @@ def _cell(policy: Policy) -> CellRights | None:
 
 
 def _may_be_root(account: str) -> bool | None:
-    """Ask sudo whether an account may run gridbridge-as-root; None if there is nothing to ask."""
+    """Ask sudo whether an account may run gridbridge-as-root; None if this can't be asked."""
     if os.geteuid() != 0 or not host.uid_of(account):
         return None
     try:
@@ -144,7 +149,7 @@ def _may_be_root(account: str) -> bool | None:
 
 
 def _last() -> LastRound | None:
-    """Return the last round as it was published; none where nobody can read it."""
+    """Return the balancer's last published round; None if it can't be read."""
     with suppress(StateError):
         if published := published_balance_file.read_published_balance():
             return LastRound(

@@ -1,4 +1,4 @@
-"""Best-effort queues of a Grid Engine cell: what is missing, what check says, and their removal."""
+"""Sets up, checks and removes the best-effort queues of a Grid Engine cell."""
 
 import os
 from collections.abc import Iterator
@@ -20,38 +20,43 @@ from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.besteffort_cell import AskedBestEffort, BestEffortCell
 from gridbridge.model.site.setup_findings import CheckFinding, FindingState
-from gridbridge.site.queue_request import makes_queues
-from gridbridge.site.queue_setup import SetupStep, named_steps, possible, steps
+from gridbridge.site.queue_request import queue_setup_ability
+from gridbridge.site.queue_setup import (
+    SetupStep,
+    describe_edits,
+    require_correctable,
+    setup_steps_of_findings,
+)
 
 
-def besteffort_steps(policy: Policy, request: AskedBestEffort) -> tuple[SetupStep, ...]:
-    """Return what is missing of a cell's best-effort queues, in the order to make it in."""
-    cell = look(policy, request.cluster)
+def plan_besteffort_queues(policy: Policy, request: AskedBestEffort) -> tuple[SetupStep, ...]:
+    """Return the steps that make a cell's missing best-effort queues, in order."""
+    cell = read_besteffort_setup(policy, request.cluster)
     model = _model(cell, request)
-    findings = possible(rules.findings(request.cluster, cell, model, request.most))
-    return steps(policy, findings)
+    findings = require_correctable(rules.findings(request.cluster, cell, model, request.most))
+    return setup_steps_of_findings(policy, findings)
 
 
-def warnings(policy: Policy, request: AskedBestEffort) -> tuple[str, ...]:
-    """Name the consumables by which tasks can keep a local job from starting."""
-    cell = look(policy, request.cluster)
+def besteffort_consumable_warnings(policy: Policy, request: AskedBestEffort) -> tuple[str, ...]:
+    """Return warnings about consumables with which best-effort tasks can block local jobs."""
+    cell = read_besteffort_setup(policy, request.cluster)
     blocks = BestEffortQueues(cell, _model(cell, request), request.most)
     findings = rules.taken_findings(request.cluster, cell, blocks)
     return tuple(f"{finding.item}: {finding.found}: {finding.hint}" for finding in findings)
 
 
-def removal_steps(policy: Policy, request: AskedBestEffort) -> tuple[SetupStep, ...]:
-    """Return the steps that take the best-effort queues away; their tasks run elsewhere."""
-    cell = look(policy, request.cluster)
-    return named_steps(policy, removal(request.cluster, cell))
+def plan_besteffort_removal(policy: Policy, request: AskedBestEffort) -> tuple[SetupStep, ...]:
+    """Return the steps that remove the best-effort queues; their tasks rerun elsewhere."""
+    cell = read_besteffort_setup(policy, request.cluster)
+    return describe_edits(policy, removal(request.cluster, cell))
 
 
-def check(policy: Policy, cluster: str) -> Iterator[CheckFinding]:
-    """Judge the best-effort queues of a cell, if this host may ask for its objects."""
+def check_besteffort_queues(policy: Policy, cluster: str) -> Iterator[CheckFinding]:
+    """Check the best-effort queues of a cell, if this host may query the cell's objects."""
     if not _can_have(policy, cluster):
         return
     try:
-        cell = look(policy, cluster)
+        cell = read_besteffort_setup(policy, cluster)
     except GridbridgeError as error:
         item = f"{cluster}: best-effort queues"
         is_shut = isinstance(error, NotAdmitted) and os.geteuid() != 0
@@ -70,15 +75,15 @@ def check(policy: Policy, cluster: str) -> Iterator[CheckFinding]:
         yield from rules.findings(cluster, cell, model, None)
 
 
-def look(policy: Policy, cluster: str) -> BestEffortCell:
-    """Look at a cell; refuse one where this host can't make queues."""
+def read_besteffort_setup(policy: Policy, cluster: str) -> BestEffortCell:
+    """Read a cell's queues; ConfigError for a cell where this host can't make queues."""
     if cluster not in policy.clusters:
         defined = ", ".join(policy.clusters)
         raise ConfigError((f"{CONFIG}: no [cluster.{cluster}]; there are {defined}",))
     if not _can_have(policy, cluster):
         raise ConfigError((_why_not(policy, cluster),))
     cell_access = away(policy, cluster)
-    return makes_queues(cell_access).besteffort_cell(cell_access)
+    return queue_setup_ability(cell_access).besteffort_cell(cell_access)
 
 
 def _can_have(policy: Policy, cluster: str) -> bool:
@@ -97,7 +102,7 @@ def _why_not(policy: Policy, cluster: str) -> str:
 
 
 def _model(cell: BestEffortCell, request: AskedBestEffort) -> str:
-    """Return the queue that the best-effort queues are like; refuse what can't be one."""
+    """Return the local queue to copy settings from; refuse an unsuitable queue."""
     if strange := strangers(cell):
         finding = rules.stranger(request.cluster, strange[0])
         raise GridbridgeError(f"queue {strange[0]} has {finding.found}: {finding.hint}")

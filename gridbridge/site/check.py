@@ -1,4 +1,4 @@
-"""gridbridge check: looks at everything that a transfer queue needs, and judges it."""
+"""gridbridge check: collects facts of the whole site, and reports problems with commands."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -35,30 +35,32 @@ from gridbridge.shell import host
 from gridbridge.shell.clock import Clock
 from gridbridge.site import (
     admission_rule_check,
-    area_name_check,
     balancer_setup,
     besteffort_setup,
-    query_cache,
+    capability_checks,
     queue_order_setup,
-    runner_check,
-    version_check,
+    site_inspection,
 )
 from gridbridge.site import setup_edits as changes
-from gridbridge.site.inspection import (
-    cell_facts,
-    folder_queues,
-    host_facts,
-    is_written,
-    poller_facts,
-    queue_states,
-    rooms,
+from gridbridge.site.queue_request import TransferQueueRequest, complete_queue_request
+from gridbridge.site.queue_setup import HomeSetup, read_home_setup, read_transfer_queue_setup
+from gridbridge.site.site_inspection import (
+    folder_transfer_queue_slots,
+    free_space_of_state_folders,
+    inspect_cell,
+    inspect_local_host,
+    inspect_poller,
+    is_writable_by_others,
+    transfer_queue_states,
 )
-from gridbridge.site.login_check import key_facts, rsync_facts, stage_facts
-from gridbridge.site.queue_request import AskedQueue, choose
-from gridbridge.site.queue_setup import HomeSeen, observe, see_home
+from gridbridge.site.ssh_login_inspection import (
+    find_bad_stage_dirs,
+    find_missing_rsync,
+    inspect_ssh_keys,
+)
 from gridbridge.state import published_json
 
-AT_ONCE = 12  # questions to all clusters together
+AT_ONCE = 12  # concurrent queries, all clusters together
 NO_ROOT = CheckFinding(
     item="user",
     state=FindingState.WARNING,
@@ -69,15 +71,15 @@ NO_ROOT = CheckFinding(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckReport:
-    """Every item with the commands that correct it, and the worst state of all."""
+    """All items of a check with the commands that correct them, and the worst state."""
 
-    items: tuple["CheckItem", ...]
+    items: tuple["ShownCheckItem", ...]
     worst: FindingState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CheckItem:
-    """One item as it is shown."""
+class ShownCheckItem:
+    """One item of a check's report."""
 
     name: str
     state: FindingState
@@ -88,12 +90,12 @@ class CheckItem:
     hint: str
 
 
-def check(clock: Clock, path: str = CONFIG) -> CheckReport:
-    """Check the site that a configuration describes; a wrong file is the only finding.
+def check_site(clock: Clock, path: str = CONFIG) -> CheckReport:
+    """Check the site of a configuration; a wrong file is then the only finding.
 
-    So is a file that the service refuses, with the account that a new service would need for it:
-    other findings would correct something that is not in force. Only for the usual file the check
-    judges whether programs read it.
+    A file that the service refuses is the only finding, too: other findings would concern a
+    configuration that is not in force. Whether programs have read the file is checked only for the
+    usual path.
     """
     sha256 = "" if path == CONFIG else None
     try:
@@ -101,14 +103,14 @@ def check(clock: Clock, path: str = CONFIG) -> CheckReport:
         sha256 = digest(raw) if path == CONFIG else None
         policy = policy_file.parse(path, raw)
     except ConfigError as error:
-        poller = poller_facts(sha256, clock.now_s())
+        poller = inspect_poller(sha256, clock.now_s())
         return _report(
             (*_unreadable(error), *stale_configuration.findings(poller, is_right=False)), None
         )
-    if stale_configuration.is_refused(poller := poller_facts(sha256, clock.now_s())):
+    if stale_configuration.is_refused(poller := inspect_poller(sha256, clock.now_s())):
         return _report((*stale_configuration.findings(poller), *_account(policy)), policy)
     open_sessions(policy)
-    return _report(tuple(findings(policy, sha256, clock)), policy)
+    return _report(tuple(collect_check_findings(policy, sha256, clock)), policy)
 
 
 def _account(policy: Policy) -> Iterator[CheckFinding]:
@@ -117,38 +119,42 @@ def _account(policy: Policy) -> Iterator[CheckFinding]:
         yield transfer_host.account_finding(uid, policy.site)
 
 
-def findings(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFinding]:
-    """Look at everything and judge it, this host first; the digest is the configuration's."""
-    with query_cache.kept():  # transfer and best-effort queues ask a cell for much of the same
+def collect_check_findings(
+    policy: Policy, sha256: str | None, clock: Clock
+) -> Iterator[CheckFinding]:
+    """Yield the findings of all checks, this host first; `sha256` is the configuration's digest."""
+    with site_inspection.cache_program_answers():  # checks of several queues ask the same
         yield from (_folders if policy.is_personal else _site)(policy, sha256, clock)
 
 
 def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFinding]:
-    """Look at a site whose clusters are not folders, and judge it."""
+    """Check a site of Grid Engine or OAR clusters."""
     if os.geteuid() != 0:
         yield NO_ROOT
     with ThreadPoolExecutor(AT_ONCE) as threads:  # most of it is waiting for answers
-        home = threads.submit(see_home, policy, host.name())  # the first: situations wait for it
+        home = threads.submit(read_home_setup, policy, host.name())  # situations wait for it
         cell_futures = {
-            name: threads.submit(cell_facts, name, policy, clock) for name in policy.clusters
+            name: threads.submit(inspect_cell, name, policy, clock) for name in policy.clusters
         }
-        keys = threads.submit(key_facts, policy)
+        keys = threads.submit(inspect_ssh_keys, policy)
         situations = {
             queue: threads.submit(_situation, policy, queue, home) for queue in policy.queues
         }
         best = {name: threads.submit(_besteffort, policy, name) for name in policy.clusters}
         states = threads.submit(_states, policy, cell_futures)
         files = threads.submit(_files, policy)
-        own = threads.submit(lambda: tuple(balancer_setup.findings(policy, clock)))
+        own = threads.submit(lambda: tuple(balancer_setup.check_balancer(policy, clock)))
         account = policy.site.service_account
-        admitting = threads.submit(lambda: tuple(admission_rule_check.findings(account)))
-        facts = host_facts(policy)  # while the cells are asked
+        admitting = threads.submit(
+            lambda: tuple(admission_rule_check.check_admission_rules_load(account))
+        )
+        facts = inspect_local_host(policy)  # while the cells are asked
     cells = {name: cell.result() for name, cell in cell_futures.items()}
     yield from transfer_host.program_findings(facts)
     yield from transfer_host.host_findings(facts, policy.site)
     yield transfer_host.state_finding(facts, policy.site)
     yield from disk_space_findings.findings(facts.room)
-    facts = replace(facts, cells=cells, poller=poller_facts(sha256, clock.now_s()))
+    facts = replace(facts, cells=cells, poller=inspect_poller(sha256, clock.now_s()))
     without_rsync, stages, names = files.result()
     facts = replace(facts, keys=keys.result(), without_rsync=without_rsync)
     facts = replace(facts, stages=stages, queues=states.result())
@@ -157,15 +163,15 @@ def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFin
     yield from decisions.running_findings(facts, policy)
     queues = _queues(home)
     yield from unconfigured_queues.findings(queues, policy)
-    yield from queue_order_setup.findings(policy, queues)
+    yield from queue_order_setup.check_queue_order(policy, queues)
     answering = (name for name, cell in cells.items() if not cell.trouble)
     yield from (finding for name in answering for finding in best[name].result())
     yield from own.result()
     yield from admitting.result()
-    yield from runner_check.findings(clock)
+    yield from capability_checks.check_runner_activity(clock)
     yield from late_rounds.findings(clock.now())
     yield from names
-    yield version_check.finding()
+    yield capability_checks.check_running_versions()
     yield from _tmpdirs(queues, policy)
     if policy.queues:
         yield queue_section.room(policy, queue_section.all_slots(policy))
@@ -175,7 +181,7 @@ def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFin
 
 
 def _dropped(policy: Policy, folder: str = PUBLISHED) -> Iterator[CheckFinding]:
-    """Judge what is published of transfers; a file that can't be read hides no other finding."""
+    """Check published transfers; an unreadable file is one finding and hides no other."""
     try:
         transfers = published_json.read_transfers(folder)
     except (GridbridgeError, OSError) as error:
@@ -190,12 +196,16 @@ def _dropped(policy: Policy, folder: str = PUBLISHED) -> Iterator[CheckFinding]:
 def _files(
     policy: Policy,
 ) -> tuple[dict[str, str], dict[str, StageFacts], tuple[CheckFinding, ...]]:
-    """Ask for what concerns files one after the other: each further session is a login."""
-    return rsync_facts(policy), stage_facts(policy), area_name_check.findings(policy)
+    """Check files at clusters one after the other: concurrent sessions would need more logins."""
+    return (
+        find_missing_rsync(policy),
+        find_bad_stage_dirs(policy),
+        capability_checks.check_storage_area_names(policy),
+    )
 
 
 def _besteffort(policy: Policy, cluster: str) -> tuple[CheckFinding, ...]:
-    return tuple(besteffort_setup.check(policy, cluster))
+    return tuple(besteffort_setup.check_besteffort_queues(policy, cluster))
 
 
 def _states(policy: Policy, cells: Mapping[str, Future[CellFacts]]) -> Mapping[str, QueueState]:
@@ -205,11 +215,11 @@ def _states(policy: Policy, cells: Mapping[str, Future[CellFacts]]) -> Mapping[s
     """
     if policy.why_no_queues or cells[policy.site.cluster].result().trouble:
         return {}
-    return queue_states(policy)
+    return transfer_queue_states(policy)
 
 
-def _queues(home: Future[HomeSeen]) -> Mapping[str, Settings]:
-    """Return the local cluster's queues; none while it is silent, or of a kind without them."""
+def _queues(home: Future[HomeSetup]) -> Mapping[str, Settings]:
+    """Return the local cluster's queues; empty while it is silent, or if its kind has none."""
     try:
         return home.result().setup.queues
     except GridbridgeError:
@@ -217,39 +227,41 @@ def _queues(home: Future[HomeSeen]) -> Mapping[str, Settings]:
 
 
 def _tmpdirs(queues: Mapping[str, Settings], policy: Policy) -> Iterator[CheckFinding]:
-    """Judge where execd makes TMPDIR for the queues here; by this host for all."""
-    written = frozenset(folder for folder in tmpdir_safety.folders(queues) if is_written(folder))
+    """Check the folders in which execd makes TMPDIR, as they are on this host."""
+    written = frozenset(
+        folder for folder in tmpdir_safety.folders(queues) if is_writable_by_others(folder)
+    )
     yield from tmpdir_safety.findings(policy.site.cluster, queues, written)
     ours = {name: queue for name, queue in queues.items() if name in policy.queues}
     yield from disk_space_findings.findings(rooms_of(tmpdir_safety.folders(ours)))
 
 
 def _folders(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFinding]:
-    """Look at a site of embedded clusters and judge it."""
+    """Check a site of embedded clusters."""
     with ThreadPoolExecutor(AT_ONCE) as threads:
         cells = _cells(policy, threads, clock)
     home = policy.site.cluster
-    slots = {} if cells[home].trouble else folder_queues(policy)
+    slots = {} if cells[home].trouble else folder_transfer_queue_slots(policy)
     yield from decisions.no_queue(policy)
-    yield from disk_space_findings.findings(rooms())
-    yield from embedded_site.findings(poller_facts(sha256, clock.now_s()), cells, slots, policy)
-    yield from admission_rule_check.findings("")
-    yield from runner_check.findings(clock)
+    yield from disk_space_findings.findings(free_space_of_state_folders())
+    yield from embedded_site.findings(inspect_poller(sha256, clock.now_s()), cells, slots, policy)
+    yield from admission_rule_check.check_admission_rules_load("")
+    yield from capability_checks.check_runner_activity(clock)
     yield from late_rounds.findings(clock.now())
-    yield version_check.finding()
+    yield capability_checks.check_running_versions()
 
 
 def _cells(policy: Policy, threads: ThreadPoolExecutor, clock: Clock) -> dict[str, CellFacts]:
-    """Ask every cluster of the file, even if no queue leads to it yet."""
+    """Query every configured cluster, also clusters without a transfer queue."""
     names = tuple(policy.clusters)
-    facts = threads.map(lambda name: cell_facts(name, policy, clock), names)
+    facts = threads.map(lambda name: inspect_cell(name, policy, clock), names)
     return dict(zip(names, facts, strict=True))
 
 
 def _queue(
     queue: str, future: Future[SetupSituation], poller: PollerFacts | None
 ) -> Iterator[CheckFinding]:
-    """Judge a transfer queue's set-up; unknown while one of its cells is silent."""
+    """Check a transfer queue's set-up; unknown while one of its cells is silent."""
     try:
         situation = future.result()
         yield from setup.findings(situation)
@@ -266,14 +278,16 @@ def _queue(
         )
 
 
-def _situation(policy: Policy, queue: str, home: Future[HomeSeen]) -> SetupSituation:
-    """Look at both cells; the queue's own host is the one that counts, once it has one."""
-    options = AskedQueue(cluster=policy.queues[queue].cluster, queue=queue)
-    request = choose(policy, options)
-    situation = observe(policy, request, home.result())
+def _situation(policy: Policy, queue: str, home: Future[HomeSetup]) -> SetupSituation:
+    """Read both cells' settings for a transfer queue, for the queue's own host if it has one."""
+    options = TransferQueueRequest(cluster=policy.queues[queue].cluster, queue=queue)
+    request = complete_queue_request(policy, options)
+    situation = read_transfer_queue_setup(policy, request, home.result())
     hosts = words(situation.home.queues.get(queue, {}).get("hostlist", ""))
     if len(hosts) == 1 and not hosts[0].startswith("@") and hosts[0] != request.host:
-        return observe(policy, replace(request, host=hosts[0]), see_home(policy, hosts[0]))
+        return read_transfer_queue_setup(
+            policy, replace(request, host=hosts[0]), read_home_setup(policy, hosts[0])
+        )
     return situation
 
 
@@ -293,15 +307,17 @@ def _report(findings: tuple[CheckFinding, ...], policy: Policy | None) -> CheckR
     )
 
 
-def _item(finding: CheckFinding, policy: Policy | None) -> CheckItem:
-    """Make a finding safe for root's terminal: it may have people's own words."""
-    return CheckItem(
+def _item(finding: CheckFinding, policy: Policy | None) -> ShownCheckItem:
+    """Make a finding safe to print on root's terminal: users may have chosen its text."""
+    return ShownCheckItem(
         name=printable(finding.item),
         state=finding.state,
         found=printable(finding.found),
         right=printable(finding.right),
         commands=tuple(
-            changes.standalone(edit, policy) if policy else changes.command(edit)
+            changes.standalone_edit_line(edit, policy)
+            if policy
+            else changes.edit_command_line(edit)
             for edit in (() if finding.state == FindingState.OK else finding.mend)
         ),
         where=finding.where,

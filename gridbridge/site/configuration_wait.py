@@ -1,7 +1,4 @@
-"""Waits until the service has the gridbridge.toml that is there: a line of what `setup` prints.
-
-A queue that opens before its service knows it would take jobs that lead nowhere.
-"""
+"""Waits until the service has read the new gridbridge.toml; a line of setup's script."""
 
 from collections.abc import Callable
 
@@ -12,7 +9,7 @@ from gridbridge.model.places import CONFIG
 from gridbridge.model.site.host_facts import PollerFacts
 from gridbridge.program.configuration import digest
 from gridbridge.shell.clock import Clock
-from gridbridge.site.inspection import poller_facts
+from gridbridge.site.site_inspection import inspect_poller
 
 LIMIT_S = 30.0  # a service looks at the file in each round, and one round may be slow
 LOOK_S = 0.2
@@ -20,32 +17,29 @@ NOBODY = "no gridbridge-poller runs: the queue is closed until the load sensor h
 
 
 def main() -> None:
-    """Wait; say in a line what is wrong when a service lives and does not take the file."""
+    """Wait; print a line if a running service does not read the file."""
     clock = Clock()
     try:
-        trouble = wait(_look(clock), clock)
+        trouble = wait_for_configuration(_look(clock), clock)
     except GridbridgeError as error:
         raise SystemExit(str(error)) from error
     if trouble:
         raise SystemExit(trouble)
 
 
-def left() -> str:
-    """Say why the service does not have the file, if so: its queues are closed."""
+def configuration_lag_reason() -> str:
+    """Say why the service has not read the present gridbridge.toml; empty if it has."""
     facts = _look(Clock())()
     return stale_configuration.trouble(facts) if facts.configuration else NOBODY
 
 
 def _look(clock: Clock) -> Callable[[], PollerFacts]:
     sha256 = digest(policy_file.read(CONFIG))
-    return lambda: poller_facts(sha256, clock.now_s())
+    return lambda: inspect_poller(sha256, clock.now_s())
 
 
-def wait(look: Callable[[], PollerFacts], clock: Clock) -> str:
-    """Look until the service has the file; return why it has not, at once where it refuses it.
-
-    Where none lives nothing is waited for: without its load values the queue stays closed.
-    """
+def wait_for_configuration(look: Callable[[], PollerFacts], clock: Clock) -> str:
+    """Wait until the service has read the file; return why not, at once if it refuses the file."""
     began_s = clock.steady_s()
     while stale_configuration.is_awaited(facts := look()) and clock.steady_s() - began_s < LIMIT_S:
         clock.sleep(LOOK_S)

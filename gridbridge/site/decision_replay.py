@@ -1,4 +1,4 @@
-"""Kept decisions, and what this version would decide from the same rows."""
+"""Replays journalled decisions: decides again from the same rows with this version's rules."""
 
 import os
 from collections.abc import Iterable
@@ -6,27 +6,40 @@ from contextlib import closing
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from gridbridge.campaigns.nikita import nikita_journal as nikita
+from gridbridge.campaigns.runner import campaign_journal as campaigns
 from gridbridge.config import policy_file
+from gridbridge.elastic.balancer import balance_journal as elastic
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.places import BALANCE_ACCOUNT, BALANCE_SET_UP, BALANCE_STATE, CONFIG
 from gridbridge.model.status_report import RecordedDecision
-from gridbridge.program.journal import NotKept
+from gridbridge.program.journal import JournalledDecision, NotKept
+from gridbridge.rebalance.mover import rebalance_journal as rebalance
 from gridbridge.shell.account import become
-from gridbridge.site.journalled_capabilities import JOURNALLED
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.decisions import DecisionRows
+from gridbridge.transfer.poller import journals as transfer
+
+# A new capability with journalled decisions has its line here.
+JOURNALLED: tuple[JournalledDecision, ...] = (
+    *transfer.JOURNALLED,
+    campaigns,
+    nikita,
+    elastic,
+    rebalance,
+)
 
 SQLITE = "sqlite:///"
 PROGRAMS = MappingProxyType({capability.PROGRAM: capability for capability in JOURNALLED})
 
 
 class UnknownDecision(GridbridgeError):
-    """No decision of this number is kept."""
+    """No journalled decision has this number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionReplay:
-    """A decision, and the one that this version of gridbridge makes from the same rows."""
+    """A journalled decision, and the decision of this version for the same rows."""
 
     decision: RecordedDecision
     kept: tuple[str, ...]  # actions, one sentence each
@@ -34,19 +47,20 @@ class DecisionReplay:
 
     @property
     def is_same(self) -> bool:
-        """Say whether both are the same, in the same order."""
+        """Say whether both decisions have the same actions in the same order."""
         return self.kept == self.now
 
     def said(self, actions: Iterable[str]) -> list[str]:
-        """Say some of the actions to people."""
+        """Return actions as sentences for people."""
         return PROGRAMS[self.decision.program].said(list(actions))
 
 
-def replay(number: int, path: str = CONFIG, *, is_balancers: bool = False) -> DecisionReplay:
-    """Decide again; nothing is done. The balancer's decisions have numbers of their own.
+def replay_decision(
+    number: int, path: str = CONFIG, *, is_balancers: bool = False
+) -> DecisionReplay:
+    """Decide again from a decision's rows, without acting.
 
-    Raises UnknownDecision, StateError where the state file can't be read or keeps a decision that
-    this version can't read, and ConfigError.
+    The balancer's decisions are numbered separately.
     """
     with closing(_balancers() if is_balancers else _open(path)) as database:
         decision = DecisionRows(database).find(number)
@@ -63,10 +77,10 @@ def replay(number: int, path: str = CONFIG, *, is_balancers: bool = False) -> De
     return DecisionReplay(decision=decision, kept=actions, now=tuple(now))
 
 
-def last(
+def newest_decisions(
     count: int, path: str = CONFIG, *, is_balancers: bool = False
 ) -> tuple[RecordedDecision, ...]:
-    """Return the newest decisions, oldest first; raises as `replay`."""
+    """Return the newest decisions, oldest first; raises like `replay_decision`."""
     with closing(_balancers() if is_balancers else _open(path)) as database:
         return DecisionRows(database).last(count)
 

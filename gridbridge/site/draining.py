@@ -1,4 +1,4 @@
-"""Drains a cluster: no more jobs or tasks go there, what is there goes on."""
+"""Drains a cluster: no more jobs or tasks are sent, running ones continue."""
 
 import os
 import pwd
@@ -14,11 +14,12 @@ from gridbridge.state import drains, published_json
 MAX_CHARACTERS = 500
 
 
-def drain(cluster: str, reason: str, now: datetime, folder: str = PUBLISHED) -> None:
-    """Close the queues that lead to a cluster, and the cluster to campaigns.
+def drain_cluster(cluster: str, reason: str, now: datetime, folder: str = PUBLISHED) -> None:
+    """Close a cluster to campaigns, and close the transfer queues that lead to it.
 
-    The poller and the runner do it at their next looks. Raises GridbridgeError for a cluster to
-    which nothing is sent, StateError for others than root and the service account.
+    The poller and the runner act on it in their next cycles. Raises GridbridgeError for a cluster
+    that gridbridge sends nothing to, StateError for accounts other than root and the service
+    account.
     """
     _refuse_unknown(cluster, folder)
     if not reason.isprintable() or not 0 < len(reason) <= MAX_CHARACTERS:
@@ -27,8 +28,8 @@ def drain(cluster: str, reason: str, now: datetime, folder: str = PUBLISHED) -> 
     drains.put(cluster, ShownDrain(by=by, at=now, reason=reason), folder)
 
 
-def undrain(cluster: str, folder: str = PUBLISHED) -> None:
-    """Let jobs go there again; GridbridgeError for a cluster that is not drained."""
+def undrain_cluster(cluster: str, folder: str = PUBLISHED) -> None:
+    """Reopen a drained cluster; GridbridgeError for a cluster that is not drained."""
     if not drains.remove(cluster, folder):
         drained = ", ".join(sorted(drains.names(folder))) or "none"
         raise GridbridgeError(f"{cluster} is not drained; drained clusters: {drained}")
@@ -37,14 +38,14 @@ def undrain(cluster: str, folder: str = PUBLISHED) -> None:
 def _refuse_unknown(cluster: str, folder: str) -> None:
     service = published_json.read_all(folder).service
     queues = {route.cluster for route in service.routes} if service else set()
-    clusters = sorted(queues | {row.name for row in event_commands.clusters(folder)})
+    clusters = sorted(queues | {row.name for row in event_commands.published_grid_clusters(folder)})
     if cluster not in clusters:
         names = ", ".join(clusters) or "none, for no poller or runner has told of one yet"
         raise GridbridgeError(f"nothing is sent to {cluster!r}; what can be drained: {names}")
 
 
-def refuse_unreached(cluster: str, reached: Iterable[str]) -> None:
-    """Raise GridbridgeError for a cluster to which no queue leads."""
+def require_queue_to_cluster(cluster: str, reached: Iterable[str]) -> None:
+    """Raise GridbridgeError for a cluster that no transfer queue leads to."""
     clusters = sorted(set(reached))
     if cluster not in clusters:
         hint = f"there are some to: {', '.join(clusters)}" if clusters else "there is none"

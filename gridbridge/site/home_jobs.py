@@ -1,4 +1,4 @@
-"""Explains a job at home: how it stands, and which transfer queues would take it."""
+"""Explains a job of the home cluster: its state, and which transfer queues would take it."""
 
 from collections.abc import Container, Iterator
 from dataclasses import dataclass, replace
@@ -19,13 +19,13 @@ from gridbridge.state import published_json as files
 from gridbridge.transfer.remote_tools.remote_job import LIMIT_S
 
 
-class NoAnswer(GridbridgeError):
-    """Home's batch system gives no answer, so nobody knows whether it has a job."""
+class HomeBatchSystemSilent(GridbridgeError):
+    """The home batch system does not answer, so the job may or may not exist."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueueAnswer:
-    """Whether a transfer queue would take a waiting job."""
+class TransferQueueVerdict:
+    """Whether a transfer queue would take a waiting job, and why not."""
 
     queue: str
     cluster: str
@@ -35,17 +35,17 @@ class QueueAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HomeJob:
-    """A job at home, or a task of it, that is in no transfer queue."""
+    """A job or array task at home that is not in a transfer queue."""
 
     job: str  # 12, or 12.3
     owner: str
     submitted_at: datetime | None
     sentences: tuple[str, ...]
-    queues: tuple[QueueAnswer, ...] = ()  # for a waiting job
-    was_sent: bool = False  # to another cluster; that is over
+    queues: tuple[TransferQueueVerdict, ...] = ()  # for a waiting job
+    was_sent: bool = False  # a transfer of this job has ended
 
 
-def look(
+def find_home_job(
     job: str,
     now: datetime,
     folder: str = PUBLISHED,
@@ -53,10 +53,11 @@ def look(
     *,
     was_sent: bool = False,
 ) -> HomeJob | None:
-    """Return what home's batch system says about a job or a task; None for one that it lacks.
+    """Return the state of a job or task at home; None if home does not list it.
 
-    If tasks of the job were sent away, those that are in a transfer queue are left out. Raises
-    NoAnswer, and ParseError for anything but a job id. None also where no configuration is.
+    If tasks of the job were transferred, tasks in a transfer queue are left out. Raises
+    HomeBatchSystemSilent, and ParseError for a text that is no job id. Returns None without a
+    configuration.
     """
     number, task = parse_local(job)
     try:
@@ -84,11 +85,11 @@ def _standing(policy: Policy, job: int) -> JobStanding | None:
     try:
         return shows.standing(home, job) if shows else None
     except GridbridgeError as error:
-        raise NoAnswer(f"{policy.site.cluster} gives no answer: {error}") from error
+        raise HomeBatchSystemSilent(f"{policy.site.cluster} gives no answer: {error}") from error
 
 
 def _only(standing: JobStanding, task: int, left_out: Container[str]) -> JobStanding:
-    """Return how a task stands (0: every task), without those in certain queues."""
+    """Return the state of one task (0: of all tasks), without tasks in certain queues."""
     rows = [row for row in standing.rows if row.queue.partition("@")[0] not in left_out]
     if not task:
         return replace(standing, rows=tuple(rows))
@@ -101,16 +102,16 @@ def _of_task(row: JobStatus, task: int) -> JobStatus:
     return replace(row, tasks=(range(task, task + 1),))
 
 
-def _queues(job: str, policy: Policy, now: datetime, folder: str) -> Iterator[QueueAnswer]:
-    """Give the answer of each transfer queue, in the order of the file."""
-    from gridbridge.site.explanation import refusals  # rarely needed
+def _queues(job: str, policy: Policy, now: datetime, folder: str) -> Iterator[TransferQueueVerdict]:
+    """Yield the verdict of each transfer queue, in the order of the file."""
+    from gridbridge.site.submission_explanation import transfer_queue_refusals  # rarely needed
 
     shown = files.read_all(folder)
     routes = {route.queue: route for route in shown.service.routes} if shown.service else {}
-    for name, refused in refusals(job, policy):
+    for name, refused in transfer_queue_refusals(job, policy):
         route = routes.get(name)
         closed = queue_health.judge_queue(route, shown, now).why if route and not refused else ""
-        yield QueueAnswer(
+        yield TransferQueueVerdict(
             queue=name,
             cluster=policy.queues[name].cluster,
             would_take=not refused,

@@ -1,4 +1,4 @@
-"""gridbridge setup order: gives transfer queues the numbers by which the scheduler tries them."""
+"""`gridbridge setup order`: sets the sequence numbers (seq_no) of transfer queues."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -23,33 +23,37 @@ from gridbridge.model.site.site_section import QueueOrder
 from gridbridge.shell.clock import Clock
 from gridbridge.site import queue_setup
 from gridbridge.site import setup_edits as changes
-from gridbridge.site.queue_request import makes_queues
+from gridbridge.site.queue_request import queue_setup_ability
 from gridbridge.site.queue_setup import SetupStep
 from gridbridge.state import published_json
 
 ATTRIBUTE = "seq_no"
 
 
-def steps(policy: Policy, folder: str = PUBLISHED, former: str = ORDERED) -> tuple[SetupStep, ...]:
-    """Return the numbers that are to be changed, each with the reason for its queue's place."""
+def plan_queue_numbers(
+    policy: Policy, folder: str = PUBLISHED, former: str = ORDERED
+) -> tuple[SetupStep, ...]:
+    """Return the steps that change sequence numbers, with the reason for each queue's number."""
     order = policy.site.queue_order
-    queue_offers = offers(policy, folder)
+    queue_offers = transfer_queue_offers(policy, folder)
     if order is QueueOrder.SEQ_NO:
         changed = queue_order_rules.restored(queue_offers, _former(former))
     else:
         changed = queue_order_rules.renumbered(queue_offers, order)
-    return queue_setup.steps(policy, (_finding(policy, change) for change in changed))
+    return queue_setup.setup_steps_of_findings(
+        policy, (_finding(policy, change) for change in changed)
+    )
 
 
-def findings(
+def check_queue_order(
     policy: Policy,
     queues: Mapping[str, Settings],
     folder: str = PUBLISHED,
     former: str = ORDERED,
 ) -> Iterator[CheckFinding]:
-    """Judge whether the order in the file was set up; a single queue has no order.
+    """Check whether the configured order is set up; a single queue has no order.
 
-    Root alone may read the queues' first numbers.
+    Only root can read the queues' original numbers.
     """
     queue_offers = tuple(_offers(policy, queues, folder))
     with suppress(OSError, StateError):
@@ -58,39 +62,41 @@ def findings(
 
 
 def _former(path: str) -> dict[str, int]:
-    """Return the first numbers of queues, from before any set-up, by queue."""
-    return {change.undo.name: int(change.undo.value) for change in changes.recall(path)}
+    """Return the queues' original numbers, from before any set-up."""
+    return {
+        change.undo.name: int(change.undo.value) for change in changes.read_former_settings(path)
+    }
 
 
-def apply(
+def apply_queue_numbers(
     steps: Sequence[SetupStep],
     policy: Policy,
     report: Callable[[SetupStep], None],
     former: str = ORDERED,
 ) -> None:
-    """Make them; the numbers that queues had at first are kept, until they have them again."""
+    """Apply the steps; original numbers are recorded until they are restored."""
     is_back = policy.site.queue_order is QueueOrder.SEQ_NO
     if not is_back:
-        changes.remember(tuple(undo for step in steps for undo in step.undo), former)
-    plain = [queue_setup.without_undo(step) for step in steps]
-    queue_setup.apply(plain, policy, report)
+        changes.record_former_settings(tuple(undo for step in steps for undo in step.undo), former)
+    plain = [queue_setup.without_undo_record(step) for step in steps]
+    queue_setup.apply_setup_steps(plain, policy, report)
     if is_back:
-        changes.forget(former)
+        changes.delete_former_settings(former)
 
 
-def offers(policy: Policy, folder: str = PUBLISHED) -> tuple[QueueOffer, ...]:
-    """Return the transfer queues that there are, with what the service last heard.
+def transfer_queue_offers(policy: Policy, folder: str = PUBLISHED) -> tuple[QueueOffer, ...]:
+    """Return the existing transfer queues with their clusters' last answers to the service.
 
-    CommandFailed when home does not answer.
+    CommandFailed if home does not answer.
     """
     home = away(policy, policy.site.cluster)
-    return tuple(_offers(policy, makes_queues(home).queues(home), folder))
+    return tuple(_offers(policy, queue_setup_ability(home).queues(home), folder))
 
 
 def _offers(
     policy: Policy, queues: Mapping[str, Settings], folder: str = PUBLISHED
 ) -> Iterator[QueueOffer]:
-    """Give the transfer queues of the file that the home cell has."""
+    """Yield the configured transfer queues that exist in the home cell."""
     heard = {cluster.cluster: cluster for cluster in published_json.clusters(folder)}
     stale = timedelta(seconds=2 * policy.poller.stale_s)
     now = Clock().now()

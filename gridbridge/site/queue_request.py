@@ -1,4 +1,4 @@
-"""Which transfer queue to make: what was asked for, completed from configuration and sizes."""
+"""Completes a request for a transfer queue from the configuration and the remote size."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -25,8 +25,8 @@ QUARTER, TENTH = 4, 10  # Transfer Queues how-to, Configuration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskedQueue:
-    """What the command line asks for; None: choose."""
+class TransferQueueRequest:
+    """The transfer queue that the command line asks for; None values are chosen by setup."""
 
     cluster: str
     queue: str | None = None
@@ -36,12 +36,14 @@ class AskedQueue:
     short_jobs: bool = False
 
 
-def choose(policy: Policy, options: AskedQueue, must_exist: bool = False) -> QueueRequest:
-    """Complete what was asked for from the configuration, else from a queue that stands already.
+def complete_queue_request(
+    policy: Policy, options: TransferQueueRequest, must_exist: bool = False
+) -> QueueRequest:
+    """Complete a queue request from gridbridge.toml, else from an existing queue.
 
-    What neither tells follows from the remote cluster's size.
+    Values that are in neither follow from the remote cluster's size.
     """
-    refuse_embedded(policy)
+    refuse_embedded_site(policy)
     if policy.why_no_queues:
         raise ConfigError((f"{CONFIG}: {policy.why_no_queues}",))
     name = options.queue or _default_queue(policy, options.cluster)
@@ -62,7 +64,7 @@ def choose(policy: Policy, options: AskedQueue, must_exist: bool = False) -> Que
         slots=slots,
         pending_limit=limit,
         service_account=policy.site.service_account,
-        has_operators=sets_up(away(policy, options.cluster)).HAS_OPERATORS,
+        has_operators=cluster_setup_ability(away(policy, options.cluster)).HAS_OPERATORS,
         remote_usage=section is None or section.remote_usage,
         far_account=_far_account(policy, options.cluster),
         renamed={name: rule.to for name, rule in _pe_rules(policy, options.cluster) if rule.to},
@@ -78,12 +80,14 @@ def choose(policy: Policy, options: AskedQueue, must_exist: bool = False) -> Que
     )
 
 
-def _like_standing(policy: Policy, options: AskedQueue, name: str) -> AskedQueue:
-    """Ask for what a transfer queue of ours that has no section has at home."""
+def _like_standing(
+    policy: Policy, options: TransferQueueRequest, name: str
+) -> TransferQueueRequest:
+    """Fill in slots and limit from an existing transfer queue without a section in the file."""
     if options.short_jobs:
         return options
     home = away(policy, policy.site.cluster)
-    queue = makes_queues(home).queues(home).get(name, {})
+    queue = queue_setup_ability(home).queues(home).get(name, {})
     if name in policy.queues or not (is_transfer(queue) or has_starter(queue)):
         return options
     slots, limit = standing(queue, options.cluster, options.host or host.name())
@@ -95,21 +99,24 @@ def _like_standing(policy: Policy, options: AskedQueue, name: str) -> AskedQueue
 
 
 def _pe_rules(policy: Policy, cluster: str) -> Iterator[tuple[str, PeRule]]:
-    """Return the mapping's rules for parallel environments."""
+    """Yield the mapping rules for parallel environments."""
     for (_, name), rule in policy.maps.get(cluster, {}).items():
-        if isinstance(rule, PeRule) and sets_up(away(policy, cluster)).HAS_ENVIRONMENTS:
+        if (
+            isinstance(rule, PeRule)
+            and cluster_setup_ability(away(policy, cluster)).HAS_ENVIRONMENTS
+        ):
             yield name, rule
 
 
 def _people(policy: Policy, cluster: str) -> tuple[str, ...]:
-    """Return the people who are listed as having an account there."""
+    """Return the people with a listed account at the cluster."""
     return tuple(
         person for person in policy.clusters[cluster].users if person != policy.site.service_account
     )
 
 
-def refuse_embedded(policy: Policy) -> None:
-    """Refuse to set up a site of embedded clusters, where its person makes the queue."""
+def refuse_embedded_site(policy: Policy) -> None:
+    """Refuse setup for a site of embedded clusters, whose user makes the queue."""
     if policy.is_personal:
         folder = policy.clusters[policy.site.cluster].folder
         make = f"{PYTHON} -I -m gridbridge.batch.embedded {folder} queue NAME ..."
@@ -128,8 +135,10 @@ def _default_queue(policy: Policy, cluster: str) -> str:
     return named[0] if len(named) == 1 else f"transfer-{cluster}"
 
 
-def _refuse(policy: Policy, options: AskedQueue, queue: str, section: TransferQueue | None) -> None:
-    """Refuse what no set-up can make."""
+def _refuse(
+    policy: Policy, options: TransferQueueRequest, queue: str, section: TransferQueue | None
+) -> None:
+    """Refuse requests that no set-up can carry out."""
     if options.cluster not in policy.clusters:
         defined = ", ".join(policy.clusters)
         raise ConfigError((f"{CONFIG}: no [cluster.{options.cluster}]; there are {defined}",))
@@ -142,8 +151,8 @@ def _refuse(policy: Policy, options: AskedQueue, queue: str, section: TransferQu
             raise ConfigError((f"{name!r}: {OBJECT_NAME.right}",))
 
 
-def _share(policy: Policy, options: AskedQueue) -> tuple[int, int]:
-    """Return slots and limit: a quarter and a tenth, or a tenth and none for short jobs."""
+def _share(policy: Policy, options: TransferQueueRequest) -> tuple[int, int]:
+    """Return slots and pending limit: 1/4 and 1/10 of the cluster; for short jobs 1/10 and 0."""
     if options.short_jobs:
         return options.slots or _part(policy, options, TENTH), 0
     slots = options.slots or _part(policy, options, QUARTER)
@@ -151,25 +160,25 @@ def _share(policy: Policy, options: AskedQueue) -> tuple[int, int]:
     return slots, _part(policy, options, TENTH) if limit is None else limit
 
 
-def _part(policy: Policy, options: AskedQueue, divisor: int) -> int:
-    return max(1, min(MAX_SLOTS, remote_slots(policy, options.cluster) // divisor))
+def _part(policy: Policy, options: TransferQueueRequest, divisor: int) -> int:
+    return max(1, min(MAX_SLOTS, count_remote_batch_slots(policy, options.cluster) // divisor))
 
 
-def remote_slots(policy: Policy, cluster: str) -> int:
-    """Return how many batch slots a remote cluster has, its own transfer queues left out."""
+def count_remote_batch_slots(policy: Policy, cluster: str) -> int:
+    """Return a remote cluster's batch slots, without the slots of its own transfer queues."""
     remote = away(policy, cluster)
-    return sets_up(remote).slots(remote)
+    return cluster_setup_ability(remote).slots(remote)
 
 
-def sets_up(cluster: Away) -> "SetsUp[Away]":
-    """Return the ability to set a cluster up; ConfigError if its adapter lacks it."""
+def cluster_setup_ability(cluster: Away) -> "SetsUp[Away]":
+    """Return the adapter's ability to set up a cluster; ConfigError if the adapter lacks it."""
     if ability := adapter_of(cluster).sets_up:
         return ability
     raise ConfigError((f"nothing is set up at a cluster of kind {cluster.kind}",))
 
 
-def makes_queues(home: Away) -> "MakesQueues[Away]":
-    """Return the ability to make transfer queues; ConfigError if home's adapter lacks it."""
+def queue_setup_ability(home: Away) -> "MakesQueues[Away]":
+    """Return home's ability to make transfer queues; ConfigError if its adapter lacks it."""
     if ability := adapter_of(home).makes_queues:
         return ability
     raise ConfigError((f"set-up makes no transfer queues in a cluster of kind {home.kind}",))

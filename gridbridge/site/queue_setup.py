@@ -1,4 +1,4 @@
-"""gridbridge setup: looks at both cells and this host, and makes what a transfer queue lacks."""
+"""Plans and applies `gridbridge setup`: compares both cells and this host with the target."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -26,22 +26,22 @@ from gridbridge.model.site.setup_findings import (
 from gridbridge.shell import host
 from gridbridge.site import configuration_wait
 from gridbridge.site import setup_edits as changes
-from gridbridge.site.inspection import host_facts
-from gridbridge.site.login_check import stage_facts
 from gridbridge.site.queue_request import (
-    AskedQueue,
-    choose,
-    makes_queues,
-    refuse_embedded,
-    sets_up,
+    TransferQueueRequest,
+    cluster_setup_ability,
+    complete_queue_request,
+    queue_setup_ability,
+    refuse_embedded_site,
 )
+from gridbridge.site.site_inspection import inspect_local_host
+from gridbridge.site.ssh_login_inspection import find_bad_stage_dirs
 
 AWAITED = "the service takes gridbridge.toml, if one runs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetupStep:
-    """One edit as it is shown and made."""
+    """One edit of a set-up: its description, its shell line, and how to undo it."""
 
     what: str
     line: str
@@ -51,18 +51,18 @@ class SetupStep:
     undo: tuple[SharedSettingUndo, ...] = ()
 
 
-def transfer_steps(policy: Policy, options: AskedQueue) -> tuple[SetupStep, ...]:
-    """Return what is missing of a transfer queue, in the order in which it is to be made."""
-    request = choose(policy, options)
+def plan_transfer_queue(policy: Policy, options: TransferQueueRequest) -> tuple[SetupStep, ...]:
+    """Return the steps that make a transfer queue's missing parts, in order."""
+    request = complete_queue_request(policy, options)
     situation = _own_situation(policy, request)
     findings = (*queue_section.findings(policy, request), *decisions.findings(situation))
-    return steps(policy, possible(findings))
+    return setup_steps_of_findings(policy, require_correctable(findings))
 
 
-def warnings(policy: Policy, options: AskedQueue) -> tuple[str, ...]:
-    """Say what a transfer queue would lack that no step of ours can add."""
-    request = choose(policy, options)
-    stages = stage_facts(policy, options.cluster).items()
+def transfer_queue_warnings(policy: Policy, options: TransferQueueRequest) -> tuple[str, ...]:
+    """Return warnings about a transfer queue that no step of setup can correct."""
+    request = complete_queue_request(policy, options)
+    stages = find_bad_stage_dirs(policy, options.cluster).items()
     findings = (
         queue_section.room(policy, queue_section.all_slots(policy, request)),
         *(stage_finding(name, stage) for name, stage in stages),
@@ -78,20 +78,22 @@ def _warning(finding: CheckFinding) -> str:
     return f"{finding.item}: {finding.found}; {finding.right} ({finding.hint}){suffix}"
 
 
-def closed(options: AskedQueue) -> str:
-    """Say why a queue that was set up on this host is closed as long as its service is no other."""
-    return configuration_wait.left() if options.host in (None, host.name()) else ""
+def new_queue_closed_reason(options: TransferQueueRequest) -> str:
+    """Say why a new queue on this host stays closed until its service reads the new file."""
+    return (
+        configuration_wait.configuration_lag_reason() if options.host in (None, host.name()) else ""
+    )
 
 
-def removal_steps(
-    policy: Policy, options: AskedQueue, warn: Callable[[str], None]
+def plan_transfer_queue_removal(
+    policy: Policy, options: TransferQueueRequest, warn: Callable[[str], None]
 ) -> tuple[SetupStep, ...]:
-    """Return the steps that remove a transfer queue's set-up; refuse one that is not there.
+    """Return the steps that remove a transfer queue's set-up; refuse a queue that does not exist.
 
-    A remote cluster that does not answer may be gone for ever: then the set-up at home is removed,
-    and a warning says that nothing was changed at the other.
+    If the remote cluster does not answer, it may be gone for ever. Then only the set-up at home is
+    removed, and a warning says that nothing was changed at the remote cluster.
     """
-    request = choose(policy, options, must_exist=True)
+    request = complete_queue_request(policy, options, must_exist=True)
     situation = _own_situation(policy, request, warn)
     siblings = [name for name, queue in policy.queues.items() if queue.cluster == options.cluster]
     if siblings and request.queue not in {*siblings, *situation.home.queues}:
@@ -106,70 +108,74 @@ def removal_steps(
 
 def _slots_used(policy: Policy, request: QueueRequest) -> int:
     home = away(policy, request.home)
-    instances = makes_queues(home).queue_instances(home, request.home)
+    instances = queue_setup_ability(home).queue_instances(home, request.home)
     return sum(instance.slots_used for instance in instances if instance.queue == request.queue)
 
 
-def left_steps(policy: Policy, options: AskedQueue) -> tuple[SetupStep, ...]:
-    """Return what a removal has left of a transfer queue's set-up."""
-    request = choose(policy, options, must_exist=True)
+def plan_leftover_removal(policy: Policy, options: TransferQueueRequest) -> tuple[SetupStep, ...]:
+    """Return the steps for the remains of a transfer queue after its removal."""
+    request = complete_queue_request(policy, options, must_exist=True)
     return _removal(policy, _own_situation(policy, request, unheard=lambda _: None))
 
 
 def _removal(policy: Policy, situation: SetupSituation) -> tuple[SetupStep, ...]:
     edits = [
-        *removal(situation, changes.recall()),
+        *removal(situation, changes.read_former_settings()),
         *queue_section.removal(policy, situation.wanted),
     ]
-    return named_steps(policy, edits)
+    return describe_edits(policy, edits)
 
 
-def named_steps(policy: Policy, edits: Iterable[SetupEdit]) -> tuple[SetupStep, ...]:
-    """Turn edits into steps that say themselves what they do."""
+def describe_edits(policy: Policy, edits: Iterable[SetupEdit]) -> tuple[SetupStep, ...]:
+    """Turn edits into steps with a description of each edit."""
     return tuple(_step(policy, edit, _named(edit)) for edit in edits)
 
 
-def host_steps(policy: Policy) -> tuple[SetupStep, ...]:
-    """Return the steps that this host needs; refuse if we can't see everything."""
-    refuse_embedded(policy)
-    findings = transfer_host.host_findings(host_facts(policy), policy.site)
+def plan_host_setup(policy: Policy) -> tuple[SetupStep, ...]:
+    """Return the steps that this host needs; refuse if not all files are visible."""
+    refuse_embedded_site(policy)
+    findings = transfer_host.host_findings(inspect_local_host(policy), policy.site)
     for finding in findings:
         if finding.found == UNSEEN:
             raise GridbridgeError(f"{finding.item}: {finding.found}; run it as root")
-    return steps(policy, findings)
+    return setup_steps_of_findings(policy, findings)
 
 
-def apply(steps: Iterable[SetupStep], policy: Policy, report: Callable[[SetupStep], None]) -> None:
-    """Make the steps one by one; stop at the first that fails: the next run goes on there."""
+def apply_setup_steps(
+    steps: Iterable[SetupStep], policy: Policy, report: Callable[[SetupStep], None]
+) -> None:
+    """Apply the steps in order; stop at the first failure, and the next run continues there."""
     for step in steps:
         if step.where:
             raise GridbridgeError(f"to be run on {step.where}: {step.environment}; {step.line}")
-        changes.remember(step.undo)
+        changes.record_former_settings(step.undo)
         _make(step, policy)
         report(step)
 
 
 def _make(step: SetupStep, policy: Policy) -> None:
     try:
-        changes.make(step.edit, policy)
+        changes.make_edit(step.edit, policy)
     except CommandFailed as error:
         raise GridbridgeError(f"{step.what}: {error.words}") from error
 
 
-def without_undo(step: SetupStep) -> SetupStep:
-    """Return a step that apply does not remember, for its maker does."""
+def without_undo_record(step: SetupStep) -> SetupStep:
+    """Return a step without undo information, for callers that record former values themselves."""
     return replace(step, undo=())
 
 
-def forget(policy: Policy) -> None:
-    """Drop the notes of former values once the last transfer queue is gone."""
+def forget_former_settings(policy: Policy) -> None:
+    """Delete the record of former settings if no transfer queue is left."""
     home = away(policy, policy.site.cluster)
-    if not any(map(is_transfer, makes_queues(home).queues(home).values())):
-        changes.forget()
+    if not any(map(is_transfer, queue_setup_ability(home).queues(home).values())):
+        changes.delete_former_settings()
 
 
-def steps(policy: Policy, findings: Iterable[CheckFinding]) -> tuple[SetupStep, ...]:
-    """Turn findings into steps; the same edit is made once, where it comes last."""
+def setup_steps_of_findings(
+    policy: Policy, findings: Iterable[CheckFinding]
+) -> tuple[SetupStep, ...]:
+    """Turn findings into steps; an edit that occurs twice is made once, at its last place."""
     steps_by_edit: dict[SetupEdit, SetupStep] = {}
     for finding in findings:
         if finding.state == FindingState.OK:
@@ -187,29 +193,29 @@ def steps(policy: Policy, findings: Iterable[CheckFinding]) -> tuple[SetupStep, 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HomeSeen:
-    """What is set up in the local cluster for the transfer queues of a host."""
+class HomeSetup:
+    """The local cluster's settings for the transfer queues of a host."""
 
     setup: CellSetup
     slots: Mapping[str, int]  # of each queue on the host
 
 
-def see_home(policy: Policy, of_host: str) -> HomeSeen:
-    """Look at the local cluster; CommandFailed or StateError when it doesn't answer."""
+def read_home_setup(policy: Policy, of_host: str) -> HomeSetup:
+    """Read the local cluster's settings; CommandFailed or StateError without an answer."""
     home = away(policy, policy.site.cluster)
-    makes = makes_queues(home)
-    return HomeSeen(setup=makes.home_setup(home, of_host), slots=makes.slots_on(home, of_host))
+    makes = queue_setup_ability(home)
+    return HomeSetup(setup=makes.home_setup(home, of_host), slots=makes.slots_on(home, of_host))
 
 
-def observe(
+def read_transfer_queue_setup(
     policy: Policy,
     request: QueueRequest,
-    home: HomeSeen,
+    home: HomeSetup,
     unheard: Callable[[str], None] | None = None,
 ) -> SetupSituation:
-    """Look at the remote cell, too; CommandFailed or StateError when it doesn't answer.
+    """Read the remote cell's settings, too; CommandFailed or StateError without an answer.
 
-    With `unheard` it need not answer: `unheard` is called with the reason, and the cell counts as
+    With `unheard`, no error is raised: `unheard` is called with the reason, and the cell counts as
     empty.
     """
     slots = dict(home.slots)
@@ -232,24 +238,26 @@ def observe(
 
 
 def _away(policy: Policy, request: QueueRequest, home: CellSetup) -> CellSetup:
-    """Look at the remote cluster."""
+    """Read the remote cluster's settings."""
     remote = away(policy, request.remote)
-    return sets_up(remote).remote_setup(remote, request.host, home)
+    return cluster_setup_ability(remote).remote_setup(remote, request.host, home)
 
 
 def _own_situation(
     policy: Policy, request: QueueRequest, unheard: Callable[[str], None] | None = None
 ) -> SetupSituation:
-    """Look at both cells; refuse to change a queue that the site has made."""
+    """Read both cells' settings; refuse a queue that the site made without gridbridge."""
     keep_connections(policy)
-    situation = observe(policy, request, see_home(policy, request.host), unheard)
+    situation = read_transfer_queue_setup(
+        policy, request, read_home_setup(policy, request.host), unheard
+    )
     if request.queue not in policy.queues and is_foreign(situation):
         raise GridbridgeError(f"queue {request.queue} is no transfer queue; give another --queue")
     return situation
 
 
-def possible(findings: Iterable[CheckFinding]) -> Iterable[CheckFinding]:
-    """Return the findings; refuse if no command of ours can correct one of them."""
+def require_correctable(findings: Iterable[CheckFinding]) -> Iterable[CheckFinding]:
+    """Return the findings; refuse if setup has no edit that corrects one of them."""
     listed = tuple(findings)
     hopeless = (
         finding for finding in listed if finding.state == FindingState.BROKEN and not finding.mend
@@ -260,7 +268,7 @@ def possible(findings: Iterable[CheckFinding]) -> Iterable[CheckFinding]:
 
 
 def _named(edit: SetupEdit) -> str:
-    """Say what an edit does that has no finding to explain it."""
+    """Describe an edit that belongs to no finding."""
     words = (edit.cell, edit.verb.value, edit.kind, edit.name, edit.attribute)
     if edit.verb == EditVerb.SHELL and edit.name:
         return f"take away {edit.name}"
@@ -272,8 +280,8 @@ def _named(edit: SetupEdit) -> str:
 def _step(policy: Policy, edit: SetupEdit, text: str) -> SetupStep:
     return SetupStep(
         what=text,
-        line=changes.command(edit),
-        environment=changes.environment(edit, policy),
+        line=changes.edit_command_line(edit),
+        environment=changes.edit_environment_line(edit, policy),
         where="",
         edit=edit,
     )

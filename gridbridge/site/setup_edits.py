@@ -1,4 +1,4 @@
-"""Makes a set-up's edits, one by one, and remembers what shared settings were before."""
+"""Makes the edits of a set-up, and records the former values of shared settings."""
 
 import json
 from dataclasses import asdict
@@ -16,46 +16,46 @@ from gridbridge.shell.runner import run
 
 MAX_BYTES = 1 << 20
 HERE = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
-RESTART_S = 120  # an execd that stops reports first, and a shared disk may be slow
+RESTART_S = 120  # a stopping execd reports its jobs first, and shared disks are slow
 
 
-def make(edit: SetupEdit, policy: Policy) -> None:
-    """Run the very line that was printed; CommandFailed with its last words."""
+def make_edit(edit: SetupEdit, policy: Policy) -> None:
+    """Run an edit's printed shell line; CommandFailed has its error message."""
     limit_s: float = RESTART_S
-    if edit.verb != EditVerb.SHELL and environment(edit, policy):
+    if edit.verb != EditVerb.SHELL and edit_environment_line(edit, policy):
         limit_s = away(policy, edit.cell).timeout_s
-    run(("/bin/sh", "-c", standalone(edit, policy)), HERE, limit_s).checked()
+    run(("/bin/sh", "-c", standalone_edit_line(edit, policy)), HERE, limit_s).checked()
 
 
-def command(edit: SetupEdit) -> str:
-    """Return the line that makes an edit, in a shell with its cluster's environment."""
+def edit_command_line(edit: SetupEdit) -> str:
+    """Return an edit's command, for a shell with the cluster's environment."""
     return qconf.command(edit)
 
 
-def environment(edit: SetupEdit, policy: Policy) -> str:
-    """Return the line that points a shell at an edit's cluster; empty for an edit of this host."""
+def edit_environment_line(edit: SetupEdit, policy: Policy) -> str:
+    """Return the line that sets a shell's environment to a cluster; empty for this host's edits."""
     cluster = away(policy, edit.cell) if edit.cell else None
     makes = adapter_of(cluster).makes_queues if cluster else None
     return makes.environment(cluster) if cluster and makes else ""
 
 
-def standalone(edit: SetupEdit, policy: Policy) -> str:
-    """Return a line that makes an edit from any shell of root's."""
-    before = environment(edit, policy)
-    return f"({before}; {command(edit)})" if before else command(edit)
+def standalone_edit_line(edit: SetupEdit, policy: Policy) -> str:
+    """Return a shell line that makes an edit from any shell of root."""
+    before = edit_environment_line(edit, policy)
+    return f"({before}; {edit_command_line(edit)})" if before else edit_command_line(edit)
 
 
-def remember(undo: tuple[SharedSettingUndo, ...], path: str = FORMER) -> None:
-    """Write down how to take shared settings back; what is known already stays as it is."""
-    earlier = recall(path)
+def record_former_settings(undo: tuple[SharedSettingUndo, ...], path: str = FORMER) -> None:
+    """Record how to restore shared settings; recorded settings keep their first value."""
+    earlier = read_former_settings(path)
     keys = {_key(setting.done) for setting in earlier}
     new = [setting for setting in undo if _key(setting.done) not in keys]
     if new:
         _write([*earlier, *new], path)
 
 
-def recall(path: str = FORMER) -> list[SharedSettingUndo]:
-    """Return what was written down, oldest first."""
+def read_former_settings(path: str = FORMER) -> list[SharedSettingUndo]:
+    """Return the recorded former settings, oldest first."""
     try:
         data, _ = files.read(path, MAX_BYTES, owner=0)
         return [
@@ -68,8 +68,8 @@ def recall(path: str = FORMER) -> list[SharedSettingUndo]:
         raise StateError(f"{path}: not what setup wrote: {error}") from error
 
 
-def forget(path: str = FORMER) -> None:
-    """Remove the notes: everything has been taken back."""
+def delete_former_settings(path: str = FORMER) -> None:
+    """Delete the record of former settings, after all settings were restored."""
     files.remove(path)
 
 

@@ -12,7 +12,7 @@ from gridbridge.config import policy_file
 from gridbridge.model.site.setup_findings import EditVerb, FindingState, SetupEdit
 from gridbridge.shell import poller_lock
 from gridbridge.shell.clock import Clock
-from gridbridge.site.check import CheckItem, CheckReport
+from gridbridge.site.check import CheckReport, ShownCheckItem
 from gridbridge.site.cli import check_command, setup_command
 
 CONFIG = """[site]
@@ -145,7 +145,7 @@ def test_who_is_not_root_makes_no_balancer(
     """Useradd would only say that it can't lock a file, and to try later."""
     edit = SetupEdit(verb=EditVerb.SHELL, value="false")
     step = setup_command.SetupStep(what="x", line="false", environment="", where="", edit=edit)
-    monkeypatch.setattr(setup_command.balancer_setup, "balancer_steps", lambda _: (step,))
+    monkeypatch.setattr(setup_command.balancer_setup, "plan_balancer_setup", lambda _: (step,))
     monkeypatch.setattr("os.geteuid", lambda: 1001)
     monkeypatch.setattr(setup_command.policy_file, "load", lambda _: None)
 
@@ -158,7 +158,7 @@ def test_who_is_not_root_makes_no_balancer(
 def test_an_unexpected_error_shows_its_place_only_with_debug(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(check_command.service, "check", lambda *_: 1 // 0)
+    monkeypatch.setattr(check_command.service, "check_site", lambda *_: 1 // 0)
 
     status = run(monkeypatch, "check")
 
@@ -216,8 +216,8 @@ def test_explain_takes_h_alone_for_its_help_and_else_for_qsubs(
     assert capsys.readouterr().err == "gridbridge: /nosuch: No such file or directory\n"
 
 
-def an_item(state: FindingState) -> CheckItem:
-    return CheckItem(
+def an_item(state: FindingState) -> ShownCheckItem:
+    return ShownCheckItem(
         name="poller", state=state, found="f", right="r", commands=("mend",), where="", hint=""
     )
 
@@ -227,7 +227,7 @@ def test_the_checks_exit_status_is_its_worst_item(
     state: str, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     report = CheckReport(items=(an_item(FindingState(state)),), worst=FindingState(state))
-    monkeypatch.setattr(check_command.service, "check", lambda *_: report)
+    monkeypatch.setattr(check_command.service, "check_site", lambda *_: report)
 
     assert run(monkeypatch, "check") == status
 
@@ -236,7 +236,7 @@ def test_the_check_prints_the_command_that_mends(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     report = CheckReport(items=(an_item(FindingState.BROKEN),), worst=FindingState.BROKEN)
-    monkeypatch.setattr(check_command.service, "check", lambda *_: report)
+    monkeypatch.setattr(check_command.service, "check_site", lambda *_: report)
 
     run(monkeypatch, "check")
 
@@ -256,8 +256,8 @@ def test_the_check_says_once_what_mends_several_items(
 ) -> None:
     wrong = tmp_path / "gridbridge.toml"
     wrong.write_text(CONFIG.replace("= 1", '= "one"').replace("= 2", "= 0"))
-    report = check_command.service.check(Clock(), str(wrong))
-    monkeypatch.setattr(check_command.service, "check", lambda *_: report)
+    report = check_command.service.check_site(Clock(), str(wrong))
+    monkeypatch.setattr(check_command.service, "check_site", lambda *_: report)
 
     status = run(monkeypatch, "check")
 
@@ -270,7 +270,7 @@ def test_the_check_as_json_has_everything(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     report = CheckReport(items=(an_item(FindingState.WARNING),), worst=FindingState.WARNING)
-    monkeypatch.setattr(check_command.service, "check", lambda *_: report)
+    monkeypatch.setattr(check_command.service, "check_site", lambda *_: report)
 
     run(monkeypatch, "check", "--json")
 

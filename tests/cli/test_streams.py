@@ -102,11 +102,17 @@ def test_a_folder_that_is_not_there_is_one_clear_line(
 @pytest.mark.parametrize(
     ("module", "argv", "stored"),
     [
-        ("campaigns.submit = lambda _: 7", ["--array", "1-3", "--", "true"], "campaign 7 is"),
         (
-            "campaigns.add = lambda *_: None; campaign_tasks.find = lambda _: None;"
-            " sources.more = lambda *_: (Read(jdl=None, parameters=()), ('a', 'b'));"
-            " admission.require_as_it_is = lambda _: None",
+            "campaigns.submit_campaign = lambda _: 7",
+            ["--array", "1-3", "--", "true"],
+            "campaign 7 is",
+        ),
+        (
+            "campaigns.add_tasks_to_campaign = lambda *_: None;"
+            " campaign_tasks.find_campaign = lambda _: None;"
+            " sources.campaign_with_added_tasks ="
+            " lambda *_: (Read(jdl=None, parameters=()), ('a', 'b'));"
+            " admission.require_unchanged_by_rules = lambda _: None",
             ["-c", "7", "-J", '["a", "b"]'],
             "2 tasks more of campaign 7 are",
         ),
@@ -123,11 +129,11 @@ def test_what_is_stored_is_told_where_its_id_can_not_be_printed(
         "from gridbridge.campaigns.tools import task_views as campaign_tasks\n"
         "from gridbridge.campaigns.tools import campaign_client as campaigns\n"
         "from gridbridge.campaigns.tools import admission_check as admission\n"
-        "from gridbridge.campaigns.tools import submission_sources as sources\n"
+        "from gridbridge.campaigns.tools import new_campaigns as sources\n"
         "from gridbridge.campaigns.cli import gridsub, login_node_relay as relay\n"
-        "relay.host = lambda *_: ''\n"
+        "relay.transfer_host_to_use = lambda *_: ''\n"
         "admission.require_admitted = lambda said: said\n"
-        "sources.array = lambda *_: Said()\n"
+        "sources.campaign_for_numbers = lambda *_: Said()\n"
         "class Said: warnings = (); jdl = type('Jdl', (), {'datasets': ()})\n"
         f"{module}\n"
         "gridsub.main()"

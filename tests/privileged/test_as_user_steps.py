@@ -80,7 +80,7 @@ CELL = GridEngineCell(
 def jdl_of(text: dict[str, str]) -> dict[str, Any]:
     """Return what gridsub writes of these keys."""
     table = {"name": "n", "nb_jobs": 1, "clusters": {"b": {"exec_file": "x", **text}}}
-    return asdict(jdl_reader.load("n.json", json.dumps(table)).jdl.clusters["b"])
+    return asdict(jdl_reader.parse_jdl("n.json", json.dumps(table)).jdl.clusters["b"])
 
 
 @pytest.mark.parametrize(

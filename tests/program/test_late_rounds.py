@@ -62,7 +62,7 @@ def test_the_check_and_the_status_tell_since_when_none_has_ended(
     assert told(tmp_path, NOON) == [
         ("rebalancing: datasets", FindingState.WARNING, "none has ended since one began 27 h ago")
     ]
-    status_command.show(reports.report(NOON, str(tmp_path)), NOON)
+    status_command.print_status_report(reports.report(NOON, str(tmp_path)), NOON)
     last = capsys.readouterr().out.splitlines()[-1]
     assert last == "rebalancing: no round about datasets has ended since one began 27 h ago"
 

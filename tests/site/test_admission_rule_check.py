@@ -14,7 +14,7 @@ RULE = "def every_campaign(candidate):\n    return None\n"
 
 def judged(folder: Path) -> list[tuple[FindingState, str]]:
     """Judge the rules of a folder."""
-    found = admission_rule_check.findings("", str(folder), os.getuid())
+    found = admission_rule_check.check_admission_rules_load("", str(folder), os.getuid())
     return [(each.state, each.found) for each in found]
 
 

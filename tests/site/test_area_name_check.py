@@ -10,8 +10,8 @@ from gridbridge.decisions.site.area_names import strange_names
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.storage_areas import Storage
 from gridbridge.model.site.setup_findings import FindingState
-from gridbridge.site import area_name_check
-from gridbridge.site.area_name_check import findings
+from gridbridge.site import capability_checks
+from gridbridge.site.capability_checks import check_storage_area_names
 from tests.site.test_queue_order_setup import policy
 
 WORD = "11111111-0000-0000-0000-000000000000"
@@ -47,7 +47,7 @@ def test_an_account_whose_name_is_taken_is_told(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
     os.chown(tmp_path / "nobody", 65534, 65534)
     (tmp_path / "bin").symlink_to("/")
-    (finding,) = findings(area(tmp_path))
+    (finding,) = check_storage_area_names(area(tmp_path))
 
     assert finding.state == FindingState.WARNING
     assert finding.found == f"{tmp_path}: bin is root's, daemon is root's"
@@ -59,7 +59,7 @@ def test_no_name_with_a_line_of_its_own_has_root_remove_anothers_folder(tmp_path
     for name in ("nobody", "x\nroot d nobody\ny"):
         (tmp_path / name).mkdir()
     os.chown(tmp_path / "nobody", 65534, 65534)
-    (finding,) = findings(area(tmp_path))
+    (finding,) = check_storage_area_names(area(tmp_path))
 
     assert finding.state == FindingState.OK
 
@@ -69,7 +69,7 @@ def test_many_long_names_hide_no_taken_name(tmp_path: Path) -> None:
     (tmp_path / "daemon").mkdir()
     for number in range(9000):
         (tmp_path / f"{number:x<250}").touch()
-    (finding,) = findings(area(tmp_path))
+    (finding,) = check_storage_area_names(area(tmp_path))
 
     assert finding.found == f"{tmp_path}: daemon is root's"
 
@@ -78,20 +78,20 @@ def test_many_long_names_hide_no_taken_name(tmp_path: Path) -> None:
 def test_it_is_told_that_not_all_names_were_looked_at(
     tmp_path: Path, names: int, is_told: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(area_name_check, "MOST", 5)
+    monkeypatch.setattr(capability_checks, "MOST", 5)
     for number in range(names):
         (tmp_path / f"{number}").mkdir()
-    (finding,) = findings(area(tmp_path))
+    (finding,) = check_storage_area_names(area(tmp_path))
 
     assert (finding.state == FindingState.WARNING) == is_told
     assert (f"{tmp_path} has more than 5 names" in finding.found) == is_told
 
 
 def test_an_area_with_everybodys_own_folders_is_right(tmp_path: Path) -> None:
-    (finding,) = findings(area(tmp_path))
+    (finding,) = check_storage_area_names(area(tmp_path))
 
     assert finding.state == FindingState.OK
 
 
 def test_an_area_that_nobody_can_list_is_not_judged(tmp_path: Path) -> None:
-    assert findings(area(tmp_path / "gone")) == ()
+    assert check_storage_area_names(area(tmp_path / "gone")) == ()

@@ -63,13 +63,13 @@ def asked(cluster: str = "alpha", like: str | None = None) -> AskedBestEffort:
 
 def test_the_steps_make_queues_like_the_local_one(policy: Policy) -> None:
     """And name what keeps local jobs waiting for tasks nevertheless."""
-    lines = [step.line for step in besteffort_setup.besteffort_steps(policy, asked())]
+    lines = [step.line for step in besteffort_setup.plan_besteffort_queues(policy, asked())]
 
     assert "qconf -Mc" in lines[0]
     assert ["qconf -sq all.q" in line for line in lines[1:3]] == [True, True]
     assert lines[-1] == "qconf -rattr queue slots 1 gb-be2"
-    assert besteffort_setup.removal_steps(policy, asked()) == ()
-    (told,) = besteffort_setup.warnings(policy, asked())
+    assert besteffort_setup.plan_besteffort_removal(policy, asked()) == ()
+    (told,) = besteffort_setup.besteffort_consumable_warnings(policy, asked())
     assert told.startswith("alpha: consumable slots: best-effort tasks take of it at n1")
 
 
@@ -87,7 +87,7 @@ def test_where_none_can_be_made_that_is_said(
     policy: Policy, wanted: AskedBestEffort, why: str
 ) -> None:
     with pytest.raises(ConfigError, match=why):
-        besteffort_setup.besteffort_steps(policy, wanted)
+        besteffort_setup.plan_besteffort_queues(policy, wanted)
 
 
 def test_a_queue_of_the_same_name_that_is_none_of_ours_is_left_alone(
@@ -97,8 +97,8 @@ def test_a_queue_of_the_same_name_that_is_none_of_ours_is_left_alone(
     (tmp_path / "queues/gb-be1").write_text(LOCAL)
 
     with pytest.raises(GridbridgeError, match=r"gb-be1 has neither.*then qconf -dq gb-be1"):
-        besteffort_setup.besteffort_steps(policy, asked())
-    (told,) = besteffort_setup.check(policy, "alpha")
+        besteffort_setup.plan_besteffort_queues(policy, asked())
+    (told,) = besteffort_setup.check_besteffort_queues(policy, "alpha")
     assert (told.item, told.state) == ("alpha: queue gb-be1", FindingState.WARNING)
 
 
@@ -106,12 +106,16 @@ def test_that_there_are_none_is_right_and_half_of_a_set_up_is_not(
     policy: Policy, tmp_path: Path
 ) -> None:
     """Clusters that this host can't set up are not judged."""
-    (none,) = besteffort_setup.check(policy, "alpha")
+    (none,) = besteffort_setup.check_besteffort_queues(policy, "alpha")
     assert (none.item, none.state) == ("alpha: best-effort queues", FindingState.OK)
 
     with (tmp_path / "complexes").open("a") as table:
         table.write("gb_besteffort gb_besteffort BOOL == FORCED NO 0 0\n")
-    found = {each.item: each.state for each in besteffort_setup.check(policy, "alpha")}
+    found = {
+        each.item: each.state for each in besteffort_setup.check_besteffort_queues(policy, "alpha")
+    }
     assert found["queue gb-be1"] is FindingState.BROKEN
     assert found["complex gb_besteffort"] is FindingState.OK
-    assert [list(besteffort_setup.check(policy, name)) for name in ("gamma", "delta")] == [[], []]
+    assert [
+        list(besteffort_setup.check_besteffort_queues(policy, name)) for name in ("gamma", "delta")
+    ] == [[], []]

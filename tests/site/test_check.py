@@ -15,7 +15,7 @@ from gridbridge.shell import host
 from gridbridge.shell.clock import Clock
 from gridbridge.site import check as service
 from gridbridge.site.check import _item
-from gridbridge.site.queue_setup import HomeSeen
+from gridbridge.site.queue_setup import HomeSetup
 from tests.site.test_queue_order_setup import policy as brokerage_policy
 
 
@@ -56,9 +56,9 @@ def test_of_a_file_that_the_service_refuses_that_is_told_and_the_account_it_need
     why = 'FILE: [queue.transfer-b] cluster = "b": jobs of this queue are at "c"'
     known = ConfigurationFacts(is_same=False, refused=(why,))
     poller = PollerFacts(is_running=True, age_s=1.0, configuration=known)
-    monkeypatch.setattr(service, "poller_facts", lambda *_: poller)
+    monkeypatch.setattr(service, "inspect_poller", lambda *_: poller)
 
-    report = service.check(Clock(), str(path))
+    report = service.check_site(Clock(), str(path))
 
     told, account = report.items
     assert (report.worst, told.state, told.commands) == (
@@ -73,7 +73,7 @@ def test_of_a_file_that_the_service_refuses_that_is_told_and_the_account_it_need
 def test_a_site_without_a_cluster_of_its_own_is_checked() -> None:
     policy = policy_file.parse("FILE", b'[site]\ncluster = "hub"\n')
 
-    items = [finding.item for finding in service.findings(policy, None, Clock())]
+    items = [finding.item for finding in service.collect_check_findings(policy, None, Clock())]
 
     assert any(item.startswith("program ") or item.startswith("account ") for item in items), items
 
@@ -105,7 +105,7 @@ def test_where_there_is_no_configuration_check_says_where_to_run_it(
     """As on a login node, where nobody is to edit or make that file."""
     monkeypatch.setattr(policy_file, "CONFIG", f"{tmp_path}/gridbridge.toml")
 
-    (item,) = service.check(Clock(), f"{tmp_path}/gridbridge.toml").items
+    (item,) = service.check_site(Clock(), f"{tmp_path}/gridbridge.toml").items
 
     assert "run this on the transfer host, where the service is" in item.found
     assert item.hint == ""
@@ -122,13 +122,13 @@ def test_the_local_cluster_is_looked_at_once_for_all_queues(
     )
     asked: list[str] = []
 
-    def see_home(_: Policy, of_host: str) -> HomeSeen:
+    def see_home(_: Policy, of_host: str) -> HomeSetup:
         asked.append(of_host)
         raise CommandFailed(("qconf",), 1, b"", b"silent")
 
-    monkeypatch.setattr(service, "see_home", see_home)
+    monkeypatch.setattr(service, "read_home_setup", see_home)
 
-    found = [*service.findings(policy_file.load(str(path)), "", Clock())]
+    found = [*service.collect_check_findings(policy_file.load(str(path)), "", Clock())]
 
     assert asked == [host.name()]
     told = {each.item for each in found if "qconf: silent" in each.found}
@@ -168,7 +168,7 @@ def site(folder: Path, more: str = "", queue: str = "qname all.q") -> Policy:
 
 def test_no_cell_is_asked_the_same_twice(tmp_path: Path) -> None:
     """Transfer queues, best-effort queues and the balancer ask for much of the same."""
-    tuple(service.findings(site(tmp_path), "", Clock()))
+    tuple(service.collect_check_findings(site(tmp_path), "", Clock()))
 
     for name in ("a", "b"):
         questions = (tmp_path / f"asked.{name}").read_text().splitlines()
@@ -185,6 +185,6 @@ def test_the_check_judges_each_part_of_a_site(tmp_path: Path, item: str) -> None
     more = '[queue.r]\ncluster = "b"\nslots = 2\npending_limit = 4\n'
     area = f'[storage.pile]\ncluster = "a"\npath = "{tmp_path}"\n'
 
-    found = service.findings(site(tmp_path, more + area, queues), "", Clock())
+    found = service.collect_check_findings(site(tmp_path, more + area, queues), "", Clock())
 
     assert item.format(folder=tmp_path) in {finding.item for finding in found}

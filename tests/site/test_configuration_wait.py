@@ -8,7 +8,7 @@ import pytest
 from gridbridge.decisions.site.stale_configuration import OLDER
 from gridbridge.model.site.host_facts import ConfigurationFacts, PollerFacts
 from gridbridge.shell.clock import Clock
-from gridbridge.site.configuration_wait import LIMIT_S, LOOK_S, wait
+from gridbridge.site.configuration_wait import LIMIT_S, LOOK_S, wait_for_configuration
 
 OLD = ConfigurationFacts(is_same=False)
 NEW = ConfigurationFacts(is_same=True)
@@ -48,7 +48,7 @@ def test_it_is_waited_for_until_it_is_known_and_not_for_ever(
 ) -> None:
     service = Service(*seen)
 
-    trouble = wait(service.look, service)
+    trouble = wait_for_configuration(service.look, service)
 
     assert (told in trouble, bool(told)) == (True, bool(trouble))
     assert service.passed_s == pytest.approx(after_s, abs=LOOK_S)

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from gridbridge.batch.submission_result import NOT_INTERACTIVE, ONE_HOP
 from gridbridge.cli.main import gridbridge
 from gridbridge.errors import ParseError
-from gridbridge.site.explanation import explained
+from gridbridge.site.submission_explanation import explain_submission
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "gridengine-8.1.9"
 JOB = (GOLDEN / "job-error.xml").read_text("latin-1")
@@ -57,7 +57,7 @@ slots = 1
 
 def test_a_job_goes_as_its_owner_whoever_asks(tmp_path: Path) -> None:
     """Root asks for alice: the starter of her job submits it as al_delta."""
-    foreseen = explained(("12",), "delta", here(tmp_path))
+    foreseen = explain_submission(("12",), "delta", here(tmp_path))
 
     assert foreseen.notes == ("by ssh, at delta-master as al_delta",)
 
@@ -68,16 +68,16 @@ def test_a_task_that_the_array_does_not_have_is_no_job(tmp_path: Path, task: str
     step = "<RN_step>1<"
     array = JOB.replace(PLAIN_TYPE, "<JB_type>192<").replace(ONE_TASK, "<RN_max>9<")
     config = here(tmp_path, qstat=array.replace(step, "<RN_step>2<"))
-    foreseen = explained(("12.9",), "delta", config)
+    foreseen = explain_submission(("12.9",), "delta", config)
 
     assert "gb.alpha.12.9.1" in foreseen.command
     with pytest.raises(ParseError, match="no such job or task"):
-        explained((task,), "delta", config)
+        explain_submission((task,), "delta", config)
 
 
 def test_a_job_without_tasks_has_none(tmp_path: Path) -> None:
     with pytest.raises(ParseError, match="no such job or task"):
-        explained(("12.1",), "delta", here(tmp_path))
+        explain_submission(("12.1",), "delta", here(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -91,34 +91,36 @@ def test_what_its_starter_would_refuse_is_refused_in_the_same_words(
     tmp_path: Path, before: str, after: str, refused: str
 ) -> None:
     assert JOB.count(before) == 1
-    foreseen = explained(("12",), "delta", here(tmp_path, qstat=JOB.replace(before, after)))
+    foreseen = explain_submission(
+        ("12",), "delta", here(tmp_path, qstat=JOB.replace(before, after))
+    )
 
     assert (foreseen.refused, foreseen.command) == (refused, "")
 
 
 def test_a_script_with_a_transfer_s_account_is_refused(tmp_path: Path) -> None:
     told = f"{VERIFIED}account:                    gb.beta.7.0.1\n"
-    foreseen = explained(("job.sh",), "delta", here(tmp_path, qsub=told))
+    foreseen = explain_submission(("job.sh",), "delta", here(tmp_path, qsub=told))
 
     assert foreseen.refused == ONE_HOP
 
 
 def test_qsub_that_fails_without_a_word_is_told(tmp_path: Path) -> None:
     with pytest.raises(ParseError, match="qsub says nothing, and ends with 1"):
-        explained(("job.sh",), "delta", here(tmp_path, qsub="", status=1))
+        explain_submission(("job.sh",), "delta", here(tmp_path, qsub="", status=1))
 
 
 def test_a_job_that_is_not_submitted_has_no_id(tmp_path: Path) -> None:
     """Its last word is an argument: `sleep 77` is no job 77."""
     told = f"{VERIFIED}account:                    gb.beta.7.0.1\n"
-    foreseen = explained(("-b", "y", "sleep", "77"), "delta", here(tmp_path, qsub=told))
+    foreseen = explain_submission(("-b", "y", "sleep", "77"), "delta", here(tmp_path, qsub=told))
 
     assert (foreseen.refused, foreseen.job) == (ONE_HOP, "")
 
 
 def test_a_queue_of_people_takes_nobody_else(tmp_path: Path) -> None:
     """The golden job is alice's."""
-    foreseen = explained(("12",), "delta", here(tmp_path, people='bob = "bo_delta"'))
+    foreseen = explain_submission(("12",), "delta", here(tmp_path, people='bob = "bo_delta"'))
 
     assert foreseen.refused == "[cluster.delta.users] names who has an account there, and not alice"
     assert not foreseen.command
@@ -147,7 +149,7 @@ def test_what_waits_for_ever_in_the_queue_here_is_refused(
 ) -> None:
     me = pwd.getpwuid(os.getuid()).pw_name
     config = here(tmp_path, qsub=PARALLEL, qconf=qconf, people="")
-    foreseen = explained(("job.sh",), "delta", config)
+    foreseen = explain_submission(("job.sh",), "delta", config)
 
     assert foreseen.refused == refused.format(me=me)
     assert bool(foreseen.command) is not bool(refused)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.site import home_jobs
-from gridbridge.site.home_jobs import NoAnswer
+from gridbridge.site.home_jobs import HomeBatchSystemSilent
 from tests.site.test_explanation import JOB, ONE_TASK, PLAIN_TYPE, here
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -39,7 +39,7 @@ def look(
     """Look the job up, where nothing is published."""
     published = tmp_path / "published"
     published.mkdir(exist_ok=True)
-    return home_jobs.look(str(job), NOON, str(published), config, **of)
+    return home_jobs.find_home_job(str(job), NOON, str(published), config, **of)
 
 
 def without_messages() -> str:
@@ -106,7 +106,7 @@ def test_a_home_that_gives_no_answer_is_told_as_that(tmp_path: Path, client: str
     config = site(tmp_path)
     (tmp_path / "qstat").write_text(f"#!/bin/sh\n{client}\n")
 
-    with pytest.raises(NoAnswer, match="alpha gives no answer: qstat"):
+    with pytest.raises(HomeBatchSystemSilent, match="alpha gives no answer: qstat"):
         look(config, tmp_path)
 
 

@@ -10,7 +10,7 @@ from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import Site
 from gridbridge.model.text_tables import Users
-from gridbridge.site import login_check
+from gridbridge.site import ssh_login_inspection
 
 
 @pytest.mark.parametrize(
@@ -31,8 +31,8 @@ def test_a_person_s_own_key_is_tried_where_they_may_have_an_account(
     carol = pwd.struct_passwd(("carol", "x", 1234, 1234, "", "/nonexistent", "/bin/sh"))
     monkeypatch.setattr(os, "geteuid", lambda: 1234)
     monkeypatch.setattr(pwd, "getpwuid", lambda _: carol)
-    monkeypatch.setattr(login_check.ssh, "run", refuse)
+    monkeypatch.setattr(ssh_login_inspection.ssh, "run", refuse)
     clusters = {"alpha": Cluster(), "delta": Cluster(ssh="delta-master", users=users)}
     policy = Policy(site=Site(cluster="alpha"), clusters=clusters, queues={})
 
-    assert [each.person for each in login_check.key_facts(policy)] == tried
+    assert [each.person for each in ssh_login_inspection.inspect_ssh_keys(policy)] == tried

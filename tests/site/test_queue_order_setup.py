@@ -47,7 +47,7 @@ def _home(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have home tell the queues that it has."""
     there = {"transfer-beta": {"seq_no": "100"}, "transfer-delta": {"seq_no": "200"}}
     home = SimpleNamespace(queues=lambda _: there)
-    monkeypatch.setattr(queue_order_setup, "makes_queues", lambda _: home)
+    monkeypatch.setattr(queue_order_setup, "queue_setup_ability", lambda _: home)
 
 
 def policy(order: str) -> Policy:
@@ -66,7 +66,9 @@ def heard(folder: Path, cluster: str, free: int, *, seconds: float = 1) -> None:
 
 def numbers(order: str, folder: Path) -> dict[str, str]:
     """Return the numbers that are to be changed."""
-    steps = queue_order_setup.steps(policy(order), str(folder), f"{folder}/former.json")
+    steps = queue_order_setup.plan_queue_numbers(
+        policy(order), str(folder), f"{folder}/former.json"
+    )
     return {one.edit.name: one.edit.value for one in steps}
 
 

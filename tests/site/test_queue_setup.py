@@ -11,7 +11,7 @@ from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.policy import Policy
 from gridbridge.shell import host
 from gridbridge.site import queue_request, queue_setup
-from gridbridge.site.queue_request import AskedQueue
+from gridbridge.site.queue_request import TransferQueueRequest
 
 QCONF = """#!/bin/sh
 [ "$SGE_QMASTER_PORT" = 1 ] || { echo "unable to send message to qmaster" >&2; exit 1; }
@@ -61,8 +61,8 @@ slots = 1
 def test_what_leads_to_a_cluster_that_is_gone_is_taken_back_at_home(policy: Policy) -> None:
     warned: list[str] = []
 
-    steps = queue_setup.removal_steps(
-        policy, AskedQueue(cluster="beta", short_jobs=True), warned.append
+    steps = queue_setup.plan_transfer_queue_removal(
+        policy, TransferQueueRequest(cluster="beta", short_jobs=True), warned.append
     )
 
     cells = {step.edit.cell for step in steps}
@@ -71,7 +71,10 @@ def test_what_leads_to_a_cluster_that_is_gone_is_taken_back_at_home(policy: Poli
     assert warned == [
         "beta was not asked and nothing is changed there: qconf: unable to send message to qmaster"
     ]
-    assert queue_setup.left_steps(policy, AskedQueue(cluster="beta"))[0].line == steps[0].line
+    assert (
+        queue_setup.plan_leftover_removal(policy, TransferQueueRequest(cluster="beta"))[0].line
+        == steps[0].line
+    )
 
 
 def test_a_queue_with_jobs_in_it_is_told_before_anything_is_removed(
@@ -93,7 +96,9 @@ def test_a_queue_with_jobs_in_it_is_told_before_anything_is_removed(
     )
     warned: list[str] = []
 
-    queue_setup.removal_steps(policy, AskedQueue(cluster="beta", short_jobs=True), warned.append)
+    queue_setup.plan_transfer_queue_removal(
+        policy, TransferQueueRequest(cluster="beta", short_jobs=True), warned.append
+    )
 
     assert warned[1:] == [
         "queue transfer-beta can't be removed yet: jobs are in 2 of its slots;"
@@ -125,17 +130,19 @@ def test_a_queue_without_its_section_keeps_its_slots_and_limit(
     shown = settings.replace("HOST", host.name()).replace("\n", "' '")
     qconf = QCONF.replace("load_thresholds NONE", shown)
     (tmp_path / "qconf").write_text(qconf)
-    monkeypatch.setattr(queue_request, "remote_slots", lambda *_: 100)
+    monkeypatch.setattr(queue_request, "count_remote_batch_slots", lambda *_: 100)
     without = replace(policy, queues={})
 
-    wanted = queue_request.choose(without, AskedQueue(cluster="beta", **options))
+    wanted = queue_request.complete_queue_request(
+        without, TransferQueueRequest(cluster="beta", **options)
+    )
 
     assert (wanted.queue, wanted.slots, wanted.pending_limit) == ("transfer-beta", *expected)
 
 
 def test_nothing_is_set_up_to_a_cluster_that_does_not_answer(policy: Policy) -> None:
     with pytest.raises(GridbridgeError, match="unable to send message"):
-        queue_setup.transfer_steps(policy, AskedQueue(cluster="beta"))
+        queue_setup.plan_transfer_queue(policy, TransferQueueRequest(cluster="beta"))
 
 
 @pytest.mark.parametrize("home", ['[cluster.alpha]\nkind = "oar"\n', ""], ids=["OAR", "none"])
@@ -145,4 +152,4 @@ def test_no_queue_is_set_up_where_none_can_be(home: str) -> None:
     policy = policy_file.parse("FILE", toml.encode())
 
     with pytest.raises(ConfigError, match="a transfer queue needs a Grid Engine home"):
-        queue_setup.transfer_steps(policy, AskedQueue(cluster="beta"))
+        queue_setup.plan_transfer_queue(policy, TransferQueueRequest(cluster="beta"))

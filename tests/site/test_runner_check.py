@@ -13,7 +13,7 @@ from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownC
 from gridbridge.model.campaigns.send_reasons import ShownCycle
 from gridbridge.model.site.setup_findings import FindingState
 from gridbridge.shell.clock import Clock
-from gridbridge.site import runner_check
+from gridbridge.site import capability_checks
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 Look = Callable[[], list[tuple[FindingState, str]]]
@@ -26,7 +26,9 @@ def _look(tmp_path: Path) -> Look:
 
     def look() -> list[tuple[FindingState, str]]:
         clock = Clock(NOON.timestamp)
-        found = runner_check.findings(clock, str(tmp_path), str(tmp_path / "brought"))
+        found = capability_checks.check_runner_activity(
+            clock, str(tmp_path), str(tmp_path / "brought")
+        )
         return [(one.state, one.found) for one in found]
 
     return look

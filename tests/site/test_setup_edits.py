@@ -6,7 +6,12 @@ import pytest
 
 from gridbridge.errors import CommandFailed, StateError
 from gridbridge.model.site.setup_findings import EditVerb, SetupEdit, SharedSettingUndo
-from gridbridge.site.setup_edits import forget, make, recall, remember
+from gridbridge.site.setup_edits import (
+    delete_former_settings,
+    make_edit,
+    read_former_settings,
+    record_former_settings,
+)
 
 
 def an_undo(former: str, attribute: str = "queue_sort_method") -> SharedSettingUndo:
@@ -22,16 +27,18 @@ def notes(tmp_path: Path) -> str:
 
 @pytest.mark.root
 def test_the_first_former_value_is_the_one_that_counts(notes: str) -> None:
-    remember((an_undo("load"),), notes)
-    remember((an_undo("seqno"), an_undo("0:7:30", "load_adjustment_decay_time")), notes)
+    record_former_settings((an_undo("load"),), notes)
+    record_former_settings(
+        (an_undo("seqno"), an_undo("0:7:30", "load_adjustment_decay_time")), notes
+    )
 
-    assert [each.undo.value for each in recall(notes)] == ["load", "0:7:30"]
+    assert [each.undo.value for each in read_former_settings(notes)] == ["load", "0:7:30"]
 
 
 def test_nothing_was_noted_at_first(notes: str) -> None:
-    forget(notes)
+    delete_former_settings(notes)
 
-    assert recall(notes) == []
+    assert read_former_settings(notes) == []
 
 
 @pytest.mark.root
@@ -39,9 +46,9 @@ def test_broken_notes_are_told(notes: str) -> None:
     Path(notes).write_text('[{"done": 1}]')
 
     with pytest.raises(StateError, match="not what setup wrote"):
-        recall(notes)
+        read_former_settings(notes)
 
 
 def test_an_edit_that_fails_tells_the_last_words() -> None:
     with pytest.raises(CommandFailed, match="no such thing"):
-        make(SetupEdit(verb=EditVerb.SHELL, value="echo no such thing >&2; exit 3"), None)
+        make_edit(SetupEdit(verb=EditVerb.SHELL, value="echo no such thing >&2; exit 3"), None)

@@ -1,1 +1,1 @@
-"""What is done for campaigns at clusters and for people: arrays, deletions, notifications."""
+"""What campaigns do outside: submit and delete arrays, run stress and mail programs."""

@@ -1,4 +1,4 @@
-"""Submits, releases and deletes arrays as their owners, through gridbridge-as-user."""
+"""Submits, releases and deletes array jobs as their owners, through gridbridge-as-user."""
 
 from gridbridge.batch import as_user_call
 from gridbridge.errors import (
@@ -34,19 +34,19 @@ REFUSED = 2
 
 
 class CampaignRefused(GridbridgeError):
-    """Root submits nothing of this campaign, wherever that would be."""
+    """Root submits no task of this campaign at any cluster."""
 
 
 class CampaignEnded(GridbridgeError):
-    """Root submits nothing more of this campaign: its ledger has the campaign's end."""
+    """Root submits no more tasks of this campaign: its ledger records the campaign's end."""
 
 
 class ArrayRefused(GridbridgeError):
-    """A cluster will never take this array."""
+    """A cluster will never accept this array."""
 
 
 class ArrayDeferred(GridbridgeError):
-    """A cluster takes no array of this owner now; nothing was submitted."""
+    """A cluster accepts no array of this owner now; nothing was submitted."""
 
 
 ERRORS: dict[int, type[GridbridgeError]] = {
@@ -59,14 +59,15 @@ ERRORS: dict[int, type[GridbridgeError]] = {
     NO_LEDGER: LedgerLost,
     NO_FILE: NotRead,
 }
-LATER = (NO_OWNER, NO_LEDGER)  # statuses, of what is released or deleted, too
+LATER = (NO_OWNER, NO_LEDGER)  # exit statuses of releasing and deleting, too
 
 
 def send(arrays: tuple[tuple[Array, tuple[Attempt, ...]], ...]) -> tuple[SentTask, ...]:
-    """Submit some arrays of a campaign to a cluster, or adopt them, and let their tasks start.
+    """Submit or adopt arrays of one campaign at one cluster, and release their tasks.
 
-    An error is one of ERRORS, or another when it is not known how far an array came: the same may
-    be asked again. Of arrays that were not begun nothing is told. Raises the same for all of them.
+    Each result has a job id or one of ERRORS. Any other error means that the progress of the array
+    is unknown: the same call may be repeated. Arrays that were not started have no result. An error
+    that concerns all arrays is raised.
     """
     first = arrays[0][0]
     words = (
@@ -99,30 +100,33 @@ def release(array: Array) -> None:
 
 
 def delete(array: Array) -> int:
-    """End all tasks of an array; may be repeated.
+    """Delete all tasks of an array; may be repeated.
 
-    Returns the array's id at its cluster: root knows that, too, where its answer was lost. 0 for
-    one that was never submitted.
+    Returns the array's job id at its cluster, which root's ledger knows even if the answer to the
+    submission was lost. 0 for an array that was never submitted.
     """
     return _delete(array)
 
 
 def delete_for_nobody(policy: Policy, owner: str, array: Array) -> int:
-    """Delete an array as the service: its owner's account is gone. Raises NotDeleted."""
+    """Delete an array as the service account, because its owner's account no longer exists.
+
+    Raises NotDeleted.
+    """
     name = str(ArrayId(policy.site.cluster, array.campaign, array.number))
     ids = [entry.job_id for entry in ledger_arrays(array.campaign) if entry.number == array.number]
     return ownerless_jobs.delete_array(policy, array.cluster, owner, name, (*ids, array.job_id))
 
 
 def delete_places(array: Array, indices: tuple[range, ...]) -> None:
-    """End the tasks at some places of an array; may be repeated."""
+    """Delete the tasks with these array indices; may be repeated."""
     _delete(array, write_places(indices))
 
 
 def delete_waiting(array: Array, indices: tuple[range, ...]) -> tuple[range, ...]:
-    """End the tasks at some places that have not begun; return the places of the others.
+    """Delete the tasks with these indices that have not started; return the others' indices.
 
-    May be repeated. LedgerLost where root does not know what was submitted.
+    May be repeated. LedgerLost if root's ledger does not know the array.
     """
     result = _call("delete-waiting", array, write_places(indices))
     answer = result.stdout.decode("ascii", "replace").split()
@@ -132,7 +136,7 @@ def delete_waiting(array: Array, indices: tuple[range, ...]) -> tuple[range, ...
 
 
 def _delete(array: Array, *indices: str) -> int:
-    """Delete them; LedgerLost where root does not know what was submitted: it left that there."""
+    """Delete tasks of an array; LedgerLost if root's ledger does not know the array."""
     result = _call("delete-array", array, *indices)
     answer = result.stdout.split()
     if array.job_id and not answer:
@@ -141,9 +145,9 @@ def _delete(array: Array, *indices: str) -> int:
 
 
 def ledger_arrays(campaign: int) -> tuple[LedgerArray, ...]:
-    """Return what root's ledger has of a campaign; ParseError for what is no such list.
+    """Return the arrays of a campaign in root's ledger; ParseError for unreadable lines.
 
-    LedgerLost where there is no ledger that can be read.
+    LedgerLost if no ledger can be read.
     """
     result = as_user_call.call("list-arrays", f"c.{campaign}")
     _checked(result)
@@ -152,14 +156,14 @@ def ledger_arrays(campaign: int) -> tuple[LedgerArray, ...]:
 
 
 def end(campaign: int) -> None:
-    """Have root note that a campaign has ended; may be repeated."""
+    """Have root record that a campaign has ended; may be repeated."""
     _checked(as_user_call.call("end-campaign", f"c.{campaign}"))
 
 
 def take_up(campaign: int, request: str) -> None:
-    """Have root let a campaign go on, by its owner's request; may be repeated.
+    """Have root reopen an ended campaign on its owner's request; may be repeated.
 
-    CampaignRefused where that person asks for no such thing there.
+    CampaignRefused if the owner has made no such request.
     """
     _checked(as_user_call.call("take-up", f"c.{campaign}", request))
 

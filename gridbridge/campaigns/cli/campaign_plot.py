@@ -1,4 +1,4 @@
-"""The picture of a campaign: how many of its tasks had ended by when, cluster upon cluster."""
+"""Plots the progress of a campaign: ended tasks over time, stacked by cluster."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -21,24 +21,21 @@ SEEN = 0.02
 SIZE_INCHES, DOTS = (9.0, 5.0), 110
 
 
-def draw(
+def write_campaign_plot(
     campaign: ShownCampaign,
     ends: Sequence[TaskEndTimes],
     now: datetime,
     band: tuple[datetime, ...],
     path: str,
 ) -> None:
-    """Draw it into a file; OutputError for one that can't be written."""
-    plot_file.save(drawn(campaign, ends, now, band), path, DOTS)
+    """Plot a campaign's progress into a file; OutputError if it can't be written."""
+    plot_file.save(campaign_figure(campaign, ends, now, band), path, DOTS)
 
 
-def drawn(
+def campaign_figure(
     campaign: ShownCampaign, ends: Sequence[TaskEndTimes], now: datetime, band: tuple[datetime, ...]
 ) -> Figure:
-    """Return the picture of a campaign of which at least one task has ended.
-
-    `band` is between which moments the campaign will end, if known.
-    """
+    """Return the plot of a campaign with at least one ended task."""
     figure = Figure(figsize=SIZE_INCHES, dpi=DOTS, layout="constrained")
     axes = figure.add_subplot()
     _stacks(axes, campaign, ends, now)

@@ -1,4 +1,4 @@
-"""How campaigns and their tasks are written: CiGri's lines, its summary, and CSV."""
+"""Formats campaigns and tasks as text lines in CiGri's layout, summary rows and CSV."""
 
 import csv
 import io
@@ -32,8 +32,8 @@ TASK_CSV_HEAD = ("task", "state", "cluster", "attempt", "exit_status", "seconds"
 RANGE = re.compile(r"(\d{1,9}|\*)(?:-(\d{1,9}|\*))?", re.ASCII)
 
 
-def row(campaign: ShownCampaign) -> str:
-    """Write a line as CiGri does; long names are cut to their columns."""
+def campaign_line(campaign: ShownCampaign) -> str:
+    """Return a campaign's line in CiGri's format; long names are cut to the column width."""
     moment = campaign.submitted_at.astimezone().strftime(MOMENT)
     percent = 100 * campaign.ended // campaign.tasks if campaign.tasks else 100
     state = f"{LETTERS[campaign.state]}{'e' if campaign.events else ' '}"
@@ -43,8 +43,8 @@ def row(campaign: ShownCampaign) -> str:
     )
 
 
-def forecast(campaign: ShownCampaign) -> str:
-    """Say when a campaign will have ended, and with which probability; unknown is never now."""
+def forecast_text(campaign: ShownCampaign) -> str:
+    """Return a campaign's forecast end with its probability, or that it is unknown."""
     if not campaign.state.is_alive:
         return f"{campaign.failed} of {count(campaign.ended, 'task')} that ended failed"
     moments = (
@@ -54,8 +54,8 @@ def forecast(campaign: ShownCampaign) -> str:
     return "forecast of its end: {} (P50), {} (P90)".format(*moments)
 
 
-def errors(forecast_errors: ShownErrors) -> str:
-    """Say how good earlier forecasts were."""
+def forecast_error_text(forecast_errors: ShownErrors) -> str:
+    """Say how far earlier forecasts of campaign ends were off."""
     whole = count(forecast_errors.forecasts, "campaign")
     return (
         f"earlier forecasts: {forecast_errors.p90_held} of {whole} ended by their P90, "
@@ -64,8 +64,8 @@ def errors(forecast_errors: ShownErrors) -> str:
     )
 
 
-def summary(campaign: ShownCampaign) -> tuple[str, ...]:
-    """Return a campaign's row of the summary."""
+def summary_row(campaign: ShownCampaign) -> tuple[str, ...]:
+    """Return a campaign's row of the summary table."""
     numbers = (
         campaign.tasks_waiting,
         campaign.tasks_running,
@@ -75,8 +75,8 @@ def summary(campaign: ShownCampaign) -> tuple[str, ...]:
     return (str(campaign.number), campaign.owner, campaign.state, campaign.type, *map(str, numbers))
 
 
-def by_cluster(campaign: ShownCampaign) -> list[tuple[str, ...]]:
-    """Return a row for each cluster of a campaign, and a row for the total."""
+def cluster_progress_rows(campaign: ShownCampaign) -> list[tuple[str, ...]]:
+    """Return a progress row for each cluster of a campaign, and one for the total."""
     live = (campaign.tasks_waiting, campaign.tasks_running)
     of_all = (*live, campaign.ended, campaign.failed, campaign.ended_per_h, campaign.mean_s)
     rows = [
@@ -97,8 +97,8 @@ def _figure(value: str | float | None) -> str:
     return f"{value:.1f}" if isinstance(value, float) else str(value)
 
 
-def in_range(text: str) -> Callable[[int], bool]:
-    """Return what says whether a number is in ID, n-m, n-*, *-n or *-*; ValueError otherwise."""
+def parse_campaign_range(text: str) -> Callable[[int], bool]:
+    """Parse ID, n-m, n-*, *-n or *-* into a test of campaign numbers; raises ValueError."""
     match = RANGE.fullmatch(text)
     if not match:
         raise ValueError(f"{text!r:.40} is not ID, n-m, n-*, *-n or *-*")
@@ -110,13 +110,13 @@ def in_range(text: str) -> Callable[[int], bool]:
     return lambda number: low <= number <= high
 
 
-def task_row(task: PublishedTask, parameters: Sequence[str]) -> str:
-    """Write a task's line; its parameters where they are known."""
+def task_line(task: PublishedTask, parameters: Sequence[str]) -> str:
+    """Return a task's line of text, with its parameters where they are known."""
     return TASK_ROW.format(*_cells(task, parameters)).rstrip()
 
 
-def copy_rows(task: PublishedTask) -> list[str]:
-    """Write a line for each attempt that ran, or runs, beside the one that a task is shown by."""
+def attempt_lines(task: PublishedTask) -> list[str]:
+    """Return a line for each further attempt of a task besides the attempt shown first."""
     return [
         COPY_ROW.format(
             "  copy", SENT if attempt.is_live else attempt.outcome, attempt.cluster, attempt.attempt
@@ -125,29 +125,29 @@ def copy_rows(task: PublishedTask) -> list[str]:
     ]
 
 
-def tasks(
+def print_tasks(
     published_tasks: Iterable[PublishedTask], parameters: Sequence[str], is_headless: bool
 ) -> None:
     """Print a line for each task."""
     if not is_headless:
         output.line(TASK_HEAD)
     for task in published_tasks:
-        output.line(task_row(task, parameters))
-        for line in copy_rows(task) if task.copies else ():
+        output.line(task_line(task, parameters))
+        for line in attempt_lines(task) if task.copies else ():
             output.line(line)
 
 
-def as_csv(campaigns: Iterable[ShownCampaign], is_headless: bool) -> None:
+def print_campaigns_csv(campaigns: Iterable[ShownCampaign], is_headless: bool) -> None:
     """Print campaigns as comma-separated values."""
     _print_csv(CSV_HEAD, map(_csv_row, campaigns), is_headless)
 
 
-def summary_as_csv(campaigns: Iterable[ShownCampaign], is_headless: bool) -> None:
-    """Print the summary as comma-separated values, in CiGri's columns."""
-    _print_csv(SUMMARY_HEAD, map(summary, campaigns), is_headless)
+def print_summary_csv(campaigns: Iterable[ShownCampaign], is_headless: bool) -> None:
+    """Print the summary of campaigns as comma-separated values, in CiGri's columns."""
+    _print_csv(SUMMARY_HEAD, map(summary_row, campaigns), is_headless)
 
 
-def tasks_as_csv(
+def print_tasks_csv(
     published_tasks: Iterable[PublishedTask], parameters: Sequence[str], is_headless: bool
 ) -> None:
     """Print tasks as comma-separated values."""
@@ -155,8 +155,8 @@ def tasks_as_csv(
     _print_csv(TASK_CSV_HEAD, rows, is_headless)
 
 
-def plain(task: PublishedTask, parameters: Sequence[str]) -> dict[str, object]:
-    """Return a task as JSON shows it."""
+def task_json(task: PublishedTask, parameters: Sequence[str]) -> dict[str, object]:
+    """Return a task's fields for JSON output."""
     row: dict[str, object] = {
         "task": task.number,
         "state": task.word,

@@ -1,4 +1,4 @@
-"""gridclusters: the clusters that campaigns may use."""
+"""gridclusters: shows the clusters that campaigns may use."""
 
 from dataclasses import asdict
 from datetime import datetime
@@ -45,7 +45,10 @@ def gridclusters(
       gridclusters -b
     """
     campaign_client.require_published(folder)
-    clusters, events = event_commands.clusters(folder), event_commands.published_events(folder)
+    clusters, events = (
+        event_commands.published_grid_clusters(folder),
+        event_commands.published_events(folder),
+    )
     if not clusters:
         output.complain("gridclusters: no cycle of gridbridge-runner has told of clusters yet")
     if is_json:
@@ -67,8 +70,8 @@ def gridclusters(
 
 
 def _info(cluster: ShownGridCluster, events: tuple[CampaignEvent, ...], *, is_drained: bool) -> str:
-    """Say what a cluster is, and to which campaigns it is closed."""
-    is_down, numbers = event_commands.closed_to(events, cluster.name)
+    """Return a cluster's kind, free slots and the campaigns that it is closed to."""
+    is_down, numbers = event_commands.cluster_closures(events, cluster.name)
     words = [cluster.kind, f"free:{_text(cluster.free)}/{_text(cluster.slots)}"]
     words += ["BLACKLISTED"] if is_down else []
     words += [NOT_ASKED] if cluster.slots is None and not is_down else []
@@ -78,7 +81,7 @@ def _info(cluster: ShownGridCluster, events: tuple[CampaignEvent, ...], *, is_dr
 
 
 def _usage(cluster: ShownGridCluster) -> dict[str, object]:
-    """Return CiGri's words for it."""
+    """Return a cluster's slot counts under CiGri's names."""
     unavailable = (
         None if cluster.slots is None else cluster.slots - (cluster.used or 0) - (cluster.free or 0)
     )
@@ -91,7 +94,7 @@ def _usage(cluster: ShownGridCluster) -> dict[str, object]:
 
 
 def _bar(cluster: ShownGridCluster) -> str:
-    """Draw a cluster's slots; nothing where they are not known."""
+    """Draw a cluster's slots as a bar of text; empty where they are unknown."""
     if not cluster.slots:
         return ""
     used = min(cluster.used or 0, cluster.slots)
@@ -110,13 +113,12 @@ def _list(values: dict[str, object]) -> None:
 
 
 def _list_events(cluster: str, events: tuple[CampaignEvent, ...]) -> None:
-    """Tell what is open of a cluster, and of campaigns there."""
+    """Print the open events of a cluster and of campaigns at the cluster."""
     for event in events:
         if event.cluster == cluster and not event.closed_at:
             owner = f"campaign {event.campaign}: " if event.campaign else ""
-            output.line(
-                f"    event {event.number}, {event.code}: {owner}{event_commands.words(event, {})}"
-            )
+            text = event_commands.event_text(event, {})
+            output.line(f"    event {event.number}, {event.code}: {owner}{text}")
 
 
 def _text(value: object) -> str:
@@ -126,5 +128,5 @@ def _text(value: object) -> str:
 
 
 def main() -> None:
-    """Run it."""
-    login_node_relay.run(gridclusters, "gridclusters")
+    """Run gridclusters, here or relayed to the transfer host."""
+    login_node_relay.run_here_or_relay(gridclusters, "gridclusters")

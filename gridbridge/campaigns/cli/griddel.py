@@ -1,11 +1,11 @@
-"""griddel: cancel campaigns, pause them, or let them go on."""
+"""griddel: cancels, pauses and resumes campaigns."""
 
 import click
 
 from gridbridge.campaigns.cli import REFUSED, UNREACHABLE, login_node_relay, runner_reply
-from gridbridge.campaigns.cli.task_argument import typed_task
+from gridbridge.campaigns.cli.gridstat import parse_task_argument
 from gridbridge.campaigns.tools import campaign_client, task_views
-from gridbridge.campaigns.tools.campaign_client import NothingStored, RunnerSilent
+from gridbridge.campaigns.tools.campaign_client import RequestNotTaken, RunnerAnswerTimeout
 from gridbridge.cli import output
 from gridbridge.cli.options import VERBOSE, VERSION
 from gridbridge.model.campaigns.owner_request import OwnerReply, OwnerVerb
@@ -90,13 +90,13 @@ def griddel(
     if job is None:
         campaigns = _numbers(words)
     else:
-        campaign, task = typed_task(job)
+        campaign, task = parse_task_argument(job)
         campaigns = (campaign,)
     try:
         with runner_reply.report_delay("griddel"):
-            answers = campaign_client.ask(verb, campaigns, task=task)
-    except (RunnerSilent, NothingStored) as error:
-        return runner_reply.ended("griddel", error)
+            answers = campaign_client.request_and_wait(verb, campaigns, task=task)
+    except (RunnerAnswerTimeout, RequestNotTaken) as error:
+        return runner_reply.report_no_answer("griddel", error)
     for number, reply in answers.items():
         if reply is OwnerReply.DONE:
             subject = f"Campaign {number}" if job is None else f"Task {number}.{task}"
@@ -113,17 +113,17 @@ def _numbers(words: list[str]) -> tuple[int, ...]:
         raise click.UsageError(
             "no id of a campaign; expected ids as gridstat shows them: griddel 12 13"
         )
-    return tuple(dict.fromkeys(map(task_views.number_of, words)))
+    return tuple(dict.fromkeys(map(task_views.parse_campaign_number, words)))
 
 
 def _is_task(word: str) -> bool:
     try:
-        task_views.read_job(word)
+        task_views.parse_cigri_job_id(word)
     except ValueError:
         return False
     return True
 
 
 def main() -> None:
-    """Run it."""
-    login_node_relay.run(griddel, "griddel", UNREACHABLE, changes=lambda _: True)
+    """Run griddel, here or relayed to the transfer host."""
+    login_node_relay.run_here_or_relay(griddel, "griddel", UNREACHABLE, changes=lambda _: True)

@@ -1,23 +1,27 @@
-"""gridevents: what went wrong with campaigns and clusters, and closing it."""
+"""gridevents: shows failures of campaigns and clusters, and closes such events."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 import click
 
-from gridbridge.campaigns.cli import (
-    REFUSED,
-    UNREACHABLE,
-    event_table,
-    login_node_relay,
-    runner_reply,
-)
+from gridbridge.campaigns.cli import REFUSED, UNREACHABLE, login_node_relay, runner_reply
+from gridbridge.campaigns.cli.campaign_table import MOMENT
 from gridbridge.campaigns.tools import campaign_client, event_commands
-from gridbridge.campaigns.tools.campaign_client import NothingStored, RunnerSilent
+from gridbridge.campaigns.tools.campaign_client import RequestNotTaken, RunnerAnswerTimeout
 from gridbridge.cli import output
 from gridbridge.cli.options import FOLDER, VERBOSE, VERSION
-from gridbridge.model.campaigns.campaign_events import CampaignEvent, EventCode, EventKind
+from gridbridge.model.campaigns.campaign import CampaignState
+from gridbridge.model.campaigns.campaign_events import (
+    BARRING,
+    HEALING,
+    CampaignEvent,
+    EventCode,
+    EventKind,
+)
 from gridbridge.model.campaigns.owner_request import OwnerReply, OwnerVerb
+from gridbridge.state.published_json import plain
 
 NOT_DONE = {
     OwnerReply.UNKNOWN: "there is none of that id",
@@ -83,7 +87,7 @@ def gridevents(
     if is_any and (is_fix or is_again):
         raise click.UsageError("no event is named; expected one of -c ID, -e ID and -g")
     campaign_client.require_published(folder)
-    events = event_commands.chosen(
+    events = event_commands.select_events(
         event_commands.published_events(folder),
         campaign,
         number,
@@ -98,13 +102,14 @@ def gridevents(
             events, OwnerVerb.RESUBMIT if is_again else OwnerVerb.FIX, _hint(campaign, is_again)
         )
     states = {shown.number: shown.state for shown in campaign_client.published_campaigns(folder)}
-    event_table.show(events, states, is_json, is_one=number is not None)
+    print_events(events, states, is_json, is_one=number is not None)
     return 0
 
 
 def _missing(
     events: tuple[CampaignEvent, ...], campaign: int | None, number: int | None, folder: str
 ) -> str:
+    """Say which campaign or event in the command line does not exist; empty if all exist."""
     if number is not None and not events:
         return f"no event {number}"
     numbers = {shown.number for shown in campaign_client.published_campaigns(folder)}
@@ -112,14 +117,14 @@ def _missing(
 
 
 def _hint(campaign: int | None, is_again: bool) -> str:
-    """Say what runs failed tasks again whose events were closed before."""
+    """Name the command that reruns failed tasks whose events are closed already."""
     if campaign is None or not is_again:
         return ""
     return f"; if tasks of it failed: gridsub --retry-failed {campaign} submits them anew"
 
 
 def _close(events: tuple[CampaignEvent, ...], verb: OwnerVerb, hint: str = "") -> int:
-    """Ask that events are closed; say of each what became of that."""
+    """Ask the runner to close events, and print the reply for each event."""
     numbers = tuple(event.number for event in events)
     sent_again = {
         event.number for event in events if verb is OwnerVerb.RESUBMIT and _has_tasks(event)
@@ -129,11 +134,11 @@ def _close(events: tuple[CampaignEvent, ...], verb: OwnerVerb, hint: str = "") -
         return 0
     try:
         with runner_reply.report_delay("gridevents"):
-            answers = campaign_client.ask(
+            answers = campaign_client.request_and_wait(
                 verb, numbers, of=tuple({event.campaign for event in events})
             )
-    except (RunnerSilent, NothingStored) as error:
-        return runner_reply.ended("gridevents", error)
+    except (RunnerAnswerTimeout, RequestNotTaken) as error:
+        return runner_reply.report_no_answer("gridevents", error)
     for number, reply in answers.items():
         if reply is OwnerReply.DONE:
             output.line(f"Event {number} closed")
@@ -145,7 +150,7 @@ def _close(events: tuple[CampaignEvent, ...], verb: OwnerVerb, hint: str = "") -
 
 
 def _has_tasks(event: CampaignEvent) -> bool:
-    """Say whether an event is about tasks that failed, or of which nobody knows what became."""
+    """Say whether an event concerns failed tasks, or tasks with unknown outcome."""
     return event.kind is EventKind.TASK or event.code in (EventCode.DROPPED, EventCode.DISPUTED)
 
 
@@ -154,5 +159,73 @@ def _changes(options: Mapping[str, Any]) -> bool:
 
 
 def main() -> None:
-    """Run it."""
-    login_node_relay.run(gridevents, "gridevents", UNREACHABLE, changes=_changes)
+    """Run gridevents, here or relayed to the transfer host."""
+    login_node_relay.run_here_or_relay(gridevents, "gridevents", UNREACHABLE, changes=_changes)
+
+
+EVENT_HEAD = ("Event", "S", "Class", "Code", "Campaign", "Cluster", "Since", "What")
+
+
+def print_events(
+    events: tuple[CampaignEvent, ...],
+    states: Mapping[int, CampaignState],
+    is_json: bool,
+    is_one: bool = False,
+) -> None:
+    """Print a table of events; for a single event its owner also sees the first failed task."""
+    if is_json:
+        output.as_json(plain(events))
+        return
+    output.table(
+        EVENT_HEAD, [_event_row(event, states) for event in events], numbers=("Event", "Campaign")
+    )
+    for event in events if is_one else ():
+        parameters, words = event_commands.first_task_details(event)
+        if parameters:
+            output.line(f"first task {event.campaign}.{event.first_task}: {parameters}")
+        for word in words:
+            output.line(f"  {word}")
+        if folder := event_commands.failed_start_directory(event):
+            output.line(f"its exec_directory at {event.cluster}: {folder}")
+        if not event.closed_at and (cure := _cure(event)):
+            output.line(cure)
+
+
+def _cure(event: CampaignEvent) -> str:
+    """Say how the campaign's owner can close the event."""
+    if event.kind is EventKind.TASK:
+        return (
+            f"when it is put right: gridevents -c {event.campaign} -r has the failed tasks tried"
+            f" again, gridevents -e {event.number} -f only closes it"
+        )
+    if event.code in HEALING:
+        return f"it is over once that works; gridevents -e {event.number} -f has it tried at once"
+    if event.code in BARRING:
+        return (
+            f"when it is put right: gridevents -e {event.number} -f opens {event.cluster}"
+            " to it again"
+        )
+    return ""
+
+
+def _event_row(event: CampaignEvent, states: Mapping[int, CampaignState]) -> tuple[str, ...]:
+    is_tried = event.until and event.code not in (EventCode.DROPPED, EventCode.DISPUTED)
+    again = f"; it is tried again at {_local_time(event.until)}" if event.until and is_tried else ""
+    state = "closed" if event.closed_at else "open"
+    campaign = str(event.campaign or "-")
+    return (
+        *(
+            str(event.number),
+            state,
+            event.kind.value,
+            event.code.value,
+            campaign,
+            event.cluster or "-",
+        ),
+        _local_time(event.opened_at),
+        f"{event_commands.event_text(event, states)}{'' if event.closed_at else again}",
+    )
+
+
+def _local_time(at: datetime) -> str:
+    return at.astimezone().strftime(MOMENT)

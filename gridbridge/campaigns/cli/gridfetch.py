@@ -1,4 +1,4 @@
-"""gridfetch: bring the outputs of a campaign's ended tasks here."""
+"""gridfetch: fetches the outputs of a campaign's ended tasks to this host."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -38,15 +38,15 @@ def gridfetch(number: int, to: str | None, folder: str) -> int:
     from gridbridge.campaigns.tools import campaign_outputs  # batch systems are slow to load
 
     campaign_client.require_published(folder)
-    campaign = task_views.find(number, folder)
+    campaign = task_views.find_campaign(number, folder)
     if not campaign:
         output.complain(f"gridfetch: no campaign {number}")
         return REFUSED
-    ended = [task for task in task_views.tasks(campaign, 0, folder) if task.has_ended]
+    ended = [task for task in task_views.list_tasks(campaign, 0, folder) if task.has_ended]
     try:
-        locations = campaign_outputs.output_folders(number)
+        locations = campaign_outputs.own_output_folders(number)
         folder_here = to or f"campaign.{number}"
-        results = campaign_outputs.fetch(ended, folder_here, locations, is_chosen=bool(to))
+        results = campaign_outputs.fetch_outputs(ended, folder_here, locations, is_chosen=bool(to))
     except NotTheirs as error:
         output.complain(f"gridfetch: {error}")
         return REFUSED
@@ -66,15 +66,15 @@ def gridfetch(number: int, to: str | None, folder: str) -> int:
     return REFUSED if any(result.problem for result in results) else 0
 
 
-def _outputs(options: Mapping[str, Any], _: Sequence[str]) -> login_node_relay.RelayedFiles:
-    """Return what is fetched to the transfer host first."""
+def _outputs(options: Mapping[str, Any], _: Sequence[str]) -> login_node_relay.RelayedCommandOutput:
+    """Return where the transfer host puts fetched files, and where they are put on this host."""
     number = options["number"]
     to = options["to"]
-    return login_node_relay.RelayedFiles(
+    return login_node_relay.RelayedCommandOutput(
         words=(str(number), "out"), to=to or f"campaign.{number}", is_chosen=bool(to)
     )
 
 
 def main() -> None:
-    """Run it."""
-    login_node_relay.run(gridfetch, "gridfetch", writes=_outputs)
+    """Run gridfetch, here or relayed to the transfer host."""
+    login_node_relay.run_here_or_relay(gridfetch, "gridfetch", writes=_outputs)

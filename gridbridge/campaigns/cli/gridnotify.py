@@ -1,12 +1,12 @@
-"""gridnotify: be told what happens to one's campaigns."""
+"""gridnotify: subscribes users to messages about their campaigns."""
 
 import os
 
 import click
 
 from gridbridge.campaigns.cli import REFUSED, UNREACHABLE, login_node_relay, runner_reply
-from gridbridge.campaigns.tools import campaign_notices
-from gridbridge.campaigns.tools.campaign_client import NothingStored, RunnerSilent
+from gridbridge.campaigns.tools import campaign_client
+from gridbridge.campaigns.tools.campaign_client import RequestNotTaken, RunnerAnswerTimeout
 from gridbridge.cli import output
 from gridbridge.cli.options import VERSION
 from gridbridge.errors import ParseError
@@ -82,12 +82,12 @@ def gridnotify(
             if is_list:
                 return _list(is_json)
             return _change(*chosen[0], severity, is_end, is_verbose)
-    except (RunnerSilent, NothingStored) as error:
-        return runner_reply.ended("gridnotify", error)
+    except (RunnerAnswerTimeout, RequestNotTaken) as error:
+        return runner_reply.report_no_answer("gridnotify", error)
 
 
 def _list(is_json: bool) -> int:
-    subscriptions = campaign_notices.listed()
+    subscriptions = campaign_client.own_subscriptions()
     if is_json:
         output.as_json(subscriptions)
         return 0
@@ -107,14 +107,16 @@ def _change(
     way: NotificationChannel, identity: str, severity: str | None, is_end: bool, is_verbose: bool
 ) -> int:
     try:
-        campaign_notices.require(way, identity)
+        campaign_client.require_valid_subscription(way, identity)
     except ParseError as error:
         raise click.UsageError(f"{TYPED[way]} {error}") from error
     if (severity or not is_end) and severity not in [level.value for level in Severity]:
         wrong = f"-s {severity}: no severity; " if severity is not None else ""
         raise click.UsageError(f"{wrong}{WHICH}")
     verb = OwnerVerb.UNSUBSCRIBE if is_end else OwnerVerb.SUBSCRIBE
-    answer = campaign_notices.change(verb, way, identity, Severity(severity or Severity.LOW))
+    answer = campaign_client.change_subscription(
+        verb, way, identity, Severity(severity or Severity.LOW)
+    )
     if answer is not OwnerReply.DONE:
         output.complain(f"gridnotify: {NOT_DONE[answer]}")
         return REFUSED
@@ -126,7 +128,7 @@ def _change(
 
 
 def main() -> None:
-    """Run it."""
-    login_node_relay.run(
+    """Run gridnotify, here or relayed to the transfer host."""
+    login_node_relay.run_here_or_relay(
         gridnotify, "gridnotify", UNREACHABLE, changes=lambda options: not options["is_list"]
     )

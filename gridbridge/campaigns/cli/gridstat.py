@@ -1,4 +1,4 @@
-"""gridstat: campaigns, how far they are, and what became of their tasks."""
+"""gridstat: shows campaigns, their progress, and the state of their tasks."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -6,9 +6,8 @@ from typing import Any
 
 import click
 
-from gridbridge.campaigns.cli import REFUSED, campaign_table, campaign_views, login_node_relay
-from gridbridge.campaigns.cli.campaign_views import DisplayOptions, NothingEnded, UnknownCampaign
-from gridbridge.campaigns.cli.task_argument import typed_task
+from gridbridge.campaigns.cli import REFUSED, campaign_table, gridstat_views, login_node_relay
+from gridbridge.campaigns.cli.gridstat_views import GridstatOptions, NoTaskEnded, UnknownCampaign
 from gridbridge.campaigns.store.campaign_files import NotTheirs
 from gridbridge.campaigns.tools import campaign_client, task_views
 from gridbridge.cli import output
@@ -91,7 +90,7 @@ def gridstat(
       gridstat -j 12.0 -E
       gridstat -s 10-*
     """
-    view = DisplayOptions(folder=folder, is_headless=is_headless, is_json=is_json, is_csv=is_csv)
+    view = GridstatOptions(folder=folder, is_headless=is_headless, is_json=is_json, is_csv=is_csv)
     chosen = number if campaign is None else campaign
     if problem := _problem(context.params):
         raise click.UsageError(problem)
@@ -112,9 +111,11 @@ def gridstat(
     campaign_client.require_published(folder)
     try:
         if job is not None:
-            return campaign_views.job(*typed_task(job), view, is_there, is_output, is_error)
+            return gridstat_views.show_task(
+                *parse_task_argument(job), view, is_there, is_output, is_error
+            )
         _show(context.params, look, chosen, view)
-    except (NotTheirs, NothingEnded, UnknownCampaign) as error:
+    except (NotTheirs, NoTaskEnded, UnknownCampaign) as error:
         output.complain(f"gridstat: {error}")
         return REFUSED
     return 0
@@ -123,11 +124,13 @@ def gridstat(
 def _watch(look: Look) -> None:
     from gridbridge.campaigns.cli import progress_bars  # rich is slow to load
 
-    progress_bars.watch(look)
+    progress_bars.watch_campaigns(look)
 
 
-def _show(options: Mapping[str, Any], look: Look, chosen: int | None, view: DisplayOptions) -> None:
-    """Show what is asked about the campaigns that a look finds; Unknown where one is not there."""
+def _show(
+    options: Mapping[str, Any], look: Look, chosen: int | None, view: GridstatOptions
+) -> None:
+    """Show the view that the options choose; UnknownCampaign for a missing campaign."""
     campaigns, range_ = look(), options["range_"]
     if chosen is not None and not campaigns:
         raise UnknownCampaign(f"no campaign {chosen}")
@@ -136,19 +139,28 @@ def _show(options: Mapping[str, Any], look: Look, chosen: int | None, view: Disp
     picture, offset = options["picture"], options["offset"]
     acts: tuple[tuple[object, Callable[[], None]], ...] = (
         (options["is_watch"], lambda: _watch(look)),
-        (picture, lambda: campaign_views.picture(campaigns[0], picture, view)),
-        (options["is_jdl"], lambda: output.as_json(task_views.jdl(campaigns[0].number))),
-        (options["is_failed"], lambda: campaign_views.failed(campaigns[0], view)),
-        (options["is_full"], lambda: campaign_views.full(campaigns[0], offset or 0, view)),
-        (options["is_events"], lambda: campaign_views.events(campaigns[0], view)),
-        (chosen is not None and range_ is None, lambda: campaign_views.whole(campaigns[0], view)),
-        (True, lambda: campaign_views.listed(campaigns, view, is_summary=range_ is not None)),
+        (picture, lambda: gridstat_views.plot_campaign(campaigns[0], picture, view)),
+        (options["is_jdl"], lambda: output.as_json(task_views.own_jdl(campaigns[0].number))),
+        (options["is_failed"], lambda: gridstat_views.show_failed_tasks(campaigns[0], view)),
+        (
+            options["is_full"],
+            lambda: gridstat_views.show_campaign_with_tasks(campaigns[0], offset or 0, view),
+        ),
+        (options["is_events"], lambda: gridstat_views.show_open_events(campaigns[0], view)),
+        (
+            chosen is not None and range_ is None,
+            lambda: gridstat_views.show_campaign(campaigns[0], view),
+        ),
+        (
+            True,
+            lambda: gridstat_views.show_campaigns(campaigns, view, is_summary=range_ is not None),
+        ),
     )
     next(act for is_wanted, act in acts if is_wanted)()
 
 
 def _problem(options: Mapping[str, Any]) -> str:
-    """Say which options do not go together; empty where all do."""
+    """Say which options can't be combined; empty if all can."""
     numbers = {options["number"], options["campaign"]} - {None}
     of_task = sum(options[option] for option in OF_TASK)
     of_one = sum(bool(options[option]) for option in OF_CAMPAIGN)
@@ -174,22 +186,32 @@ def _problem(options: Mapping[str, Any]) -> str:
 
 def _range(text: str | None) -> Callable[[int], bool]:
     try:
-        return campaign_table.in_range(text or "*-*")
+        return campaign_table.parse_campaign_range(text or "*-*")
     except ValueError as error:
         raise click.UsageError(f"-s {error}") from error
 
 
 def _picture(
     options: Mapping[str, Any], words: Sequence[str]
-) -> login_node_relay.RelayedFiles | None:
-    """Return what is drawn on the transfer host, which names it otherwise."""
+) -> login_node_relay.RelayedCommandOutput | None:
+    """Return where the transfer host writes the plot, and where it is put on this host."""
     folder, name = os.path.split(options["picture"] or "")
     if not name:
         return None
     drawn = (*words, "--plot", f"out/{name}")  # the last one counts
-    return login_node_relay.RelayedFiles(words=drawn, to=folder or ".", says=options["picture"])
+    return login_node_relay.RelayedCommandOutput(
+        words=drawn, to=folder or ".", says=options["picture"]
+    )
 
 
 def main() -> None:
-    """Run it."""
-    login_node_relay.run(gridstat, "gridstat", writes=_picture)
+    """Run gridstat, here or relayed to the transfer host."""
+    login_node_relay.run_here_or_relay(gridstat, "gridstat", writes=_picture)
+
+
+def parse_task_argument(text: str) -> tuple[int, int]:
+    """Parse `-j CAMPAIGN.TASK` (a CIGRI_JOB_ID); UsageError for any other text."""
+    try:
+        return task_views.parse_cigri_job_id(text)
+    except ValueError as error:
+        raise click.UsageError(f"-j {error}") from error

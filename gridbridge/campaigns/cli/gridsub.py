@@ -1,4 +1,4 @@
-"""gridsub: submit a campaign, a bag of tasks for many clusters."""
+"""gridsub: submits a campaign, a bag of tasks for many clusters."""
 
 import sys
 
@@ -8,22 +8,22 @@ from click.core import ParameterSource
 from gridbridge.campaigns.cli import (
     REFUSED,
     UNREACHABLE,
-    add_tasks,
+    gridsub_input,
+    gridwait,
     login_node_relay,
     runner_reply,
-    wait_for_end,
 )
-from gridbridge.campaigns.cli.campaign_source import SourceOptions, text_of
+from gridbridge.campaigns.cli.gridsub_input import CampaignSourceOptions, read_jdl_or_script
 from gridbridge.campaigns.store.campaign_files import NotTheirs
 from gridbridge.campaigns.submission import qsub_directives
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
-from gridbridge.campaigns.tools import admission_check, campaign_client, submission_sources
+from gridbridge.campaigns.tools import admission_check, campaign_client, new_campaigns
 from gridbridge.campaigns.tools.campaign_client import (
-    NothingStored,
-    RunnerSilent,
+    RequestNotTaken,
+    RunnerAnswerTimeout,
     SubmissionRefused,
 )
-from gridbridge.campaigns.tools.submission_sources import SubmissionOptions
+from gridbridge.campaigns.tools.new_campaigns import CampaignOptions
 from gridbridge.cli import debug_traceback, error_boundary, output
 from gridbridge.cli.options import VERSION
 from gridbridge.errors import ConfigError, GridbridgeError, StateError, UsageMistake
@@ -35,7 +35,7 @@ KINDS = ["best-effort", "normal"]  # of tasks; a JDL's type
 
 
 def _type(_: click.Context, __: click.Parameter, word: str | None) -> str | None:
-    """Return the name of a campaign's type; who types numbers means another -t."""
+    """Return a campaign's type; refuse numbers, which are task ranges for qsub's -t."""
     if word is None:
         return None
     if word[:1].isdigit() or word == "c":
@@ -49,7 +49,7 @@ def _type(_: click.Context, __: click.Parameter, word: str | None) -> str | None
 
 
 def _named(context: click.Context, _: click.Parameter, clusters: str) -> str:
-    """Refuse names of clusters that come to none: that would be all of them."""
+    """Refuse a --clusters value without a name: an empty list would mean all clusters."""
     is_said = context.get_parameter_source("clusters") is ParameterSource.COMMANDLINE
     if is_said and not clusters.strip(" ,"):
         raise click.UsageError(
@@ -59,7 +59,7 @@ def _named(context: click.Context, _: click.Parameter, clusters: str) -> str:
 
 
 class _Gridsub(click.Command):
-    """The command; who types an option of qsub's is told where it goes."""
+    """The gridsub command; tells users of a qsub option that it belongs into the script."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         typed = args[: args.index("--")] if "--" in args else list(args)
@@ -78,7 +78,7 @@ class _Gridsub(click.Command):
 
 
 def _is_of_qsub(error: click.UsageError) -> bool:
-    """Say whether one of qsub's options may be what is wrong; -cwd is read as -c wd."""
+    """Say whether a qsub option may have caused the error; click reads -cwd as -c wd."""
     if isinstance(error, click.NoSuchOption):
         return not error.option_name.startswith("--")
     return isinstance(error, click.BadParameter) and "'wd'" in error.message
@@ -199,7 +199,7 @@ def gridsub(
       gridsub --retry-failed 12
       gridsub -c 12 -F more.txt
     """
-    requested = SubmissionOptions(
+    requested = CampaignOptions(
         clusters=clusters,
         resources=resources,
         name=name,
@@ -207,7 +207,7 @@ def gridsub(
         is_idempotent=is_idempotent,
         is_normal=kind == "normal",
     )
-    typed = SourceOptions(
+    typed = CampaignSourceOptions(
         path=path,
         text=text,
         numbers=numbers,
@@ -224,17 +224,19 @@ def gridsub(
             if added_to is not None:
                 return _add(typed, added_to, added_file, added_text, options)
             if (added_file, added_text) != (None, None):
-                raise click.UsageError(add_tasks.USAGE)
+                raise click.UsageError(gridsub_input.USAGE)
             return _submit(typed, options, is_ready=is_ready)
     except (ConfigError, NotTheirs, SubmissionRefused) as error:
         return _refused(error)
-    except (RunnerSilent, NothingStored) as error:
-        return runner_reply.ended("gridsub", error)
+    except (RunnerAnswerTimeout, RequestNotTaken) as error:
+        return runner_reply.report_no_answer("gridsub", error)
 
 
-def _submit(typed: SourceOptions, options: list[str], *, is_ready: bool) -> int:
+def _submit(typed: CampaignSourceOptions, options: list[str], *, is_ready: bool) -> int:
     """Bring the campaign that is typed, or that a login node has read and sent here."""
-    if (again := typed.retry()) and (transfer_host := login_node_relay.host(CAMPAIGNS)):
+    if (again := typed.retry()) and (
+        transfer_host := login_node_relay.transfer_host_to_use(CAMPAIGNS)
+    ):
         return _gone_on(transfer_host, again, options, None)
     return _brought(_sent_here() if is_ready else typed.read(), options)
 
@@ -243,14 +245,14 @@ def _brought(parsed: ParsedJdl, options: list[str]) -> int:
     """Bring a campaign that was read, or say what would become of it."""
     for warning in parsed.warnings:
         output.complain(f"gridsub: {warning}")
-    if transfer_host := login_node_relay.host(CAMPAIGNS):
+    if transfer_host := login_node_relay.transfer_host_to_use(CAMPAIGNS):
         return _go_on(transfer_host, parsed, options)
     if "--check" in options:
         from gridbridge.campaigns.cli import (
-            submission_check,
+            campaign_preview,
         )  # the decisions of a cycle are slow to load
 
-        return submission_check.check(parsed)
+        return campaign_preview.print_submission_check(parsed)
     admitted = admission_check.require_admitted(parsed)
     return _report(_submitted(admitted), admitted, options)
 
@@ -263,22 +265,28 @@ def _submitted(admitted: ParsedJdl) -> int:
         try:
             delegation_requests.add_campaign_datasets(admitted.jdl.datasets)
         except (ConfigError, StateError) as error:
-            raise NothingStored(str(error)) from error
+            raise RequestNotTaken(str(error)) from error
         except GridbridgeError as error:
             raise SubmissionRefused(str(error)) from error
     with runner_reply.report_delay("gridsub"):
-        return campaign_client.submit(admitted)
+        return campaign_client.submit_campaign(admitted)
 
 
 def _add(
-    typed: SourceOptions, number: int, file: str | None, text: str | None, options: list[str]
+    typed: CampaignSourceOptions,
+    number: int,
+    file: str | None,
+    text: str | None,
+    options: list[str],
 ) -> int:
     if not typed.is_nothing or (file is None) == (text is None):
-        raise click.UsageError(add_tasks.USAGE)
-    if transfer_host := login_node_relay.host(CAMPAIGNS):
+        raise click.UsageError(gridsub_input.USAGE)
+    if transfer_host := login_node_relay.transfer_host_to_use(CAMPAIGNS):
         return _go_on_adding(transfer_host, number, file, text, options)
     is_check = "--check" in options
-    status = add_tasks.add(number, file, text, is_check=is_check, is_details="--details" in options)
+    status = gridsub_input.add_campaign_tasks(
+        number, file, text, is_check=is_check, is_details="--details" in options
+    )
     return status or _waited(number, "--wait" in options and not is_check)
 
 
@@ -286,34 +294,34 @@ def _go_on_adding(
     transfer_host: str, number: int, file: str | None, text: str | None, options: list[str]
 ) -> int:
     words = ["-c", str(number), *(("-F", "-") if file is not None else ("-J", str(text)))]
-    lines = None if file is None else text_of(file).encode("utf-8", "surrogateescape")
+    lines = None if file is None else read_jdl_or_script(file).encode("utf-8", "surrogateescape")
     return _gone_on(transfer_host, words, options, lines)
 
 
 def _report(number: int, parsed: ParsedJdl, options: list[str]) -> int:
-    more = [runner_reply.details(number, parsed)] if "--details" in options else []
+    more = [runner_reply.stored_campaign_json(number, parsed)] if "--details" in options else []
     lines = ("Campaign successfully submitted", *more, f"CAMPAIGN_ID={number}")
-    status = runner_reply.stored("gridsub", lines, f"campaign {number} is stored")
+    status = runner_reply.print_stored("gridsub", lines, f"campaign {number} is stored")
     return status or _waited(number, "--wait" in options)
 
 
 def _waited(number: int, is_wait: bool) -> int:
-    return wait_for_end.wait("gridsub", number) if is_wait else 0
+    return gridwait.wait_for_campaign_end("gridsub", number) if is_wait else 0
 
 
 def _sent_here() -> ParsedJdl:
     """Return the campaign that a login node has read, from standard input."""
-    return submission_sources.ready(sys.stdin.buffer.read())
+    return new_campaigns.decode_parsed_jdl(sys.stdin.buffer.read())
 
 
 def _go_on(transfer_host: str, parsed: ParsedJdl, options: list[str]) -> int:
     """Have a campaign brought where it can be; all that it needs of this host goes with it."""
-    return _gone_on(transfer_host, ["--ready"], options, submission_sources.encoded(parsed))
+    return _gone_on(transfer_host, ["--ready"], options, new_campaigns.encode_parsed_jdl(parsed))
 
 
 def _gone_on(transfer_host: str, words: list[str], options: list[str], stdin: bytes | None) -> int:
     is_check = "--check" in options
-    return login_node_relay.go(
+    return login_node_relay.run_on_transfer_host(
         transfer_host, "gridsub", words + options, UNREACHABLE, stdin, changes=not is_check
     )
 

@@ -1,10 +1,19 @@
-"""gridwait: wait for the end of campaigns."""
+"""gridwait: waits for the end of campaigns."""
+
+import time
+from collections.abc import Callable
 
 import click
 
-from gridbridge.campaigns.cli import login_node_relay, wait_for_end
-from gridbridge.campaigns.tools import campaign_client
+from gridbridge.campaigns.cli import login_node_relay
+from gridbridge.campaigns.tools import campaign_client, task_views
+from gridbridge.cli import output
 from gridbridge.cli.options import FOLDER, VERSION
+from gridbridge.model.campaigns.campaign import CampaignState
+from gridbridge.model.campaigns.published_campaigns import ShownCampaign
+from gridbridge.model.places import PUBLISHED
+from gridbridge.model.status_report import count
+from gridbridge.shell.retry import until
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -22,9 +31,49 @@ def gridwait(numbers: tuple[int, ...], folder: str) -> int:
       gridwait 12 && ./summarize
     """
     campaign_client.require_published(folder)
-    return max([wait_for_end.wait("gridwait", number, folder) for number in numbers])
+    return max([wait_for_campaign_end("gridwait", number, folder) for number in numbers])
 
 
 def main() -> None:
-    """Run it."""
-    login_node_relay.run(gridwait, "gridwait")
+    """Run gridwait, here or relayed to the transfer host."""
+    login_node_relay.run_here_or_relay(gridwait, "gridwait")
+
+
+PAUSE_S = 1.0
+SHOWN_S = 5.0  # gridsub tells a number before the list shows it
+GONE = "campaign {} is there no more: it was purged, or the service's state file is an older one"
+FAILED = 1
+
+
+def wait_for_campaign_end(
+    program: str,
+    number: int,
+    folder: str = PUBLISHED,
+    pause: Callable[[float], None] = time.sleep,
+) -> int:
+    """Wait for a campaign's end; return 0 if all tasks succeeded, else 1.
+
+    Returns 1 also for a campaign that does not exist or was purged meanwhile. Messages begin with
+    the program's name.
+    """
+    if not until(lambda: task_views.find_campaign(number, folder) is not None, SHOWN_S):
+        output.complain(f"{program}: no campaign {number}")
+        return FAILED
+    while campaign := task_views.find_campaign(number, folder):
+        if not campaign.state.is_alive:
+            return _report_end(program, campaign)
+        pause(PAUSE_S)
+    output.complain(f"{program}: {GONE.format(number)}")
+    return FAILED
+
+
+def _report_end(program: str, campaign: ShownCampaign) -> int:
+    bad = {"failed": campaign.failed, "were cancelled": campaign.cancelled}
+    of_them = "".join(f", {tasks} of them {how}" for how, tasks in bad.items() if tasks)
+    tasks = count(campaign.tasks, "task")
+    ended = f"{campaign.ended} of {tasks} ended{of_them}"
+    message = f"campaign {campaign.number} is {campaign.state}: {ended}"
+    is_whole = campaign.state is CampaignState.TERMINATED and campaign.ended == campaign.tasks
+    if not (is_good := is_whole and not campaign.failed and not campaign.cancelled):
+        output.complain(f"{program}: {message}")
+    return 0 if is_good else FAILED

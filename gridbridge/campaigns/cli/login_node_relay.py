@@ -1,8 +1,8 @@
-"""On a login node the grid commands go on to the transfer host, by the person's own ssh.
+"""Relays the grid commands from a login node to the transfer host, by the user's own ssh.
 
-Only there are the spool and the published files; where those are mounted nothing goes on. Whoever
-asks for help, the version or other published files is answered here. What a command writes is
-brought.
+The spool and the published files are on the transfer host. Where they are mounted, nothing is
+relayed. Calls for help, the version or other published files run on the login node. Files that a
+relayed command writes are copied to the login node.
 """
 
 import os
@@ -30,11 +30,11 @@ LOST = (
     " look at gridstat before you repeat it"
 )
 EITHER = "{}: {} was not reached, or the connection was lost"
-HANDED_OVER = b"\n"  # to read, for a command that reads nothing: so it is known to have begun
+HANDED_OVER = b"\n"  # a remote command that reads this is known to have started
 
 
-def host(folder: str = PUBLISHED, path: str = CONFIG) -> str:
-    """Return where a command has to go; empty for here, or where nobody has said that."""
+def transfer_host_to_use(folder: str = PUBLISHED, path: str = CONFIG) -> str:
+    """Return the host that must run the command; empty for this host or if none is set."""
     if os.path.isdir(folder):
         return ""
     from gridbridge.config import policy_file  # a tenth of a second that nobody waits for there
@@ -46,31 +46,35 @@ def host(folder: str = PUBLISHED, path: str = CONFIG) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RelayedFiles:
-    """What a command writes into the folder `out` when it is called with these words."""
+class RelayedCommandOutput:
+    """Files that a relayed command writes into its folder `out`, and their folder on this host."""
 
-    words: tuple[str, ...]
-    to: str  # the folder here to which that belongs
-    says: str = ""  # instead of what it says there
-    is_chosen: bool = True  # else it has to be one's own
-
-
-Writes = Callable[[Mapping[str, Any], Sequence[str]], RelayedFiles | None]
+    words: tuple[str, ...]  # arguments of the relayed command
+    to: str  # folder on this host for the files
+    says: str = ""  # printed in place of the relayed command's output
+    is_chosen: bool = True  # named by the user; any other folder must be the user's own
 
 
-def run(
+Writes = Callable[[Mapping[str, Any], Sequence[str]], RelayedCommandOutput | None]
+
+
+def run_here_or_relay(
     command: click.Command,
     name: str,
     lost: int = error_boundary.ERROR,
     writes: Writes = lambda *_: None,
     changes: Callable[[Mapping[str, Any]], bool] = lambda _: False,
 ) -> None:
-    """Run a command here or there; what it would write (`writes`) is brought here.
+    """Run a command on this host or on the transfer host, and exit with its status.
 
-    Whether it changes something is seen by its options.
+    `writes` returns the files that a relayed command writes; they are copied to this host.
+    `changes` says whether the options change any state: then a lost connection leaves the outcome
+    unknown.
     """
     words = sys.argv[1:]
-    transfer_host = "" if any(word.partition("=")[0] in HERE for word in words) else host()
+    transfer_host = (
+        "" if any(word.partition("=")[0] in HERE for word in words) else transfer_host_to_use()
+    )
     try:
         options = command.make_context(name, [*words]).params if transfer_host else {}
     except click.exceptions.ClickException:
@@ -79,11 +83,11 @@ def run(
         error_boundary.run(command, name)
     files = writes(options, words)
     if files:
-        sys.exit(bring(transfer_host, name, files))
-    sys.exit(go(transfer_host, name, words, lost, changes=changes(options)))
+        sys.exit(fetch_command_output(transfer_host, name, files))
+    sys.exit(run_on_transfer_host(transfer_host, name, words, lost, changes=changes(options)))
 
 
-def go(
+def run_on_transfer_host(
     transfer_host: str,
     name: str,
     words: Sequence[str],
@@ -92,9 +96,10 @@ def go(
     *,
     changes: bool = False,
 ) -> int:
-    """Run a command of ours there, and return its exit status.
+    """Run a command on the transfer host by ssh, and return its exit status.
 
-    `lost` is that of one that was not reached, UNANSWERED of one that may have changed something.
+    Returns `lost` if the host was not reached, and UNANSWERED if the connection was lost after a
+    command that changes state may have started.
     """
     standard_input = HANDED_OVER if changes and stdin is None else stdin
     status = exec_relay.run(transfer_host, (f"{PROGRAMS}/{name}", *words), standard_input)
@@ -106,8 +111,8 @@ def go(
     return UNANSWERED if is_begun else lost
 
 
-def bring(transfer_host: str, name: str, files: RelayedFiles) -> int:
-    """Run a command of ours there that writes files, and put them where they belong here."""
+def fetch_command_output(transfer_host: str, name: str, files: RelayedCommandOutput) -> int:
+    """Run a command that writes files on the transfer host, and copy these files to this host."""
     try:
         os.makedirs(files.to, exist_ok=True)
         if not (files.is_chosen or is_own(files.to)):
@@ -132,7 +137,7 @@ def bring(transfer_host: str, name: str, files: RelayedFiles) -> int:
 
 
 def _put(source: str, to: str) -> None:
-    """Move all files below a folder to the same places below another; OSError for a link there."""
+    """Move all files below a folder into another folder; OSError for a symlink in the target."""
     for folder, _, names in os.walk(source):
         target = os.path.normpath(os.path.join(to, os.path.relpath(folder, source)))
         if folder != source and os.path.islink(target):

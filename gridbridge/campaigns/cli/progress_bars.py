@@ -1,4 +1,4 @@
-"""Campaigns as they go on: progress bars on a terminal, lines elsewhere."""
+"""Shows the progress of campaigns: progress bars on a terminal, lines elsewhere."""
 
 import sys
 import time
@@ -10,7 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Column
 from rich.text import Text
 
-from gridbridge.campaigns.cli.campaign_table import LETTERS, row
+from gridbridge.campaigns.cli.campaign_table import LETTERS, campaign_line
 from gridbridge.cli import output
 from gridbridge.model.campaigns.published_campaigns import ShownCampaign
 from gridbridge.model.status_report import printable
@@ -29,12 +29,12 @@ REST = 50  # columns of the numbers and of the bar
 Look = Callable[[], Sequence[ShownCampaign]]
 
 
-def watch(
+def watch_campaigns(
     look: Look,
     pause: Callable[[float], None] = time.sleep,
     print_line: Callable[[str], None] | None = None,
 ) -> None:
-    """Show campaigns until each of them has ended."""
+    """Show the progress of campaigns until each campaign has ended."""
     if sys.stdout.isatty() and not print_line:
         _bars(look, pause)
     else:
@@ -112,7 +112,7 @@ def _lines(look: Look, pause: Callable[[float], None], print_line: Callable[[str
     while True:
         campaigns = look()
         for campaign in campaigns:
-            line = row(campaign)
+            line = campaign_line(campaign)
             if before.get(campaign.number) != line:
                 print_line(line)
             before[campaign.number] = line

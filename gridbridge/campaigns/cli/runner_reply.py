@@ -1,4 +1,4 @@
-"""Tells who waits for gridbridge-runner that it is waited for, and what came of it."""
+"""Tells users that a command waits for gridbridge-runner, and prints the runner's reply."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -11,8 +11,8 @@ from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.campaigns.tools.campaign_client import (
     ANSWER_S,
     TAKEN_S,
-    NothingStored,
-    RunnerSilent,
+    RequestNotTaken,
+    RunnerAnswerTimeout,
 )
 from gridbridge.cli import output
 from gridbridge.errors import OutputError, ReaderGone
@@ -28,7 +28,7 @@ TAKEN = f"gridbridge-runner took it and has not answered; waiting on, {TAKEN_S:g
 def report_delay(
     program: str, after_s: float = SOON_S, taken_s: float = ANSWER_S + SOON_S
 ) -> Iterator[None]:
-    """Say once that something takes longer, if it does, and that what was taken does."""
+    """Print a line when the runner answers late, and another when it has taken the request."""
     timers = [
         Timer(limit_s, output.complain, [f"{program}: {line}"])
         for limit_s, line in ((after_s, WAITING), (taken_s, TAKEN))
@@ -43,21 +43,25 @@ def report_delay(
             timer.cancel()
 
 
-def ended(program: str, error: NothingStored | RunnerSilent) -> int:
-    """Tell that nobody answered; return the exit status, which says whether it may be done."""
+def report_no_answer(program: str, error: RequestNotTaken | RunnerAnswerTimeout) -> int:
+    """Print that the runner did not answer; return the exit status.
+
+    The status says whether the request may still be carried out.
+    """
     output.complain(f"{program}: {error}")
-    return UNANSWERED if isinstance(error, RunnerSilent) else UNREACHABLE
+    return UNANSWERED if isinstance(error, RunnerAnswerTimeout) else UNREACHABLE
 
 
-def details(number: int, parsed: ParsedJdl) -> str:
-    """Return a campaign as it is stored, as a line of JSON; its tasks are only counted."""
+def stored_campaign_json(number: int, parsed: ParsedJdl) -> str:
+    """Return a stored campaign as one line of JSON, with the number of its tasks."""
     return json.dumps({"id": number, **asdict(parsed.jdl), "nb_jobs": len(parsed.parameters)})
 
 
-def stored(program: str, lines: Sequence[str], summary: str) -> int:
-    """Print what is stored, and return the exit status.
+def print_stored(program: str, lines: Sequence[str], summary: str) -> int:
+    """Print what was stored, and return the exit status.
 
-    Where that can't be printed nobody shall repeat it: standard error says what is stored.
+    If standard output can't be written, standard error says what is stored, and the status keeps
+    scripts from repeating the request.
     """
     try:
         for line in lines:

@@ -1,1 +1,1 @@
-"""gridbridge-nikita: deletes tasks that flood a cluster or are stuck there."""
+"""gridbridge-nikita: deletes campaign tasks that flood a cluster or are stuck in it."""

@@ -1,4 +1,4 @@
-"""What owners ask to cancel, where no runner is there to take it: kills wait for no program."""
+"""Carries out owners' requests to cancel campaigns while no runner runs."""
 
 import logging
 
@@ -14,8 +14,8 @@ from gridbridge.state.database import StateFile
 _log = logging.getLogger(__name__)
 
 
-class CancelRequests:
-    """Takes requests to cancel campaigns; all others are left to the runner."""
+class CampaignCancelHandler:
+    """Takes requests to cancel campaigns; leaves all other requests to the runner."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class CancelRequests:
         self._runners = runners
 
     def take(self) -> int:
-        """Do what is asked, unless a runner is there; return how many requests that were."""
+        """Carry out cancel requests unless a runner runs; return how many were carried out."""
         names = campaign_files.names(self._folder)
         listed = campaign_files.requests(names, OwnerVerb.CANCEL, self._folder)
         if not listed:
@@ -41,7 +41,7 @@ class CancelRequests:
             return sum(map(self._answer, requests))
 
     def _answer(self, request: OwnerRequest) -> bool:
-        """Answer a request, if it is a kill; one with which something is wrong is the runner's."""
+        """Answer a cancel request; leave a faulty request to the runner."""
         does: dict[OwnerVerb, Do] = {OwnerVerb.CANCEL: self._requests.do}
         try:
             return answer_owner_request(request, does, self._folder, self._published)

@@ -1,8 +1,8 @@
-"""Nikita: deletes tasks that flood a cluster or are stuck there, as their owners.
+"""Nikita: deletes tasks that flood a cluster or are stuck in it, as the tasks' owners.
 
-It only marks and deletes. That such a task has ended, and is sent again, is the runner's to see:
-where two resubmit, a task runs twice (CiGri, 2014). A cluster that does not answer is left alone,
-and one where no work can start but for what is cancelled or moved.
+Nikita only marks and deletes tasks. The runner sees that a deleted task has ended and resubmits it:
+if two programs resubmitted, a task would run twice (CiGri, 2014). Clusters that do not answer are
+left alone. Where no work can start, only cancelled and moved tasks are deleted.
 """
 
 import logging
@@ -14,10 +14,13 @@ from typing import Protocol
 from gridbridge.batch.clusters import keep_connections
 from gridbridge.campaigns.acts import array_submission
 from gridbridge.campaigns.nikita import nikita_journal
-from gridbridge.campaigns.nikita.blocked_request_queries import BlockedRequestQueries
-from gridbridge.campaigns.nikita.cancel_requests import CancelRequests
-from gridbridge.campaigns.nikita.clock_watch import ClockWatch
-from gridbridge.campaigns.nikita.listed_tasks import TO_GO, parts
+from gridbridge.campaigns.nikita.cancel_requests import CampaignCancelHandler
+from gridbridge.campaigns.nikita.nikita_queries import (
+    TO_GO,
+    BlockedRequestQueries,
+    HostClockWatch,
+    tasks_listed_at_clusters,
+)
 from gridbridge.campaigns.runner.array_submitter import OwnerCallPostponed, OwnerTimeBudget
 from gridbridge.campaigns.runner.cluster_queries import ClusterSnapshotFetcher
 from gridbridge.campaigns.runner.cluster_task_counts import count_usable_slots
@@ -58,19 +61,19 @@ _log = logging.getLogger(__name__)
 
 
 class ArrayDeleter(Protocol):
-    """What is done at the clusters (campaigns/acts/array_submission)."""
+    """Deletes tasks of arrays at clusters (campaigns/acts/array_submission)."""
 
     def delete_places(self, array: Array, indices: tuple[range, ...], /) -> None:
-        """End the tasks at some places of an array; may be repeated."""
+        """Delete the tasks with these array indices; may be repeated."""
         ...
 
     def delete_waiting(self, array: Array, indices: tuple[range, ...], /) -> tuple[range, ...]:
-        """End those that have not begun; return the places of the others. May be repeated."""
+        """Delete the tasks that have not started; return the others' indices. May be repeated."""
         ...
 
 
 class Nikita:
-    """The verbs of a cycle."""
+    """Gathers, decides and applies one cycle of task deletions."""
 
     def __init__(
         self,
@@ -81,10 +84,7 @@ class Nikita:
         *,
         is_dry: bool = False,
     ) -> None:
-        """Open the state file; StateError when that can't be done.
-
-        For a dry run it can't be changed.
-        """
+        """Open the state file, read-only for a dry run; StateError if it can't be opened."""
         keep_connections(policy)
         self._policy = policy
         self._clock = clock
@@ -98,20 +98,20 @@ class Nikita:
         self._arrays: dict[tuple[int, int], Array] = {}
         self._answers: dict[str, ClusterSnapshot] = {}
         self._cancelled: set[int] = set()
-        self._watch = ClockWatch(clock, watched)
+        self._watch = HostClockWatch(clock, watched)
         self._turns = OwnerTimeBudget(self._campaigns, clock, policy.failures)
         self._ways = PreemptionRows(self.database)
         self._crowds = BlockedRequestQueries(policy, self._ways, clock)
 
     def gather(self) -> ListedAttempt:
-        """Look at what clusters said a moment ago; ask them before anything is deleted."""
+        """Read the clusters' last snapshots; query the clusters anew if tasks are to be deleted."""
         situation = self._look(self._policy.runner.interval_s)
         is_old = self._asking.has_read and rules.plan(situation) != CancellationPlan()
         situation = self._look(0.0) if is_old else situation
         return replace(situation, contests=self._contests())
 
     def _contests(self) -> tuple[BlockedRequest, ...]:
-        """Return the local requests that wait beside tasks of ours, as the last look had them."""
+        """Return the local jobs that wait while campaign tasks run at their cluster."""
         marks = self._marks.all()
         return self._crowds.look(self._arrays.values(), self._answers, marks, self._cancelled)
 
@@ -124,9 +124,10 @@ class Nikita:
         return self.listed(released, self._answers)
 
     def listed(self, released: list[Array], answers: dict[str, ClusterSnapshot]) -> ListedAttempt:
-        """Return what the answers of clusters tell where work can start.
+        """Return the campaign tasks that clusters list, as input for the decision.
 
-        Where none can, cancelled and moved tasks alone count: they wait for nothing there.
+        At a cluster where no work can start, only cancelled and moved tasks are considered, because
+        other tasks can't be late there.
         """
         slots = {name: count_usable_slots(snapshot) for name, snapshot in answers.items()}
         campaigns = {campaign.number: campaign for campaign in self._campaigns.unfinished()}
@@ -144,7 +145,7 @@ class Nikita:
             and _key(array) not in epilogues
         ]
         self._arrays = {_key(array): array for array in arrays}
-        listed_parts = parts(arrays, answers, campaigns, marks, leaps, steps)
+        listed_parts = tasks_listed_at_clusters(arrays, answers, campaigns, marks, leaps, steps)
         return ListedAttempt(
             now=self._clock.now(),
             parts=tuple(part for part in listed_parts if slots[part.cluster] or _is_to_go(part)),
@@ -154,13 +155,13 @@ class Nikita:
         )
 
     def _epilogues(self, campaigns: Mapping[int, Campaign]) -> set[tuple[int, int]]:
-        """Return the arrays of cancelled campaigns that are still to run."""
+        """Return the arrays of epilogues that must still run for cancelled campaigns."""
         winding_up = [campaign for campaign in campaigns.values() if campaign.is_winding_up]
         steps = self._tries.steps(winding_up)
         return {(step.campaign, step.array) for step in steps if step.step == EPILOGUE}
 
     def _steps(self, campaigns: Mapping[int, Campaign]) -> set[tuple[int, int]]:
-        """Return the arrays of prologues and epilogues, of all campaigns that go on."""
+        """Return the arrays of prologues and epilogues of campaigns that are not cancelled."""
         going = [
             campaign
             for campaign in campaigns.values()
@@ -169,15 +170,15 @@ class Nikita:
         return {(step.campaign, step.array) for step in self._tries.steps(going)}
 
     def decide(self, situation: ListedAttempt) -> CancellationPlan:
-        """Decide about all tasks."""
+        """Decide which tasks to delete."""
         return rules.plan(situation)
 
     def entry(self, situation: ListedAttempt, plan: CancellationPlan) -> JournalEntry | None:
-        """Tell what is done; nothing when that is nothing."""
+        """Return the journal entry of a cycle; None if no task is deleted."""
         return nikita_journal.entry(situation, plan, self._clock.now())
 
     def apply(self, situation: ListedAttempt, plan: CancellationPlan) -> None:
-        """Mark tasks, then delete them: what is not marked would count as deleted by its owner."""
+        """Mark tasks, then delete them; an unmarked task would count as deleted by its owner."""
         del situation
         self._turns.begin()
         self._watch.keep()
@@ -192,7 +193,7 @@ class Nikita:
                 self._make_way(now)
 
     def _make_way(self, way: Preemption) -> None:
-        """End tasks for a local request, unless things have changed since it was looked at."""
+        """Preempt tasks for a blocked local request."""
         self._ways.put(way, self._clock.now())
         for wipe in wipes(way):
             self._marks.put(wipe)
@@ -204,7 +205,7 @@ class Nikita:
         )
 
     def _delete(self, wipe: ArrayCancellation) -> None:
-        """Delete tasks; what fails is tried again in the next cycle, if they are there still."""
+        """Delete tasks; a failed deletion is retried in the next cycle if the tasks still exist."""
         array = self._arrays[wipe.campaign, wipe.array]
         try:
             if wipe.wiped_for in ONLY_WAITING:
@@ -215,9 +216,10 @@ class Nikita:
             self._tell_not_wiped(wipe, error)
 
     def _delete_waiting(self, array: Array, wipe: ArrayCancellation) -> None:
-        """Delete tasks if they wait; those that have begun stay, and are marked no more.
+        """Delete waiting tasks, and unmark those that have started and stay.
 
-        What was held before it began leaves no record, and nobody has to wait for one.
+        A deleted task that never started leaves no accounting record, so no program waits for its
+        record.
         """
         begun = self._turns.take(array, lambda: self._acts.delete_waiting(array, wipe.places))
         if begun:
@@ -244,7 +246,7 @@ def _key(array: Array) -> tuple[int, int]:
 
 
 def _with_some_to_go(marks: Marked) -> set[tuple[int, int]]:
-    """Return the arrays of which some tasks are not to stay where they are."""
+    """Return the arrays with tasks that are marked to leave their cluster."""
     return {
         key
         for key, of_array in marks.items()
@@ -271,7 +273,7 @@ def _patience(policy: Policy) -> CancellationPatience:
 
 
 class NikitaDaemon:
-    """Nikita as a program that goes on."""
+    """Runs nikita's cycles as a daemon."""
 
     def __init__(self, policy: Policy, clock: Clock, *, is_dry: bool = False) -> None:
         self._policy = policy
@@ -281,24 +283,24 @@ class NikitaDaemon:
 
     @property
     def pause_s(self) -> float:
-        """How long it waits between two cycles."""
+        """Seconds between two cycles."""
         return self._policy.nikita.interval_s
 
     @contextmanager
     def open_cycle(self) -> Iterator[Nikita]:
-        """Begin a cycle."""
+        """Carry out cancel requests, then yield a Nikita for one cycle."""
         if not self._is_dry:
-            CancelRequests(self._nikita.database, self._clock).take()
+            CampaignCancelHandler(self._nikita.database, self._clock).take()
         yield self._nikita
 
     def has_news(self) -> bool:
-        """Nobody brings it any."""
+        """Return False: no event starts a cycle early."""
         return False
 
     def recover(self) -> None:
-        """Take up what is kept."""
+        """Reopen the state file."""
         self._nikita = Nikita(self._policy, self._clock)
 
     def release(self) -> None:
-        """Let go of the state file."""
+        """Close the state file."""
         self._nikita.database.close()

@@ -1,4 +1,4 @@
-"""What nikita decided, kept with the tasks that it looked at, and decided again."""
+"""Journals nikita's decisions with the tasks that they were based on, and replays them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -16,14 +16,14 @@ PROGRAM = "nikita"
 
 
 def entry(situation: ListedAttempt, plan: CancellationPlan, now: datetime) -> JournalEntry | None:
-    """Tell a decision with its rows; nothing for one to do nothing."""
+    """Return the journal entry of a decision; None if no task is deleted."""
     sentences = rules.sentences(plan)
     situation = replace(situation, contests=tuple(_decisive(situation, plan)))
     return telling(PROGRAM, now, {"seen": encode(situation)}, sentences) if sentences else None
 
 
 def _decisive(situation: ListedAttempt, plan: CancellationPlan) -> Iterator[BlockedRequest]:
-    """Give the requests for which tasks end; of many others that wait nothing is kept."""
+    """Yield the blocked requests for which tasks are preempted; other requests are not saved."""
     for request in situation.contests:
         if any(request.cluster == way.cluster and same(request.asked, way) for way in plan.ways):
             yield request

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import timedelta
 from itertools import count as counting
 
-from gridbridge.campaigns.nikita.clock_watch import ClockWatch
+from gridbridge.campaigns.nikita.nikita_queries import HostClockWatch
 from gridbridge.campaigns.runner.added_tasks_intake import ANOTHER, AddedTasksIntake
 from gridbridge.campaigns.runner.campaign_notifications import SubscriptionRequestHandler
 from gridbridge.campaigns.runner.owner_requests import (
@@ -27,7 +27,7 @@ from gridbridge.campaigns.store.campaign_parts import CampaignParts
 from gridbridge.campaigns.store.campaign_register import CampaignRegister
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.submission import admission_rules
-from gridbridge.campaigns.submission.jdl_limits import out_of_range, unlike
+from gridbridge.campaigns.submission.jdl_limits import jdl_header_mismatch, jdl_limit_violations
 from gridbridge.campaigns.submission.jdl_values import MOST_TASKS
 from gridbridge.decisions.campaigns import admission_decision as rules
 from gridbridge.decisions.campaigns.failures.blacklist import opened_now
@@ -72,7 +72,7 @@ class CampaignIntake:
         clock: Clock,
         folder: str = CAMPAIGNS,
         published: str = PUBLISHED,
-        rules: Callable[[], tuple[AdmissionRule, ...]] = admission_rules.load,
+        rules: Callable[[], tuple[AdmissionRule, ...]] = admission_rules.load_admission_rules,
         notifications: Notifications = NO_WISHES,
         limits: RunnerSection = USUAL,
         begin: Begin = ignore_changed_campaigns,
@@ -98,7 +98,7 @@ class CampaignIntake:
         self._folder = folder
         self._published = published
         self._rules = rules
-        self._watch = ClockWatch(clock, watched)
+        self._watch = HostClockWatch(clock, watched)
         self._waiting: set[str] = set()  # tokens of files whose failure was logged
         self._quota = LogQuota(clock.steady_s)  # limits log lines per uid
 
@@ -318,7 +318,7 @@ class CampaignIntake:
             return "no task, or no cluster"
         if new_file.tasks > MOST_TASKS:
             return f"{new_file.tasks} tasks; at most {MOST_TASKS}"
-        if problem := out_of_range(jdl) or unlike(new_file.header, jdl):
+        if problem := jdl_limit_violations(jdl) or jdl_header_mismatch(new_file.header, jdl):
             return problem
         if problem := self._unsettled(new_file, jdl):
             return problem

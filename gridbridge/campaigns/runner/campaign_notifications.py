@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 
-from gridbridge.campaigns.acts import notification_delivery
+from gridbridge.campaigns.acts import site_programs
 from gridbridge.campaigns.store import campaign_files
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
@@ -157,7 +157,7 @@ class CampaignNotifier:
         database: StateFile,
         policy: Notifications,
         clock: Clock,
-        deliver: Tell = notification_delivery.deliver,
+        deliver: Tell = site_programs.deliver_notification,
     ) -> None:
         self._subscriptions = SubscriptionRows(database)
         self._events = CampaignEvents(database)
@@ -197,7 +197,7 @@ class CampaignNotifier:
 
         Raises GridbridgeError if a result cannot be recorded.
         """
-        self._note(notification_delivery.LONGEST_S)
+        self._note(site_programs.LONGEST_S)
 
     def _set_back(self, subscription: Subscription, now: datetime) -> Subscription:
         """Correct a subscription's times that a fast clock set into the future.

@@ -9,7 +9,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass
 
 from gridbridge.campaigns.acts import array_submission as at_clusters
-from gridbridge.campaigns.acts import stress_factor
+from gridbridge.campaigns.acts import site_programs
 from gridbridge.campaigns.runner.cluster_queries import (
     ArrayLimitCache,
     ClusterSnapshotFetcher,
@@ -225,7 +225,11 @@ class CampaignSituationGatherer:
         )
         limits = self._limits.of(open_clusters & self.answers.keys())
         return cluster_capacities(
-            self._policy, self.answers, stress_factor.ask(scripts), limits, drains.names()
+            self._policy,
+            self.answers,
+            site_programs.query_stress_factors(scripts),
+            limits,
+            drains.names(),
         )
 
     def _ask(self, used: Set[str], arrays: Iterable[Array]) -> dict[str, ClusterSnapshot]:

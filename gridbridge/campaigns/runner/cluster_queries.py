@@ -9,7 +9,7 @@ from typing import TypeVar
 from gridbridge.batch.adapters import adapter_of, status_of
 from gridbridge.batch.clusters import away
 from gridbridge.batch.optional_abilities import TellsArrayEnds
-from gridbridge.campaigns.acts.listed_arrays import account_of, ours_alone
+from gridbridge.campaigns.acts.array_jobs import array_job_name, exclude_foreign_jobs
 from gridbridge.decisions.campaigns.ending.ended_attempts import Ends
 from gridbridge.errors import GridbridgeError, plain_words
 from gridbridge.model.campaigns.campaign import Array
@@ -75,7 +75,7 @@ class ClusterSnapshotFetcher:
             _log.warning("event=no_answer cluster=%s why=%r", name, why)
         answers = ((name, shared_answers[name].snapshot) for name in names)
         return {
-            name: ours_alone(self._policy, snapshot, submitted)
+            name: exclude_foreign_jobs(self._policy, snapshot, submitted)
             for name, snapshot in answers
             if snapshot
         }
@@ -149,7 +149,7 @@ def _ends_at(
     questions = [
         AskedArray(
             job_id=array.job_id,
-            account=account_of(policy, array),
+            account=array_job_name(policy, array),
             places=indices[array],
             looks_since=array.intended_at if array in late else None,
         )
@@ -160,7 +160,7 @@ def _ends_at(
     except GridbridgeError as error:
         _tell_none(arrays[0], error)
         return {}
-    return {array: ends.get(account_of(policy, array), {}) for array in arrays}
+    return {array: ends.get(array_job_name(policy, array), {}) for array in arrays}
 
 
 def query_live_task_indices(policy: Policy, arrays: Iterable[Array]) -> dict[Array, frozenset[int]]:
@@ -173,7 +173,7 @@ def query_live_task_indices(policy: Policy, arrays: Iterable[Array]) -> dict[Arr
 
 def _living_at(policy: Policy, arrays: Sequence[Array]) -> dict[Array, frozenset[int]]:
     system, where = _system_of(policy, arrays[0])
-    names = {array.job_id: account_of(policy, array) for array in arrays}
+    names = {array.job_id: array_job_name(policy, array) for array in arrays}
     try:
         living = system.living_of(where, names)
     except GridbridgeError as error:

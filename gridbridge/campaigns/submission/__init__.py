@@ -1,1 +1,1 @@
-"""Reads what people submit: JDLs, job scripts, command lines, files of tasks."""
+"""Reads submitted campaigns: JDLs, job scripts, command lines and task files."""

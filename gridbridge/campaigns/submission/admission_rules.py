@@ -1,7 +1,7 @@
-"""Loads a site's admission rules: the functions of the *.py files of a folder that root owns.
+"""Loads a site's admission rules: the functions in *.py files of a folder that root owns.
 
-Nothing that a user wrote is ever evaluated: a folder or file that others than root can write is
-refused, with the line that mends it.
+Folders and files that other accounts can write are refused, with a command that corrects this. So
+no user's text is ever executed.
 """
 
 import traceback
@@ -15,13 +15,16 @@ from gridbridge.shell import files, trust
 MAX_BYTES = 1 << 20
 ENDING = ".py"
 WHO_MENDS = "the administrator has to mend this admission rule; it refuses every campaign"
-LONGEST = 200  # of an error's words
+LONGEST = 200  # characters of an error message
 
 
-def load(folder: str = ADMISSION, owner: int = trust.ROOT) -> tuple[AdmissionRule, ...]:
-    """Return the rules in the order of their files' names, and in each in its order.
+def load_admission_rules(
+    folder: str = ADMISSION, owner: int = trust.ROOT
+) -> tuple[AdmissionRule, ...]:
+    """Return the rules, sorted by file name, and in each file in the order of definition.
 
-    None without the folder. Raises Untrusted, and ConfigError for a file that is no Python.
+    Returns no rules if the folder does not exist. Raises UntrustedFile, and ConfigError for a file
+    that is not valid Python.
     """
     try:
         trust.require(folder, owner=owner)
@@ -57,7 +60,7 @@ def _rules(folder: str, name: str, owner: int) -> list[AdmissionRule]:
 
 
 def _at(error: BaseException, path: str) -> str:
-    """Return the place of an error as FILE:LINE; of one in an import, where it is imported."""
+    """Return FILE:LINE of an error; for an error in an import, the line of the import."""
     if isinstance(error, SyntaxError) and error.filename == path:
         return f"{path}:{error.lineno}" if error.lineno else path
     frames = traceback.extract_tb(error.__traceback__)
@@ -66,6 +69,6 @@ def _at(error: BaseException, path: str) -> str:
 
 
 def _described(error: BaseException) -> str:
-    """Return what is wrong, in one line; of a syntax error its bare message."""
+    """Return an error as one line; of a syntax error only its message."""
     words = error.msg if isinstance(error, SyntaxError) else str(error)
     return f"{type(error).__name__}: {' '.join(words.split())}"[:LONGEST].removesuffix(": ")

@@ -1,7 +1,7 @@
-"""Campaigns without a JDL: a command for each number or line, or a job script as qsub takes it.
+"""Builds campaigns without a JDL: a command for each number or line, or a qsub job script.
 
-Each becomes a JDL, so that all of its rules hold. Nothing in a number, line or word is run: a
-task's word is `"$1"` of a function that the command line of the campaign defines.
+Each campaign becomes a JDL, so all rules of JDLs apply. No number, line or word is executed: a
+task's word is `"$1"` of a shell function that the campaign's command line defines.
 """
 
 import json
@@ -12,19 +12,19 @@ from difflib import get_close_matches
 from typing import Any
 
 from gridbridge.campaigns.submission import jdl_reader
-from gridbridge.campaigns.submission.jdl_properties import properties
+from gridbridge.campaigns.submission.jdl_properties import parse_host_properties
 from gridbridge.campaigns.submission.jdl_reader import CLUSTERS, ParsedJdl
 from gridbridge.campaigns.submission.jdl_values import LEVELS, MOST_TASKS
 from gridbridge.campaigns.submission.qsub_directives import (
     RESOURCE_RIGHT,
     SOFT,
-    RequestedResource,
-    ScriptRequest,
-    SubmittedScript,
-    resources,
+    JobScriptParser,
+    JobScriptRequest,
+    ScriptResource,
+    parse_resource_option,
 )
-from gridbridge.campaigns.submission.qsub_values import read_range
-from gridbridge.campaigns.submission.task_file import lines_of
+from gridbridge.campaigns.submission.qsub_values import parse_task_range
+from gridbridge.campaigns.submission.task_file import read_task_lines
 from gridbridge.errors import ConfigError, ParseError, UsageMistake
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.status_report import count
@@ -32,9 +32,9 @@ from gridbridge.shell.runner import quote
 
 COMMAND_LINE = "the command line"
 PLACE = "{}"  # stands for the task's number or line
-SCRIPT_BYTES = 60_000  # Linux gives a program no longer word than 128 KiB
+SCRIPT_BYTES = 60_000  # Linux limits one argument of a program to 128 KiB
 TIME = "-l h_rt=H:M:S or walltime=H:M:S"
-# What qsub's paths may name (qsub(1), -o), and what that is for a task.
+# Variables in qsub's paths (qsub(1), -o), and their values for a task.
 VARIABLES = {
     "HOME": '"$HOME"',
     "USER": '"$CIGRI_USER"',
@@ -53,10 +53,10 @@ VARIABLE = re.compile(rf"\$(?:({'|'.join(VARIABLES)})\b|\{{({'|'.join(VARIABLES)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandLineOptions:
-    """What is typed besides a command or a script."""
+    """Options of a campaign without a JDL, besides its command or script."""
 
     clusters: tuple[str, ...]
-    by_resource: frozenset[str] = frozenset()  # those that know the resources of qsub -l
+    by_resource: frozenset[str] = frozenset()  # clusters that know the resources of qsub -l
     resources: tuple[str, ...] = ()  # of -l
     name: str = ""
     type_: CampaignType = CampaignType.DEFAULT
@@ -64,36 +64,38 @@ class CommandLineOptions:
     is_normal: bool = False  # else best-effort
 
 
-def array(numbers: str, words: tuple[str, ...], typed: CommandLineOptions) -> ParsedJdl:
-    """Return a campaign that runs a command for each number; Mistyped for what is wrong."""
+def campaign_of_numbers(
+    numbers: str, words: tuple[str, ...], typed: CommandLineOptions
+) -> ParsedJdl:
+    """Return a campaign that runs a command for each number; UsageMistake for a wrong option."""
     try:
-        indices = read_range(numbers).numbers
+        indices = parse_task_range(numbers).numbers
     except ParseError as error:
         raise UsageMistake((f"{COMMAND_LINE}: --array {numbers}: {error}",)) from error
     if len(indices) > MOST_TASKS:
         wrong = f"{len(indices)} tasks; expected at most {MOST_TASKS}"
         raise UsageMistake((f"{COMMAND_LINE}: --array {numbers}: {wrong}",))
-    return _campaign(command(words, "$1"), _name(words), tuple(map(str, indices)), typed)
+    return _campaign(append_task_words(words, "$1"), _name(words), tuple(map(str, indices)), typed)
 
 
-def each_line(path: str, words: tuple[str, ...], typed: CommandLineOptions) -> ParsedJdl:
-    """Return a campaign that runs a command for each line of a file that is not blank.
+def campaign_of_lines(path: str, words: tuple[str, ...], typed: CommandLineOptions) -> ParsedJdl:
+    """Return a campaign that runs a command for each non-blank line of a file.
 
-    A task's name is the number of its line. Raises Mistyped where the file can't be read, or an
-    option is wrong; ConfigError tells everything that is wrong in the file.
+    A task's name is its line number. Raises UsageMistake if the file can't be read or an option is
+    wrong; ConfigError lists all mistakes in the file.
     """
-    parameters = tuple(f"{number} {quote(line)}" for number, line in lines_of(path))
-    return _campaign(command(words, "$2"), _name(words), parameters, typed)
+    parameters = tuple(f"{number} {quote(line)}" for number, line in read_task_lines(path))
+    return _campaign(append_task_words(words, "$2"), _name(words), parameters, typed)
 
 
-def script(
+def campaign_of_job_script(
     path: str, text: str, arguments: tuple[str, ...], typed: CommandLineOptions
 ) -> ParsedJdl:
-    """Return a campaign that runs a job script; ConfigError tells everything that is wrong.
+    """Return a campaign that runs a job script; ConfigError lists all mistakes in the script.
 
-    It is Mistyped where only what was typed besides the script is.
+    UsageMistake if only the options besides the script are wrong.
     """
-    read = SubmittedScript(path)
+    read = JobScriptParser(path)
     read.read(text)
     problems, request = read.problems, read.asked
     if len(text.encode("utf-8", "surrogateescape")) > SCRIPT_BYTES or "\0" in text:
@@ -117,8 +119,8 @@ def script(
     )
 
 
-def _wrong_limit(request: ScriptRequest, clusters: int) -> str:
-    """Say what is wrong with a limit of tasks at once; empty for a correct limit."""
+def _wrong_limit(request: JobScriptRequest, clusters: int) -> str:
+    """Say what is wrong with a limit of running tasks; empty for a correct limit."""
     if 0 < request.most < clusters:
         return (
             f"the clusters share it, and {clusters} take part;"
@@ -129,8 +131,8 @@ def _wrong_limit(request: ScriptRequest, clusters: int) -> str:
     return ""
 
 
-def command(words: tuple[str, ...], word: str) -> str:
-    """Return a command line of sh to which a task's words are added; `word` is what {} is."""
+def append_task_words(words: tuple[str, ...], word: str) -> str:
+    """Return a shell command line to which a task's words are appended; `word` replaces {}."""
     if not any(PLACE in argument for argument in words):
         words += (PLACE,)
     return f"gb_run() {{ {' '.join(_with_place(argument, word) for argument in words)}; }}; gb_run"
@@ -140,8 +142,10 @@ def _with_place(text: str, word: str) -> str:
     return f'"{word}"'.join(quote(part) if part else "" for part in text.split(PLACE)) or "''"
 
 
-def _script_line(text: str, arguments: tuple[str, ...], request: ScriptRequest, name: str) -> str:
-    """Return a command line that runs a script, with what Grid Engine gives a task of an array."""
+def _script_line(
+    text: str, arguments: tuple[str, ...], request: JobScriptRequest, name: str
+) -> str:
+    """Return a command line that runs a script with Grid Engine's array variables."""
     first = text.partition("\n")[0]
     interpreter = (
         [request.shell] if request.shell else first[2:].split() if first[:2] == "#!" else []
@@ -167,10 +171,10 @@ def _script_line(text: str, arguments: tuple[str, ...], request: ScriptRequest, 
     )
 
 
-def _redirected(request: ScriptRequest) -> str:
-    """Return the lines that send a task's output where a script's -o, -e and -j say.
+def _redirected(request: JobScriptRequest) -> str:
+    """Return lines that redirect a task's output as a script's -o, -e and -j say.
 
-    It is added there, as Grid Engine does: the tasks of an array may share a file.
+    Output is appended, as Grid Engine does: the tasks of an array may share a file.
     """
     end = ".$SGE_TASK_ID" if request.array else ""
     lines = _to(">>", request.output, "o", end) if request.output else ""
@@ -180,9 +184,9 @@ def _redirected(request: ScriptRequest) -> str:
 
 
 def _to(sign: str, path: str, letter: str, end: str) -> str:
-    """Return the lines for one stream; in a folder its file is called as qsub(1) says.
+    """Return the lines that redirect one stream; in a folder the file is named as in qsub(1).
 
-    The shell would end by itself where `exec` can't open it, and say no option.
+    The file is tested first: sh would exit at a failed `exec` without naming the option.
     """
     target = "".join(_pieces(path))
     name = f"$JOB_NAME.{letter}$JOB_ID{end}"
@@ -195,7 +199,7 @@ def _to(sign: str, path: str, letter: str, end: str) -> str:
 
 
 def _pieces(path: str) -> list[str]:
-    """Return a path as sh reads it: qsub's variables are replaced, and nothing else is."""
+    """Return a path quoted for sh, with only qsub's variables expanded."""
     home = "~/"
     path = f"$HOME/{path.removeprefix(home)}" if path.startswith(home) else path
     pieces, at = [], 0
@@ -210,10 +214,10 @@ def _campaign(
     name: str,
     parameters: tuple[str, ...],
     typed: CommandLineOptions,
-    request: ScriptRequest | None = None,
+    request: JobScriptRequest | None = None,
 ) -> ParsedJdl:
-    """Return the campaign as its JDL says it."""
-    request = request or ScriptRequest()
+    """Build the campaign's JDL and parse it."""
+    request = request or JobScriptRequest()
     table: dict[str, Any] = {"name": typed.name or name, "exec_file": line}
     table["idempotent"] = typed.is_idempotent
     table |= {"type": "normal"} if typed.is_normal else {}
@@ -242,15 +246,15 @@ def _campaign(
 
 
 def _typed_places(typed: CommandLineOptions) -> dict[str, str]:
-    """Return which options ask for what the keys of a JDL ask for."""
+    """Return the option that sets each JDL key, for messages."""
     locations = {CLUSTERS: f"{COMMAND_LINE}: --clusters"}
     return locations | ({"name": f"{COMMAND_LINE}: -N {typed.name:.80}"} if typed.name else {})
 
 
 def _add_clusters(
-    table: dict[str, Any], typed: CommandLineOptions, request: ScriptRequest
+    table: dict[str, Any], typed: CommandLineOptions, request: JobScriptRequest
 ) -> list[str]:
-    """Ask those clusters for hosts that know what is asked for; tell what changes nothing where."""
+    """Add the clusters with their host conditions; return warnings about ignored resources."""
     conditions = [_condition(resource) for resource in request.resources]
     own = {"properties": ",".join(conditions)} if conditions else {}
     table["clusters"] = {
@@ -266,28 +270,28 @@ def _add_clusters(
     ]
 
 
-def _condition(resource: RequestedResource) -> str:
-    """Return a resource as a JDL's condition; a name alone is one that is true."""
+def _condition(resource: ScriptResource) -> str:
+    """Return a resource as a JDL condition; a name without value must be true."""
     name, is_set, value = resource.text.partition("=")
     if is_set and not AMOUNT.fullmatch(value):
         raise _no_resource(resource)
     text = f"{name}='{value}'" if is_set else f"{name}=TRUE"
     try:
-        properties(text)
+        parse_host_properties(text)
     except ValueError as error:
         raise _no_resource(resource) from error
     return text
 
 
-def _no_resource(resource: RequestedResource) -> ConfigError:
+def _no_resource(resource: ScriptResource) -> ConfigError:
     wrong = f"{resource.place}: -l {resource.text}: {RESOURCE_RIGHT}"
     return (UsageMistake if resource.place == COMMAND_LINE else ConfigError)((wrong,))
 
 
 def _add_resources(
-    table: dict[str, Any], words: tuple[str, ...], request: ScriptRequest
+    table: dict[str, Any], words: tuple[str, ...], request: JobScriptRequest
 ) -> list[str]:
-    """Read what -l asks for, as oarsub takes it (/core=2,walltime=1:0:0) or qsub (h_rt=600)."""
+    """Parse -l, in oarsub's form (/core=2,walltime=1:0:0) or qsub's (h_rt=600)."""
     idle: list[str] = []
     request.place, request.is_soft = COMMAND_LINE, False
     for word in ",".join(words).split(",") if words else ():
@@ -300,7 +304,7 @@ def _add_resources(
             request.places["walltime"] = f"{COMMAND_LINE}: -l {word}"
         else:
             try:
-                idle += resources(request, word)
+                idle += parse_resource_option(request, word)
             except ParseError as error:
                 raise UsageMistake((f"{COMMAND_LINE}: -l {word}: {error}",)) from error
     warnings = [f"{COMMAND_LINE}: -l {word}" for word in idle]
@@ -312,8 +316,8 @@ def _add_resources(
     ]
 
 
-def _take_soft(table: dict[str, Any], request: ScriptRequest) -> list[str]:
-    """Let the soft limit be the walltime where no other is said; tell where it changes nothing."""
+def _take_soft(table: dict[str, Any], request: JobScriptRequest) -> list[str]:
+    """Use the soft time limit as walltime if no other is given; otherwise warn."""
     if not request.soft_walltime_s:
         return []
     if request.walltime_s or "walltime" in table:
@@ -323,9 +327,9 @@ def _take_soft(table: dict[str, Any], request: ScriptRequest) -> list[str]:
 
 
 def _absolute(folder: str) -> str:
-    """Return a folder as an absolute path; an empty one is the current directory.
+    """Return a folder as an absolute path; an empty folder is the current directory.
 
-    A path that begins with ~ or $HOME stays as it is: it is expanded where the task runs.
+    A path that begins with ~ or $HOME is kept: it is expanded on the task's host.
     """
     if folder[:1] in ("~", "$"):
         return folder
@@ -337,7 +341,7 @@ def _absolute(folder: str) -> str:
 
 
 def _at_home(folder: str) -> str:
-    """Return a folder by the home that it is in: that may be another at a cluster."""
+    """Return a folder relative to $HOME if it is in the home, which may differ at a cluster."""
     home = os.path.expanduser("~")
     inside = folder == home or folder.startswith(f"{home}/")
     return f"$HOME{folder.removeprefix(home)}" if inside else folder

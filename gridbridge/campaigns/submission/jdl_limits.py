@@ -1,4 +1,4 @@
-"""What no right JDL asks for: a campaign's file may be any program's."""
+"""Checks campaigns read from files against the limits of a JDL: any program may write files."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -24,14 +24,14 @@ from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.rebalance.datasets import DATASET_NAME
 from gridbridge.model.status_report import count
 
-# Of what is asked for at a cluster: what a file without has another meaning for root, or none.
+# Keys of a cluster without which root would read the file differently, or not at all.
 NEEDED = ("exec_file", "slots", "nodes", "walltime_s", "is_besteffort")
 
 May = Callable[[Any], bool]
 
 
 def _encodes(value: str) -> bool:
-    """Say whether it is text; JSON allows half of a character, which no file or row can have."""
+    """Say whether a text can be encoded; JSON allows half a character, which no file can hold."""
     return not any("\ud800" <= letter <= "\udfff" for letter in value)
 
 
@@ -65,8 +65,8 @@ FIELDS: Mapping[str, May] = {  # of what is asked for at a cluster
 }
 
 
-def out_of_range(jdl: Jdl) -> str:
-    """Say what of a campaign no right JDL asks for; empty where there is nothing."""
+def jdl_limit_violations(jdl: Jdl) -> str:
+    """Say which value of a campaign is outside the limits of a JDL; empty for none."""
     if not _is_of(NAME)(jdl.name):
         return f"name = {jdl.name!a:.80}: 1 to 255 printable characters"
     if len(jdl.outputs) > MOST_OUTPUTS or not all(map(OUTPUT.fullmatch, jdl.outputs)):
@@ -83,10 +83,10 @@ def out_of_range(jdl: Jdl) -> str:
     return ""
 
 
-def unlike(header: Any, jdl: Jdl) -> str:
-    """Say what a campaign's file says otherwise than the campaign that was read from it.
+def jdl_header_mismatch(header: Any, jdl: Jdl) -> str:
+    """Say where a campaign's file differs from the campaign that was parsed from it.
 
-    Root reads the file itself, and what the site's rules saw has to be what it finds there.
+    Root parses the file itself, so its values must be the values that the admission rules saw.
     """
     if UNIQUE not in header:
         return f"{UNIQUE}: missing"

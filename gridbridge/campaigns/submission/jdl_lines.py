@@ -1,7 +1,7 @@
-"""Where the keys of a JDL stand in its text, and how they are written there.
+"""Finds the line of each JDL key, for error messages.
 
-Neither JSON's reader nor TOML's tells. A key is found by the tables that it is in, in any case of
-letters; of one that TOML has on a line with its table, that line is known.
+Python's JSON and TOML parsers do not report lines. A key is found by its path of tables, in any
+case of letters. For a TOML inline table the line of its first key is used.
 """
 
 import json
@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-Path = tuple[str, ...]  # of a key: the tables that it is in, and its name
+Path = tuple[str, ...]  # of a key: the names of its tables, then its own name
 
 JSON = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]')
 NAME = r"""(?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')"""
@@ -20,23 +20,23 @@ LONG = re.compile("\"\"\"|'''")
 
 @dataclass(slots=True)
 class JdlKeyLines:
-    """The lines of keys."""
+    """Line and original spelling of each key of a JDL."""
 
     lines: dict[Path, int] = field(default_factory=dict)
     written: dict[Path, str] = field(default_factory=dict)  # the key as it stands there
     twice: list[tuple[Path, int]] = field(default_factory=list)
 
     def of(self, *path: str) -> int:
-        """Return the line of a key, or of the table that it would be in; 0 for none."""
+        """Return the line of a key, else of its enclosing table; 0 if neither is found."""
         lines = (self.lines.get(_low(path[:end])) for end in range(len(path), 0, -1))
         return next(filter(None, lines), 0)
 
     def word(self, *path: str) -> str:
-        """Return a key as it is written."""
+        """Return a key as it is spelled in the JDL."""
         return self.written.get(_low(path), path[-1])
 
     def note(self, path: Path, line: int) -> None:
-        """Note a key; the first one counts."""
+        """Record a key's line; a repeated key is recorded as a duplicate."""
         low = _low(path)
         if low in self.lines:
             self.twice.append((path, line))
@@ -44,16 +44,16 @@ class JdlKeyLines:
         self.lines[low], self.written[low] = line, path[-1]
 
 
-def lines_of(text: str) -> JdlKeyLines:
-    """Return where the keys of a text stand that was read as JSON or TOML."""
+def locate_jdl_keys(text: str) -> JdlKeyLines:
+    """Return the lines of all keys of a JDL in JSON or TOML."""
     lines = JdlKeyLines()
-    for path, line in _of_json(text) if is_json(text) else _of_toml(text):
+    for path, line in _of_json(text) if is_json_jdl(text) else _of_toml(text):
         lines.note(path, line)
     return lines
 
 
-def is_json(text: str) -> bool:
-    """Say whether a text is to be read as JSON."""
+def is_json_jdl(text: str) -> bool:
+    """Say whether a JDL is JSON; otherwise it is TOML."""
     return text.lstrip()[:1] in ("{", "[")
 
 
@@ -92,7 +92,7 @@ def _of_toml(text: str) -> Iterator[tuple[Path, int]]:
 
 
 def _inner(path: Path, text: str) -> Iterable[Path]:
-    """Give the keys of a table that stands on its key's line, one in the other."""
+    """Yield the keys of an inline table, each with the tables that enclose it."""
     if not text.lstrip().startswith("{"):
         return
     for match in re.finditer(rf"[{{,]\s*({NAME})\s*=\s*(\{{?)", text):

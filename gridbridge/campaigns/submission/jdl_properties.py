@@ -1,8 +1,8 @@
-"""Reads which hosts a campaign's tasks ask for: the conditions of `oarsub -p`, or of `qsub -l`.
+"""Parses the host conditions of a campaign's tasks, as in `oarsub -p` or `qsub -l`.
 
-Conditions are kept as clauses. Every clause has to hold; a clause holds if one of its conditions
-holds. Any `AND`, `OR`, `NOT` and parentheses can be written so. Names and values are checked words,
-and never SQL or sh.
+Conditions are kept in conjunctive form: every clause must hold, and a clause holds if one of its
+conditions holds. `AND`, `OR`, `NOT` and parentheses are supported. Names and values are checked
+words, never SQL or sh.
 """
 
 import re
@@ -28,37 +28,37 @@ TOKEN = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 JOINS = ("AND", "OR", "NOT", ",")
-TIMES = ("h_rt", "s_rt")  # of Grid Engine: the walltime says it
+TIMES = ("h_rt", "s_rt")  # Grid Engine's time limits; a JDL has walltime for these
 MOST = 64  # conditions, in all clauses
 OPPOSITE = {"=": "<>", "<": ">=", ">": "<=", LIKE: NOT_LIKE, IS_NULL: NOT_NULL}
 OPPOSITE |= {value: key for key, value in OPPOSITE.items()}
 
-Clauses = list[tuple[str, ...]]  # all of them hold, and of each one of its conditions
+Clauses = list[tuple[str, ...]]  # all clauses must hold; a clause holds if one condition holds
 
 
 @dataclass(frozen=True, slots=True)
 class HostCondition:
-    """A condition on a host: a name, a relation and a value."""
+    """A condition on a host: a property's name, a relation and a value."""
 
     name: str
     relation: str
     value: str = ""
 
     def clauses(self, is_not: bool) -> Clauses:
-        """Return the clauses of the condition, or of its opposite."""
+        """Return the clauses of the condition, or of its negation."""
         relation = OPPOSITE[self.relation] if is_not else self.relation
         return [(f"{self.name}{relation}{self.value}",)]
 
 
 @dataclass(frozen=True, slots=True)
 class ConditionGroup:
-    """Several conditions, of which all have to hold, or any one."""
+    """Conditions joined by AND (all must hold) or by OR (one must hold)."""
 
     parts: "tuple[Wish, ...]"
     is_any: bool
 
     def clauses(self, is_not: bool) -> Clauses:
-        """Return the clauses of the group, or of its opposite: not all means any opposite."""
+        """Return the clauses of the group, or of its negation by De Morgan's rule."""
         by_part = [part.clauses(is_not) for part in self.parts]
         if self.is_any is is_not:
             return _bounded([clause for part in by_part for clause in part])
@@ -73,20 +73,20 @@ class ConditionGroup:
 
 @dataclass(frozen=True, slots=True)
 class NegatedCondition:
-    """A condition that must not hold."""
+    """The negation of a condition or group."""
 
     part: "Wish"
 
     def clauses(self, is_not: bool) -> Clauses:
-        """Return the clauses of the opposite of the part."""
+        """Return the clauses of the negation, or of the condition itself if negated again."""
         return self.part.clauses(not is_not)
 
 
 Wish = HostCondition | ConditionGroup | NegatedCondition
 
 
-def properties(value: object) -> str:
-    """Read conditions of hosts; each is written without blanks and quotation marks."""
+def parse_host_properties(value: object) -> str:
+    """Parse conditions on hosts; return them without blanks and quotation marks."""
     if not isinstance(value, str):
         raise TypeError("no text")
     if not value.strip():
@@ -138,12 +138,12 @@ Tokens = list[str | Wish]
 
 
 def _expression(tokens: Tokens) -> Wish:
-    """Read what commas part: a list of `qsub -l`, so that they bind less than OR does."""
+    """Parse conditions separated by commas (a list of `qsub -l`), which bind less than OR."""
     return _joined(tokens, ",")
 
 
 def _joined(tokens: Tokens, join: str) -> Wish:
-    """Read conditions between AND or OR; joins that bind tighter belong to their parts."""
+    """Parse conditions joined by AND or OR, with tighter joins first."""
     inner = {",": "OR", "OR": "AND"}.get(join)
 
     def part() -> Wish:

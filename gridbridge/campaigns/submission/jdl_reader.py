@@ -1,8 +1,8 @@
-"""Reads a campaign's JDL, in JSON or TOML, into the model.
+"""Parses a campaign's JDL, in JSON or TOML, into the model.
 
-All that is wrong is told at once, a line each: `FILE:LINE: key = value: what is wrong; expected
-WHAT`. Keys are CiGri's, in any case of letters; a global one holds for each cluster that has
-none of its own. Keys that CiGri has and we don't are told as warnings, unknown ones are refused.
+All mistakes are reported at once, a line each: `FILE:LINE: key = value: what is wrong; expected
+WHAT`. Keys are CiGri's, in any case of letters. A global key holds for each cluster without a key
+of its own. CiGri's keys that have no effect here give warnings; unknown keys are refused.
 """
 
 import json
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
 
-from gridbridge.campaigns.submission.jdl_lines import JdlKeyLines, is_json, lines_of
+from gridbridge.campaigns.submission.jdl_lines import JdlKeyLines, is_json_jdl, locate_jdl_keys
 from gridbridge.campaigns.submission.jdl_values import (
     COMMANDS,
     DATASETS,
@@ -30,18 +30,23 @@ from gridbridge.campaigns.submission.jdl_values import (
     TOGETHER,
     TRUTHS,
     JdlClusterKey,
-    asks_for_nothing,
-    datasets,
-    expanded,
-    jobs_type,
-    one_of,
-    outputs,
-    text_of,
-    truth,
-    with_macros,
+    choices_text,
+    expand_local_path,
+    is_empty_jdl_value,
+    parse_cigri_jobs_type,
+    parse_datasets,
+    parse_jdl_boolean,
+    parse_output_files,
+    text_parser,
+    translate_cigri_macros,
 )
-from gridbridge.campaigns.submission.task_file import NO_LINE, TaskFile
-from gridbridge.campaigns.submission.task_names import left_open, named_once, rename_warning
+from gridbridge.campaigns.submission.task_file import (
+    NO_LINE,
+    TaskFileReader,
+    make_task_names_unique,
+    renamed_tasks_warning,
+    unclosed_quote_warning,
+)
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, DatasetWish, Jdl
 from gridbridge.model.ids import is_cluster_name
@@ -63,7 +68,7 @@ WHOLE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedJdl:
-    """A right JDL: what it asks for, its tasks' parameters, and what of it changes nothing."""
+    """A valid JDL: its campaign, the tasks' parameters, and warnings about keys without effect."""
 
     jdl: Jdl
     parameters: tuple[str, ...]
@@ -71,7 +76,7 @@ class ParsedJdl:
     places: Mapping[str, str] = field(default_factory=dict)  # of each cluster's properties
 
 
-def load(
+def parse_jdl(
     path: str,
     text: str,
     *,
@@ -80,17 +85,17 @@ def load(
     parameters: tuple[str, ...] = (),
     site_clusters: tuple[str, ...] = (),
 ) -> ParsedJdl:
-    """Read a JDL; ConfigError tells everything that is wrong with it.
+    """Parse a JDL; ConfigError lists all mistakes.
 
-    Its `param_file` is looked up from `folder`; it has none where the parameters are given. Other
-    clusters than those that are known are wrong; where none is, any may be there.
+    `folder` is where the JDL's `param_file` is looked up; the file is not read if `parameters` are
+    given. If `site_clusters` are given, other clusters are refused.
     """
     return JdlReader(path, text, folder, known=site_clusters).read(type_, parameters)
 
 
 @dataclass(slots=True)
 class JdlReader:
-    """One JDL, and what is found to be wrong with it."""
+    """Parses one JDL and collects its mistakes."""
 
     path: str
     text: str
@@ -98,27 +103,27 @@ class JdlReader:
     problems: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     lines: JdlKeyLines | None = None
-    is_typed: bool = False  # without a JDL: nothing in it is CiGri's
+    is_typed: bool = False  # from a command line, so CiGri's macros are not expanded
     places: Mapping[str, str] = field(default_factory=dict)  # where what is typed stands, by key
-    wrong: set[str] = field(default_factory=set)  # keys; of a cluster's name it is clusters
-    known: tuple[str, ...] = ()  # the site's clusters; none: nobody knows them here
+    wrong: set[str] = field(default_factory=set)  # wrong keys; `clusters` for a wrong cluster name
+    known: tuple[str, ...] = ()  # the site's clusters; empty: unknown on this host
 
     def read(self, type_: CampaignType, parameters: tuple[str, ...] = ()) -> ParsedJdl:
-        """Read all of it, then tell what is wrong."""
+        """Parse the whole JDL; ConfigError lists all mistakes."""
         table = self._lower(self._parsed())
         self.is_typed = bool(parameters)
         clusters = self._clusters(table)
         parameters = parameters or self._parameters(table)
         name = self._value(
-            table, "name", text_of(NAME), "expected 1 to 255 printable characters", ""
+            table, "name", text_parser(NAME), "expected 1 to 255 printable characters", ""
         )
-        is_idempotent = self._value(table, "idempotent", truth, TRUTHS, False)
-        files = self._value(table, "outputs", outputs, OUTPUTS, ())
+        is_idempotent = self._value(table, "idempotent", parse_jdl_boolean, TRUTHS, False)
+        files = self._value(table, "outputs", parse_output_files, OUTPUTS, ())
         if files and _is_said(table, "idempotent") and not is_idempotent:
             self._wrong("idempotent", False, "it contradicts outputs", "expected one of the two")
-        data = self._value(table, "datasets", datasets, DATASETS, {})
-        may_move = self._value(table, "rebalance", truth, TRUTHS, True)
-        self._value(table, "jobs_type", jobs_type, f"expected {JOBS_TYPES}", None)
+        data = self._value(table, "datasets", parse_datasets, DATASETS, {})
+        may_move = self._value(table, "rebalance", parse_jdl_boolean, TRUTHS, True)
+        self._value(table, "jobs_type", parse_cigri_jobs_type, f"expected {JOBS_TYPES}", None)
         self._check_keys(table, {"name", "clusters", *WHOLE, *PARAMETERS, "jobs_type", *KEYS})
         if self.problems:
             raise ConfigError(tuple(self.problems))
@@ -139,7 +144,7 @@ class JdlReader:
         )
 
     def _location(self, table: Mapping[str, Any], name: str) -> str:
-        """Return the file and line of a cluster's properties; empty where they were typed."""
+        """Return file and line of a cluster's properties; empty for a campaign without a JDL."""
         if self.is_typed:
             return ""
         is_own = any(key.lower() == "properties" for key in table[CLUSTERS][name])
@@ -147,7 +152,7 @@ class JdlReader:
         return f"{self.path}:{line}" if line else self.path
 
     def _placed(self, dataset: DatasetWish) -> DatasetWish:
-        """Return a dataset with its path from /: from the JDL's folder, or one's home."""
+        """Return a dataset with an absolute path; relative paths start at the JDL's folder."""
         path = os.path.join(self.folder, os.path.expanduser(dataset.path))
         return replace(dataset, path=os.path.abspath(path))
 
@@ -155,7 +160,7 @@ class JdlReader:
         if not self.text.strip():
             raise ConfigError((f"{self.path}: it is empty; expected a JDL in JSON or TOML",))
         try:
-            table = self._json() if is_json(self.text) else tomllib.loads(self.text)
+            table = self._json() if is_json_jdl(self.text) else tomllib.loads(self.text)
         except (ValueError, RecursionError) as error:
             location = f"{self.path}{self._line_of(error)}"
             raise ConfigError((f"{location}: {error}; expected JSON or TOML",)) from error
@@ -164,7 +169,7 @@ class JdlReader:
         return table
 
     def _line_of(self, error: Exception) -> str:
-        """Return the line in which a text is neither JSON nor TOML, as far as it is known."""
+        """Return the line of a syntax error in JSON or TOML, if known."""
         if isinstance(error, json.JSONDecodeError):
             return f":{error.lineno}"
         if not isinstance(error, tomllib.TOMLDecodeError):
@@ -173,7 +178,7 @@ class JdlReader:
         return f":{match[1] if match else self.text.rstrip().count(chr(10)) + 1}"
 
     def _json(self) -> Any:
-        """Read JSON, in which a key may stand twice: the last would count."""
+        """Parse JSON, and refuse a repeated key: Python would silently use the last value."""
         are_twice: list[bool] = []
 
         def table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -187,7 +192,7 @@ class JdlReader:
         return parsed
 
     def _lower(self, table: Mapping[str, Any], within: str = "") -> dict[str, Any]:
-        """Return the table with its keys in small letters; the same key twice is wrong."""
+        """Return a table with lower-case keys; a repeated key is a mistake."""
         lowered: dict[str, Any] = {}
         for key, value in table.items():
             if key.lower() in lowered:
@@ -210,9 +215,9 @@ class JdlReader:
     def _at_cluster(
         self, name: str, table: Any, for_all: Mapping[str, Any], has_command: bool
     ) -> AtCluster:
-        """Return what is asked for at a cluster; `has_command`: the global keys have one."""
+        """Return a cluster's part of the campaign; `has_command`: exec_file is set globally."""
         if self.known and name not in self.known:
-            right = f"expected {one_of(self.known)}"
+            right = f"expected {choices_text(self.known)}"
             self._wrong(name, None, "there is no such cluster here", right, CLUSTERS)
         elif not is_cluster_name(name):
             self._wrong(name, None, "it is not the name of a cluster", A_CLUSTER, CLUSTERS)
@@ -227,7 +232,7 @@ class JdlReader:
         return AtCluster(**{"exec_file": "", **values})
 
     def _values(self, table: Mapping[str, Any], within: str = "") -> dict[str, Any]:
-        """Return the fields of AtCluster that a table sets; wrong ones are noted and left out."""
+        """Return the fields of AtCluster that a table sets, without wrong values."""
         values = {
             key.field: self._value(table, name, self._form(key), key.right, None, within)
             for name, key in KEYS.items()
@@ -241,10 +246,10 @@ class JdlReader:
         return {name: value for name, value in values.items() if value is not None} | together
 
     def _form(self, key: JdlClusterKey) -> Callable[[Any], Any]:
-        """Return how a key is read; in a command of a JDL CiGri's macros are known."""
+        """Return the parser of a key; in commands of a JDL it also expands CiGri's macros."""
         if self.is_typed or key.field not in COMMANDS:
             return key.read
-        return lambda value: with_macros(key.read(value))
+        return lambda value: translate_cigri_macros(key.read(value))
 
     def _parameters(self, table: Mapping[str, Any]) -> tuple[str, ...]:
         keys = [key for key in PARAMETERS if _is_said(table, key)]
@@ -256,13 +261,13 @@ class JdlReader:
         lines = self._value(table, keys[0], PARAMETERS[keys[0]][0], PARAMETERS[keys[0]][1], ())
         if keys[0] == "param_file" and lines:
             lines = self._lines_of(str(lines))
-        named = named_once(lines)
-        notes = filter(None, (rename_warning(lines, named), left_open(lines)))
+        named = make_task_names_unique(lines)
+        notes = filter(None, (renamed_tasks_warning(lines, named), unclosed_quote_warning(lines)))
         self.warnings += [f"{self._at(keys[0], '')}: {note}" for note in notes]
         return named
 
     def _lines_of(self, path: str) -> tuple[str, ...]:
-        file = TaskFile(expanded(path), self.folder)
+        file = TaskFileReader(expand_local_path(path), self.folder)
         lines = tuple(line for _, line in file.numbered())
         if file.unread:
             self._wrong("param_file", path, *file.unread)
@@ -280,7 +285,7 @@ class JdlReader:
         default: Any,
         within: str = "",
     ) -> Any:
-        """Read a key; what is wrong is noted, and the default returned."""
+        """Parse a key's value; record a wrong value as a mistake, and return the default."""
         if not _is_said(table, key):
             if default == "":
                 self._wrong(key, None, "missing", right, within)
@@ -293,7 +298,7 @@ class JdlReader:
 
     def _check_keys(self, table: Mapping[str, Any], keys: Any, within: str = "") -> None:
         for key in table:
-            if key in IDLE or (key in (*LATER, TEST) and asks_for_nothing(table[key])):
+            if key in IDLE or (key in (*LATER, TEST) and is_empty_jdl_value(table[key])):
                 self.warnings.append(f"{self._at(key, within)}: changes nothing yet")
             elif key in LATER:
                 self._wrong(key, table[key], "not supported yet", LEAVE_OUT, within)
@@ -321,13 +326,13 @@ class JdlReader:
         self.problems.append(f"{location}: {printable(wrong)}; {right}")
 
     def _typed(self, key: str, within: str) -> str:
-        """Return which option or line asks for a key."""
+        """Return the option or line that sets a key of a campaign without a JDL."""
         if within == CLUSTERS:
             return f"{self.places.get(CLUSTERS, CLUSTERS)} {key}"
         return self.places.get(key, f"{self.path}: {key}")
 
     def _at(self, key: str, within: str) -> str:
-        """Return where a key stands, as far as its text shows, and how it is called there."""
+        """Return the file, line and spelling of a key, for messages."""
         above = (CLUSTERS, within) if within and within != CLUSTERS else (within,) * bool(within)
         line = self._lines().of(*above, key)
         word = printable(self._lines().word(*above, key))[:MOST_SHOWN]
@@ -339,19 +344,19 @@ class JdlReader:
         )
 
     def _lines(self) -> JdlKeyLines:
-        """Return where its keys stand; only what is wrong has to know."""
+        """Return the lines of all keys, which only messages need."""
         if self.lines is None:
-            self.lines = lines_of(self.text)
+            self.lines = locate_jdl_keys(self.text)
         return self.lines
 
 
 def _is_said(table: Mapping[str, Any], key: str) -> bool:
-    """Say whether a key asks for anything but its default."""
+    """Say whether a key is present with another value than CiGri's empty ones."""
     return table.get(key) not in NOT_SAID
 
 
 def _defaults(own: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keys that a cluster sets to the default itself, whatever the global value is."""
+    """Return the fields that a cluster resets to their default despite a global value."""
     default, of_resources = AtCluster(exec_file=""), ("slots", "nodes")
     names = [key.field for name, key in KEYS.items() if name in own and not _is_said(own, name)]
     cluster_fields = [field for name in names for field in ((name,) if name else of_resources)]

@@ -1,4 +1,4 @@
-"""How each key of a JDL is read: its form, and what would be right."""
+"""Parses the value of each JDL key, and says which value was expected."""
 
 import os
 import re
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from gridbridge.campaigns.submission.jdl_properties import properties
+from gridbridge.campaigns.submission.jdl_properties import parse_host_properties
 from gridbridge.model.campaigns.jdl import DatasetWish
 from gridbridge.model.rebalance.datasets import DATASET_NAME
 
@@ -25,7 +25,7 @@ LAYOUT = (
 )
 TIME = f'expected "H:M:S", from "0:0:1" to "{YEAR_S // 3600}:0:0", a year'
 WALLTIME = re.compile(r"\d+(?::[0-5]?\d(?::[0-5]?\d)?)?", re.ASCII)
-# Nothing that steers a terminal, ends a line or turns its direction: everybody sees it.
+# No control characters, line ends or changes of text direction: everybody sees names.
 STEERING = r"\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069"
 NAME = re.compile(f"[^{STEERING}]{{1,255}}")
 WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,254}", re.ASCII)
@@ -42,17 +42,17 @@ TRUTHS = "expected true or false"
 TEXTS = 'expected ["FIRST TASK", "SECOND TASK"]'
 LEAVE_OUT = "expected a JDL without it"
 NUL, UTF_8 = "it has a NUL byte", "expected text in UTF-8"
-PLACES_TOLD = 10  # of entries that are alike wrong
+PLACES_TOLD = 10  # positions of empty entries in one message
 IDLE = (  # CiGri's, which change nothing here
     *("output_gathering_method", "output_file", "output_destination", "cluster_job_type"),
     *("dimensional_grouping", "temporal_grouping"),  # tasks are grouped in arrays anyway
 )
-LATER = (  # what is not there yet, so that a campaign which needs it is refused
+LATER = (  # not supported yet: a campaign that needs such a key is refused
     *("checkpointing_type", "checkpointing_period"),
     *("data_to_transfer", "dependencies", "masters"),
     "inputs",  # ours: which datasets a task reads, so that it runs where they are
 )
-NOTHING = ("false", "no", "none", "")  # words that ask for nothing
+NOTHING = ("false", "no", "none", "")  # words that count as an absent key
 NOT_SAID: tuple[object, ...] = ("", None, [])  # CiGri takes these as the default of any key
 TRUTH = {"true": True, "false": False}
 NUMBER = re.compile(r"\s*\d{1,18}\s*", re.ASCII)
@@ -65,25 +65,25 @@ MACROS = {  # CiGri's (scheduler 3.2, JDL), and what they are to sh
     "{OAR_JOB_ID}": "${OAR_JOB_ID:-$JOB_ID}",
 }
 MACRO = re.compile("(?<![$])({})".format("|".join(map(re.escape, MACROS))))
-JOBS_TYPES = "normal"  # of CiGri's no other one
+JOBS_TYPES = "normal"  # the only supported jobs_type of CiGri
 TASKS = f"expected a number from 1 to {MOST_TASKS}"
 BEST_EFFORT = ("best-effort", "besteffort")
-TOGETHER = ""  # in the place of a field: the key sets several
+TOGETHER = ""  # in place of a field's name: the key sets several fields
 TYPES = (*BEST_EFFORT, "normal")
-LATER_TYPES = ("semi-best-effort", "nightly")  # which CiGri's documents name, and nobody built
+LATER_TYPES = ("semi-best-effort", "nightly")  # documented in CiGri, never implemented
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JdlClusterKey:
-    """A key that each cluster may have: where it goes, and how its value is read."""
+    """A JDL key for one cluster: the field that it sets, and the parser of its value."""
 
     field: str
-    read: Callable[[Any], Any]  # ValueError for what can't be
+    read: Callable[[Any], Any]  # raises ValueError for a wrong value
     right: str
 
 
-def seconds(text: object) -> int:
-    """Read H, H:M or H:M:S, as oarsub does."""
+def parse_walltime_s(text: object) -> int:
+    """Parse a walltime H, H:M or H:M:S, as oarsub does."""
     if isinstance(text, int) and not isinstance(text, bool):
         text = str(text)
     if not isinstance(text, str) or not WALLTIME.fullmatch(text):
@@ -95,14 +95,17 @@ def seconds(text: object) -> int:
     return total
 
 
-def layout(text: object) -> dict[str, int]:
-    """Read a request of OAR (`/nodes=2/core=4`, or without the first /): slots, and their nodes.
+def parse_oar_resource_request(text: object) -> dict[str, int]:
+    """Parse OAR's resource request (`/nodes=2/core=4`, `core=4`) into slots and nodes.
 
-    `,walltime=` is followed by a time, as in `oarsub -l`. Without a level of nodes the slots lie on
-    any nodes. Whole nodes or processors are refused: their slots are unknown before one is chosen.
+    `,walltime=` is followed by a time, as in `oarsub -l`. Without a level of nodes the slots may
+    lie on any nodes. A request for whole nodes or processors is refused: its number of slots is
+    unknown before nodes are chosen.
     """
     if isinstance(text, str) and (timed := TIMED.fullmatch(text)):
-        return layout(timed["levels"]) | {"walltime_s": seconds(timed["time"])}
+        return parse_oar_resource_request(timed["levels"]) | {
+            "walltime_s": parse_walltime_s(timed["time"])
+        }
     if not isinstance(text, str) or not RESOURCES.fullmatch(text):
         raise ValueError("wrong form")
     levels = [level.partition("=") for level in text.removeprefix("/").split("/")]
@@ -115,7 +118,7 @@ def layout(text: object) -> dict[str, int]:
 
 
 def _check_levels(names: list[str]) -> None:
-    """Refuse levels that mean nothing here, or not what they say."""
+    """Refuse OAR resource levels that are unknown or in the wrong order."""
     if unknown := [name for name in names if name not in LEVELS]:
         raise ValueError(f"unknown level {unknown[0]}")
     if names[-1] not in OF_SLOTS:
@@ -125,8 +128,8 @@ def _check_levels(names: list[str]) -> None:
         raise ValueError("levels in a wrong order")
 
 
-def text_of(form: "re.Pattern[str]") -> Callable[[object], str]:
-    """Return what reads a text of a form."""
+def text_parser(form: "re.Pattern[str]") -> Callable[[object], str]:
+    """Return a parser of texts that match a regular expression."""
 
     def read(value: object) -> str:
         if not isinstance(value, str) or not form.fullmatch(value):
@@ -136,16 +139,16 @@ def text_of(form: "re.Pattern[str]") -> Callable[[object], str]:
     return read
 
 
-def command_line(value: object) -> str:
-    """Read a command to whose last line a task's parameters are added.
+def parse_task_command(value: object) -> str:
+    """Parse a command; each task's parameters are later appended to its last line.
 
-    Blank lines after it are none: sh would run the parameters, on a line of their own.
+    Trailing blank lines are removed: sh would run the parameters as a command of their own.
     """
-    command = text_of(COMMAND)(value)
+    command = text_parser(COMMAND)(value)
     bare = command.rstrip()
     if not bare:
         raise ValueError("it is blank")
-    if _ends_in_comment(bare.removesuffix("#")):  # that alone is for tasks without parameters
+    if _ends_in_comment(bare.removesuffix("#")):  # a final # drops the parameters on purpose
         raise ValueError("a comment at its end would swallow the parameters")
     if "\n" not in command[len(bare) :]:
         return command
@@ -154,7 +157,7 @@ def command_line(value: object) -> str:
 
 
 def _ends_in_comment(command: str) -> bool:
-    """Say whether sh takes the end of a command for a comment: a # that begins a word."""
+    """Say whether a command ends in a comment of sh: a # at the beginning of a word."""
     quote, before, is_comment = "", " ", False
     letters = iter(command)
     for letter in letters:
@@ -173,7 +176,7 @@ def _ends_in_comment(command: str) -> bool:
 
 
 def _encodable(text: str) -> str:
-    """Return a text; JSON allows half of a character, which no file can have."""
+    """Return a text; ValueError for half a character, which JSON allows and no file can hold."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -182,8 +185,11 @@ def _encodable(text: str) -> str:
 
 
 def _directory(value: object) -> str:
-    """Read a folder: $HOME, {HOME} and ~ are the owner's home there; nothing else is expanded."""
-    text = text_of(PATH)(value)
+    """Parse a folder; $HOME, {HOME} and ~ are the owner's home at the cluster.
+
+    Other variables and macros are refused.
+    """
+    text = text_parser(PATH)(value)
     home = re.match(r"(~|\$HOME|\$?\{HOME\})(/|$)", text)
     path = text[home.end() :] if home else text
     if not home and text.startswith(("~", "$")):
@@ -193,19 +199,19 @@ def _directory(value: object) -> str:
     return f"{'$HOME/' if home else ''}{path}".rstrip("/") if (home or path) else ""
 
 
-def expanded(path: str) -> str:
-    """Return a path to open here: `{HOME}`, `~` and variables are expanded."""
+def expand_local_path(path: str) -> str:
+    """Return a path on this host, with `{HOME}`, `~` and variables expanded."""
     path = re.sub(r"\$?\{HOME\}|\$HOME\b", lambda _: os.path.expanduser("~"), path)
     return os.path.expanduser(os.path.expandvars(path))
 
 
-def with_macros(command: str) -> str:
-    """Return a command line of CiGri's as sh reads it."""
+def translate_cigri_macros(command: str) -> str:
+    """Replace CiGri's macros in a command by variables of sh."""
     return MACRO.sub(lambda match: MACROS[match[0]], command)
 
 
-def jobs_type(value: object) -> None:
-    """Read CiGri's kind of campaign."""
+def parse_cigri_jobs_type(value: object) -> None:
+    """Refuse any jobs_type of CiGri but normal."""
     if str(value).lower() != JOBS_TYPES:
         raise ValueError("not supported")
 
@@ -231,8 +237,8 @@ def _is_besteffort(value: object) -> bool:
     return value in BEST_EFFORT
 
 
-def truth(value: object) -> bool:
-    """Read a boolean, which CiGri also takes as text."""
+def parse_jdl_boolean(value: object) -> bool:
+    """Parse a boolean, which CiGri also accepts as text."""
     if isinstance(value, str):
         value = TRUTH.get(value.strip().lower())
     if not isinstance(value, bool):
@@ -240,8 +246,8 @@ def truth(value: object) -> bool:
     return value
 
 
-def outputs(value: object) -> tuple[str, ...]:
-    """Read the files that each task leaves in its own folder."""
+def parse_output_files(value: object) -> tuple[str, ...]:
+    """Parse the list of output files that each task leaves in its own folder."""
     if not isinstance(value, list) or not 0 < len(value) <= MOST_OUTPUTS:
         raise TypeError("no list of files")
     if not all(isinstance(name, str) and OUTPUT.fullmatch(name) for name in value):
@@ -249,8 +255,8 @@ def outputs(value: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(value))
 
 
-def datasets(value: object) -> dict[str, DatasetWish]:
-    """Read datasets, each with its path and how many replicas are wished for."""
+def parse_datasets(value: object) -> dict[str, DatasetWish]:
+    """Parse datasets, each with its path and its desired number of replicas."""
     if not isinstance(value, dict) or not 0 < len(value) <= MOST_DATASETS:
         raise TypeError("no table of datasets")
     return {name: _dataset(name, table) for name, table in value.items()}
@@ -262,7 +268,7 @@ def _dataset(name: str, table: object) -> DatasetWish:
     if not isinstance(table, dict) or not {"path"} <= set(table) <= {"path", "replicas"}:
         raise TypeError(f"{name}: path and replicas, no other key")
     try:
-        path = text_of(PATH)(table["path"])
+        path = text_parser(PATH)(table["path"])
         replicas = _count(1, MOST_REPLICAS)(table.get("replicas", 1))
     except (ValueError, TypeError) as error:
         raise ValueError(f"{name}: {error}") from error
@@ -293,65 +299,69 @@ def _texts(value: object) -> tuple[str, ...]:
 
 
 def _empty(numbers: list[int]) -> str:
-    """Say which entries of a list are empty, by their places from 1."""
+    """Say which entries of a list are empty, by their positions from 1."""
     listed = ", ".join(map(str, numbers[:PLACES_TOLD]))
     more = f" and {len(numbers) - PLACES_TOLD} more" if len(numbers) > PLACES_TOLD else ""
     return f"entry {listed} is empty" if len(numbers) == 1 else f"entries {listed}{more} are empty"
 
 
 def _lines(value: object) -> str:
-    """Read lines of sh: a list of them, or a text."""
+    """Parse lines of sh: a list of lines, or one text."""
     lines = value if isinstance(value, list) else [value]
     if not lines or not all(isinstance(line, str) for line in lines):
         raise TypeError("no list of lines")
     text = "\n".join(map(str, lines))
-    return text_of(COMMAND)(text) if text.strip() else ""
+    return text_parser(COMMAND)(text) if text.strip() else ""
 
 
 def _numbers(value: object) -> tuple[str, ...]:
     return tuple(map(str, range(_count(1, MOST_TASKS)(value))))
 
 
-def one_of(words: Iterable[str]) -> str:
-    """Say that each of the words would do."""
+def choices_text(words: Iterable[str]) -> str:
+    """Join alternatives with "or", for a message about expected words."""
     return " or ".join(words)
 
 
 KEYS: Mapping[str, JdlClusterKey] = {
     "exec_file": JdlClusterKey(
-        field="exec_file", read=command_line, right="expected a command line"
+        field="exec_file", read=parse_task_command, right="expected a command line"
     ),
     "exec_directory": JdlClusterKey(
         field="exec_directory", read=_directory, right="expected a folder, $HOME/... or /..."
     ),
-    "resources": JdlClusterKey(field=TOGETHER, read=layout, right=LAYOUT),
-    "walltime": JdlClusterKey(field="walltime_s", read=seconds, right=TIME),
+    "resources": JdlClusterKey(field=TOGETHER, read=parse_oar_resource_request, right=LAYOUT),
+    "walltime": JdlClusterKey(field="walltime_s", read=parse_walltime_s, right=TIME),
     "type": JdlClusterKey(
-        field="is_besteffort", read=_is_besteffort, right=f"expected {one_of(TYPES)}"
+        field="is_besteffort", read=_is_besteffort, right=f"expected {choices_text(TYPES)}"
     ),
     "project": JdlClusterKey(
-        field="project", read=text_of(WORD), right="expected a project's name"
+        field="project", read=text_parser(WORD), right="expected a project's name"
     ),
-    "queue": JdlClusterKey(field="queue", read=text_of(WORD), right="expected a queue's name"),
+    "queue": JdlClusterKey(field="queue", read=text_parser(WORD), right="expected a queue's name"),
     "pe": JdlClusterKey(
         field="environment",
-        read=text_of(WORD),
+        read=text_parser(WORD),
         right="expected a parallel environment of Grid Engine",
     ),
-    "properties": JdlClusterKey(field="properties", read=properties, right=PROPERTIES),
+    "properties": JdlClusterKey(field="properties", read=parse_host_properties, right=PROPERTIES),
     "prologue": JdlClusterKey(field="prologue", read=_lines, right=LINES),
-    "prologue_walltime": JdlClusterKey(field="prologue_walltime_s", read=seconds, right=TIME),
+    "prologue_walltime": JdlClusterKey(
+        field="prologue_walltime_s", read=parse_walltime_s, right=TIME
+    ),
     "epilogue": JdlClusterKey(field="epilogue", read=_lines, right=LINES),
-    "epilogue_walltime": JdlClusterKey(field="epilogue_walltime_s", read=seconds, right=TIME),
+    "epilogue_walltime": JdlClusterKey(
+        field="epilogue_walltime_s", read=parse_walltime_s, right=TIME
+    ),
     "max_jobs": JdlClusterKey(field="max_jobs", read=_count(1, MOST_TASKS), right=TASKS),
 }
 PARAMETERS: Mapping[str, tuple[Callable[[object], Any], str]] = {
     "nb_jobs": (_numbers, TASKS),
     "params": (_texts, TEXTS),
-    "param_file": (text_of(PATH), "expected a file with one line for each task"),
+    "param_file": (text_parser(PATH), "expected a file with one line for each task"),
 }
 
 
-def asks_for_nothing(value: object) -> bool:
-    """Say whether a key with this value might as well not be there."""
+def is_empty_jdl_value(value: object) -> bool:
+    """Say whether a key with this value counts as absent."""
     return value.lower() in NOTHING if isinstance(value, str) else not value

@@ -1,4 +1,4 @@
-"""A campaign as a JDL again, in the words in which it can be submitted."""
+"""Writes a campaign as a JDL that can be submitted again."""
 
 from collections.abc import Iterable, Iterator
 
@@ -7,11 +7,11 @@ from gridbridge.model.campaigns.host_properties import ALL, Pair, either, wanted
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.model.request import VALUELESS, WORDS, relation_of
 
-STEPS = ("prologue", "epilogue")  # each with a walltime of its own
+STEPS = ("prologue", "epilogue")  # each has its own walltime
 
 
-def as_jdl(jdl: Jdl, parameters: Iterable[str]) -> dict[str, object]:
-    """Return what `load` reads as the same campaign."""
+def write_jdl(jdl: Jdl, parameters: Iterable[str]) -> dict[str, object]:
+    """Return a campaign as a JDL's table; `parse_jdl` reads the same campaign from it."""
     table: dict[str, object] = {"name": jdl.name}
     if jdl.is_idempotent:
         table["idempotent"] = True
@@ -31,7 +31,7 @@ def as_jdl(jdl: Jdl, parameters: Iterable[str]) -> dict[str, object]:
 
 
 def _cluster_keys(cluster: AtCluster) -> Iterator[tuple[str, object]]:
-    """Give the keys of a cluster; what is empty was not asked for."""
+    """Yield the keys of a cluster, without empty values."""
     yield "exec_file", cluster.exec_file
     yield "resources", _levels(cluster)
     yield "walltime", _clock(cluster.walltime_s)
@@ -64,7 +64,7 @@ def _levels(cluster: AtCluster) -> str:
 
 
 def _conditions(text: str) -> str:
-    """Write the clauses with commas between, which bind less than OR, so that none needs ( )."""
+    """Join clauses with commas, which bind less than OR, so no parentheses are needed."""
     return ", ".join(map(_clause, text.split(ALL))) if text else ""
 
 

@@ -1,29 +1,27 @@
-"""Reads what a job script asks qsub for: its `#$` lines (qsub(1), OPTIONS and -C)."""
+"""Parses what a job script requests by its `#$` lines (qsub(1), OPTIONS and -C)."""
 
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from gridbridge.campaigns.submission.jdl_values import YEAR_S
-from gridbridge.campaigns.submission.qsub_forms import (
+from gridbridge.campaigns.submission.qsub_values import (
     IDLE,
+    IDLE_HERE,
     LATER,
     NAMED,
     PLACES,
-    has_form,
-    is_name,
-    words_of,
-)
-from gridbridge.campaigns.submission.qsub_values import (
-    IDLE_HERE,
     ArrayRange,
-    bounds,
-    file_of,
-    least_slots,
-    path_of,
-    read_number,
-    truth,
-    walltime,
+    fewest_slots_of_ranges,
+    is_ignored_option_valid,
+    is_qsub_job_name,
+    parse_limited_number,
+    parse_qsub_boolean,
+    parse_qsub_walltime_s,
+    parse_range_bounds,
+    path_on_any_host,
+    require_path_on_any_host,
+    split_directive_words,
 )
 from gridbridge.errors import ParseError
 from gridbridge.model.request import is_place, long_name
@@ -44,60 +42,60 @@ HARD, SOFT = "h_rt", "s_rt"  # limits of time
 SLOTS = "slots"  # a resource that qsub refuses (complex(5))
 NO_INPUT = "/dev/null"
 NOT_YET = "campaigns do not have it yet"
-ALONE = ("-cwd", "-hard", "-soft")  # nothing follows them
+ALONE = ("-cwd", "-hard", "-soft")  # options without a value
 ABROAD = re.compile(r"\$\{?(?:HOME|USER|JOB_ID|JOB_NAME|HOSTNAME|TASK_ID)\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RequestedResource:
-    """What a host has to have, `NAME=VALUE` or a NAME that is true there, and where that stands."""
+class ScriptResource:
+    """A requested resource, `NAME=VALUE` or a NAME that must be true, and its line."""
 
     place: str
     text: str
 
 
 @dataclass(slots=True, kw_only=True)
-class ScriptRequest:
-    """What a script asks for."""
+class JobScriptRequest:
+    """Everything that a job script requests by its qsub options."""
 
     place: str = ""  # of what is read
     places: dict[str, str] = field(default_factory=dict)  # of what was read, by a JDL's key
     name: str = ""
     array: ArrayRange | None = None
-    most: int = 0  # tasks at once; 0: no limit
+    most: int = 0  # running tasks at a time; 0: no limit
     walltime_s: int = 0  # 0: not said
     soft_walltime_s: int = 0
     environment: str = ""
     slots: int = 1
-    folder: str | None = None  # None: not said; empty: where it is submitted
+    folder: str | None = None  # None: not set; empty: the folder of the submission
     output: str = ""
     error: str = ""
     is_joined: bool = False
     shell: str = ""
-    is_soft: bool = False  # of the resources that follow
-    resources: list[RequestedResource] = field(default_factory=list)
+    is_soft: bool = False  # following resources are soft requests
+    resources: list[ScriptResource] = field(default_factory=list)
     variables: dict[str, str] = field(default_factory=dict)
     wrong: set[str] = field(default_factory=set)  # options whose values were refused
 
 
 @dataclass(slots=True)
-class SubmittedScript:
-    """One script, and what is found to be wrong or idle in its lines."""
+class JobScriptParser:
+    """Parses one job script; collects mistakes and options without effect."""
 
     path: str
-    asked: ScriptRequest = field(default_factory=ScriptRequest)
+    asked: JobScriptRequest = field(default_factory=JobScriptRequest)
     problems: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
     def read(self, text: str) -> None:
-        """Read all of its lines."""
+        """Parse all `#$` lines of a script."""
         for number, line in enumerate(text.split("\n"), start=1):
             if line.startswith(PREFIX):
                 self._line(f"{self.path}:{number}", line.removeprefix(PREFIX))
 
     def _line(self, location: str, line: str) -> None:
         self.asked.is_soft = False  # -soft holds to the end of its line
-        words = words_of(line)
+        words = split_directive_words(line)
         while words:
             self._option(location, words.pop(0), words)
 
@@ -115,7 +113,7 @@ class SubmittedScript:
             self.problems.append(f"{location}: {text}: {NOT_YET}; expected a script without it")
         elif option in READ:
             self._value(location, text, option, values)
-        elif has_form(option, values[-1] if values else ""):
+        elif is_ignored_option_valid(option, values[-1] if values else ""):
             self.warnings.append(f"{location}: {text}: {IDLE_HERE}")
         else:
             self.problems.append(f"{location}: {text}: wrong form; expected one of qsub(1)")
@@ -141,8 +139,8 @@ def _words_behind(option: str, words: list[str]) -> int:
     return int(option in LATER or IDLE.get(option) is not None)
 
 
-def resources(request: ScriptRequest, text: str) -> list[str]:
-    """Take a walltime and resources from the value of -l; return warnings about them."""
+def parse_resource_option(request: JobScriptRequest, text: str) -> list[str]:
+    """Parse the value of -l into walltime and resources; return warnings."""
     notes = []
     for entry in re.split(r"[,\s]+", text.strip(", \t")) if text.strip(", \t") else ():
         name, _, value = entry.partition("=")
@@ -155,15 +153,15 @@ def resources(request: ScriptRequest, text: str) -> list[str]:
         elif request.is_soft or is_place(name):
             notes.append(f"{entry}: {IDLE_HERE}")
         else:
-            request.resources.append(RequestedResource(place=request.place, text=entry))
+            request.resources.append(ScriptResource(place=request.place, text=entry))
             request.places["properties"] = f"{request.place}: -l {entry}"
     return notes
 
 
-def _limit(request: ScriptRequest, name: str, value: str) -> list[str]:
+def _limit(request: JobScriptRequest, name: str, value: str) -> list[str]:
     """Take a limit of time; INFINITY is the longest walltime."""
     is_unlimited = value.upper() == "INFINITY"
-    seconds = YEAR_S if is_unlimited else walltime(value)
+    seconds = YEAR_S if is_unlimited else parse_qsub_walltime_s(value)
     if name == HARD:
         request.walltime_s = seconds
     else:
@@ -173,32 +171,32 @@ def _limit(request: ScriptRequest, name: str, value: str) -> list[str]:
     return [f"{name}={value}: each task has a year, the longest walltime"] * is_unlimited
 
 
-def _name(request: ScriptRequest, text: str) -> None:
-    if not is_name(text):
+def _name(request: JobScriptRequest, text: str) -> None:
+    if not is_qsub_job_name(text):
         raise ParseError(f"qsub takes no such name; expected {NAMED}")
     request.name = text
 
 
-def _array(request: ScriptRequest, text: str) -> None:
-    first, last, step = bounds(text)
+def _array(request: JobScriptRequest, text: str) -> None:
+    first, last, step = parse_range_bounds(text)
     request.array = ArrayRange(first=min(first, last), last=max(first, last), step=step)
 
 
-def _most(request: ScriptRequest, text: str) -> None:
-    request.most = read_number(text, 0)
+def _most(request: JobScriptRequest, text: str) -> None:
+    request.most = parse_limited_number(text, 0)
 
 
-def _environment(request: ScriptRequest, name: str, slots: str) -> list[str]:
-    request.environment, request.slots = "" if name == "*" else name, least_slots(slots)
+def _environment(request: JobScriptRequest, name: str, slots: str) -> list[str]:
+    request.environment, request.slots = "" if name == "*" else name, fewest_slots_of_ranges(slots)
     is_range = not slots.isdigit()
     return [f"{name} {slots}: each task has the least, {count(request.slots, 'slot')}"] * is_range
 
 
-def _folder(request: ScriptRequest, path: str = "") -> None:
+def _folder(request: JobScriptRequest, path: str = "") -> None:
     request.folder = path
 
 
-def _given_folder(request: ScriptRequest, path: str) -> None:
+def _given_folder(request: JobScriptRequest, path: str) -> None:
     home = re.match(r"(?:~|\$HOME|\$\{HOME\})(?=/|$)", path)
     if match := ABROAD.search(path, home.end() if home else 0):
         raise ParseError(f"{match[0]} is not known there; expected /FOLDER, ~/FOLDER or a folder")
@@ -206,47 +204,47 @@ def _given_folder(request: ScriptRequest, path: str) -> None:
         request.folder = path
 
 
-def _output(request: ScriptRequest, text: str) -> list[str]:
-    request.output, notes = file_of(text)
+def _output(request: JobScriptRequest, text: str) -> list[str]:
+    request.output, notes = require_path_on_any_host(text)
     return notes
 
 
-def _error(request: ScriptRequest, text: str) -> list[str]:
-    request.error, notes = file_of(text)
+def _error(request: JobScriptRequest, text: str) -> list[str]:
+    request.error, notes = require_path_on_any_host(text)
     return notes
 
 
-def _input(_: ScriptRequest, text: str) -> list[str]:
-    path, notes = file_of(text)
+def _input(_: JobScriptRequest, text: str) -> list[str]:
+    path, notes = require_path_on_any_host(text)
     if path != NO_INPUT:
         raise ParseError(f"{NOT_YET}; expected {NO_INPUT}, or a script without it")
     return notes
 
 
-def _binary(_: ScriptRequest, word: str) -> None:
-    if truth(word):
+def _binary(_: JobScriptRequest, word: str) -> None:
+    if parse_qsub_boolean(word):
         raise ParseError(f"{NOT_YET}; expected a script without it")
 
 
-def _hard(request: ScriptRequest) -> None:
+def _hard(request: JobScriptRequest) -> None:
     request.is_soft = False
 
 
-def _soft(request: ScriptRequest) -> None:
+def _soft(request: JobScriptRequest) -> None:
     request.is_soft = True
 
 
-def _joined(request: ScriptRequest, word: str) -> None:
-    request.is_joined = truth(word)
+def _joined(request: JobScriptRequest, word: str) -> None:
+    request.is_joined = parse_qsub_boolean(word)
 
 
-def _shell(request: ScriptRequest, text: str) -> list[str]:
-    path, notes = path_of(text)
+def _shell(request: JobScriptRequest, text: str) -> list[str]:
+    path, notes = path_on_any_host(text)
     request.shell = path or request.shell
     return notes
 
 
-def _variables(request: ScriptRequest, text: str) -> list[str]:
+def _variables(request: JobScriptRequest, text: str) -> list[str]:
     notes = []
     for setting in filter(None, text.split(",")):
         name, is_set, value = setting.partition("=")
@@ -265,7 +263,7 @@ READ: Mapping[str, Callable[..., list[str] | None]] = {
     "-i": _input,
     "-t": _array,
     "-tc": _most,
-    "-l": resources,
+    "-l": parse_resource_option,
     "-hard": _hard,
     "-soft": _soft,
     "-pe": _environment,

@@ -1,8 +1,11 @@
-"""Reads a file with a line for each task: a JDL's `param_file`, `gridsub -F` or `--each-line`.
+"""Reads files with one task a line: a JDL's `param_file`, `gridsub -F` or `--each-line`.
 
-All that is wrong with its lines is noted, each by its number; a device may have no end.
+Every wrong line is reported with its number. The input may be a device without an end, so its size
+is limited. CiGri's -F also accepts a JSON list of tasks. Each task of a campaign gets a first word
+that is unique in the campaign: its name.
 """
 
+import json
 import os
 import stat
 from codecs import BOM_UTF8
@@ -11,8 +14,9 @@ from dataclasses import dataclass, field
 from itertools import count as counting
 from typing import BinaryIO
 
-from gridbridge.campaigns.submission.jdl_values import NUL, UTF_8
+from gridbridge.campaigns.submission.jdl_values import NUL, PARAMETERS, UTF_8
 from gridbridge.errors import ConfigError, UsageMistake
+from gridbridge.model.campaigns.campaign_names import first_word, is_closed
 from gridbridge.model.status_report import count
 
 LINE_BYTES = 65_536  # of one task's parameters
@@ -24,12 +28,12 @@ NOT_PLAIN = ("it is no plain file", "expected a file with one line for each task
 READABLE = "expected a readable file"
 
 
-def lines_of(path: str) -> tuple[tuple[int, str], ...]:
-    """Return the lines of a file that was typed, with their numbers.
+def read_task_lines(path: str) -> tuple[tuple[int, str], ...]:
+    """Return the non-blank lines of a task file, with their numbers.
 
-    Raises Mistyped where it can't be read, and ConfigError for all that is wrong in it.
+    Raises UsageMistake if the file can't be read; ConfigError lists all wrong lines.
     """
-    file = TaskFile(path)
+    file = TaskFileReader(path)
     lines = tuple(file.numbered())
     if file.unread:
         raise UsageMistake((f"{path}: {'; '.join(file.unread)}",))
@@ -41,20 +45,20 @@ def lines_of(path: str) -> tuple[tuple[int, str], ...]:
 
 
 @dataclass(slots=True)
-class TaskFile:
-    """One file, and what is found to be wrong with it."""
+class TaskFileReader:
+    """Reads one task file and collects its wrong lines."""
 
     path: str
     folder: str = "."
     problems: list[str] = field(default_factory=list)
     unread: tuple[str, str] | None = None  # why it can't be read, and what would be right
-    untold: int = 0  # wrong lines
+    untold: int = 0  # wrong lines beyond the reported ones
 
     def numbered(self) -> Iterator[tuple[int, str]]:
-        """Give its lines that are not blank, with their numbers.
+        """Yield the non-blank lines with their numbers.
 
-        A byte-order mark before the first is no part of it. A line that is no UTF-8 or too long is
-        wrong: nothing of these is kept, for all of a large file may be so.
+        A byte-order mark at the beginning is ignored. Lines that are not UTF-8 or too long are
+        reported and dropped at once, because all of a large file may be wrong.
         """
         try:
             with self._opened() as file:
@@ -69,13 +73,13 @@ class TaskFile:
             self.problems.append(f"{self.path}: {more} after these")
 
     def _opened(self) -> BinaryIO:
-        """Open it; standard input may be another account's, as after sudo, and can be read so."""
+        """Open the file; standard input is duplicated: after sudo its path can't be opened."""
         if self.path == STDIN:
             return os.fdopen(os.dup(0), "rb")
         return open(self.path if self.path[:1] == "/" else f"{self.folder}/{self.path}", "rb")
 
     def _bounded(self, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-        """Give the lines with their numbers; a device may have no line's end either."""
+        """Yield lines with numbers, and stop at the size limit: a device may be endless."""
         mode = os.fstat(file.fileno()).st_mode
         if self.path != STDIN and not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
             self.unread = NOT_PLAIN
@@ -105,8 +109,72 @@ class TaskFile:
             return ""
 
     def _wrong_line(self, number: int, problem: str) -> None:
-        """Note a wrong line; a file may have a hundred million of them."""
+        """Record a wrong line, up to a limit, as a file may have a hundred million of them."""
         if len(self.problems) < MOST_TOLD:
             self.problems.append(f"{self.path}:{number}: {problem}")
         else:
             self.untold += 1
+
+
+def make_task_names_unique(lines: tuple[str, ...], before: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Make the first word of each line unique in the campaign: the second `a` becomes `a#2`."""
+    names = {first_word(line)[0] for line in before}
+    counts: dict[str, int] = {}
+    return tuple(_renamed(line, names, counts) for line in lines)
+
+
+def renamed_tasks_warning(lines: tuple[str, ...], named: tuple[str, ...]) -> str:
+    """Return a warning about tasks that were renamed to be unique; empty if none was."""
+    renamed = [new for line, new in zip(lines, named, strict=True) if new != line]
+    if not renamed:
+        return ""
+    tasks = count(len(renamed), "task")
+    return f"{tasks} with a first word that comes again, so it got a number: {renamed[0]:.80}"
+
+
+def unclosed_quote_warning(lines: tuple[str, ...]) -> str:
+    """Return a warning about lines with an unclosed quotation mark; empty without such lines."""
+    open_lines = [line for line in lines if not is_closed(line) and len(line.split()) > 1]
+    if not open_lines:
+        return ""
+    tasks = count(len(open_lines), "task")
+    wrong = "an unclosed quotation mark: each blank there ends a word"
+    return f"{tasks} with {wrong}, and all marks belong to the words: {open_lines[0]:.80}"
+
+
+def _renamed(line: str, names: set[str], counts: dict[str, int]) -> str:
+    first, end = first_word(line)
+    name = first
+    while name in names:
+        counts[first] = counts.get(first, 1) + 1
+        name = f"{first}#{counts[first]}"
+    names.add(name)
+    return line[:end] + name.removeprefix(first) + line[end:]
+
+
+READ, RIGHT = PARAMETERS["params"]
+
+
+def read_added_task_file(path: str) -> tuple[str, ...]:
+    """Return the parameters in a file of added tasks; raises like `read_task_lines`."""
+    lines = tuple(line for _, line in read_task_lines(path))
+    text = "\n".join(lines)
+    return parse_added_tasks_json(path, text) if _is_list(text) else lines
+
+
+def parse_added_tasks_json(source: str, text: str) -> tuple[str, ...]:
+    """Return the parameters in a JSON list of tasks; ConfigError if it is no such list."""
+    try:
+        parameters: tuple[str, ...] = READ(json.loads(text))
+    except (ValueError, TypeError, RecursionError) as error:
+        raise ConfigError((f"{source} = {text:.40}: {error}; {RIGHT}",)) from error
+    return parameters
+
+
+def _is_list(text: str) -> bool:
+    if not (text.startswith("[") and text.endswith("]")):
+        return False
+    try:
+        return isinstance(json.loads(text), list)
+    except (ValueError, RecursionError):
+        return False  # a task's parameters may begin so

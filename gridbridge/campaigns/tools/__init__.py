@@ -1,1 +1,1 @@
-"""What the grid commands do, apart from their options and their output."""
+"""What the grid commands do, without their options and output."""

@@ -1,4 +1,4 @@
-"""What the site's admission rules make of a campaign that somebody is about to bring."""
+"""Applies the site's admission rules to a campaign before it is submitted."""
 
 import os
 from dataclasses import replace
@@ -12,20 +12,21 @@ from gridbridge.model import vocabulary
 from gridbridge.model.campaigns.admission import AdmissionResult, CampaignCandidate
 from gridbridge.model.campaigns.host_properties import either, wanted
 from gridbridge.model.places import ADMISSION, CONFIG, PUBLISHED
+from gridbridge.model.policy import Policy
 from gridbridge.model.request import JobRequest
 from gridbridge.program import users_configuration
 from gridbridge.shell import host, trust
 from gridbridge.state.published_values import read_vocabulary
 
 
-def admitted(
+def apply_admission_rules(
     parsed: ParsedJdl, folder: str = ADMISSION, owner: int = trust.ROOT
 ) -> AdmissionResult:
-    """Apply the site's rules to a campaign of ours.
+    """Apply the site's admission rules to the caller's campaign.
 
-    Raises Untrusted for rules that others than root could have written, and ConfigError.
+    Raises UntrustedFile for rules that accounts other than root can write, and ConfigError.
     """
-    return rules.admit(admission_rules.load(folder, owner), _candidate(parsed))
+    return rules.admit(admission_rules.load_admission_rules(folder, owner), _candidate(parsed))
 
 
 def require_admitted(
@@ -35,35 +36,39 @@ def require_admitted(
     path: str = CONFIG,
     published: str = PUBLISHED,
 ) -> ParsedJdl:
-    """Return a campaign of ours as the site's rules want it.
+    """Return the caller's campaign as changed by the admission rules.
 
-    Raises ConfigError when they refuse it, or a cluster can't be asked for such hosts.
+    Raises ConfigError if a rule refuses the campaign, or a cluster does not support its host
+    properties.
     """
-    admission = admitted(parsed, folder, owner)
+    admission = apply_admission_rules(parsed, folder, owner)
     if admission.refusal:
         raise ConfigError((admission.refusal,))
-    refuse_hosts(replace(parsed, jdl=admission.jdl), path, published)
+    refuse_unsupported_properties(replace(parsed, jdl=admission.jdl), path, published)
     return replace(parsed, jdl=admission.jdl)
 
 
-def require_as_it_is(parsed: ParsedJdl, folder: str = ADMISSION, owner: int = trust.ROOT) -> None:
-    """Let a campaign of ours be only as it was brought, with so many tasks; else ConfigError."""
-    if problem := rules.unsettled(admission_rules.load(folder, owner), _candidate(parsed)):
+def require_unchanged_by_rules(
+    parsed: ParsedJdl, folder: str = ADMISSION, owner: int = trust.ROOT
+) -> None:
+    """Raise ConfigError if admission rules would refuse or change a campaign with added tasks."""
+    if problem := rules.unsettled(
+        admission_rules.load_admission_rules(folder, owner), _candidate(parsed)
+    ):
         raise ConfigError((problem,))
 
 
-def refuse_hosts(parsed: ParsedJdl, path: str = CONFIG, published: str = PUBLISHED) -> None:
-    """Raise ConfigError for clusters of a campaign that can't be asked for the hosts it wants."""
+def refuse_unsupported_properties(
+    parsed: ParsedJdl, path: str = CONFIG, published: str = PUBLISHED
+) -> None:
+    """Raise ConfigError for clusters that do not support the campaign's host properties."""
     clusters = parsed.jdl.clusters.items()
     conditions = {name: cluster.properties for name, cluster in clusters if cluster.properties}
     if not conditions:
         return
-    from gridbridge.campaigns.acts import unsupported_properties  # batch systems are slow to load
-
     policy, _ = users_configuration.load(path)
     wrong = {
-        name: next(unsupported_properties.refused(policy, {name: text}), "")
-        or _of_numbers(name, text, published)
+        name: _unsupported_properties(policy, name, text) or _of_numbers(name, text, published)
         for name, text in conditions.items()
     }
     if problems := {name: problem for name, problem in wrong.items() if problem}:
@@ -71,10 +76,25 @@ def refuse_hosts(parsed: ParsedJdl, path: str = CONFIG, published: str = PUBLISH
         raise ConfigError(tuple(locations.get(name, "") + problems[name] for name in problems))
 
 
-def _of_numbers(cluster: str, text: str, folder: str) -> str:
-    """Say which conditions on numbers and booleans a cluster has no form for; else nothing.
+def _unsupported_properties(policy: Policy, cluster: str, text: str) -> str:
+    """Say why a cluster can't be asked for hosts with these properties; empty if it can.
 
-    Which resources are strings is known from what the cluster told the poller.
+    The cluster itself is not contacted.
+    """
+    from gridbridge.batch.adapters import adapter_of  # batch systems are slow to load
+    from gridbridge.batch.clusters import away
+
+    if cluster not in policy.clusters:
+        return ""
+    request = JobRequest(hard=wanted(text), either=either(text))
+    reason = adapter_of(away(policy, cluster)).explains.refusal(request)
+    return f"{cluster}.properties: {reason}" if reason else ""
+
+
+def _of_numbers(cluster: str, text: str, folder: str) -> str:
+    """Say which number and boolean properties a cluster can't compare; empty if it can.
+
+    The cluster's types of resources are known from its last answer to the poller.
     """
     published = read_vocabulary(cluster, folder)
     request = JobRequest(hard=wanted(text), either=either(text))

@@ -1,4 +1,4 @@
-"""What users' commands do about campaigns: bring one, and read what everybody may see."""
+"""Sends users' requests about campaigns to the runner, and reads published campaigns."""
 
 import json
 import os
@@ -8,7 +8,7 @@ from typing import Any
 
 from gridbridge.campaigns.store import campaign_files, published_campaign_files
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
-from gridbridge.errors import GridbridgeError, StateError
+from gridbridge.errors import GridbridgeError, ParseError, StateError
 from gridbridge.model.campaigns.campaign_names import ADDS_TO, UNIQUE
 from gridbridge.model.campaigns.owner_request import OwnerReply, OwnerVerb
 from gridbridge.model.campaigns.published_campaigns import (
@@ -16,6 +16,7 @@ from gridbridge.model.campaigns.published_campaigns import (
     ShownCampaigns,
     ShownErrors,
 )
+from gridbridge.model.campaigns.subscriptions import IDENTITIES, NotificationChannel, Severity
 from gridbridge.model.places import CAMPAIGNS, CONFIG, ELSEWHERE, HOME, PUBLISHED, SPOOL
 from gridbridge.shell import files
 
@@ -32,43 +33,45 @@ UNANSWERED = (
     "gridbridge-runner took it and has not answered: it may be done, now or later;"
     " look at gridstat before you repeat it"
 )
-ANSWER_S = 90.0  # a runner from cron takes a minute
-TAKEN_S = 600.0  # of what it took: a runner that was killed begins anew, a locked file is let go
+ANSWER_S = 90.0  # a runner started by cron answers within a minute
+TAKEN_S = 600.0  # after the runner took the request: time for its restart or a locked file
 
 
-class NothingStored(GridbridgeError):
-    """Nothing was stored."""
+class RequestNotTaken(GridbridgeError):
+    """No runner took the request: nothing was stored or changed."""
 
 
-class RunnerSilent(GridbridgeError):
-    """It was taken, so that it is done now or later, and nobody knows what became of it."""
+class RunnerAnswerTimeout(GridbridgeError):
+    """The runner took a request and did not answer: its outcome is unknown."""
 
 
 class SubmissionRefused(GridbridgeError):
-    """The service does not take a campaign."""
+    """The service refused a campaign."""
 
 
-def submit(parsed: ParsedJdl, folder: str = CAMPAIGNS, published: str = PUBLISHED) -> int:
-    """Bring a campaign, and return its number.
+def submit_campaign(parsed: ParsedJdl, folder: str = CAMPAIGNS, published: str = PUBLISHED) -> int:
+    """Submit a campaign to the runner, and return its number.
 
-    Raises Refused, Unreachable when nobody takes it: it is taken back then, and Unanswered.
+    Raises SubmissionRefused, RunnerAnswerTimeout, and RequestNotTaken if no runner takes the
+    campaign, which is then withdrawn.
     """
     return _brought(asdict(parsed.jdl), parsed.parameters, folder, published)
 
 
-def add(
+def add_tasks_to_campaign(
     number: int, parameters: tuple[str, ...], folder: str = CAMPAIGNS, published: str = PUBLISHED
 ) -> None:
-    """Add tasks to a campaign of ours, as a file of their own; raises as `submit`."""
+    """Add tasks to the caller's own campaign; raises like `submit_campaign`."""
     _brought({ADDS_TO: number}, parameters, folder, published)
 
 
 def _brought(
     fields: dict[str, object], parameters: tuple[str, ...], folder: str, published: str
 ) -> int:
-    """Bring a file, and return the number of its campaign.
+    """Store a campaign file for the runner, wait, and return the campaign's number.
 
-    No two files are alike: root takes each of them once, as one campaign or part.
+    Each file has a random identifier, so root accepts it only once, as one campaign or one
+    addition.
     """
     _require_spool(folder, published)
     if os.geteuid() == 0 and os.stat(folder).st_uid != 0:
@@ -77,16 +80,16 @@ def _brought(
     try:
         token = campaign_files.put(campaign_files.encode(header, parameters), folder)
     except StateError as error:
-        raise NothingStored(str(error)) from error
+        raise RequestNotTaken(str(error)) from error
     if not _is_answered(token, published, ANSWER_S) and campaign_files.take_back(token, folder):
-        raise NothingStored(NOBODY)
+        raise RequestNotTaken(NOBODY)
     answer = _answer(token, published)
     if "campaign" not in answer:
         raise SubmissionRefused(str(answer["refused"]))
     return int(answer["campaign"])
 
 
-def ask(
+def request_and_wait(
     verb: OwnerVerb,
     numbers: tuple[int, ...],
     folder: str = CAMPAIGNS,
@@ -94,11 +97,10 @@ def ask(
     task: int = 0,
     of: tuple[int, ...] = (),
 ) -> dict[int, OwnerReply]:
-    """Ask for something about campaigns, or events of some; return what became of it for each.
+    """Ask the runner to act on campaigns or on their events; return its reply for each number.
 
-    There is none of a number, and no task, beyond those that the service counts to.
-
-    Raises Unreachable when nobody takes that: nothing was done then; and Unanswered.
+    Numbers and tasks beyond the service's maximum do not exist. Raises RequestNotTaken if no
+    runner takes the request, so nothing was changed, and RunnerAnswerTimeout.
     """
     possible = tuple(number for number in numbers if number <= campaign_files.HIGHEST)
     if task > campaign_files.HIGHEST:
@@ -117,19 +119,19 @@ def request_answer(
     subscription: Mapping[str, str] = campaign_files.NO_WISH,
     of: tuple[int, ...] = (),
 ) -> dict[str, Any]:
-    """Ask for something; return the answer. Raises as `ask`."""
+    """Send a request to the runner; return its answer. Raises like `request_and_wait`."""
     _require_spool(folder, published)
     try:
         token = campaign_files.ask(verb, numbers, folder, task, subscription, of)
     except StateError as error:
-        raise NothingStored(str(error)) from error
+        raise RequestNotTaken(str(error)) from error
     if not _is_answered(token, published, ANSWER_S) and campaign_files.forget(token, folder):
-        raise NothingStored(NOT_TOLD if verb is OwnerVerb.SUBSCRIPTIONS else NOT_CHANGED)
+        raise RequestNotTaken(NOT_TOLD if verb is OwnerVerb.SUBSCRIPTIONS else NOT_CHANGED)
     return _answer(token, published)
 
 
 def _require_spool(folder: str, published: str) -> None:
-    """Raise Unreachable on a host, such as a login node, that lacks the service's folder.
+    """Raise RequestNotTaken on a host without the service's folder, such as a login node.
 
     On the host where the service publishes, the error says that the folder is missing.
     """
@@ -137,8 +139,8 @@ def _require_spool(folder: str, published: str) -> None:
         return
     if os.path.isdir(published):
         missing = folder if os.path.isdir(os.path.dirname(folder)) else os.path.dirname(folder)
-        raise NothingStored(f"{missing}: no such folder, though {published} is here; {MADE_BY}")
-    raise NothingStored(f"{folder} is not here; {WHERE.format(SPOOL, HOME)}")
+        raise RequestNotTaken(f"{missing}: no such folder, though {published} is here; {MADE_BY}")
+    raise RequestNotTaken(f"{folder} is not here; {WHERE.format(SPOOL, HOME)}")
 
 
 def _is_answered(token: str, published: str, limit_s: float) -> bool:
@@ -149,27 +151,58 @@ def _is_answered(token: str, published: str, limit_s: float) -> bool:
 
 
 def _answer(token: str, published: str) -> dict[str, Any]:
-    """Return the answer to what was taken; Unanswered when there is none."""
+    """Return the answer to a request that the runner took; RunnerAnswerTimeout without one."""
     if not _is_answered(token, published, TAKEN_S):
-        raise RunnerSilent(UNANSWERED)
+        raise RunnerAnswerTimeout(UNANSWERED)
     with open(campaign_files.answer_path(token, published), encoding="utf-8") as file:
         answer: dict[str, Any] = json.load(file)
         return answer
 
 
 def require_published(folder: str = PUBLISHED) -> None:
-    """Raise StateError on a host that does not see what the service publishes."""
+    """Raise StateError on a host that does not see the service's published files."""
     if not os.path.isdir(folder):
         raise StateError(f"{folder}: no such folder; {ELSEWHERE}, {BY_SSH}")
 
 
 def published_campaigns(folder: str = PUBLISHED) -> tuple[ShownCampaign, ...]:
-    """Return all campaigns by number."""
+    """Return all published campaigns, sorted by number."""
     shown = published_campaign_files.read(ShownCampaigns, folder)
     return shown.campaigns if shown else ()
 
 
-def errors(folder: str = PUBLISHED) -> ShownErrors | None:
-    """Return how good the forecasts were of campaigns that have ended; None where none has."""
+def published_forecast_errors(folder: str = PUBLISHED) -> ShownErrors | None:
+    """Return the errors of forecasts for ended campaigns; None if no campaign has ended."""
     shown = published_campaign_files.read(ShownCampaigns, folder)
     return shown.errors if shown else None
+
+
+ONE = "0"  # the reply's key for requests without a number
+
+
+def require_valid_subscription(way: NotificationChannel, identity: str) -> None:
+    """Raise ParseError if an address has the wrong form for its notification channel."""
+    form = IDENTITIES[way]
+    if not form.holds(identity):
+        raise ParseError(f"{identity!r:.80}: wrong form; expected {form.right}")
+
+
+def change_subscription(
+    verb: OwnerVerb,
+    way: NotificationChannel,
+    identity: str,
+    severity: Severity,
+    folder: str = CAMPAIGNS,
+    published: str = PUBLISHED,
+) -> OwnerReply:
+    """Subscribe or unsubscribe the caller; raises like `request_and_wait`."""
+    subscription = {"way": way.value, "identity": identity, "severity": severity.value}
+    return OwnerReply(request_answer(verb, (), folder, published, subscription=subscription)[ONE])
+
+
+def own_subscriptions(folder: str = CAMPAIGNS, published: str = PUBLISHED) -> list[dict[str, str]]:
+    """Return the caller's subscriptions, each with channel, address and severity."""
+    subscriptions: list[dict[str, str]] = request_answer(
+        OwnerVerb.SUBSCRIPTIONS, (), folder, published
+    )["subscriptions"]
+    return subscriptions

@@ -1,7 +1,7 @@
-"""The outputs of one's own tasks: looked into where they are, or fetched, as oneself.
+"""Reads or fetches the outputs of the caller's own tasks, with the caller's permissions.
 
-A task's standard output and error are files of the folder `campaign.NUMBER` in the directory that
-its campaign's file names (batch/task.sh). A cluster without a login shares our files.
+Standard output and error of a task are files in the folder `campaign.NUMBER` of the campaign's
+exec_directory (batch/task.sh). A cluster without an ssh login shares its files with this host.
 """
 
 import os
@@ -44,32 +44,32 @@ class OutputFolder:
     """The folder of a campaign's outputs at one cluster."""
 
     login: SshLogin | None
-    folder: str  # from the home there, where there is a login
+    folder: str  # relative to the remote home if there is a login
     timeout_s: float
-    outputs: tuple[str, ...] = ()  # that each task declares
+    outputs: tuple[str, ...] = ()  # output files declared for each task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchOutcome:
-    """What became of the outputs of one cluster."""
+    """How many files were fetched from a cluster, and what went wrong."""
 
     cluster: str
     files: int
     problem: str = ""
 
 
-def name_of(task: PublishedTask, stream: str) -> str:
-    """Return the file of a task's stream, as task.sh calls it."""
+def task_output_name(task: PublishedTask, stream: str) -> str:
+    """Return the file name of a task's output stream, as task.sh writes it."""
     return f"{task.number}.{task.attempt}.{stream}"
 
 
-def output_folders(
+def own_output_folders(
     number: int, folder: str = CAMPAIGNS, config: str = CONFIG
 ) -> Mapping[str, OutputFolder]:
-    """Return where a campaign of ours has its outputs; NotTheirs for another's, to root as well.
+    """Return the output folder at each cluster for the caller's own campaign.
 
-    Root has no account's home or keys but its own, and follows no path that a person chose: it is
-    told whose outputs they are.
+    NotTheirs for another user's campaign, also for root: root has no user's keys or home, and
+    follows no path that a user chose. The error names the owner.
     """
     uid = campaign_files.owner_of(number, folder)
     if not os.geteuid() and uid:
@@ -93,12 +93,12 @@ def output_folders(
     return folders
 
 
-def ends_of(
+def read_output_tails(
     tasks: Iterable[PublishedTask], stream: str, most: int, at: Mapping[str, OutputFolder]
 ) -> tuple[dict[int, str], list[str]]:
-    """Return the last bytes of each task's stream as text, by task, and what went wrong.
+    """Return the last bytes of each task's stream, by task, and a list of problems.
 
-    A task whose file is not there is left out.
+    Tasks without such a file are left out.
     """
     texts: dict[int, str] = {}
     problems: list[str] = []
@@ -113,17 +113,17 @@ def ends_of(
     return texts, problems
 
 
-def fetch(
+def fetch_outputs(
     tasks: Iterable[PublishedTask],
     to: str,
     at: Mapping[str, OutputFolder],
     *,
     is_chosen: bool = True,
 ) -> tuple[FetchOutcome, ...]:
-    """Copy the outputs of tasks into a folder; a cluster that can't be read is told.
+    """Copy the outputs of tasks into a local folder; report each cluster that can't be read.
 
-    What links in it lead to is never written. Raises StateError for a folder that can't be made, or
-    written, and for another's that nobody chose.
+    Symlinks in the folder are never followed. Raises StateError for a folder that can't be made or
+    written, and for a default folder that belongs to another user.
     """
     if os.path.exists(to) and not os.path.isdir(to):
         raise StateError(f"{to}: not a folder")
@@ -144,7 +144,7 @@ def fetch(
 def _fetch(
     cluster: str, tasks: list[PublishedTask], to: str, at: Mapping[str, OutputFolder]
 ) -> FetchOutcome:
-    names = [name_of(task, stream) for task in tasks for stream in (OUT, ERR)]
+    names = [task_output_name(task, stream) for task in tasks for stream in (OUT, ERR)]
     try:
         source = at[cluster]
         good = (task.number for task in tasks if task.outcome is TaskOutcome.SUCCESS)
@@ -163,9 +163,9 @@ def _fetch(
 
 
 def _copy(folder: str, names: Iterable[str], to: str) -> None:
-    """Copy files; what can't be copied keeps no other from it, as with rsync.
+    """Copy files one by one; a failed copy does not stop the others, as with rsync.
 
-    StateError tells the first of that, and how many more there are.
+    StateError has the first problem, and the number of further ones.
     """
     os.listdir(folder)  # OSError for a folder that is not there
     if os.path.samefile(folder, to):
@@ -183,7 +183,7 @@ def _copy(folder: str, names: Iterable[str], to: str) -> None:
 
 
 def _files_of(name: str, folder: str, wrong: list[Exception]) -> Iterator[str]:
-    """Give a file, or the files of a folder however deep: an output may be one, as for rsync."""
+    """Yield a file, or all files below a folder: an output may be a folder, as for rsync."""
     if os.path.isfile(f"{folder}/{name}"):
         yield name
         return
@@ -196,7 +196,7 @@ def _files_of(name: str, folder: str, wrong: list[Exception]) -> Iterator[str]:
 
 @contextmanager
 def _folder_of(name: str, to: str) -> Iterator[int]:
-    """Make the folders above a file, and open the last one; StateError for a link."""
+    """Make the folders above a file, and open the last one; StateError for a symlink."""
     end = os.open(to, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for part in name.split("/")[:-1]:
@@ -217,9 +217,9 @@ def _opened(part: str, above: int, path: str) -> int:
 
 
 def _put(source: str, name: str, folder: int) -> None:
-    """Copy a file into an open folder: written beside and renamed, so that no link is followed.
+    """Copy a file into an open folder by a temporary file and a rename; follows no symlink.
 
-    One that is there as it is here is left alone.
+    An unchanged file that was copied before is left alone.
     """
     if _is_there(source, name, folder):
         return
@@ -231,7 +231,7 @@ def _put(source: str, name: str, folder: int) -> None:
             open(os.open(beside, options, 0o600, dir_fd=folder), "wb") as target_file,
         ):
             shutil.copyfileobj(source_file, target_file)
-            target_file.flush()  # what is written later has another time
+            target_file.flush()  # a later write would change the modification time
             facts = os.fstat(source_file.fileno())
             os.fchmod(target_file.fileno(), stat.S_IMODE(facts.st_mode))
             os.utime(target_file.fileno(), ns=(facts.st_atime_ns, facts.st_mtime_ns))
@@ -243,7 +243,7 @@ def _put(source: str, name: str, folder: int) -> None:
 
 
 def _is_there(source: str, name: str, folder: int) -> bool:
-    """Say whether a file was copied before, and is as it was then; by its size and time."""
+    """Say whether a file was copied before and has not changed since, by size and time."""
     try:
         original, copied = os.stat(source), os.stat(name, dir_fd=folder, follow_symlinks=False)
     except OSError:
@@ -259,7 +259,7 @@ def _present(names: Iterable[str], to: str) -> int:
 def _look(
     source: OutputFolder, tasks: list[PublishedTask], stream: str, most: int
 ) -> dict[int, str]:
-    names = (name_of(task, stream) for task in tasks)
+    names = (task_output_name(task, stream) for task in tasks)
     argv = ("/bin/sh", "-c", LOOK, "sh", source.folder, str(most), *names)
     result = ssh.run(
         source.login, argv, dict(BARE), source.timeout_s, most_bytes=LIST_BYTES
@@ -278,7 +278,7 @@ def _by_cluster(tasks: Iterable[PublishedTask]) -> dict[str, list[PublishedTask]
 
 
 def _folder(login: SshLogin | None, directory: str, number: int) -> str:
-    """Return the campaign's folder, below the home unless the directory begins with a slash."""
+    """Return the campaign's folder, below the home unless the directory is absolute."""
     is_home = not directory or directory.startswith(HOME)
     path = directory.removeprefix(HOME).strip("/") if is_home else directory
     home = "." if login else os.path.expanduser("~")

@@ -1,4 +1,4 @@
-"""What users' commands do about events: show them, and for their owner what they are about."""
+"""Reads published events; shows their owner the first failed task and its output."""
 
 import os
 import re
@@ -22,23 +22,23 @@ from gridbridge.model.places import CAMPAIGNS, PUBLISHED
 from gridbridge.model.published import ShownCluster
 from gridbridge.state import published_json as shown
 
-POLLED_FOR = timedelta(minutes=10)  # before the runner's cycle; longer than a stretched interval
+POLLED_FOR = timedelta(minutes=10)  # oldest usable poller snapshot before the runner's cycle
 TAIL_BYTES, TAIL_LINES = 4096, 5  # of a task's standard error
 
 
 def published_events(folder: str = PUBLISHED) -> tuple[CampaignEvent, ...]:
-    """Return the events that are published, by number."""
+    """Return all published events, sorted by number."""
     shown = published_campaign_files.read(ShownEvents, folder)
     return shown.events if shown else ()
 
 
-def words(event: CampaignEvent, states: Mapping[int, CampaignState]) -> str:
-    """Say what happened, as its campaign is now."""
+def event_text(event: CampaignEvent, states: Mapping[int, CampaignState]) -> str:
+    """Say what happened, with regard to the campaign's present state."""
     return text(event, states.get(event.campaign))
 
 
-def clusters(folder: str = PUBLISHED) -> tuple[ShownGridCluster, ...]:
-    """Return the clusters that campaigns may use, by name."""
+def published_grid_clusters(folder: str = PUBLISHED) -> tuple[ShownGridCluster, ...]:
+    """Return the clusters that campaigns may use, sorted by name."""
     grid = published_campaign_files.read(ShownGrid, folder)
     if not grid:
         return ()
@@ -49,7 +49,7 @@ def clusters(folder: str = PUBLISHED) -> tuple[ShownGridCluster, ...]:
 
 
 def _as_polled(cluster: ShownGridCluster, at: datetime, folder: str) -> ShownGridCluster:
-    """Return a cluster that the runner knows nothing of as the poller has seen it of late."""
+    """Fill in a cluster's slots from the poller's last snapshot, if the runner knows none."""
     polled = shown.read(f"{folder}/{shown.CLUSTERS}/{cluster.name}.json", ShownCluster)
     if not polled or polled.trouble or not polled.taken_at or polled.taken_at < at - POLLED_FOR:
         return cluster
@@ -64,7 +64,7 @@ def _as_polled(cluster: ShownGridCluster, at: datetime, folder: str) -> ShownGri
     )
 
 
-def chosen(
+def select_events(
     events: Iterable[CampaignEvent],
     campaign: int | None,
     number: int | None,
@@ -72,7 +72,7 @@ def chosen(
     is_global: bool,
     is_all: bool,
 ) -> tuple[CampaignEvent, ...]:
-    """Return those of a campaign, of clusters, or one; the closed ones only where asked for."""
+    """Select events of a campaign, of clusters, or by number; closed events only on request."""
     return tuple(
         event
         for event in events
@@ -83,18 +83,20 @@ def chosen(
     )
 
 
-def closed_to(events: Iterable[CampaignEvent], cluster: str) -> tuple[bool, tuple[int, ...]]:
-    """Say whether a cluster does not answer, and to which campaigns it is closed."""
+def cluster_closures(events: Iterable[CampaignEvent], cluster: str) -> tuple[bool, tuple[int, ...]]:
+    """Say whether a cluster is silent, and return the campaigns that it is closed to."""
     of = [event for event in events if event.cluster == cluster and not event.closed_at]
     is_down = any(event.code is EventCode.GET_JOBS for event in of)
     return is_down, tuple(sorted({event.campaign for event in of if event.code in BARRING}))
 
 
-def first_task(event: CampaignEvent, folder: str = CAMPAIGNS) -> tuple[str, tuple[str, ...]]:
-    """Return the parameters and the last words of an event's first task, for their owner alone.
+def first_task_details(
+    event: CampaignEvent, folder: str = CAMPAIGNS
+) -> tuple[str, tuple[str, ...]]:
+    """Return the parameters and last error lines of an event's first task, to their owner.
 
-    Nobody else can read the campaign's file, and its outputs lie in the owner's folder: of a
-    cluster that sees another home they are not here. Both are empty then.
+    Other users can't read the campaign's file. The outputs are in the owner's folder, which this
+    host lacks if the cluster has other home directories. Both values are empty then.
     """
     if event.first_task is None:
         return "", ()
@@ -104,14 +106,14 @@ def first_task(event: CampaignEvent, folder: str = CAMPAIGNS) -> tuple[str, tupl
         directory = directory.replace("$HOME", home, 1)
         outputs = f"{os.path.join(home, directory)}/campaign.{event.campaign}"
         is_ours = campaign_files.owner_of(event.campaign, folder) == os.geteuid()
-        words = _last_words(outputs, event) if is_ours else ()  # root follows nobody's paths
+        words = _last_words(outputs, event) if is_ours else ()  # root reads no users' paths
         return _plain(lines[event.first_task]), words
     except (NotTheirs, OSError, ValueError, KeyError, IndexError, TypeError, AttributeError):
         return "", ()
 
 
-def directory(event: CampaignEvent, folder: str = CAMPAIGNS) -> str:
-    """Return where tasks could not start, as their owner said it, and for that owner alone."""
+def failed_start_directory(event: CampaignEvent, folder: str = CAMPAIGNS) -> str:
+    """Return the exec_directory in which tasks could not start, to the campaign's owner only."""
     if event.code is not EventCode.SETUP_ERROR:
         return ""
     try:
@@ -121,13 +123,13 @@ def directory(event: CampaignEvent, folder: str = CAMPAIGNS) -> str:
 
 
 def _brought(event: CampaignEvent, folder: str) -> tuple[list[str], str]:
-    """Return all parameters of an event's campaign, and the folder that its tasks have there."""
+    """Return all parameters of an event's campaign, and its exec_directory at the cluster."""
     header, lines = campaign_files.brought(event.campaign, folder)
     return lines, str(header["clusters"][event.cluster].get("exec_directory", ""))
 
 
 def _last_words(folder: str, event: CampaignEvent) -> tuple[str, ...]:
-    """Return the last lines of the standard error of a task's last attempt."""
+    """Return the last lines of standard error of a task's last attempt."""
     form = re.compile(rf"{event.first_task}\.(\d+)\.err")
     attempts = [int(match[1]) for name in os.listdir(folder) if (match := form.fullmatch(name))]
     if not attempts:
@@ -139,5 +141,5 @@ def _last_words(folder: str, event: CampaignEvent) -> tuple[str, ...]:
 
 
 def _plain(line: str) -> str:
-    """Return a line that steers no terminal."""
+    """Replace characters that could control a terminal."""
     return "".join(letter if letter.isprintable() else "?" for letter in line)

@@ -8,7 +8,7 @@ from functools import partial
 
 from gridbridge.batch.adapters import adapter_of, status_of
 from gridbridge.batch.clusters import away
-from gridbridge.campaigns.acts.listed_arrays import ours_alone
+from gridbridge.campaigns.acts.array_jobs import exclude_foreign_jobs
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.cancellation_marks import CancellationMarks
@@ -162,7 +162,7 @@ class RebalanceTaskObserver:
                 zip(names, threads.map(self._snapshot_of, names, sent.values()), strict=True)
             )
         return {
-            name: ours_alone(self._policy, snapshot, submitted) if snapshot else None
+            name: exclude_foreign_jobs(self._policy, snapshot, submitted) if snapshot else None
             for name, snapshot in answers.items()
         }
 

@@ -1,4 +1,4 @@
-"""gridbridge check: looks at the whole site, and says what is wrong."""
+"""gridbridge check: checks the whole site, and prints what is wrong."""
 
 from dataclasses import asdict
 
@@ -33,7 +33,7 @@ def check(is_json: bool, is_all: bool, path: str) -> None:
       gridbridge check
       gridbridge check --json
     """
-    report = service.check(Clock(), path)
+    report = service.check_site(Clock(), path)
     if is_json:
         output.as_json(asdict(report))
     else:
@@ -52,7 +52,7 @@ def _show(report: service.CheckReport, is_all: bool) -> None:
     output.line(f"{report.worst.value}: {right} of {len(report.items)} items are right")
 
 
-def _mend(item: service.CheckItem) -> str:
+def _mend(item: service.ShownCheckItem) -> str:
     where = f" (to be run on {item.where})" if item.where else ""
     title = f"\n# {item.name}{where}" + (f": {item.hint}" if item.hint else "")
     return "\n".join((title, *item.commands))

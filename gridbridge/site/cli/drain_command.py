@@ -1,4 +1,4 @@
-"""gridbridge drain and undrain: whether more jobs and tasks may go to a cluster."""
+"""gridbridge drain and undrain: close a cluster to new jobs and tasks, and reopen it."""
 
 from datetime import UTC, datetime
 
@@ -26,7 +26,7 @@ def drain(cluster: str, reason: str, folder: str) -> None:
     Example:
       gridbridge drain beta --reason "maintenance on Monday"
     """
-    service.drain(cluster, reason, datetime.now(UTC), folder)
+    service.drain_cluster(cluster, reason, datetime.now(UTC), folder)
 
 
 @click.command()
@@ -42,4 +42,4 @@ def undrain(cluster: str, folder: str) -> None:
     Example:
       gridbridge undrain beta
     """
-    service.undrain(cluster, folder)
+    service.undrain_cluster(cluster, folder)

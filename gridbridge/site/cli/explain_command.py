@@ -1,11 +1,14 @@
-"""gridbridge explain: what a job would be submitted with at another cluster, or why not."""
+"""gridbridge explain: prints how a job would be submitted to another cluster, or why not."""
 
 import click
 
 from gridbridge.cli import output
 from gridbridge.cli.options import JSON
 from gridbridge.model.places import CONFIG
-from gridbridge.site.explanation import destinations, explained
+from gridbridge.site.submission_explanation import (
+    clusters_with_transfer_queues,
+    explain_submission,
+)
 from gridbridge.state.published_json import plain
 
 REFUSED = 1
@@ -60,12 +63,12 @@ def explain(words: tuple[str, ...], to: str | None, path: str, is_json: bool) ->
       gridbridge explain --to beta -l h_rt=1:0:0 -pe smp 4 job.sh
     """
     if to is None:
-        clusters = " or ".join(destinations(path))
+        clusters = " or ".join(clusters_with_transfer_queues(path))
         right = (
             f"expected --to with {clusters}" if clusters else "no transfer queue leads to a cluster"
         )
         raise click.UsageError(f"no --to; {right}")
-    explanation = explained(words, to, path)
+    explanation = explain_submission(words, to, path)
     if is_json:
         output.as_json(plain(explanation))
     elif not explanation.refused:

@@ -1,4 +1,4 @@
-"""gridbridge metrics: numbers of all capabilities for Prometheus."""
+"""gridbridge metrics: prints or serves metrics of all capabilities for Prometheus."""
 
 import os
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from gridbridge.model.places import BALANCE_PUBLISHED
 from gridbridge.program.metric_family import MetricFamily
 from gridbridge.program.version import version
 from gridbridge.shell import files, poller_lock
-from gridbridge.site.metrics import all_metrics as service
+from gridbridge.site import published_metrics as service
 
 LOCAL = "127.0.0.1"
 MOST_PORT = 65535
@@ -71,15 +71,17 @@ def metrics(
         raise click.UsageError(
             f"--textfile {textfile}: wrong name; expected one that ends with {SUFFIX}"
         )
-    from gridbridge.site.metrics import exposition  # a tenth of a second
+    from gridbridge.site import metrics_exposition  # a tenth of a second
 
     if listen:
         _show_version()
         watch = _Watch(folder, balance)
-        exposition.serve(watch.measure, *listen, announce=lambda port: _tell(listen[0], port))
-    families, troubles = service.measured(datetime.now(UTC), folder, balance)
+        metrics_exposition.serve_metrics(
+            watch.measure, *listen, announce=lambda port: _tell(listen[0], port)
+        )
+    families, troubles = service.measure_all_capabilities(datetime.now(UTC), folder, balance)
     _complain(troubles)
-    text = exposition.text(families)
+    text = metrics_exposition.prometheus_text(families)
     if textfile is None:
         output.line(text.decode().removesuffix("\n"))
     else:
@@ -96,7 +98,7 @@ class _Watch:
     def measure(self) -> Iterable[MetricFamily]:
         """Return all families; without published files only that there are none."""
         try:
-            families, troubles = service.measured(datetime.now(UTC), *self._folders)
+            families, troubles = service.measure_all_capabilities(datetime.now(UTC), *self._folders)
         except GridbridgeError as error:
             families, troubles = service.NOTHING, (str(error),)
         if troubles != self._told:

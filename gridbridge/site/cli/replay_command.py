@@ -1,4 +1,4 @@
-"""gridbridge replay: makes a decision again from the rows that it looked at."""
+"""gridbridge replay: replays a journalled decision with this version's rules."""
 
 from datetime import UTC, datetime
 
@@ -40,10 +40,12 @@ def replay(number: int | None, is_balancers: bool, path: str, is_json: bool) -> 
       gridbridge replay --balancer 12
     """
     if number is None:
-        listed(service.last(LISTED, path, is_balancers=is_balancers), is_json)
+        print_decision_list(
+            service.newest_decisions(LISTED, path, is_balancers=is_balancers), is_json
+        )
         return
     try:
-        result = service.replay(number, path, is_balancers=is_balancers)
+        result = service.replay_decision(number, path, is_balancers=is_balancers)
     except service.UnknownDecision as error:
         output.complain(f"gridbridge: {error}")
         raise SystemExit(DIFFERS) from error
@@ -52,12 +54,12 @@ def replay(number: int | None, is_balancers: bool, path: str, is_json: bool) -> 
             {**_plain(result.decision), "actions": list(result.kept), "now": list(result.now)}
         )
     else:
-        show(result)
+        print_replayed_decision(result)
     raise SystemExit(0 if result.is_same else DIFFERS)
 
 
-def listed(decisions: tuple[RecordedDecision, ...], is_json: bool) -> None:
-    """Print the decisions, one in a row."""
+def print_decision_list(decisions: tuple[RecordedDecision, ...], is_json: bool) -> None:
+    """Print a line for each journalled decision."""
     if is_json:
         output.as_json([_plain(decision) for decision in decisions])
         return
@@ -74,8 +76,8 @@ def listed(decisions: tuple[RecordedDecision, ...], is_json: bool) -> None:
     output.table(("decision", "at", "program", "what and why"), rows, numbers=("decision",))
 
 
-def show(result: service.DecisionReplay) -> None:
-    """Print the actions, and the difference where there is one."""
+def print_replayed_decision(result: service.DecisionReplay) -> None:
+    """Print a decision's actions, and how a replay differs."""
     parts = (
         ("", [action for action in result.kept if action in result.now]),
         ("- ", [action for action in result.kept if action not in result.now]),

@@ -1,4 +1,4 @@
-"""gridbridge setup: prints what a site lacks as a shell script, and with --apply makes it."""
+"""gridbridge setup: prints a shell script that sets the site up; --apply runs it."""
 
 import os
 from collections.abc import Sequence
@@ -17,14 +17,14 @@ from gridbridge.model.transfer.transfer_sections import MAX_SLOTS
 from gridbridge.shell import poller_lock, trust
 from gridbridge.site import balancer_setup, besteffort_setup, queue_order_setup
 from gridbridge.site import queue_setup as service
-from gridbridge.site.queue_request import AskedQueue
+from gridbridge.site.queue_request import TransferQueueRequest
 from gridbridge.site.queue_setup import SetupStep
 
 
 def _in_turn(_: click.Context, __: click.Parameter, is_applied: bool) -> bool:
-    """Let one setup of this host make changes at a time; its lock is held until the program ends.
+    """Let only one setup at a time change this host; the lock is held until the process ends.
 
-    Each reads gridbridge.toml before it writes it, so that two at once would lose a section.
+    Each setup reads and rewrites gridbridge.toml, so two concurrent runs would lose a section.
     """
     if is_applied and os.geteuid() == trust.ROOT and os.path.exists(CONFIG):
         path = f"{CONFIG}.lock"
@@ -68,9 +68,9 @@ def setup_host(is_applied: bool) -> None:
       gridbridge setup host --apply
     """
     policy = policy_file.load(CONFIG)
-    steps = service.host_steps(policy)
-    if carry_out(steps, policy, is_applied=is_applied):
-        verify(service.host_steps(policy_file.load(CONFIG)))
+    steps = service.plan_host_setup(policy)
+    if apply_or_print_steps(steps, policy, is_applied=is_applied):
+        complain_of_remaining_steps(service.plan_host_setup(policy_file.load(CONFIG)))
 
 
 @setup.command()
@@ -121,7 +121,7 @@ def transfer(
     if short_jobs and pending_limit:
         raise click.UsageError("--short-jobs and --pending-limit exclude each other")
     policy = policy_file.load(CONFIG)
-    options = AskedQueue(
+    options = TransferQueueRequest(
         cluster=cluster,
         queue=queue,
         host=host,
@@ -130,13 +130,13 @@ def transfer(
         short_jobs=short_jobs,
     )
     steps = _planned(policy, options, is_removed)
-    if not carry_out(steps, policy, is_applied=is_applied):
+    if not apply_or_print_steps(steps, policy, is_applied=is_applied):
         return
     if is_removed:
-        service.forget(policy)
-    steps_left = service.left_steps if is_removed else service.transfer_steps
-    verify(steps_left(policy_file.load(CONFIG), options))
-    if not is_removed and (closed := service.closed(options)):
+        service.forget_former_settings(policy)
+    steps_left = service.plan_leftover_removal if is_removed else service.plan_transfer_queue
+    complain_of_remaining_steps(steps_left(policy_file.load(CONFIG), options))
+    if not is_removed and (closed := service.new_queue_closed_reason(options)):
         _warn(closed)
 
 
@@ -169,11 +169,17 @@ def setup_besteffort(
     """
     policy = policy_file.load(CONFIG)
     request = AskedBestEffort(cluster=cluster or policy.site.cluster, like=like, most=most)
-    planned = besteffort_setup.removal_steps if is_removed else besteffort_setup.besteffort_steps
-    for warning in () if is_removed else besteffort_setup.warnings(policy, request):
+    planned = (
+        besteffort_setup.plan_besteffort_removal
+        if is_removed
+        else besteffort_setup.plan_besteffort_queues
+    )
+    for warning in (
+        () if is_removed else besteffort_setup.besteffort_consumable_warnings(policy, request)
+    ):
         _warn(warning)
-    if carry_out(planned(policy, request), policy, is_applied=is_applied):
-        verify(planned(policy, request))
+    if apply_or_print_steps(planned(policy, request), policy, is_applied=is_applied):
+        complain_of_remaining_steps(planned(policy, request))
 
 
 @setup.command(name="order")
@@ -192,11 +198,13 @@ def setup_order(is_applied: bool) -> None:
       gridbridge setup order --apply
     """
     policy = policy_file.load(CONFIG)
-    steps = queue_order_setup.steps(policy)
+    steps = queue_order_setup.plan_queue_numbers(policy)
     if not is_applied:
-        show(steps)
+        print_setup_script(steps)
         return
-    queue_order_setup.apply(steps, policy, lambda step: output.line(f"done: {step.what}"))
+    queue_order_setup.apply_queue_numbers(
+        steps, policy, lambda step: output.line(f"done: {step.what}")
+    )
     if not steps:
         output.line("nothing to do")
 
@@ -220,28 +228,32 @@ def setup_balance(is_applied: bool, is_removed: bool) -> None:
       gridbridge setup balance --apply
     """
     policy = policy_file.load(CONFIG)
-    planned = balancer_setup.removal_steps if is_removed else balancer_setup.balancer_steps
+    planned = (
+        balancer_setup.plan_balancer_removal if is_removed else balancer_setup.plan_balancer_setup
+    )
     steps = planned(policy)
-    if is_removed and (master := balancer_setup.master_elsewhere(policy)):
+    if is_removed and (master := balancer_setup.qmaster_on_other_host(policy)):
         stays = f"its manager {BALANCE_ACCOUNT} stays, for a balancer there"
         _warn(f"the qmaster runs on {master}: {stays}")
-    elif is_removed and (nodes := balancer_setup.nodes_left()):
+    elif is_removed and (nodes := balancer_setup.count_balancer_nodes_left()):
         whom = "it" if nodes == 1 else "them"
         _warn(f"the last round saw {count(nodes, 'node')} of pools: nobody removes {whom} any more")
     if is_applied and steps and os.geteuid() != trust.ROOT:
         raise GridbridgeError(
             "--apply: only root may do this; without --apply the lines are printed"
         )
-    if carry_out(steps, policy, is_applied=is_applied):
-        verify(planned(policy))
+    if apply_or_print_steps(steps, policy, is_applied=is_applied):
+        complain_of_remaining_steps(planned(policy))
 
 
-def _planned(policy: Policy, options: AskedQueue, is_removed: bool) -> Sequence[SetupStep]:
-    """Return the steps, and warn of what they leave out."""
+def _planned(
+    policy: Policy, options: TransferQueueRequest, is_removed: bool
+) -> Sequence[SetupStep]:
+    """Return the steps, and print warnings about what they leave out."""
     if is_removed:
-        return service.removal_steps(policy, options, _warn)
-    steps = service.transfer_steps(policy, options)
-    for warning in service.warnings(policy, options):
+        return service.plan_transfer_queue_removal(policy, options, _warn)
+    steps = service.plan_transfer_queue(policy, options)
+    for warning in service.transfer_queue_warnings(policy, options):
         _warn(warning)
     return steps
 
@@ -250,17 +262,17 @@ def _warn(text: str) -> None:
     output.complain(f"warning: {text}")
 
 
-def carry_out(steps: Sequence[SetupStep], policy: Policy, *, is_applied: bool) -> bool:
-    """Make the steps if they are to be applied, else print them; say whether they were made."""
+def apply_or_print_steps(steps: Sequence[SetupStep], policy: Policy, *, is_applied: bool) -> bool:
+    """Apply the steps or print them as a script; say whether they were applied."""
     if is_applied:
-        make(steps, policy)
+        apply_and_report_steps(steps, policy)
     else:
-        show(steps)
+        print_setup_script(steps)
     return is_applied
 
 
-def show(steps: Sequence[SetupStep]) -> None:
-    """Print the steps as a script."""
+def print_setup_script(steps: Sequence[SetupStep]) -> None:
+    """Print the steps as a shell script."""
     environment = ""
     for step in steps:
         if step.environment and step.environment != environment:
@@ -273,14 +285,14 @@ def show(steps: Sequence[SetupStep]) -> None:
         output.line("# nothing to do")
 
 
-def make(steps: Sequence[SetupStep], policy: Policy) -> None:
-    """Make the steps and tell each that is done."""
-    service.apply(steps, policy, lambda step: output.line(f"done: {step.what}"))
+def apply_and_report_steps(steps: Sequence[SetupStep], policy: Policy) -> None:
+    """Apply the steps, and print a line for each."""
+    service.apply_setup_steps(steps, policy, lambda step: output.line(f"done: {step.what}"))
     if not steps:
         output.line("nothing to do")
 
 
-def verify(steps: Sequence[SetupStep]) -> None:
-    """Complain when something is still to be done."""
+def complain_of_remaining_steps(steps: Sequence[SetupStep]) -> None:
+    """Raise GridbridgeError if a step still remains after a set-up."""
     if steps:
         raise GridbridgeError(f"still to be done: {steps[0].what}")

@@ -40,11 +40,11 @@ def status(folder: str, path: str, is_json: bool) -> None:
     if is_json:
         output.as_json(plain(report))
     else:
-        show(report, now)
+        print_status_report(report, now)
 
 
-def show(report: SiteReport, now: datetime) -> None:
-    """Print the report as three tables."""
+def print_status_report(report: SiteReport, now: datetime) -> None:
+    """Print the report as three tables: clusters, transfer queues, open transfers."""
     if report.alarm:
         output.line(f"{report.alarm}\n")
     output.table(CLUSTERS, [_cluster(cluster) for cluster in report.clusters], _style)

@@ -1,4 +1,4 @@
-"""gridbridge why: where a job or campaign is, what it waits for, and what happened to it."""
+"""gridbridge why: says where a job or campaign is, why it waits, and what happened to it."""
 
 import re
 from collections.abc import Callable
@@ -10,8 +10,8 @@ from typing import NoReturn
 
 import click
 
-from gridbridge.campaigns.tools import campaign_why
-from gridbridge.campaigns.tools.campaign_why import CampaignExplanation
+from gridbridge.campaigns.tools import campaign_explanation
+from gridbridge.campaigns.tools.campaign_explanation import CampaignExplanation
 from gridbridge.cli import error_boundary, output
 from gridbridge.cli.options import CONFIG_FILE, FOLDER, JSON, clock
 from gridbridge.errors import GridbridgeError, ParseError, StateError
@@ -24,7 +24,7 @@ from gridbridge.model.status_report import (
 )
 from gridbridge.program import reports
 from gridbridge.site import home_jobs
-from gridbridge.site.home_jobs import HomeJob, NoAnswer
+from gridbridge.site.home_jobs import HomeBatchSystemSilent, HomeJob
 from gridbridge.state.published_json import plain
 
 UNKNOWN = 1
@@ -78,13 +78,13 @@ def why(job: str, folder: str, path: str, is_json: bool) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NumberMatches:
-    """The transfers, the job at home and the campaign with the number in question."""
+class MatchesOfNumber:
+    """The transfers, the home job and the campaign that share a number."""
 
     alarm: str = ""
     tasks: tuple[TaskExplanation, ...] = ()
     home: HomeJob | None = None
-    trouble: str = ""  # why nobody knows whether the job is at home
+    trouble: str = ""  # why home could not be asked for the job
     campaign: CampaignExplanation | None = None
 
     def newest_first(self) -> list[Callable[[datetime], None]]:
@@ -104,12 +104,12 @@ class NumberMatches:
         if self.home:
             _show_home(self.home, now)
             output.line()
-        show(self.alarm, self.tasks, now)
+        print_attempts(self.alarm, self.tasks, now)
 
 
-def _gather(job: str, now: datetime, folder: str, path: str) -> NumberMatches:
-    """Look for the transfers of a job, for the job at home, and for a campaign."""
-    campaign = campaign_why.why(job, folder)
+def _gather(job: str, now: datetime, folder: str, path: str) -> MatchesOfNumber:
+    """Look a number up among transfers, home jobs and campaigns."""
+    campaign = campaign_explanation.explain_campaign(job, folder)
     try:
         alarm, tasks = reports.why(job, now, folder)
     except (reports.UnknownJob, ParseError, StateError) as error:
@@ -117,25 +117,25 @@ def _gather(job: str, now: datetime, folder: str, path: str) -> NumberMatches:
         home, trouble = _at_home(job, now, folder, path) if is_unknown else (None, "")
         if not campaign and not home:
             _refuse(job, error, trouble)
-        return NumberMatches(home=home, trouble=trouble, campaign=campaign)
+        return MatchesOfNumber(home=home, trouble=trouble, campaign=campaign)
     newest = [attempt.transfer for task in tasks for attempt in task.attempts[-1:]]
     is_back = any(transfer.closed_at for transfer in newest)
     home, trouble = _at_home(job, now, folder, path, was_sent=True) if is_back else (None, "")
-    return NumberMatches(alarm=alarm, tasks=tasks, home=home, trouble=trouble, campaign=campaign)
+    return MatchesOfNumber(alarm=alarm, tasks=tasks, home=home, trouble=trouble, campaign=campaign)
 
 
 def _at_home(
     job: str, now: datetime, folder: str, path: str, *, was_sent: bool = False
 ) -> tuple[HomeJob | None, str]:
-    """Look for a job at home; return it, or why there is no answer."""
+    """Look a job up at home; return the job, or why home did not answer."""
     try:
-        return home_jobs.look(job, now, folder, path, was_sent=was_sent), ""
-    except NoAnswer as error:
+        return home_jobs.find_home_job(job, now, folder, path, was_sent=was_sent), ""
+    except HomeBatchSystemSilent as error:
         return None, str(error)
 
 
 def _refuse(job: str, error: GridbridgeError, trouble: str) -> NoReturn:
-    """Say that nobody knows a number; raise the error itself for a text that is no number."""
+    """Report an unknown number; re-raise the error for a text that is no number."""
     if not isinstance(error, reports.UnknownJob):
         raise error
     if trouble:
@@ -153,7 +153,7 @@ def _began(tasks: tuple[TaskExplanation, ...]) -> datetime:
 
 
 def _show_home(job: HomeJob, _: datetime) -> None:
-    """Print how a job at home stands, and what each transfer queue says of it."""
+    """Print a home job's state, and each transfer queue's verdict."""
     end = " now" if job.was_sent else ": it was not sent to another cluster"
     output.line(f"job {job.job} of {job.owner} is at home{end}")
     for sentence in job.sentences:
@@ -166,7 +166,7 @@ def _show_home(job: HomeJob, _: datetime) -> None:
 
 
 def _dataset(name: str, path: str, now: datetime, *, is_json: bool) -> int:
-    """Tell of a dataset, its replicas and its moves."""
+    """Print a dataset with its replicas and moves."""
     from gridbridge.rebalance.cli import dataset_tables as shown  # few ask for one
     from gridbridge.rebalance.replicas import dataset_report
 
@@ -176,7 +176,7 @@ def _dataset(name: str, path: str, now: datetime, *, is_json: bool) -> int:
 
 
 def _show_campaign(answer: CampaignExplanation, now: datetime) -> None:
-    """Print a campaign's sentences below its name."""
+    """Print a campaign's explanation below its name."""
     campaign = answer.campaign
     task = "" if answer.task is None else f", task {answer.task.number}"
     moment = f" ({_as_of(answer.at, now)})" if answer.at else ""
@@ -188,13 +188,13 @@ def _show_campaign(answer: CampaignExplanation, now: datetime) -> None:
 
 
 def _as_of(at: datetime, now: datetime) -> str:
-    """Say when the last cycle was, and that the next one is late where it is."""
+    """Say when the last cycle was, and whether the next cycle is late."""
     late = "; no cycle since: gridbridge-runner may not run" if now - at > LATE else ""
     return f"as of {clock(at, now)}{late}"
 
 
-def show(alarm: str, tasks: tuple[TaskExplanation, ...], now: datetime) -> None:
-    """Print each attempt of each task as a paragraph, the newest last."""
+def print_attempts(alarm: str, tasks: tuple[TaskExplanation, ...], now: datetime) -> None:
+    """Print a paragraph for each attempt of each task, the newest last."""
     if alarm:
         output.line(f"{alarm}\n")
     for number, task in enumerate(tasks):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.acts.notification_delivery import deliver
+from gridbridge.campaigns.acts.site_programs import deliver_notification
 from gridbridge.errors import CommandFailed
 from gridbridge.model.campaigns.campaign_sections import Notifications
 from gridbridge.model.campaigns.subscriptions import (
@@ -44,7 +44,7 @@ def _policy(tmp_path: Path) -> Notifications:
 
 def test_the_sites_command_is_given_whom_and_what(policy: Notifications, tmp_path: Path) -> None:
     """One word, and the lines on its standard input; nothing in them is run."""
-    deliver(message(NotificationChannel.JABBER, "alice@chat"), policy)
+    deliver_notification(message(NotificationChannel.JABBER, "alice@chat"), policy)
 
     assert (tmp_path / "chat.told").read_text().splitlines() == [
         "1 alice@chat",
@@ -56,7 +56,7 @@ def test_the_sites_command_is_given_whom_and_what(policy: Notifications, tmp_pat
 
 
 def test_a_mail_is_given_to_the_sites_mailer(policy: Notifications, tmp_path: Path) -> None:
-    deliver(message(NotificationChannel.MAIL, "alice@example.org"), policy)
+    deliver_notification(message(NotificationChannel.MAIL, "alice@example.org"), policy)
 
     first, *lines = (tmp_path / "mail.told").read_text().splitlines()
     assert first == "2 -i alice@example.org"
@@ -68,4 +68,4 @@ def test_a_program_that_fails_has_told_nobody(policy: Notifications, tmp_path: P
     (tmp_path / "chat").write_text("#!/bin/sh\nexit 75\n")
 
     with pytest.raises(CommandFailed):
-        deliver(message(NotificationChannel.JABBER, "alice@chat"), policy)
+        deliver_notification(message(NotificationChannel.JABBER, "alice@chat"), policy)

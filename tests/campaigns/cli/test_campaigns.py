@@ -19,7 +19,7 @@ from gridbridge.campaigns.cli.gridstat import gridstat
 from gridbridge.campaigns.cli.gridsub import gridsub
 from gridbridge.campaigns.store import published_campaign_files
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
-from gridbridge.campaigns.tools import campaign_client, submission_sources
+from gridbridge.campaigns.tools import campaign_client, new_campaigns
 from gridbridge.cli import error_boundary
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl
@@ -235,7 +235,7 @@ def test_gridsub_says_what_is_wrong(options: list[str], status: int, words: str)
 @pytest.fixture(name="no_host")
 def _no_host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Be on a host without a spool."""
-    for function in (campaign_client.submit, campaign_client.ask):
+    for function in (campaign_client.submit_campaign, campaign_client.request_and_wait):
         defaults = function.__defaults__
         assert defaults
         monkeypatch.setattr(function, "__defaults__", (str(tmp_path / "none"), *defaults[1:]))
@@ -257,7 +257,7 @@ def test_a_campaign_that_was_taken_is_told_in_cigris_words(
 ) -> None:
     """Its scripts read the number behind the sign."""
     text = '{"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}'
-    monkeypatch.setattr(campaign_client, "submit", lambda _: 12)
+    monkeypatch.setattr(campaign_client, "submit_campaign", lambda _: 12)
 
     done = CliRunner().invoke(gridsub, ["-"], input=text, standalone_mode=False)
 
@@ -271,7 +271,7 @@ def test_a_campaign_that_was_taken_is_told_with_all_of_it(
 ) -> None:
     """CiGri's -d prints its JSON between the two lines that scripts read."""
     text = '{"name": "n", "nb_jobs": 3, "exec_file": "x", "clusters": {"beta": {}}}'
-    monkeypatch.setattr(campaign_client, "submit", lambda _: 12)
+    monkeypatch.setattr(campaign_client, "submit_campaign", lambda _: 12)
 
     done = CliRunner().invoke(gridsub, [option, "-"], input=text, standalone_mode=False)
 
@@ -312,9 +312,9 @@ def test_what_may_be_done_has_a_status_of_its_own(
     """Who repeats it after 75 would do it twice."""
 
     def unanswered(*_: object, **__: object) -> None:
-        raise campaign_client.RunnerSilent(campaign_client.UNANSWERED)
+        raise campaign_client.RunnerAnswerTimeout(campaign_client.UNANSWERED)
 
-    for name in ("submit", "request_answer"):
+    for name in ("submit_campaign", "request_answer"):
         monkeypatch.setattr(campaign_client, name, unanswered)
 
     done = CliRunner().invoke(command, words, standalone_mode=False)
@@ -328,7 +328,7 @@ def test_what_may_be_done_has_a_status_of_its_own(
     ("text", "status", "error"),
     [
         ("{}", 1, "ConfigError"),
-        (JDL, 75, "NothingStored"),
+        (JDL, 75, "RequestNotTaken"),
         ('{"name": "odd"}', 2, "RuntimeError"),
     ],
     ids=["refused", "unreachable", "unexpected"],
@@ -342,14 +342,14 @@ def test_who_looks_for_a_mistake_of_ours_sees_where_an_error_came_from(
     error: str,
 ) -> None:
     """On standard error; the exit status is the same one."""
-    read = submission_sources.read
+    read = new_campaigns.read_jdl
 
     def reads(source: str, said: str, type_: str) -> ParsedJdl:
         if "odd" in said:
             raise RuntimeError("odd")
         return read(source, said, type_)
 
-    monkeypatch.setattr(submission_sources, "read", reads)
+    monkeypatch.setattr(new_campaigns, "read_jdl", reads)
     monkeypatch.setattr("sys.argv", ["gridsub", *options, "-j", text])
 
     with pytest.raises(SystemExit) as ended:
@@ -405,7 +405,9 @@ def test_griddel_does_what_its_option_says_to_each_campaign(
     """What can't be done to one is told, ends with 1, and stops nothing for the other."""
     asked: list[object] = []
     answers = {1: OwnerReply.DONE, 2: OwnerReply.DONE}
-    monkeypatch.setattr(campaign_client, "ask", lambda *words, **_: asked.append(words) or answers)  # type: ignore[func-returns-value]
+    monkeypatch.setattr(
+        campaign_client, "request_and_wait", lambda *words, **_: asked.append(words) or answers
+    )  # type: ignore[func-returns-value]
 
     well = CliRunner().invoke(griddel, options, standalone_mode=False)
     answers[2] = OwnerReply.NOT_THEIRS
@@ -423,7 +425,7 @@ def test_griddel_cancels_one_task(monkeypatch: pytest.MonkeyPatch) -> None:
     done = {1: OwnerReply.DONE}
     monkeypatch.setattr(
         campaign_client,
-        "ask",
+        "request_and_wait",
         lambda *words, **more: asked.append((*words, more)) or done,  # type: ignore[func-returns-value]
     )
 
@@ -469,7 +471,7 @@ def test_root_submits_no_campaign(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(
         campaign_client.SubmissionRefused, match="nothing of a campaign is ever run as root"
     ):
-        campaign_client.submit(said, str(spool), str(tmp_path))
+        campaign_client.submit_campaign(said, str(spool), str(tmp_path))
     assert os.listdir(spool) == []
 
 
@@ -481,7 +483,7 @@ def test_our_options_behind_a_script_are_told(
 ) -> None:
     """They are the script's words, as at qsub."""
     (tmp_path / "job.sh").write_text("echo $1\n")
-    monkeypatch.setattr(campaign_client, "submit", lambda _: 12)
+    monkeypatch.setattr(campaign_client, "submit_campaign", lambda _: 12)
     argv = ["--clusters", "beta", str(tmp_path / "job.sh"), option]
 
     done = CliRunner().invoke(gridsub, argv, standalone_mode=False)
@@ -523,7 +525,9 @@ def test_cigris_long_names_are_known(command: Command, names: set[str]) -> None:
 def test_griddel_takes_what_scripts_of_cigri_type(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
     answers = {1: OwnerReply.DONE, 2: OwnerReply.DONE}
-    monkeypatch.setattr(campaign_client, "ask", lambda *words, **_: asked.append(words) or answers)  # type: ignore[func-returns-value]
+    monkeypatch.setattr(
+        campaign_client, "request_and_wait", lambda *words, **_: asked.append(words) or answers
+    )  # type: ignore[func-returns-value]
 
     CliRunner().invoke(griddel, ["--pause", "--campaign_ids", "1,2", "-v"], standalone_mode=False)
 

@@ -189,7 +189,7 @@ def test_a_sink_stays_open_when_tasks_run_again(
     published: str, monkeypatch: pytest.MonkeyPatch, answers: dict[int, OwnerReply], status: int
 ) -> None:
     """That is no failure of what was typed for other events."""
-    monkeypatch.setattr(campaign_client, "ask", lambda *_, **__: answers)
+    monkeypatch.setattr(campaign_client, "request_and_wait", lambda *_, **__: answers)
 
     done = run(gridevents, published, "-c", "12", "-r")
 
@@ -208,7 +208,7 @@ def test_that_nothing_is_tried_again_is_told(
     published: str, monkeypatch: pytest.MonkeyPatch, answer: OwnerReply, instead: str
 ) -> None:
     """With what there is instead; nothing is done."""
-    monkeypatch.setattr(campaign_client, "ask", lambda *_, **__: {3: answer})
+    monkeypatch.setattr(campaign_client, "request_and_wait", lambda *_, **__: {3: answer})
 
     done = run(gridevents, published, "-e", "3", "-r")
 
@@ -275,11 +275,11 @@ def test_only_the_owner_reads_what_a_task_was_about(tmp_path: Path) -> None:
         lines = "".join(f"line {n} of {attempt}\n" for n in range(9))
         (outputs / f"1.{attempt}.err").write_text(lines)
 
-    found = event_commands.first_task(FAILED, str(tmp_path))
+    found = event_commands.first_task_details(FAILED, str(tmp_path))
 
     assert found == ("b 7?[2J", tuple(f"line {n} of 10" for n in range(4, 9)))
-    assert event_commands.first_task(FAILED, str(tmp_path / "none")) == ("", ())
-    assert event_commands.first_task(DOWN, str(tmp_path)) == ("", ())
+    assert event_commands.first_task_details(FAILED, str(tmp_path / "none")) == ("", ())
+    assert event_commands.first_task_details(DOWN, str(tmp_path)) == ("", ())
 
 
 def test_root_waits_at_no_pipe_that_a_person_put_among_the_outputs(
@@ -294,7 +294,7 @@ def test_root_waits_at_no_pipe_that_a_person_put_among_the_outputs(
     os.mkfifo(tmp_path / "campaign.12/1.1.err")
     monkeypatch.setattr("os.geteuid", lambda: 0)
 
-    assert event_commands.first_task(FAILED, str(tmp_path)) == ("b 7", ())
+    assert event_commands.first_task_details(FAILED, str(tmp_path)) == ("b 7", ())
 
 
 def test_a_task_that_was_added_is_told_as_the_others_are(tmp_path: Path) -> None:
@@ -306,7 +306,7 @@ def test_a_task_that_was_added_is_told_as_the_others_are(tmp_path: Path) -> None
         (tmp_path / file_of(12, part)).write_bytes(campaign_files.encode({}, lines))
 
     told = [
-        event_commands.first_task(replace(FAILED, first_task=task), str(tmp_path))[0]
+        event_commands.first_task_details(replace(FAILED, first_task=task), str(tmp_path))[0]
         for task in range(5)
     ]
 
@@ -319,9 +319,9 @@ def test_only_the_owner_reads_where_tasks_could_not_start(tmp_path: Path) -> Non
     (tmp_path / "c.12").write_bytes(campaign_files.encode(header, ("a",)))
     event = replace(FAILED, kind=EventKind.CAMPAIGN, code=EventCode.SETUP_ERROR)
 
-    assert event_commands.directory(event, str(tmp_path)) == "$HOME/a?b"
-    assert event_commands.directory(event, str(tmp_path / "none")) == ""
-    assert event_commands.directory(FAILED, str(tmp_path)) == ""
+    assert event_commands.failed_start_directory(event, str(tmp_path)) == "$HOME/a?b"
+    assert event_commands.failed_start_directory(event, str(tmp_path / "none")) == ""
+    assert event_commands.failed_start_directory(FAILED, str(tmp_path)) == ""
 
 
 @pytest.mark.parametrize(
@@ -459,7 +459,9 @@ def test_that_tasks_are_sent_again_is_told(
 ) -> None:
     """Behind the line that scripts know, of an event that counts tasks."""
     monkeypatch.setattr(
-        campaign_client, "ask", lambda *_, **__: {3: OwnerReply.DONE, 4: OwnerReply.DONE}
+        campaign_client,
+        "request_and_wait",
+        lambda *_, **__: {3: OwnerReply.DONE, 4: OwnerReply.DONE},
     )
 
     assert run(gridevents, published, "-c", "12", option).output.splitlines() == told

@@ -16,7 +16,9 @@ TOML = 'name = "n"\nnb_jobs = 1\nexec_file = "x"\n[clusters.beta]\n'
 @pytest.fixture(autouse=True)
 def _nothing_is_stored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(campaign_client, "submit", lambda _: pytest.fail("it was submitted"))
+    monkeypatch.setattr(
+        campaign_client, "submit_campaign", lambda _: pytest.fail("it was submitted")
+    )
 
 
 def run(

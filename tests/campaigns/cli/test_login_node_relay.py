@@ -18,7 +18,7 @@ from gridbridge.campaigns.cli.gridstat import main as gridstat
 from gridbridge.campaigns.cli.gridsub import gridsub as gridsub_command
 from gridbridge.campaigns.cli.gridsub import main as gridsub
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
-from gridbridge.campaigns.tools import submission_sources
+from gridbridge.campaigns.tools import new_campaigns
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 
@@ -43,7 +43,7 @@ def _asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         return 3
 
     monkeypatch.setattr("gridbridge.shell.exec_relay.run", run)
-    monkeypatch.setattr(login_node_relay, "host", lambda *_: "alpha-master")
+    monkeypatch.setattr(login_node_relay, "transfer_host_to_use", lambda *_: "alpha-master")
     return asked
 
 
@@ -51,10 +51,15 @@ def test_a_command_goes_where_the_service_is(tmp_path: Path) -> None:
     """Here where its folder is, also by a mount; else where gridbridge.toml says."""
     path = configured(tmp_path)
 
-    assert login_node_relay.host(str(tmp_path), path) == ""
-    assert login_node_relay.host(str(tmp_path / "no"), path) == "alpha-master"
-    assert login_node_relay.host(str(tmp_path / "no"), str(tmp_path / "none.toml")) == ""
-    assert login_node_relay.host(str(tmp_path / "no"), configured(tmp_path, "")) == ""
+    assert login_node_relay.transfer_host_to_use(str(tmp_path), path) == ""
+    assert login_node_relay.transfer_host_to_use(str(tmp_path / "no"), path) == "alpha-master"
+    assert (
+        login_node_relay.transfer_host_to_use(str(tmp_path / "no"), str(tmp_path / "none.toml"))
+        == ""
+    )
+    assert (
+        login_node_relay.transfer_host_to_use(str(tmp_path / "no"), configured(tmp_path, "")) == ""
+    )
 
 
 def test_a_campaign_goes_with_all_that_it_needs(asked: list[Any], tmp_path: Path) -> None:
@@ -71,7 +76,9 @@ def test_a_campaign_goes_with_all_that_it_needs(asked: list[Any], tmp_path: Path
     assert (done.return_value, host, options) == (3, "alpha-master", ["--ready", "--wait"])
     assert program == "/opt/gridbridge/bin/gridsub"
     jdl = Jdl(name="n", clusters={"beta": AtCluster(exec_file="x")})
-    assert submission_sources.ready(data) == ParsedJdl(jdl=jdl, parameters=("a 1", "b \u00e9"))
+    assert new_campaigns.decode_parsed_jdl(data) == ParsedJdl(
+        jdl=jdl, parameters=("a 1", "b \u00e9")
+    )
 
 
 def test_what_is_added_goes_with_its_lines(asked: list[Any], tmp_path: Path) -> None:
@@ -113,7 +120,7 @@ def test_a_mistake_beside_failed_tasks_is_told_here(asked: list[Any], more: list
 def test_what_gridsub_does_not_send_is_told(data: bytes) -> None:
     """In a line."""
     with pytest.raises(ConfigError, match=r"^standard input: not what gridsub sends: "):
-        submission_sources.ready(data)
+        new_campaigns.decode_parsed_jdl(data)
 
 
 def test_what_only_reads_goes_as_it_is(asked: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,7 +177,7 @@ def test_what_is_written_there_is_brought_here(
     (tmp_path / "new").mkdir()
     (tmp_path / "new/a.png").write_text("old")
     monkeypatch.setattr("gridbridge.shell.exec_relay.bring", bring)
-    monkeypatch.setattr(login_node_relay, "host", lambda *_: "alpha-master")
+    monkeypatch.setattr(login_node_relay, "transfer_host_to_use", lambda *_: "alpha-master")
     monkeypatch.setattr("sys.argv", ["program", *words])
 
     with pytest.raises(SystemExit) as ended:
@@ -197,10 +204,12 @@ def test_nothing_is_brought_into_what_others_may_have_put_there(
     to.mkdir()
     (to / "0").symlink_to(mine)
 
-    asked = login_node_relay.RelayedFiles(words=(), to=str(to))
-    linked = login_node_relay.bring("alpha-master", "gridfetch", asked)
+    asked = login_node_relay.RelayedCommandOutput(words=(), to=str(to))
+    linked = login_node_relay.fetch_command_output("alpha-master", "gridfetch", asked)
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
-    unchosen = login_node_relay.bring("alpha-master", "gridfetch", replace(asked, is_chosen=False))
+    unchosen = login_node_relay.fetch_command_output(
+        "alpha-master", "gridfetch", replace(asked, is_chosen=False)
+    )
 
     assert (linked, unchosen, [*mine.iterdir()]) == (2, 2, [])
     first, second = capsys.readouterr().err.splitlines()
@@ -250,7 +259,7 @@ def test_a_lost_connection_is_not_called_a_host_that_is_not_reached(
     (tmp_path / "ssh").chmod(0o755)
     defaults = (None, str(tmp_path / "ssh"), 1)
     monkeypatch.setattr("gridbridge.shell.exec_relay.run.__defaults__", defaults)
-    monkeypatch.setattr(login_node_relay, "host", lambda *_: "alpha-master")
+    monkeypatch.setattr(login_node_relay, "transfer_host_to_use", lambda *_: "alpha-master")
     monkeypatch.setattr("sys.argv", ["program", *words])
 
     with pytest.raises(SystemExit) as ended:

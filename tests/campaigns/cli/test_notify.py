@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 from gridbridge.campaigns.cli.gridnotify import gridnotify
 from gridbridge.campaigns.tools import campaign_client
-from gridbridge.campaigns.tools.campaign_client import NothingStored
+from gridbridge.campaigns.tools.campaign_client import RequestNotTaken
 from gridbridge.model.campaigns.owner_request import OwnerReply, OwnerVerb
 
 MINE = [{"way": "mail", "identity": "a@b", "severity": "high"}]
@@ -26,7 +26,7 @@ class Service:
         """Note it, and answer."""
         self.asked.append((verb, subscription))
         if self.answer is None:
-            raise NothingStored("nobody")
+            raise RequestNotTaken("nobody")
         return self.answer
 
 

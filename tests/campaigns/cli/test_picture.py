@@ -30,7 +30,7 @@ BAND = (BEGAN + timedelta(minutes=60), BEGAN + timedelta(minutes=90))
 
 def axes(band: tuple[datetime, ...] = BAND, ended: int = 60) -> Axes:
     """Return what is drawn."""
-    (found,) = campaign_plot.drawn(replace(ONE, ended=ended), ENDS, NOW, band).axes
+    (found,) = campaign_plot.campaign_figure(replace(ONE, ended=ended), ENDS, NOW, band).axes
     return found
 
 

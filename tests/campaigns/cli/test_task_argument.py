@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gridbridge.campaigns.cli import campaign_table, progress_bars
-from gridbridge.campaigns.cli.campaign_table import in_range
+from gridbridge.campaigns.cli.campaign_table import parse_campaign_range
 from gridbridge.campaigns.cli.gridfetch import gridfetch
 from gridbridge.campaigns.cli.gridstat import gridstat
 from gridbridge.campaigns.store import (
@@ -103,10 +103,10 @@ class Site:
 @pytest.fixture(name="site")
 def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     site = Site(tmp_path)
-    for function in (task_views.parameters, task_views.jdl):
+    for function in (task_views.own_task_parameters, task_views.own_jdl):
         monkeypatch.setattr(function, "__defaults__", (str(site.files),))
     monkeypatch.setattr(
-        campaign_outputs.output_folders, "__defaults__", (str(site.files), "/nonexistent.toml")
+        campaign_outputs.own_output_folders, "__defaults__", (str(site.files), "/nonexistent.toml")
     )
     return site
 
@@ -165,7 +165,7 @@ def test_an_output_that_is_not_there_is_told(
 ) -> None:
     """It is another thing than one that is empty."""
     place = campaign_outputs.OutputFolder(login=None, folder=str(tmp_path), timeout_s=9)
-    monkeypatch.setattr(campaign_outputs, "output_folders", lambda _: {"beta": place})
+    monkeypatch.setattr(campaign_outputs, "own_output_folders", lambda _: {"beta": place})
     Path(tmp_path, "0.1.err").write_text("")
 
     there, gone = site.stat("-j", "7.0", "-E"), site.stat("-j", "7.0", "-O")
@@ -225,7 +225,7 @@ def test_the_jdl_is_one_that_can_be_submitted(site: Site, tmp_path: Path) -> Non
     site.bring()
     text = site.stat("-J", "7").output
 
-    said = jdl_reader.load("JDL", text)
+    said = jdl_reader.parse_jdl("JDL", text)
 
     assert said.parameters == tuple(PARAMETERS)
     assert said.jdl == Jdl(name="sweep", clusters={"beta": AtCluster(exec_file="run")})
@@ -245,7 +245,7 @@ def test_an_owner_sees_the_last_lines_of_what_failed(
     site.bring()
     (tmp_path / "1.1.err").write_text("".join(f"line {n}\x1b[31m\n" for n in range(9)))
     place = OutputFolder(login=None, folder=str(tmp_path), timeout_s=9)
-    monkeypatch.setattr(campaign_outputs, "output_folders", lambda _: {"gamma": place})
+    monkeypatch.setattr(campaign_outputs, "own_output_folders", lambda _: {"gamma": place})
 
     lines = site.stat("-H", "--failed", "7").output.splitlines()
 
@@ -259,7 +259,7 @@ def test_a_cluster_that_can_not_be_read_is_told(
     """The tasks are shown all the same."""
     site.bring()
     place = OutputFolder(login=None, folder=f"{tmp_path}/none", timeout_s=9)
-    monkeypatch.setattr(campaign_outputs, "output_folders", lambda _: {"gamma": place})
+    monkeypatch.setattr(campaign_outputs, "own_output_folders", lambda _: {"gamma": place})
 
     told = site.stat("-H", "--failed", "7").output
 
@@ -304,8 +304,8 @@ def test_what_succeeded_at_a_sink_is_marked(site: Site) -> None:
 
 def test_fetched_results_of_a_sink_are_told(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     site.show(replace(SWEEP, sinks=("beta",)))
-    monkeypatch.setattr(campaign_outputs, "output_folders", lambda _: {})
-    monkeypatch.setattr(campaign_outputs, "fetch", lambda *_, **__: ())
+    monkeypatch.setattr(campaign_outputs, "own_output_folders", lambda _: {})
+    monkeypatch.setattr(campaign_outputs, "fetch_outputs", lambda *_, **__: ())
     site.bring()
 
     run = CliRunner().invoke(gridfetch, ["7", "--published", site.published], standalone_mode=False)
@@ -421,7 +421,7 @@ def test_a_summary_has_its_columns_in_every_form(site: Site) -> None:
 )
 def test_a_range_names_campaigns(text: str, those: set[int]) -> None:
     """As CiGri's gridstat -s."""
-    assert {n for n in range(1, 5) if in_range(text)(n)} == those
+    assert {n for n in range(1, 5) if parse_campaign_range(text)(n)} == those
 
 
 def test_watching_ends_with_the_campaigns(site: Site) -> None:
@@ -429,7 +429,7 @@ def test_watching_ends_with_the_campaigns(site: Site) -> None:
     steps = [SWEEP, SWEEP, replace(SWEEP, ended=2003, state=CampaignState.TERMINATED)]
     shown: list[str] = []
 
-    progress_bars.watch(lambda: [steps.pop(0)], lambda _: None, shown.append)
+    progress_bars.watch_campaigns(lambda: [steps.pop(0)], lambda _: None, shown.append)
 
     assert [line[69:] for line in shown] == ["R  3/2003 (0%)", "T  2003/2003 (100%)"]
 
@@ -474,7 +474,7 @@ def test_of_more_campaigns_than_lines_those_that_go_on_are_shown(
     every = [*over, replace(SWEEP, number=60)]
     looks = [every, [replace(one, state=CampaignState.TERMINATED) for one in every]]
     with Terminal(monkeypatch, columns=40, lines=5) as terminal:
-        progress_bars.watch(lambda: looks.pop(0), lambda _: terminal.until(b"    60 "))
+        progress_bars.watch_campaigns(lambda: looks.pop(0), lambda _: terminal.until(b"    60 "))
 
     for part in ("    60 sw$eep R ", " 3/2003", "    59 ", "    58 ", "and 37 more"):
         assert part in terminal.text
@@ -485,7 +485,7 @@ def test_at_a_terminal_each_campaign_has_a_bar(monkeypatch: pytest.MonkeyPatch) 
     """It goes on in its place, with how many tasks have ended and failed, to the last look."""
     steps = [SWEEP, replace(SWEEP, ended=2003, state=CampaignState.TERMINATED)]
     with Terminal(monkeypatch, columns=90) as terminal:
-        progress_bars.watch(lambda: [steps.pop(0)], lambda _: terminal.until(b" 3/2003"))
+        progress_bars.watch_campaigns(lambda: [steps.pop(0)], lambda _: terminal.until(b" 3/2003"))
         terminal.until(b"2003/2003")
 
     for part in ("     7 sw$eep\ufffd", " R ", " T ", "\u2501", "1 failed", "\r\x1b[2K"):
@@ -496,7 +496,7 @@ def test_at_a_terminal_no_csv_steers_it(monkeypatch: pytest.MonkeyPatch) -> None
     """Programs read names and parameters as they are; root may look at what bob wrote there."""
     task = replace(SENT, number=0)
     with Terminal(monkeypatch, columns=90) as terminal:
-        campaign_table.tasks_as_csv([task], ["\x1b]0;a\x07 \x9b31m"], is_headless=True)
+        campaign_table.print_tasks_csv([task], ["\x1b]0;a\x07 \x9b31m"], is_headless=True)
         terminal.until(b"\n")
 
     assert "\ufffd]0;a\ufffd \ufffd31m" in terminal.text

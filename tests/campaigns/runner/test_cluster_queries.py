@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.gridengine import status
-from gridbridge.campaigns.acts.listed_arrays import ours_alone
+from gridbridge.campaigns.acts.array_jobs import exclude_foreign_jobs
 from gridbridge.campaigns.runner.cluster_queries import (
     ArrayLimitCache,
     ClusterSnapshotFetcher,
@@ -64,7 +64,7 @@ def test_a_job_with_the_number_of_an_array_has_its_name(name: str, is_ours: bool
     )
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
 
-    found = ours_alone(policy, seen, [OURS, replace(OURS, cluster="gamma", job_id=78)])
+    found = exclude_foreign_jobs(policy, seen, [OURS, replace(OURS, cluster="gamma", job_id=78)])
 
     assert (77 in found.jobs) is is_ours
     assert found.jobs[78] == (transfer,)

@@ -12,7 +12,7 @@ import pytest
 from gridbridge.batch.clusters import away
 from gridbridge.batch.gridengine import status
 from gridbridge.campaigns.nikita import nikita_journal
-from gridbridge.campaigns.nikita.cancel_requests import CancelRequests
+from gridbridge.campaigns.nikita.cancel_requests import CampaignCancelHandler
 from gridbridge.campaigns.nikita.nikita import Nikita
 from gridbridge.campaigns.store import campaign_files
 from gridbridge.campaigns.store.campaign_attempts import CampaignTries
@@ -436,10 +436,10 @@ def _folder(tmp_path: Path) -> Path:
     return tmp_path / "asked"
 
 
-def cancelling(nikita: Nikita, folder: Path) -> CancelRequests:
+def cancelling(nikita: Nikita, folder: Path) -> CampaignCancelHandler:
     """Return what takes requests from it."""
     places = (str(folder), str(folder.parent / "published"), str(folder.parent / "runner.lock"))
-    return CancelRequests(nikita.database, Clock(NOON.timestamp), *places)
+    return CampaignCancelHandler(nikita.database, Clock(NOON.timestamp), *places)
 
 
 def ask(folder: Path, verb: str, uid: int = 1000) -> str:

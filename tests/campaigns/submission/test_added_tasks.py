@@ -4,8 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.submission import added_tasks
-from gridbridge.campaigns.submission.task_names import named_once, rename_warning
+from gridbridge.campaigns.submission import task_file
+from gridbridge.campaigns.submission.task_file import (
+    make_task_names_unique,
+    renamed_tasks_warning,
+)
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.campaign_names import words
 
@@ -16,10 +19,10 @@ def test_the_lines_of_a_file_that_are_not_blank_are_added(tmp_path: Path) -> Non
     """A name that the campaign has gets a number that no other has."""
     (tmp_path / "more").write_text("  c 4 \n\na 5\nb 6\nb 7\n")
 
-    lines = added_tasks.of_file(f"{tmp_path}/more")
+    lines = task_file.read_added_task_file(f"{tmp_path}/more")
 
     assert lines == ("c 4", "a 5", "b 6", "b 7")
-    assert named_once(lines, BEFORE) == ("c 4", "a#2 5", "b#3 6", "b#4 7")
+    assert make_task_names_unique(lines, BEFORE) == ("c 4", "a#2 5", "b#3 6", "b#4 7")
 
 
 @pytest.mark.parametrize(
@@ -38,26 +41,26 @@ def test_a_file_that_is_a_json_list_is_read_as_one(
     """As CiGri's -F; lines that only look like one are tasks."""
     (tmp_path / "more").write_text(text)
 
-    assert added_tasks.of_file(f"{tmp_path}/more") == lines
+    assert task_file.read_added_task_file(f"{tmp_path}/more") == lines
 
 
 def test_a_file_with_a_list_of_other_things_is_refused(tmp_path: Path) -> None:
     (tmp_path / "more").write_text("[1, 2]")
 
     with pytest.raises(ConfigError):
-        added_tasks.of_file(f"{tmp_path}/more")
+        task_file.read_added_task_file(f"{tmp_path}/more")
 
 
 def test_a_json_list_is_added() -> None:
     """As a JDL's params."""
-    assert added_tasks.of_text("-J", '["c 4", "a"]') == ("c 4", "a")
+    assert task_file.parse_added_tasks_json("-J", '["c 4", "a"]') == ("c 4", "a")
 
 
 @pytest.mark.parametrize("text", ["", "[", "{}", "[]", "[1]", '["a\\nb"]', '["\\u0000"]'])
 def test_what_is_no_list_of_parameters_is_told(text: str) -> None:
     """In one line, with what would be right."""
     with pytest.raises(ConfigError) as rename_warning:
-        added_tasks.of_text("-J", text)
+        task_file.parse_added_tasks_json("-J", text)
 
     assert '["FIRST TASK", "SECOND TASK"]' in str(rename_warning.value)
     assert len(str(rename_warning.value).splitlines()) == 1
@@ -79,7 +82,7 @@ def test_every_wrong_line_is_told(tmp_path: Path, data: bytes | None, problem: s
         (tmp_path / "more").write_bytes(data)
 
     with pytest.raises(ConfigError) as rename_warning:
-        added_tasks.of_file(f"{tmp_path}/more")
+        task_file.read_added_task_file(f"{tmp_path}/more")
 
     assert problem in str(rename_warning.value)
 
@@ -113,7 +116,7 @@ def test_a_name_is_the_first_word_as_the_task_gets_it(
     lines: tuple[str, ...], expected: tuple[str, ...]
 ) -> None:
     """What stands in quotation marks is one word, and no other word is altered."""
-    named = named_once(lines)
+    named = make_task_names_unique(lines)
 
     assert named == expected
     assert [words(new)[1:] for new in named] == [words(line)[1:] for line in lines]
@@ -124,7 +127,7 @@ def test_it_is_told_which_names_got_a_number() -> None:
     """It is what the command gets for its first word."""
     lines = ("-n 5", "-n 6", "-n 7", "x")
 
-    told_of = rename_warning(lines, named_once(lines))
+    told_of = renamed_tasks_warning(lines, make_task_names_unique(lines))
 
     assert told_of == "2 tasks with a first word that comes again, so it got a number: -n#2 6"
-    assert rename_warning(("a", "b"), named_once(("a", "b"))) == ""
+    assert renamed_tasks_warning(("a", "b"), make_task_names_unique(("a", "b"))) == ""

@@ -9,7 +9,7 @@ from gridbridge.batch.gridengine import client_commands as gridengine
 from gridbridge.batch.oar import oar_commands as oar
 from gridbridge.campaigns.submission import jdl_reader
 from gridbridge.campaigns.submission.jdl_values import KEYS
-from gridbridge.campaigns.submission.jdl_writer import as_jdl
+from gridbridge.campaigns.submission.jdl_writer import write_jdl
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.host_properties import either, wanted
 from gridbridge.model.campaigns.jdl import AtCluster
@@ -42,7 +42,7 @@ def test_what_is_not_there_yet_is_refused(key: str, value: object, expected: str
 def test_what_is_not_said_is_as_in_cigri() -> None:
     """One slot, an hour, the home, best-effort, and any number of tasks at once."""
     known = {"name": "n", "nb_jobs": 2, "exec_file": "x", "clusters": {"b": {}}}
-    said = jdl_reader.load("n", json.dumps(known))
+    said = jdl_reader.parse_jdl("n", json.dumps(known))
     there = said.jdl.clusters["b"]
 
     assert (there.slots, there.walltime_s, there.exec_directory) == (1, 3600, "")
@@ -57,9 +57,9 @@ def test_an_unknown_key_is_told_with_the_nearest_that_there_is() -> None:
     with pytest.raises(
         ConfigError, match=r"^n:1: b\.waltime: unknown key; walltime is the nearest$"
     ):
-        jdl_reader.load("n", json.dumps(known))
+        jdl_reader.parse_jdl("n", json.dumps(known))
     with pytest.raises(ConfigError, match=r"^n:1: zzz: unknown key; the keys are clusters, "):
-        jdl_reader.load("n", json.dumps(known | {"clusters": {"b": {}}, "zzz": 1}))
+        jdl_reader.parse_jdl("n", json.dumps(known | {"clusters": {"b": {}}, "zzz": 1}))
 
 
 def test_keys_of_cigris_that_ask_for_nothing_here_are_warned_of() -> None:
@@ -73,7 +73,7 @@ def test_keys_of_cigris_that_ask_for_nothing_here_are_warned_of() -> None:
     }
     known = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"b": {}}, **idle}
 
-    assert jdl_reader.load("n", json.dumps(known)).warnings == tuple(
+    assert jdl_reader.parse_jdl("n", json.dumps(known)).warnings == tuple(
         f"n:1: {key}: changes nothing yet" for key in idle if key != "jobs_type"
     )
 
@@ -89,8 +89,8 @@ def test_cigris_macros_are_known_in_commands_and_folders() -> None:
         "clusters": {"beta": {}},
     }
     text = json.dumps(known)
-    there = jdl_reader.load("n", text).jdl.clusters["beta"]
-    typed = jdl_reader.load("n", text, parameters=("1",)).jdl.clusters["beta"]
+    there = jdl_reader.parse_jdl("n", text).jdl.clusters["beta"]
+    typed = jdl_reader.parse_jdl("n", text, parameters=("1",)).jdl.clusters["beta"]
 
     assert there.exec_file == ("${HOME}/run ${HOME} ${CIGRI_CAMPAIGN_ID}.${OAR_JOB_ID:-$JOB_ID} {}")
     assert (there.exec_directory, there.prologue) == ("$HOME/x", "mkdir ${CIGRI_CAMPAIGN_ID}")
@@ -105,7 +105,7 @@ def test_an_empty_text_is_the_default_of_each_key(tmp_path: Path) -> None:
     other = {"resources": "/nodes=2/core=2", "walltime": "3:0:0", "properties": "a=1"}
     text = json.dumps(known | other | {"clusters": {"beta": own, "gamma": {}}})
 
-    said = jdl_reader.load("n", text, folder=str(tmp_path))
+    said = jdl_reader.parse_jdl("n", text, folder=str(tmp_path))
 
     assert said.jdl.clusters["beta"] == AtCluster(exec_file="x")
     assert said.jdl.clusters["gamma"].slots == 4
@@ -125,7 +125,7 @@ def test_numbers_and_truths_may_be_text() -> None:
     known = {"name": "n", "nb_jobs": " 10 ", "exec_file": "x", "clusters": {"b": own}}
     text = json.dumps(known | {"idempotent": "True", "rebalance": "false"})
 
-    said = jdl_reader.load("n", text)
+    said = jdl_reader.parse_jdl("n", text)
 
     there = said.jdl.clusters["b"]
     assert (there.max_jobs, there.walltime_s, len(said.parameters)) == (3, 7200, 10)
@@ -144,7 +144,7 @@ def test_a_param_file_is_found_by_cigris_words(
     (tmp_path / "p").write_text("a\nb\nc\n")
     known = {"name": "n", "param_file": path, "exec_file": "x", "clusters": {"b": {}}}
 
-    assert jdl_reader.load("n", json.dumps(known), folder=str(tmp_path)).parameters == (
+    assert jdl_reader.parse_jdl("n", json.dumps(known), folder=str(tmp_path)).parameters == (
         "a",
         "b",
         "c",
@@ -158,7 +158,7 @@ def test_resources_may_have_a_walltime_as_oarsub_takes_it(text: str) -> None:
     """It counts at a cluster of its own before a global one."""
     known = {"name": "n", "nb_jobs": 1, "exec_file": "x", "walltime": "9:0:0"}
     whole = known | {"clusters": {"b": {"resources": text}}}
-    there = jdl_reader.load("n", json.dumps(whole)).jdl.clusters["b"]
+    there = jdl_reader.parse_jdl("n", json.dumps(whole)).jdl.clusters["b"]
 
     assert (there.slots, there.walltime_s) == (2, 5400)
     twice = whole | {"clusters": {"b": {"resources": text, "walltime": "2:0:0"}}}
@@ -172,7 +172,7 @@ def test_a_mark_that_none_closes_is_told() -> None:
     known = {"name": "n", "params": params, "exec_file": "x", "clusters": {"b": {}}}
 
     (note, *_) = (
-        each for each in jdl_reader.load("n", json.dumps(known)).warnings if "mark" in each
+        each for each in jdl_reader.parse_jdl("n", json.dumps(known)).warnings if "mark" in each
     )
     assert note.startswith("n:1: params: 2 tasks with an unclosed quotation mark: ")
 
@@ -184,7 +184,7 @@ def test_what_is_empty_is_the_default_as_in_cigri() -> None:
     own = {"b": {"prologue": [" "], "properties": "\t"}}
 
     said = [
-        jdl_reader.load("n", json.dumps(known | empty | {"clusters": clusters})).jdl
+        jdl_reader.parse_jdl("n", json.dumps(known | empty | {"clusters": clusters})).jdl
         for clusters in ({"b": {}}, own)
     ]
 
@@ -205,11 +205,11 @@ def test_what_is_empty_is_the_default_as_in_cigri() -> None:
 def test_an_empty_value_is_a_value(text: str, kept: str) -> None:
     """OAR's properties are empty where nobody has set them; Grid Engine has no such request."""
     known = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"b": {"properties": text}}}
-    said = jdl_reader.load("n", json.dumps(known))
+    said = jdl_reader.parse_jdl("n", json.dumps(known))
     asked = JobRequest(hard=wanted(kept), either=either(kept))
 
     assert said.jdl.clusters["b"].properties == kept
-    again = jdl_reader.load("n", json.dumps(as_jdl(said.jdl, said.parameters)))
+    again = jdl_reader.parse_jdl("n", json.dumps(write_jdl(said.jdl, said.parameters)))
     assert again.jdl.clusters["b"].properties == kept
     assert "gpu = ''" in (sql := oar.properties(asked)) or "gpu <> ''" in sql
     assert "gpu=''" in (why := gridengine.refusal(asked)) or "gpu<>''" in why

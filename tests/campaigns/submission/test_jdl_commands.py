@@ -12,7 +12,7 @@ from gridbridge.errors import ConfigError
 
 def _read(command: str) -> str:
     known = {"name": "n", "nb_jobs": 1, "exec_file": command, "clusters": {"beta": {}}}
-    return jdl_reader.load("n.json", json.dumps(known)).jdl.clusters["beta"].exec_file
+    return jdl_reader.parse_jdl("n.json", json.dumps(known)).jdl.clusters["beta"].exec_file
 
 
 @pytest.mark.parametrize(

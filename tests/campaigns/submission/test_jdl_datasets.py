@@ -16,7 +16,7 @@ KNOWN = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}
 
 
 def load(said: dict[str, object], folder: str = "/jdl") -> Jdl:
-    return jdl_reader.load("n.json", json.dumps(KNOWN | said), folder=folder).jdl
+    return jdl_reader.parse_jdl("n.json", json.dumps(KNOWN | said), folder=folder).jdl
 
 
 @pytest.mark.parametrize(
@@ -76,8 +76,8 @@ def test_datasets_are_kept_with_the_campaign_and_said_again() -> None:
 
     assert decode(encode(found), Jdl) == found
     assert jdl_of(json.loads(json.dumps(asdict(found)))) == found
-    said = jdl_writer.as_jdl(found, ["0"])
-    assert jdl_reader.load("n", json.dumps(said)).jdl.datasets == found.datasets
+    said = jdl_writer.write_jdl(found, ["0"])
+    assert jdl_reader.parse_jdl("n", json.dumps(said)).jdl.datasets == found.datasets
 
 
 @pytest.mark.parametrize(
@@ -92,5 +92,7 @@ def test_datasets_are_kept_with_the_campaign_and_said_again() -> None:
 def test_a_file_of_another_program_asks_for_nothing_else(name: str, wish: DatasetWish) -> None:
     right = load({})
 
-    assert jdl_limits.out_of_range(right) == ""
-    assert jdl_limits.out_of_range(Jdl(name="n", datasets={name: wish})).startswith("datasets.")
+    assert jdl_limits.jdl_limit_violations(right) == ""
+    assert jdl_limits.jdl_limit_violations(Jdl(name="n", datasets={name: wish})).startswith(
+        "datasets."
+    )

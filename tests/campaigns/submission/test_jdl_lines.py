@@ -9,7 +9,7 @@ from gridbridge.errors import ConfigError
 def wrong_with(text: str) -> list[str]:
     """Return what is told of a JDL, each up to what would be right."""
     with pytest.raises(ConfigError) as told:
-        jdl_reader.load("n", text)
+        jdl_reader.parse_jdl("n", text)
     return [problem.partition(";")[0] for problem in str(told.value).splitlines()]
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.submission import added_tasks, command_line_campaigns, jdl_reader
+from gridbridge.campaigns.cli.gridsub_input import looks_like_jdl
+from gridbridge.campaigns.submission import command_line_campaigns, jdl_reader, task_file
 from gridbridge.campaigns.submission.command_line_campaigns import CommandLineOptions
-from gridbridge.campaigns.submission.jdl_detection import is_jdl
 from gridbridge.errors import ConfigError, UsageMistake
 
 PLAIN = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}
@@ -25,7 +25,7 @@ def told_of(said: object, known: tuple[str, ...] = ()) -> list[str]:
     """Return what is told of a JDL."""
     text = said if isinstance(said, str) else json.dumps(said)
     with pytest.raises(ConfigError) as told:
-        jdl_reader.load("n", text, site_clusters=known)
+        jdl_reader.parse_jdl("n", text, site_clusters=known)
     return list(told.value.problems)
 
 
@@ -64,7 +64,7 @@ def test_an_empty_entry_of_params_is_told_with_its_place(entries: list[str], pro
     """No task vanishes without a word; a list that is added is held to the same."""
     said = {key: value for key, value in PLAIN.items() if key != "nb_jobs"} | {"params": entries}
     with pytest.raises(ConfigError, match=rf": {problem}; expected \["):
-        added_tasks.of_text("-J", json.dumps(entries))
+        task_file.parse_added_tasks_json("-J", json.dumps(entries))
 
     (told,) = told_of(said)
 
@@ -175,7 +175,7 @@ def test_a_key_that_stands_twice_is_told_with_what_is_right() -> None:
 def test_a_script_is_refused_where_qsub_would_do_so(line: str, problem: str) -> None:
     """And told with the line that asks for it."""
     with pytest.raises(ConfigError) as told:
-        command_line_campaigns.script("job.sh", line, (), AT)
+        command_line_campaigns.campaign_of_job_script("job.sh", line, (), AT)
 
     assert told.value.problems == (problem,)
     assert not isinstance(told.value, UsageMistake)
@@ -184,7 +184,7 @@ def test_a_script_is_refused_where_qsub_would_do_so(line: str, problem: str) -> 
 @pytest.mark.parametrize("word", ["y", "yes", "n", "no"])
 def test_a_script_joins_its_outputs_or_does_not(word: str) -> None:
     """As qsub takes it."""
-    said = command_line_campaigns.script("job.sh", f"#$ -j {word}\necho\n", (), AT)
+    said = command_line_campaigns.campaign_of_job_script("job.sh", f"#$ -j {word}\necho\n", (), AT)
 
     assert ("2>&1" in said.jdl.clusters["beta"].exec_file) is word.startswith("y")
 
@@ -209,8 +209,8 @@ def test_what_was_typed_is_told_by_its_option(wish: dict[str, object], problem: 
     asked = CommandLineOptions(**({"clusters": ("beta",)} | wish))  # type: ignore[arg-type]
 
     for run in (
-        lambda: command_line_campaigns.array("1-3", ("x",), asked),
-        lambda: command_line_campaigns.script(
+        lambda: command_line_campaigns.campaign_of_numbers("1-3", ("x",), asked),
+        lambda: command_line_campaigns.campaign_of_job_script(
             "job.sh", "#$ -N n\n#$ -l h_rt=60\necho\n", (), asked
         ),
     ):
@@ -225,13 +225,13 @@ def test_a_file_that_has_no_line_is_told_with_what_is_right(tmp_path: Path) -> N
     (tmp_path / "empty").write_text("\n")
     right = "all of its lines are blank; expected one line for each task"
     with pytest.raises(ConfigError) as refused:
-        command_line_campaigns.each_line(f"{tmp_path}/empty", ("x",), AT)
+        command_line_campaigns.campaign_of_lines(f"{tmp_path}/empty", ("x",), AT)
     with pytest.raises(UsageMistake, match="No such file or directory; expected a readable file"):
-        command_line_campaigns.each_line(f"{tmp_path}/none", ("x",), AT)
+        command_line_campaigns.campaign_of_lines(f"{tmp_path}/none", ("x",), AT)
     with pytest.raises(
         UsageMistake, match="no plain file; expected a file with one line for each task"
     ):
-        added_tasks.of_file("/dev/zero")
+        task_file.read_added_task_file("/dev/zero")
 
     assert refused.value.problems == (f"{tmp_path}/empty: {right}",)
     assert not isinstance(refused.value, UsageMistake)
@@ -256,4 +256,4 @@ def test_a_file_that_has_no_line_is_told_with_what_is_right(tmp_path: Path) -> N
 )
 def test_a_script_is_told_from_a_jdl(text: str, expected: bool) -> None:
     """By a key of a JDL, so that no real script is taken for one."""
-    assert is_jdl(text) is expected
+    assert looks_like_jdl(text) is expected

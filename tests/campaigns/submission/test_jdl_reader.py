@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.campaigns.submission import jdl_limits, jdl_reader, jdl_values, task_file
-from gridbridge.campaigns.submission.task_file import MOST_TOLD, TaskFile
+from gridbridge.campaigns.submission.task_file import MOST_TOLD, TaskFileReader
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
 
@@ -20,7 +20,7 @@ SWEEP = """{
 
 def test_a_global_key_holds_for_each_cluster_that_has_none_of_its_own() -> None:
     """Keys are CiGri's in any case of letters; nb_jobs numbers the tasks from 0."""
-    said = jdl_reader.load("sweep.json", SWEEP)
+    said = jdl_reader.parse_jdl("sweep.json", SWEEP)
 
     both = AtCluster(exec_file="$HOME/run.sh", slots=8, nodes=2, walltime_s=600)
     beta = replace(both, is_besteffort=False)
@@ -39,7 +39,7 @@ def test_a_prologue_is_lines_of_sh(value: object, lines: str) -> None:
     own = {"prologue": value, "epilogue_walltime": "0:5"}
     known = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": own, "gamma": {}}}
 
-    clusters = jdl_reader.load("n.json", json.dumps(known)).jdl.clusters
+    clusters = jdl_reader.parse_jdl("n.json", json.dumps(known)).jdl.clusters
 
     assert clusters["beta"] == AtCluster(exec_file="x", prologue=lines, epilogue_walltime_s=300)
     assert clusters["gamma"].prologue == ""
@@ -55,7 +55,7 @@ def test_what_is_no_epilogue_is_refused(value: object) -> None:
     known = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"b": {"epilogue": value}}}
 
     with pytest.raises(ConfigError, match='"LINE OF SH", "LINE OF SH"'):
-        jdl_reader.load("n.json", json.dumps(known))
+        jdl_reader.parse_jdl("n.json", json.dumps(known))
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_properties_are_those_of_oarsub_or_qsub(value: str, kept: str) -> None:
     own = {"exec_file": "x", "properties": value}
     known = {"name": "n", "nb_jobs": 1, "clusters": {"beta": own}}
 
-    clusters = jdl_reader.load("n.json", json.dumps(known)).jdl.clusters
+    clusters = jdl_reader.parse_jdl("n.json", json.dumps(known)).jdl.clusters
 
     assert clusters["beta"] == AtCluster(exec_file="x", properties=kept)
 
@@ -132,7 +132,7 @@ def test_properties_are_no_sql_and_no_shell(value: object, wrong: str) -> None:
     known = {"name": "n", "nb_jobs": 1, "clusters": {"beta": own}}
 
     with pytest.raises(ConfigError, match=f"{wrong}; expected NAME = VALUE"):
-        jdl_reader.load("n.json", json.dumps(known))
+        jdl_reader.parse_jdl("n.json", json.dumps(known))
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_resources_are_slots_on_so_many_nodes(value: str, slots: int, nodes: int
     """Without a level of nodes they may lie on any."""
     known = {"name": "n", "nb_jobs": 1, "clusters": {"b": {"exec_file": "x", "resources": value}}}
 
-    there = jdl_reader.load("n.json", json.dumps(known)).jdl.clusters["b"]
+    there = jdl_reader.parse_jdl("n.json", json.dumps(known)).jdl.clusters["b"]
 
     assert there == AtCluster(exec_file="x", slots=slots, nodes=nodes)
 
@@ -175,14 +175,14 @@ def test_resources_that_are_no_number_of_slots_are_refused(value: str, wrong: st
         ConfigError,
         match=f"{wrong}.*; expected /nodes=N/core=M, /core=M or .*1 to 100000 slots",
     ):
-        jdl_reader.load("n.json", json.dumps(known))
+        jdl_reader.parse_jdl("n.json", json.dumps(known))
 
 
 def test_toml_says_the_same() -> None:
     """A JDL is JSON or TOML."""
     text = 'name = "sweep"\nnb_jobs = 3\n[clusters.beta]\nexec_file = "run"\n'
 
-    said = jdl_reader.load("sweep.toml", text, type_=CampaignType.TEST)
+    said = jdl_reader.parse_jdl("sweep.toml", text, type_=CampaignType.TEST)
 
     assert said.jdl == Jdl(
         name="sweep", type=CampaignType.TEST, clusters={"beta": AtCluster(exec_file="run")}
@@ -194,7 +194,7 @@ def test_a_parameter_file_is_a_line_a_task(tmp_path: Path) -> None:
     (tmp_path / "lines").write_bytes(b"a 1\n\n  a 2 \r\nb\n")
     text = '{"name": "n", "param_file": "lines", "clusters": {"beta": {"exec_file": "x"}}}'
 
-    said = jdl_reader.load("n.json", text, folder=str(tmp_path))
+    said = jdl_reader.parse_jdl("n.json", text, folder=str(tmp_path))
 
     assert said.parameters == ("a 1", "a#2 2", "b")
 
@@ -203,7 +203,7 @@ def test_a_byte_order_mark_is_no_part_of_the_first_task(tmp_path: Path) -> None:
     (tmp_path / "lines").write_bytes(b"\xef\xbb\xbfa 1\r\nb\r\n")
     text = '{"name": "n", "param_file": "lines", "clusters": {"beta": {"exec_file": "x"}}}'
 
-    assert jdl_reader.load("n.json", text, folder=str(tmp_path)).parameters == ("a 1", "b")
+    assert jdl_reader.parse_jdl("n.json", text, folder=str(tmp_path)).parameters == ("a 1", "b")
 
 
 def test_every_mistake_is_told_with_its_line_and_key(tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ def test_every_mistake_is_told_with_its_line_and_key(tmp_path: Path) -> None:
 }"""
 
     with pytest.raises(ConfigError) as told:
-        jdl_reader.load("sweep.json", text, folder=str(tmp_path))
+        jdl_reader.parse_jdl("sweep.json", text, folder=str(tmp_path))
 
     assert [problem.partition(";")[0] for problem in str(told.value).splitlines()] == [
         'sweep.json:3: walltime = "soon": it is not a time',
@@ -241,14 +241,14 @@ def test_every_mistake_is_told_with_its_line_and_key(tmp_path: Path) -> None:
 )
 def test_a_walltime_is_read_as_oarsub_reads_it(text: object, seconds: int) -> None:
     """A single number is hours."""
-    assert jdl_values.seconds(text) == seconds
+    assert jdl_values.parse_walltime_s(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "0", "1:60", "-1", "9999999", True, None, "1:2:3:4"])
 def test_what_is_no_walltime_is_refused(text: object) -> None:
     """Nor is no time at all one."""
     with pytest.raises(ValueError, match=r"not a time|out of range"):
-        jdl_values.seconds(text)
+        jdl_values.parse_walltime_s(text)
 
 
 @pytest.mark.parametrize(
@@ -260,7 +260,7 @@ def test_a_folder_begins_in_the_home_where_it_says_so(folder: str, read: str) ->
     text = '{"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}, '
     text += f'"exec_directory": "{folder}"}}'
 
-    said = jdl_reader.load("n.json", text)
+    said = jdl_reader.parse_jdl("n.json", text)
 
     assert said.jdl.clusters["beta"].exec_directory == read
 
@@ -272,7 +272,7 @@ def test_a_folder_that_begins_with_what_is_not_expanded_is_refused(folder: str) 
     text += f'"exec_directory": "{folder}"}}'
 
     with pytest.raises(ConfigError) as refused:
-        jdl_reader.load("n.json", text)
+        jdl_reader.parse_jdl("n.json", text)
 
     first = folder.split("/")[0]
     assert f"{first} is not known there; expected a folder, $HOME/... or /..." in str(refused.value)
@@ -299,7 +299,7 @@ def test_parameters_that_no_task_could_have_are_refused(said: str) -> None:
     text = f'{{"name": "n", "exec_file": "x", "clusters": {{"beta": {{}}}}, {said}}}'
 
     with pytest.raises(ConfigError) as told:
-        jdl_reader.load("n.json", text)
+        jdl_reader.parse_jdl("n.json", text)
 
     (line,) = str(told.value).splitlines()
     assert line.startswith(f"n.json:1: {said.split(chr(34))[1]} = ")
@@ -311,7 +311,7 @@ def test_each_wrong_line_of_a_parameter_file_is_told(tmp_path: Path) -> None:
     text = '{"name": "n", "param_file": "lines", "clusters": {"beta": {"exec_file": "x"}}}'
 
     with pytest.raises(ConfigError) as told:
-        jdl_reader.load("n.json", text, folder=str(tmp_path))
+        jdl_reader.parse_jdl("n.json", text, folder=str(tmp_path))
 
     assert [line.partition(";")[0] for line in str(told.value).splitlines()] == [
         "lines:3: unexpected end of data",
@@ -332,7 +332,7 @@ def test_a_million_lines_are_read_and_each_wrong_one_told(tmp_path: Path) -> Non
     (tmp_path / "lines").write_bytes(b"\n".join(lines))
 
     with pytest.raises(ConfigError) as told:
-        jdl_reader.load("n.json", OF_LINES, folder=str(tmp_path))
+        jdl_reader.parse_jdl("n.json", OF_LINES, folder=str(tmp_path))
 
     expected = [
         told_of
@@ -350,7 +350,7 @@ def test_blank_lines_are_no_tasks_and_the_second_of_a_name_gets_another(tmp_path
     lines = [("", "same", "same x", " \t", f"{n} a")[n % 5] for n in range(MILLION // 10)]
     (tmp_path / "lines").write_text("\n".join(lines))
 
-    parameters = jdl_reader.load("n.json", OF_LINES, folder=str(tmp_path)).parameters
+    parameters = jdl_reader.parse_jdl("n.json", OF_LINES, folder=str(tmp_path)).parameters
 
     assert parameters[:4] == ("same", "same#2 x", "4 a", "same#3")
     assert len(parameters) == len({line.partition(" ")[0] for line in parameters}) == 60_000
@@ -359,7 +359,7 @@ def test_blank_lines_are_no_tasks_and_the_second_of_a_name_gets_another(tmp_path
 def test_of_a_million_wrong_lines_some_are_told_and_the_others_counted(tmp_path: Path) -> None:
     """Nothing of them is kept."""
     (tmp_path / "lines").write_bytes(b"\xe9\n" * MILLION)
-    file = TaskFile("lines", str(tmp_path))
+    file = TaskFileReader("lines", str(tmp_path))
 
     assert list(file.numbered()) == []
     assert file.problems[MOST_TOLD - 1 :] == [
@@ -371,17 +371,17 @@ def test_of_a_million_wrong_lines_some_are_told_and_the_others_counted(tmp_path:
 @pytest.mark.parametrize(("text", "expected"), [("true", True), ("false", False)])
 def test_a_campaign_says_whether_a_task_may_run_twice(text: str, expected: bool) -> None:
     """For all of its clusters."""
-    said = jdl_reader.load("n.json", SWEEP.replace("{", f'{{"Idempotent": {text},', 1))
+    said = jdl_reader.parse_jdl("n.json", SWEEP.replace("{", f'{{"Idempotent": {text},', 1))
 
     assert said.jdl.is_idempotent is expected
 
 
 @pytest.mark.parametrize(("text", "expected"), [("true", True), ("false", False)])
 def test_a_campaign_says_whether_rebalancing_may_move_its_tasks(text: str, expected: bool) -> None:
-    said = jdl_reader.load("n.json", SWEEP.replace("{", f'{{"rebalance": {text},', 1))
+    said = jdl_reader.parse_jdl("n.json", SWEEP.replace("{", f'{{"rebalance": {text},', 1))
 
     assert said.jdl.may_move is expected
-    assert jdl_reader.load("n.json", SWEEP).jdl.may_move
+    assert jdl_reader.parse_jdl("n.json", SWEEP).jdl.may_move
 
 
 @pytest.mark.parametrize(
@@ -422,7 +422,7 @@ def test_a_campaign_says_whether_rebalancing_may_move_its_tasks(text: str, expec
 def test_an_unclear_declaration_is_refused_with_one_line(asked: str, problem: str) -> None:
     """Nobody's task runs twice by a misunderstanding."""
     with pytest.raises(ConfigError) as raised:
-        jdl_reader.load("n.json", asked)
+        jdl_reader.parse_jdl("n.json", asked)
 
     (told,) = raised.value.problems
     assert problem in told
@@ -432,10 +432,10 @@ def test_a_campaign_with_outputs_may_be_copied() -> None:
     """Each attempt writes into a folder of its own; the names are told once."""
     text = SWEEP.replace("{", '{"outputs": ["a.dat", "logs/b", "a.dat"],', 1)
 
-    said = jdl_reader.load("n.json", text)
+    said = jdl_reader.parse_jdl("n.json", text)
 
     assert (said.jdl.outputs, said.jdl.may_be_copied) == (("a.dat", "logs/b"), True)
-    assert not jdl_reader.load("n.json", SWEEP).jdl.may_be_copied
+    assert not jdl_reader.parse_jdl("n.json", SWEEP).jdl.may_be_copied
 
 
 def test_every_field_of_a_clusters_wishes_has_its_range() -> None:
@@ -444,7 +444,7 @@ def test_every_field_of_a_clusters_wishes_has_its_range() -> None:
 
     assert kinds - {"is_besteffort"} == {*jdl_limits.FIELDS}
     plain = Jdl(name="n", clusters={"beta": AtCluster(exec_file="run")})
-    assert jdl_limits.out_of_range(plain) == ""
+    assert jdl_limits.jdl_limit_violations(plain) == ""
 
 
 @pytest.mark.parametrize(("path", "wrong"), [("/dev/zero", "no plain file"), (".", "directory")])
@@ -452,14 +452,14 @@ def test_a_param_file_is_a_plain_file(path: str, wrong: str, tmp_path: Path) -> 
     """A device has no end."""
     text = json.dumps(json.loads(SWEEP) | {"param_file": path})
     with pytest.raises(ConfigError, match=wrong):
-        jdl_reader.load("a.json", text.replace('"nb_jobs": 3, ', ""), folder=str(tmp_path))
+        jdl_reader.parse_jdl("a.json", text.replace('"nb_jobs": 3, ', ""), folder=str(tmp_path))
 
 
 def test_a_param_file_has_a_bounded_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All of it is kept in memory."""
     monkeypatch.setattr(task_file, "FILE_BYTES", 9)
     (tmp_path / "a.txt").write_bytes(b"a\n" * 5)
-    file = TaskFile("a.txt", str(tmp_path))
+    file = TaskFileReader("a.txt", str(tmp_path))
 
     assert len(list(file.numbered())) == 4
     assert file.problems == ["a.txt:5: the file is too large; expected at most 9 bytes"]
@@ -476,7 +476,7 @@ def test_what_is_told_of_a_key_is_one_line_of_printable_text(within: str) -> Non
         "twice": SWEEP.replace("{", f"{{{odd}: 1, {odd}: 2, ", 1),
     }
     with pytest.raises(ConfigError) as wrong:
-        jdl_reader.load("a.json", texts[within])
+        jdl_reader.parse_jdl("a.json", texts[within])
 
     told = wrong.value.problems
     assert all(one.isprintable() for one in told)
@@ -490,7 +490,7 @@ def test_what_is_told_of_a_key_is_one_line_of_printable_text(within: str) -> Non
 def test_a_command_that_ends_in_a_comment_is_refused(command: str) -> None:
     """Its tasks would do well without their parameters, all of them the same."""
     with pytest.raises(ValueError, match="a comment at its end"):
-        jdl_values.command_line(command)
+        jdl_values.parse_task_command(command)
 
 
 @pytest.mark.parametrize(
@@ -508,4 +508,4 @@ def test_a_command_that_ends_in_a_comment_is_refused(command: str) -> None:
 )
 def test_a_command_may_have_other_signs_of_it(command: str) -> None:
     """In quotation marks, in words, and on lines before."""
-    assert jdl_values.command_line(command) == command
+    assert jdl_values.parse_task_command(command) == command

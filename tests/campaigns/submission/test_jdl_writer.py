@@ -5,7 +5,7 @@ import json
 import pytest
 
 from gridbridge.campaigns.submission import jdl_reader
-from gridbridge.campaigns.submission.jdl_writer import as_jdl
+from gridbridge.campaigns.submission.jdl_writer import write_jdl
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 
 ALL = AtCluster(
@@ -44,6 +44,6 @@ MANY = ",".join(f"a{number}=1;b{number}=2" for number in range(32))
 def test_it_is_read_as_the_same_campaign(campaign: Jdl) -> None:
     parameters = ("north 1", "north#2 2", "it's")
 
-    said = jdl_reader.load("JDL", json.dumps(as_jdl(campaign, parameters)))
+    said = jdl_reader.parse_jdl("JDL", json.dumps(write_jdl(campaign, parameters)))
 
     assert (said.jdl, said.parameters, said.warnings) == (campaign, parameters, ())

@@ -6,7 +6,7 @@ import pytest
 
 from gridbridge.campaigns.submission import command_line_campaigns
 from gridbridge.campaigns.submission.command_line_campaigns import CommandLineOptions
-from gridbridge.campaigns.submission.qsub_directives import ScriptRequest, SubmittedScript
+from gridbridge.campaigns.submission.qsub_directives import JobScriptParser, JobScriptRequest
 from gridbridge.errors import ConfigError
 from tests.campaigns.submission import qsub_lines
 from tests.campaigns.submission.qsub_lines import REFUSED, TAKEN
@@ -20,14 +20,14 @@ def script(lines: str) -> str:
     return f"#!/bin/sh\n{lines}\necho\n"
 
 
-def read(lines: str) -> SubmittedScript:
+def read(lines: str) -> JobScriptParser:
     """Read a script."""
-    found = SubmittedScript("job.sh")
+    found = JobScriptParser("job.sh")
     found.read(script(lines))
     return found
 
 
-def shown(asked: ScriptRequest) -> dict[str, str]:
+def shown(asked: JobScriptRequest) -> dict[str, str]:
     """Return what was read in the words of qstat."""
     limit = [f"h_rt={asked.walltime_s}"] * bool(asked.walltime_s)
     array = asked.array
@@ -52,7 +52,7 @@ def test_a_line_is_read_as_qsub_reads_it(lines: str) -> None:
 
     assert (found.problems, shown(found.asked)) == ([], TAKEN[lines])
     assert (
-        command_line_campaigns.script("job.sh", script(lines), (), AT)
+        command_line_campaigns.campaign_of_job_script("job.sh", script(lines), (), AT)
         .jdl.clusters["beta"]
         .exec_file
     )
@@ -62,7 +62,7 @@ def test_a_line_is_read_as_qsub_reads_it(lines: str) -> None:
 def test_what_qsub_refuses_is_refused(options: str) -> None:
     """With the line in which it stands."""
     with pytest.raises(ConfigError, match=r"\Ajob\.sh:2: "):
-        command_line_campaigns.script("job.sh", script(f"#$ {options}"), (), AT)
+        command_line_campaigns.campaign_of_job_script("job.sh", script(f"#$ {options}"), (), AT)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,9 @@ def test_of_a_range_of_slots_a_task_has_the_least(slots: str, least: int) -> Non
 @pytest.mark.parametrize("name", ["h_rt", "s_rt"])
 def test_a_limit_that_is_none_is_the_longest_walltime(name: str, word: str) -> None:
     """No task has a longer one, and an hour would end it."""
-    said = command_line_campaigns.script("job.sh", script(f"#$ -l {name}={word}"), (), AT)
+    said = command_line_campaigns.campaign_of_job_script(
+        "job.sh", script(f"#$ -l {name}={word}"), (), AT
+    )
 
     assert said.jdl.clusters["beta"].walltime_s == YEAR_S
     note = f"job.sh:2: -l {name}={word}: each task has a year, the longest walltime"
@@ -134,7 +136,7 @@ def test_a_limit_that_is_none_is_the_longest_walltime(name: str, word: str) -> N
 
 def test_what_grid_engine_sets_is_no_variable_of_a_script() -> None:
     """Each task would have the number that -v says."""
-    said = command_line_campaigns.script(
+    said = command_line_campaigns.campaign_of_job_script(
         "job.sh", script("#$ -t 1-2 -v SGE_TASK_ID=7,JOB_NAME=x,A=1"), (), AT
     )
 
@@ -147,10 +149,12 @@ def test_what_grid_engine_sets_is_no_variable_of_a_script() -> None:
 def test_a_folder_below_the_home_is_that_of_the_home_there(tmp_path: Path) -> None:
     """Whatever the home is called here."""
     at = [
-        command_line_campaigns.script("job.sh", script(f"#$ -wd {path}"), (), AT)
+        command_line_campaigns.campaign_of_job_script("job.sh", script(f"#$ -wd {path}"), (), AT)
         for path in ("~/a", "$HOME/a")
     ]
 
     assert {said.jdl.clusters["beta"].exec_directory for said in at} == {"$HOME/a"}
-    elsewhere = command_line_campaigns.script("job.sh", script(f"#$ -wd {tmp_path}"), (), AT)
+    elsewhere = command_line_campaigns.campaign_of_job_script(
+        "job.sh", script(f"#$ -wd {tmp_path}"), (), AT
+    )
     assert elsewhere.jdl.clusters["beta"].exec_directory == str(tmp_path)

@@ -6,7 +6,7 @@ import pytest
 
 from gridbridge.model.route import OarServer
 from gridbridge.program.reports import owners_at_home
-from gridbridge.site.explanation import explained
+from gridbridge.site.submission_explanation import explain_submission
 from gridbridge.transfer.remote_tools.qacct_remote import NoAccountedJob, account
 from gridbridge.transfer.remote_tools.qalter_remote import alters_of
 from gridbridge.transfer.remote_tools.remote_job import NotDone
@@ -48,7 +48,7 @@ def test_a_home_that_does_not_tell_requests_is_not_asked(
     words: tuple[str, ...], config: str
 ) -> None:
     with pytest.raises(NotDone, match="kind embedded does not tell what its jobs ask for"):
-        explained(words, "beta", config)
+        explain_submission(words, "beta", config)
 
 
 def test_jobs_of_another_system_are_changed_by_its_own_commands() -> None:

@@ -9,7 +9,7 @@ import pytest
 from gridbridge.campaigns.store import campaign_files
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.campaigns.tools import campaign_client
-from gridbridge.campaigns.tools.campaign_client import NothingStored, RunnerSilent
+from gridbridge.campaigns.tools.campaign_client import RequestNotTaken, RunnerAnswerTimeout
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.model.campaigns.owner_request import OwnerReply, OwnerVerb
 from gridbridge.shell.retry import until
@@ -54,12 +54,12 @@ class Killed(Thread):
 
 def bring(places: tuple[str, str]) -> int:
     """Bring a campaign."""
-    return campaign_client.submit(SAID, *places)
+    return campaign_client.submit_campaign(SAID, *places)
 
 
 def pause(places: tuple[str, str]) -> dict[int, OwnerReply]:
     """Pause one."""
-    return campaign_client.ask(OwnerVerb.PAUSE, (7,), *places)
+    return campaign_client.request_and_wait(OwnerVerb.PAUSE, (7,), *places)
 
 
 DO = pytest.mark.parametrize("do", [bring, pause])
@@ -70,7 +70,7 @@ def test_what_nobody_takes_is_taken_back(
     places: tuple[str, str], do: Callable[[tuple[str, str]], object]
 ) -> None:
     """So that it may be repeated."""
-    with pytest.raises(NothingStored):
+    with pytest.raises(RequestNotTaken):
         do(places)
 
     assert campaign_files.waiting(campaign_files.names(places[0]), places[0]) == []
@@ -87,7 +87,7 @@ def test_who_only_asks_is_not_told_that_nothing_was_stored(
     places: tuple[str, str], verb: OwnerVerb, told: str
 ) -> None:
     """A question stores nothing anyway."""
-    with pytest.raises(NothingStored, match=told):
+    with pytest.raises(RequestNotTaken, match=told):
         campaign_client.request_answer(verb, (), *places)
 
 
@@ -98,7 +98,7 @@ def test_what_was_taken_is_not_called_undone(
     """It is done once the runner begins anew: who repeats it does it twice."""
     killed = Killed(places)
 
-    with pytest.raises(RunnerSilent):
+    with pytest.raises(RunnerAnswerTimeout):
         do(places)
 
     killed.join(LONG_S)
@@ -133,10 +133,10 @@ def test_a_folder_of_the_service_that_is_missing_is_named(tmp_path: Path, missin
         folder.parent.mkdir()
     told = f"{tmp_path / missing}: no such folder, though {published} is here; an administrator"
 
-    with pytest.raises(NothingStored, match=f"^{told}"):
+    with pytest.raises(RequestNotTaken, match=f"^{told}"):
         bring((str(folder), str(published)))
 
 
 def test_a_host_without_any_folder_of_the_service_is_told_as_such(tmp_path: Path) -> None:
-    with pytest.raises(NothingStored, match="campaigns are brought on the transfer host"):
+    with pytest.raises(RequestNotTaken, match="campaigns are brought on the transfer host"):
         bring((f"{tmp_path}/spool/campaigns", f"{tmp_path}/published"))

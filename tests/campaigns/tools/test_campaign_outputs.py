@@ -17,14 +17,14 @@ from gridbridge.campaigns.store import (
     published_task_files,
 )
 from gridbridge.campaigns.store.campaign_files import NotTheirs
-from gridbridge.campaigns.tools import campaign_outputs, submission_sources
+from gridbridge.campaigns.tools import campaign_outputs, new_campaigns
 from gridbridge.campaigns.tools.campaign_outputs import (
     ERR,
     OUT,
     OutputFolder,
-    ends_of,
-    fetch,
-    output_folders,
+    fetch_outputs,
+    own_output_folders,
+    read_output_tails,
 )
 from gridbridge.errors import CommandFailed, ConfigError, StateError
 from gridbridge.model.campaigns.campaign import CampaignState, TaskOutcome
@@ -69,7 +69,7 @@ def test_what_is_no_folder_takes_no_outputs(tmp_path: Path, is_file: bool) -> No
     to = str(tmp_path / ("x" if is_file else "x/y"))
 
     with pytest.raises(StateError, match="not a folder" if is_file else "Not a directory"):
-        fetch((), to, {})
+        fetch_outputs((), to, {})
 
 
 def test_a_folder_of_anothers_takes_no_outputs(
@@ -79,15 +79,15 @@ def test_a_folder_of_anothers_takes_no_outputs(
     monkeypatch.setattr(os, "access", lambda *_: False)  # root may write anywhere
 
     with pytest.raises(StateError, match="you may not write there"):
-        fetch((), str(tmp_path), {})
+        fetch_outputs((), str(tmp_path), {})
 
 
 def test_the_end_of_a_stream_is_read_where_it_is(beta: OutputFolder) -> None:
     """A task without the file is left out, and bytes that are no text are replaced."""
-    assert ends_of(TASKS, OUT, 100, {"beta": beta}) == ({0: "one\n"}, [])
+    assert read_output_tails(TASKS, OUT, 100, {"beta": beta}) == ({0: "one\n"}, [])
     Path(beta.folder, "1.2.out").write_text("")
-    assert ends_of(TASKS, OUT, 100, {"beta": beta}) == ({0: "one\n", 1: ""}, [])
-    assert ends_of(TASKS, ERR, 4, {"beta": beta}) == ({0: "b\ufffd\n", 1: "end\n"}, [])
+    assert read_output_tails(TASKS, OUT, 100, {"beta": beta}) == ({0: "one\n", 1: ""}, [])
+    assert read_output_tails(TASKS, ERR, 4, {"beta": beta}) == ({0: "b\ufffd\n", 1: "end\n"}, [])
 
 
 def test_ended_tasks_are_fetched_and_what_is_missing_is_left_out(
@@ -99,7 +99,7 @@ def test_ended_tasks_are_fetched_and_what_is_missing_is_left_out(
     nowhere = OutputFolder(login=None, folder=f"{tmp_path}/none", timeout_s=9)
     here = tmp_path / "here"
 
-    done = fetch((*TASKS, gone, lost), str(here), {"beta": beta, "gamma": nowhere})
+    done = fetch_outputs((*TASKS, gone, lost), str(here), {"beta": beta, "gamma": nowhere})
 
     assert sorted(os.listdir(here)) == ["0.1.err", "0.1.out", "1.2.err"]
     assert [(each.cluster, each.files, bool(each.problem)) for each in done] == [
@@ -116,7 +116,7 @@ def test_the_outputs_of_successes_are_fetched(beta: OutputFolder, tmp_path: Path
         (Path(beta.folder) / f"{number}/logs/run").write_text("done\n")
     declared = replace(beta, outputs=("logs/run", "none"))
 
-    (done,) = fetch(TASKS, f"{tmp_path}/here", {"beta": declared})
+    (done,) = fetch_outputs(TASKS, f"{tmp_path}/here", {"beta": declared})
 
     assert (done.files, done.problem) == (4, "")
     assert (tmp_path / "here/0/logs/run").read_text() == "done\n"
@@ -131,7 +131,7 @@ def test_an_output_that_is_a_folder_is_fetched_whole(beta: OutputFolder, tmp_pat
     (inner / "up").symlink_to("..")
     to = tmp_path / "here"
 
-    (done,) = fetch([ENDED], str(to), {"beta": replace(beta, outputs=("dir",))})
+    (done,) = fetch_outputs([ENDED], str(to), {"beta": replace(beta, outputs=("dir",))})
 
     assert done.problem == ""
     assert (to / "0/dir/a/b/c").read_text() == "c\n"
@@ -140,11 +140,11 @@ def test_an_output_that_is_a_folder_is_fetched_whole(beta: OutputFolder, tmp_pat
 
 def test_what_is_there_is_not_carried_again(beta: OutputFolder, tmp_path: Path) -> None:
     """As rsync leaves it alone; what has changed since is."""
-    fetch(TASKS, f"{tmp_path}/here", {"beta": beta})
+    fetch_outputs(TASKS, f"{tmp_path}/here", {"beta": beta})
     names = ("0.1.out", "0.1.err")
     before = [(tmp_path / "here" / name).stat().st_ino for name in names]
     Path(beta.folder, "0.1.err").write_text("more than that\n")
-    fetch(TASKS, f"{tmp_path}/here", {"beta": beta})
+    fetch_outputs(TASKS, f"{tmp_path}/here", {"beta": beta})
     after = [(tmp_path / "here" / name).stat().st_ino for name in names]
 
     assert [one == other for one, other in zip(before, after, strict=True)] == [True, False]
@@ -159,7 +159,7 @@ def test_a_file_that_cannot_be_fetched_keeps_no_other_from_it(
     for name in ("0.1.out", "0.1.err"):
         (to / name / "x").mkdir(parents=True)
 
-    (done,) = fetch(TASKS, str(to), {"beta": beta})
+    (done,) = fetch_outputs(TASKS, str(to), {"beta": beta})
 
     assert (to / "1.2.err").is_file()
     assert "0.1.out" in done.problem
@@ -168,7 +168,7 @@ def test_a_file_that_cannot_be_fetched_keeps_no_other_from_it(
 
 def test_fetching_into_the_folder_itself_leaves_it_as_it_is(beta: OutputFolder) -> None:
     """Clusters that share a home have their outputs there already."""
-    done = fetch(TASKS, beta.folder, {"beta": beta})
+    done = fetch_outputs(TASKS, beta.folder, {"beta": beta})
 
     assert (done[0].files, done[0].problem) == (3, "")
     assert Path(beta.folder, "0.1.out").read_text() == "one\n"
@@ -187,7 +187,7 @@ def test_no_link_that_others_may_have_put_there_is_followed(
     (here / "0.1.out").symlink_to(mine / "file")
     (here / "0").symlink_to(mine / "0")
 
-    (done,) = fetch(TASKS, str(here), {"beta": replace(beta, outputs=("run",))})
+    (done,) = fetch_outputs(TASKS, str(here), {"beta": replace(beta, outputs=("run",))})
 
     assert ((mine / "file").read_text(), os.listdir(mine / "0")) == ("mine\n", [])
     assert (here / "0.1.out").read_text() == "one\n"
@@ -199,7 +199,7 @@ def test_by_ssh_none_is_followed_either(monkeypatch: pytest.MonkeyPatch, tmp_pat
     monkeypatch.setattr(rsync, "pull", lambda *_, follows, **__: asked.append(follows))
     gamma = OutputFolder(login=SshLogin(host="g", user="al"), folder="./campaign.7", timeout_s=9)
 
-    fetch([replace(ENDED, cluster="gamma")], str(tmp_path), {"gamma": gamma})
+    fetch_outputs([replace(ENDED, cluster="gamma")], str(tmp_path), {"gamma": gamma})
 
     assert asked == [False]
 
@@ -210,11 +210,11 @@ def test_a_folder_of_anothers_is_not_used_unless_it_is_chosen(
     """They may have made it before, where everybody may make one, and would have the outputs."""
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
 
-    assert fetch((), str(tmp_path), {}) == ()
+    assert fetch_outputs((), str(tmp_path), {}) == ()
     with pytest.raises(
         StateError, match="it is another person's; expected a folder of yours as DIR"
     ):
-        fetch((), str(tmp_path), {}, is_chosen=False)
+        fetch_outputs((), str(tmp_path), {}, is_chosen=False)
 
 
 def test_a_cluster_by_ssh_is_fetched_as_oneself(
@@ -233,7 +233,7 @@ def test_a_cluster_by_ssh_is_fetched_as_oneself(
     login = SshLogin(host="gamma-master", user="al_gamma")
     gamma = OutputFolder(login=login, folder="./campaign.7", timeout_s=9)
 
-    (done,) = fetch([replace(ENDED, cluster="gamma")], str(tmp_path), {"gamma": gamma})
+    (done,) = fetch_outputs([replace(ENDED, cluster="gamma")], str(tmp_path), {"gamma": gamma})
 
     assert asked == [("al_gamma", ["0.1.out", "0.1.err"], "./campaign.7")]
     assert "no route" in done.problem
@@ -264,7 +264,7 @@ def test_the_folder_is_below_the_home_of_each_cluster(
     bring(tmp_path, 7, Jdl(name="n", clusters={"alpha": wish, "gamma": wish, "gone": wish}))
     (tmp_path / "gridbridge.toml").write_text(CONFIG)
 
-    found = output_folders(7, str(tmp_path), str(tmp_path / "gridbridge.toml"))
+    found = own_output_folders(7, str(tmp_path), str(tmp_path / "gridbridge.toml"))
 
     assert {name: place.folder for name, place in found.items()} == {
         "alpha": local.format(home=os.path.expanduser("~")),
@@ -282,7 +282,7 @@ def test_root_is_told_whose_home_has_the_outputs(
     monkeypatch.setattr("os.geteuid", lambda: 0)
 
     with pytest.raises(NotTheirs, match="campaign 7: its outputs are daemon's: sudo -u daemon"):
-        output_folders(7, str(tmp_path), str(tmp_path / "gridbridge.toml"))
+        own_output_folders(7, str(tmp_path), str(tmp_path / "gridbridge.toml"))
 
 
 SWEEP = ShownCampaign(
@@ -312,11 +312,11 @@ def test_gridfetch_tells_what_it_fetched_from_each_cluster(
     published: str, beta: OutputFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And ends with 1 where something could not be read."""
-    monkeypatch.setattr(campaign_outputs, "output_folders", lambda _: {"beta": beta})
+    monkeypatch.setattr(campaign_outputs, "own_output_folders", lambda _: {"beta": beta})
     argv = ["7", f"{tmp_path}/to", "--published", published]
 
     done = CliRunner().invoke(gridfetch, argv, standalone_mode=False)
-    monkeypatch.setattr(campaign_outputs, "output_folders", lambda _: {})
+    monkeypatch.setattr(campaign_outputs, "own_output_folders", lambda _: {})
     again = CliRunner().invoke(gridfetch, argv, standalone_mode=False)
 
     assert (done.return_value, done.output) == (0, "beta: 3 files\n")
@@ -328,7 +328,9 @@ def test_gridfetch_of_anothers_campaign_is_refused(
     published: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """In one line."""
-    monkeypatch.setattr(campaign_outputs.output_folders, "__defaults__", (str(tmp_path), "/none"))
+    monkeypatch.setattr(
+        campaign_outputs.own_output_folders, "__defaults__", (str(tmp_path), "/none")
+    )
 
     theirs = CliRunner().invoke(gridfetch, ["7", "--published", published], standalone_mode=False)
     none = CliRunner().invoke(gridfetch, ["8", "--published", published], standalone_mode=False)
@@ -344,7 +346,7 @@ def test_failed_tasks_are_brought_again_as_a_campaign(published: str, tmp_path: 
     jdl = Jdl(name="sweep", clusters={"beta": AtCluster(exec_file="run", slots=2)})
     bring(tmp_path, 7, jdl, "a 1", "b 'it is'", "c")
 
-    said = submission_sources.failed(7, "", str(tmp_path), published)
+    said = new_campaigns.campaign_of_failed_tasks(7, "", str(tmp_path), published)
 
     assert (said.jdl, said.parameters) == (jdl, ("b 'it is'",))
     assert json.loads(json.dumps(asdict(said.jdl)))
@@ -359,7 +361,7 @@ def test_failed_tasks_are_brought_as_the_type_that_is_asked_for(
     bring(tmp_path, 7, Jdl(name="sweep", type=before, clusters=clusters), "a", "b", "c")
 
     types = [
-        submission_sources.failed(7, asked, str(tmp_path), published).jdl.type
+        new_campaigns.campaign_of_failed_tasks(7, asked, str(tmp_path), published).jdl.type
         for asked in ("test", "default", "")
     ]
 
@@ -374,7 +376,9 @@ def test_a_task_that_we_cancelled_is_not_brought_again(published: str, tmp_path:
     published_task_files.put(7, 0, (unwanted, deleted), published)
 
     assert [one.word for one in (unwanted, deleted)] == ["cancelled", "cancelled"]
-    assert submission_sources.failed(7, "", str(tmp_path), published).parameters == ("b",)
+    assert new_campaigns.campaign_of_failed_tasks(7, "", str(tmp_path), published).parameters == (
+        "b",
+    )
 
 
 @pytest.mark.parametrize(
@@ -392,7 +396,7 @@ def test_tasks_that_root_refused_to_send_have_failed(
     published_task_files.put(7, 0, TASKS, folder)
     bring(tmp_path, 7, Jdl(name="n", clusters={"beta": AtCluster(exec_file="run")}), "a", "b", "c")
 
-    assert submission_sources.failed(7, "", str(tmp_path), folder).parameters == again
+    assert new_campaigns.campaign_of_failed_tasks(7, "", str(tmp_path), folder).parameters == again
 
 
 def test_what_somebody_else_put_in_a_campaigns_place_is_not_obeyed(
@@ -403,16 +407,16 @@ def test_what_somebody_else_put_in_a_campaigns_place_is_not_obeyed(
     monkeypatch.setattr(campaign_files.os, "geteuid", lambda: 41000)
 
     with pytest.raises(NotTheirs, match="not yours to read"):
-        submission_sources.failed(7, "", str(tmp_path), published)
+        new_campaigns.campaign_of_failed_tasks(7, "", str(tmp_path), published)
     with pytest.raises(NotTheirs, match="not yours to read"):
-        submission_sources.more(7, None, "[]", str(tmp_path))
+        new_campaigns.campaign_with_added_tasks(7, None, "[]", str(tmp_path))
 
 
 def test_a_damaged_file_of_ones_own_is_told_as_that(published: str, tmp_path: Path) -> None:
     (tmp_path / "c.7").write_text("no JSON")
 
     with pytest.raises(NotTheirs, match="its file is damaged"):
-        submission_sources.failed(7, "", str(tmp_path), published)
+        new_campaigns.campaign_of_failed_tasks(7, "", str(tmp_path), published)
 
 
 def test_another_persons_campaign_is_told_as_that(
@@ -437,7 +441,7 @@ def test_an_output_lies_below_its_tasks_folder(tmp_path: Path) -> None:
 
     config = tmp_path / "gridbridge.toml"
     config.write_text(CONFIG)
-    found = campaign_outputs.output_folders(7, str(tmp_path), str(config))
+    found = campaign_outputs.own_output_folders(7, str(tmp_path), str(config))
 
     assert [place.outputs for place in found.values()] == [("fine/one.txt",)]
 
@@ -445,10 +449,10 @@ def test_an_output_lies_below_its_tasks_folder(tmp_path: Path) -> None:
 def test_what_can_not_be_tried_again_is_refused(published: str, tmp_path: Path) -> None:
     """Another's, one that is not there, and one of which nothing failed."""
     with pytest.raises(NotTheirs):
-        submission_sources.failed(7, "", str(tmp_path), published)
+        new_campaigns.campaign_of_failed_tasks(7, "", str(tmp_path), published)
     with pytest.raises(ConfigError, match="no campaign 8"):
-        submission_sources.failed(8, "", str(tmp_path), published)
+        new_campaigns.campaign_of_failed_tasks(8, "", str(tmp_path), published)
     bring(tmp_path, 7, Jdl(name="n"), "a", "b")
     published_task_files.put(7, 0, (ENDED, replace(ENDED, number=1)), published)
     with pytest.raises(ConfigError, match="no task of it has failed"):
-        submission_sources.failed(7, "", str(tmp_path), published)
+        new_campaigns.campaign_of_failed_tasks(7, "", str(tmp_path), published)

@@ -10,7 +10,7 @@ from gridbridge.elastic.tools import balance_preview
 from gridbridge.elastic.tools.balance_preview import BalanceRuleOptions
 from gridbridge.errors import NotSeen
 from gridbridge.model.site.setup_findings import FindingState
-from gridbridge.site import provider_list_check
+from gridbridge.site import capability_checks
 from tests.decisions.elastic.cells import MASTER, NOON, instance, situation, waiting
 
 SITE = """
@@ -58,14 +58,14 @@ def pool(site: Path, name: str, provider: str, priority: int = 0) -> None:
 
 def judged(site: Path) -> dict[str, FindingState]:
     """Return what the check says of providers' lists."""
-    found = provider_list_check.findings(policy_file.load(str(site)), str(site))
+    found = capability_checks.check_provider_lists(policy_file.load(str(site)), str(site))
     return {each.item: each.state for each in found}
 
 
 def test_a_list_that_takes_too_long_is_not_judged(
     site: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(provider_list_check, "LIMIT_S", 0.01)
+    monkeypatch.setattr(capability_checks, "LIST_LIMIT_S", 0.01)
     pool(site, "usual", "works")
 
     assert judged(site) == {"lists of providers": FindingState.WARNING}

@@ -16,7 +16,7 @@ from gridbridge.program.watch.disk_space_watch import LOOK_S, RoomWatch, own_roo
 from gridbridge.program.watch.tmpdirs import Tmpdirs
 from gridbridge.program.work.workers import OwnerThreads
 from gridbridge.shell import host
-from gridbridge.site import inspection
+from gridbridge.site import site_inspection
 from tests.contract.waiting import until
 
 
@@ -101,10 +101,13 @@ def test_a_full_filesystem_for_campaigns_is_seen_by_check_and_status(
     folder = tmp_path / "campaigns"
     folder.mkdir()
     monkeypatch.setattr(own_rooms, "__defaults__", (str(folder),))
-    before = inspection.rooms().keys(), reports.report(datetime.now(UTC), str(tmp_path)).alarm
+    before = (
+        site_inspection.free_space_of_state_folders().keys(),
+        reports.report(datetime.now(UTC), str(tmp_path)).alarm,
+    )
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", folder], check=True)
     try:
-        seen = inspection.rooms()[str(folder)]
+        seen = site_inspection.free_space_of_state_folders()[str(folder)]
         alarm = reports.report(datetime.now(UTC), str(tmp_path)).alarm
     finally:
         subprocess.run(["umount", "--lazy", folder], check=True)

@@ -10,13 +10,13 @@ from threading import Timer
 import pytest
 from click.testing import CliRunner
 
-from gridbridge.campaigns.cli import wait_for_end
+from gridbridge.campaigns.cli import gridwait as gridwait_module
+from gridbridge.campaigns.cli.campaign_preview import preview_campaign
 from gridbridge.campaigns.cli.gridsub import gridsub
 from gridbridge.campaigns.cli.gridwait import gridwait
 from gridbridge.campaigns.store import published_campaign_files
-from gridbridge.campaigns.tools import admission_check, campaign_client, submission_sources
-from gridbridge.campaigns.tools.submission_preview import preview
-from gridbridge.campaigns.tools.submission_sources import SubmissionOptions
+from gridbridge.campaigns.tools import admission_check, campaign_client, new_campaigns
+from gridbridge.campaigns.tools.new_campaigns import CampaignOptions
 from gridbridge.errors import ConfigError
 from gridbridge.model import vocabulary
 from gridbridge.model.campaigns.campaign import CampaignState
@@ -83,13 +83,15 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     published_campaign_files.put(ShownCampaigns(at=NOON, campaigns=(SWEEP,)), published)
     rules = (str(tmp_path / "rules"), os.getuid())
     config = str(tmp_path / "gridbridge.toml")
-    monkeypatch.setattr(admission_check.admitted, "__defaults__", rules)
+    monkeypatch.setattr(admission_check.apply_admission_rules, "__defaults__", rules)
     monkeypatch.setattr(
         admission_check.require_admitted, "__defaults__", (*rules, config, published)
     )
-    monkeypatch.setattr(preview, "__defaults__", (published, config))
-    monkeypatch.setattr(submission_sources.read, "__defaults__", (config,))
-    monkeypatch.setattr(campaign_client.submit, "__defaults__", ("/nonexistent", published))
+    monkeypatch.setattr(preview_campaign, "__defaults__", (published, config))
+    monkeypatch.setattr(new_campaigns.read_jdl, "__defaults__", (config,))
+    monkeypatch.setattr(
+        campaign_client.submit_campaign, "__defaults__", ("/nonexistent", published)
+    )
     return tmp_path
 
 
@@ -260,9 +262,9 @@ def test_clusters_are_named_as_the_site_names_them(site: Path, named: str) -> No
     unknown = "--clusters: no cluster .* here; the clusters are alpha, beta$"
 
     with pytest.raises(ConfigError, match=unknown):
-        submission_sources.array("1", ("run",), SubmissionOptions(clusters=named), config)
-    said = submission_sources.array(
-        "1", ("run",), SubmissionOptions(clusters="beta, alpha"), config
+        new_campaigns.campaign_for_numbers("1", ("run",), CampaignOptions(clusters=named), config)
+    said = new_campaigns.campaign_for_numbers(
+        "1", ("run",), CampaignOptions(clusters="beta, alpha"), config
     )
     assert [*said.jdl.clusters] == ["beta", "alpha"]
 
@@ -271,10 +273,10 @@ def test_resources_are_asked_of_the_clusters_that_know_them(site: Path) -> None:
     """Grid Engine's names mean nothing to OAR; where nobody knows the clusters all are told."""
     path = site / "gridbridge.toml"
     path.write_text(f'{CONFIG}[cluster.gamma]\nkind = "oar"\n')
-    wishes = SubmissionOptions(clusters="beta,gamma", resources=("h_vmem=2G",))
+    wishes = CampaignOptions(clusters="beta,gamma", resources=("h_vmem=2G",))
 
-    known = submission_sources.array("1", ("run",), wishes, str(path))
-    unknown = submission_sources.array("1", ("run",), wishes, str(site / "none.toml"))
+    known = new_campaigns.campaign_for_numbers("1", ("run",), wishes, str(path))
+    unknown = new_campaigns.campaign_for_numbers("1", ("run",), wishes, str(site / "none.toml"))
 
     found = [
         {name: at.properties for name, at in one.jdl.clusters.items()} for one in (known, unknown)
@@ -333,8 +335,8 @@ def test_what_is_brought_is_as_the_rules_made_it(
     """The service finds nothing to change in it."""
     del site
     brought = []
-    monkeypatch.setattr(campaign_client, "submit", brought.append)
-    monkeypatch.setattr(wait_for_end, "wait", lambda *_: 1)
+    monkeypatch.setattr(campaign_client, "submit_campaign", brought.append)
+    monkeypatch.setattr(gridwait_module, "wait_for_campaign_end", lambda *_: 1)
 
     status, _ = sub("--wait", "--array", "1", "--clusters", "beta", "--", "run")
 
@@ -361,7 +363,7 @@ def test_waiting_ends_with_the_campaign(tmp_path: Path, last: ShownCampaign, sta
         shown = ShownCampaigns(at=NOON, campaigns=steps.pop(0))
         published_campaign_files.put(shown, str(tmp_path))
 
-    assert wait_for_end.wait("gridwait", 7, str(tmp_path), pause) == status
+    assert gridwait_module.wait_for_campaign_end("gridwait", 7, str(tmp_path), pause) == status
     assert steps == []
 
 
@@ -369,7 +371,7 @@ def test_nobody_waits_for_a_campaign_that_is_not_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One line says so."""
-    monkeypatch.setattr(wait_for_end, "SHOWN_S", 0)
+    monkeypatch.setattr(gridwait_module, "SHOWN_S", 0)
 
     done = CliRunner().invoke(gridwait, ["7", "--published", str(tmp_path)], standalone_mode=False)
 
@@ -381,7 +383,7 @@ def test_a_campaign_that_is_shown_soon_is_waited_for(tmp_path: Path) -> None:
     shown = ShownCampaigns(at=NOON, campaigns=(replace(SWEEP, state=CampaignState.CANCELLED),))
     Timer(0.5, published_campaign_files.put, [shown, str(tmp_path)]).start()
 
-    assert wait_for_end.wait("gridsub", 7, str(tmp_path)) == 1
+    assert gridwait_module.wait_for_campaign_end("gridsub", 7, str(tmp_path)) == 1
     assert published_campaign_files.read(ShownCampaigns, str(tmp_path))
 
 
@@ -394,7 +396,7 @@ def test_nobody_waits_for_a_campaign_that_is_there_no_more(
     def pause(_: float) -> None:
         published_campaign_files.put(ShownCampaigns(at=NOON, campaigns=()), str(tmp_path))
 
-    assert wait_for_end.wait("gridwait", 7, str(tmp_path), pause) == 1
+    assert gridwait_module.wait_for_campaign_end("gridwait", 7, str(tmp_path), pause) == 1
     assert capsys.readouterr().err.startswith(
         "gridwait: campaign 7 is there no more: it was purged"
     )

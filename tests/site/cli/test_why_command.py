@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gridbridge.campaigns.store import published_campaign_files, published_task_files
-from gridbridge.campaigns.tools.campaign_why import ORDERS, SENTENCES
+from gridbridge.campaigns.tools.campaign_explanation import ORDERS, SENTENCES
 from gridbridge.cli.main import gridbridge
 from gridbridge.model.campaigns.campaign import CampaignState, TaskOutcome
 from gridbridge.model.campaigns.campaign_events import (
@@ -430,7 +430,7 @@ def test_a_job_and_a_campaign_of_one_number_are_both_named_the_newer_first(
         submitted_at=NOON + timedelta(hours=hours),
         sentences=("it waits (qw)",),
     )
-    monkeypatch.setattr(home_jobs, "look", lambda *_, **__: job)
+    monkeypatch.setattr(home_jobs, "find_home_job", lambda *_, **__: job)
 
     heads = [line for line in why(published, "7").output.splitlines() if line[:1].isalpha()]
 

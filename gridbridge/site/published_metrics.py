@@ -1,12 +1,10 @@
-"""Everything that is measured, from the published files: no rights are needed for it."""
+"""Collects the metrics of all capabilities from published files; needs no rights."""
 
 import os
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
 from gridbridge.campaigns.store import published_campaign_files
-from gridbridge.campaigns.tools import campaign_metrics
-from gridbridge.campaigns.tools.campaign_metrics import PublishedCampaignFiles
 from gridbridge.elastic.store import published_balance_file
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.campaigns.campaign_events import ShownEvents
@@ -14,7 +12,8 @@ from gridbridge.model.campaigns.published_campaigns import ShownCampaigns, Shown
 from gridbridge.model.places import BALANCE_PUBLISHED, ELSEWHERE, PUBLISHED
 from gridbridge.model.rebalance.published_rounds import RebalanceRound, ShownRound
 from gridbridge.program.metric_family import MetricFamily, several
-from gridbridge.site.metrics import elastic_metrics, rebalance_metrics, transfer_metrics
+from gridbridge.site import metric_families
+from gridbridge.site.metric_families import PublishedCampaignFiles
 from gridbridge.state import published_json as files
 from gridbridge.state import published_round_files
 
@@ -23,21 +22,27 @@ MEANS = "Whether a part's published files can be read"
 NOTHING = (several(READABLE, MEANS, "part", [(("transfers",), 0.0), (("elastic",), 0.0)]),)
 
 
-def measured(
+def measure_all_capabilities(
     now: datetime, folder: str = PUBLISHED, balance: str = BALANCE_PUBLISHED
 ) -> tuple[tuple[MetricFamily, ...], tuple[str, ...]]:
-    """Return all families, and a line for each part whose files can't be read.
+    """Return all metrics, and a line for each capability with unreadable files.
 
-    A part that nobody published has none, and one that can't be read is told by
-    gridbridge_published_readable. StateError where neither folder is there.
+    A capability without published files has no metrics; unreadable files also set
+    gridbridge_published_readable to 0. StateError if neither folder exists.
     """
     parts: dict[str, Callable[[], Iterable[MetricFamily]]] = {}
     if os.path.isdir(folder):
-        parts["transfers"] = lambda: transfer_metrics.families(files.read_all(folder), now)
-        parts["campaigns"] = lambda: campaign_metrics.families(_campaigns(folder))
-        parts["rebalancing"] = lambda: rebalance_metrics.families(_rounds(folder), now)
+        parts["transfers"] = lambda: metric_families.transfer_metric_families(
+            files.read_all(folder), now
+        )
+        parts["campaigns"] = lambda: metric_families.campaign_metric_families(
+            _published_campaign_files(folder)
+        )
+        parts["rebalancing"] = lambda: metric_families.rebalance_metric_families(
+            _published_rounds(folder), now
+        )
     if os.path.isdir(balance):
-        parts["elastic"] = lambda: _elastic(balance)
+        parts["elastic"] = lambda: _elastic_families(balance)
     if not parts:
         raise StateError(f"{folder}, {balance}: no such folders; {ELSEWHERE}")
     return _read(parts)
@@ -59,7 +64,7 @@ def _read(
     return tuple(families), tuple(troubles)
 
 
-def _campaigns(folder: str) -> PublishedCampaignFiles:
+def _published_campaign_files(folder: str) -> PublishedCampaignFiles:
     return PublishedCampaignFiles(
         campaigns=published_campaign_files.read(ShownCampaigns, folder),
         grid=published_campaign_files.read(ShownGrid, folder),
@@ -67,11 +72,11 @@ def _campaigns(folder: str) -> PublishedCampaignFiles:
     )
 
 
-def _rounds(folder: str) -> dict[RebalanceRound, ShownRound]:
+def _published_rounds(folder: str) -> dict[RebalanceRound, ShownRound]:
     rounds = {kind: published_round_files.read(kind, folder) for kind in RebalanceRound}
     return {kind: last for kind, last in rounds.items() if last}
 
 
-def _elastic(folder: str) -> Iterable[MetricFamily]:
+def _elastic_families(folder: str) -> Iterable[MetricFamily]:
     shown = published_balance_file.read_published_balance(folder)
-    return elastic_metrics.families(shown) if shown else ()
+    return metric_families.elastic_metric_families(shown) if shown else ()

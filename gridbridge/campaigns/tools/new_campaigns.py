@@ -1,18 +1,11 @@
-"""Where a new campaign comes from: a JDL, or a command or job script that needs none."""
+"""Reads new campaigns from a JDL, a command line or a job script."""
 
 import json
 import os
 from dataclasses import asdict, dataclass, replace
 
 from gridbridge.campaigns.store import campaign_files
-from gridbridge.campaigns.submission import (
-    added_tasks,
-    command_line_campaigns,
-    jdl_reader,
-)
-from gridbridge.campaigns.submission import (
-    task_names as named,
-)
+from gridbridge.campaigns.submission import command_line_campaigns, jdl_reader, task_file
 from gridbridge.campaigns.submission.command_line_campaigns import CommandLineOptions
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.campaigns.tools import task_views
@@ -26,8 +19,8 @@ from gridbridge.program.encoding import decode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SubmissionOptions:
-    """What the options of a command line say of a campaign without a JDL."""
+class CampaignOptions:
+    """Options of gridsub for a campaign without a JDL."""
 
     clusters: str = ""  # a,b; empty: all
     resources: tuple[str, ...] = ()
@@ -37,50 +30,46 @@ class SubmissionOptions:
     is_normal: bool = False
 
 
-def read(path: str, text: str, type_: str, config: str = CONFIG) -> ParsedJdl:
-    """Read a JDL; ConfigError tells everything that is wrong with it.
+def read_jdl(path: str, text: str, type_: str, config: str = CONFIG) -> ParsedJdl:
+    """Read a JDL; ConfigError lists all mistakes.
 
-    An unknown cluster is, unless nobody here knows the site's: on a login node.
+    Unknown clusters are mistakes, except on a login node, where the site's clusters are unknown.
     """
     folder = os.path.dirname(path) or "."
-    return jdl_reader.load(
+    return jdl_reader.parse_jdl(
         path, text, type_=CampaignType(type_), folder=folder, site_clusters=_site_clusters(config)
     )
 
 
-def array(
-    numbers: str, words: tuple[str, ...], options: SubmissionOptions, path: str = CONFIG
+def campaign_for_numbers(
+    numbers: str, words: tuple[str, ...], options: CampaignOptions, path: str = CONFIG
 ) -> ParsedJdl:
-    """Return a campaign that runs a command for each number; ConfigError for what is wrong."""
-    return command_line_campaigns.array(numbers, words, _typed(options, path))
+    """Return a campaign that runs a command for each number; ConfigError lists all mistakes."""
+    return command_line_campaigns.campaign_of_numbers(numbers, words, _typed(options, path))
 
 
-def each_line(
-    file: str, words: tuple[str, ...], options: SubmissionOptions, path: str = CONFIG
+def campaign_for_lines(
+    file: str, words: tuple[str, ...], options: CampaignOptions, path: str = CONFIG
 ) -> ParsedJdl:
-    """Return a campaign that runs a command for each line; ConfigError for what is wrong."""
-    return command_line_campaigns.each_line(file, words, _typed(options, path))
+    """Return a campaign that runs a command for each line; ConfigError lists all mistakes."""
+    return command_line_campaigns.campaign_of_lines(file, words, _typed(options, path))
 
 
-def script(
-    file: str, text: str, words: tuple[str, ...], options: SubmissionOptions, path: str = CONFIG
+def campaign_for_script(
+    file: str, text: str, words: tuple[str, ...], options: CampaignOptions, path: str = CONFIG
 ) -> ParsedJdl:
-    """Return a campaign that runs a job script; ConfigError for what is wrong."""
-    return command_line_campaigns.script(file, text, words, _typed(options, path))
+    """Return a campaign that runs a job script; ConfigError lists all mistakes."""
+    return command_line_campaigns.campaign_of_job_script(file, text, words, _typed(options, path))
 
 
-def failed(
+def campaign_of_failed_tasks(
     number: int, type_: str = "", folder: str = CAMPAIGNS, published: str = PUBLISHED
 ) -> ParsedJdl:
-    """Return a campaign of the failed tasks of another one of ours, but those that we cancelled.
-
-    It is of that one's type, unless another is given. Raises NotTheirs, and ConfigError where none
-    has failed.
-    """
-    campaign = task_views.find(number, published)
+    """Return a new campaign with the failed tasks of an own campaign, without cancelled tasks."""
+    campaign = task_views.find_campaign(number, published)
     if not campaign:
         raise ConfigError((f"no campaign {number}",))
-    tasks = task_views.failed(campaign, published)
+    tasks = task_views.failed_tasks(campaign, published)
     failed_tasks = [task for task in tasks if task.outcome is not TaskOutcome.UNWANTED]
     header, parameters = campaign_files.brought(number, folder, is_run=True)
     if not failed_tasks:
@@ -90,30 +79,32 @@ def failed(
     return ParsedJdl(jdl=jdl, parameters=tuple(parameters[task.number] for task in failed_tasks))
 
 
-def more(
+def campaign_with_added_tasks(
     number: int, file: str | None, text: str | None, folder: str = CAMPAIGNS
 ) -> tuple[ParsedJdl, tuple[str, ...]]:
-    """Return a campaign of ours with all tasks that it will have, and the new ones.
-
-    They are the lines of a file, or a JSON list. Raises NotTheirs, and ConfigError for what is
-    wrong with them.
-    """
+    """Return an own campaign with all its tasks, and the new tasks alone."""
     header, before = campaign_files.brought(number, folder, is_run=True)
     earlier = tuple(before)
-    lines = added_tasks.of_file(str(file)) if text is None else added_tasks.of_text("-J", text)
-    new = named.named_once(lines, earlier)
-    notes = filter(None, (named.rename_warning(lines, new), named.left_open(lines)))
+    lines = (
+        task_file.read_added_task_file(str(file))
+        if text is None
+        else task_file.parse_added_tasks_json("-J", text)
+    )
+    new = task_file.make_task_names_unique(lines, earlier)
+    notes = filter(
+        None, (task_file.renamed_tasks_warning(lines, new), task_file.unclosed_quote_warning(lines))
+    )
     warnings = tuple(f"-{'F' if text is None else 'J'}: {note}" for note in notes)
     return ParsedJdl(jdl=decode(header, Jdl), parameters=earlier + new, warnings=warnings), new
 
 
-def encoded(parsed: ParsedJdl) -> bytes:
-    """Write a campaign that was read, with all that it needs."""
+def encode_parsed_jdl(parsed: ParsedJdl) -> bytes:
+    """Encode a parsed campaign for the transfer host."""
     return campaign_files.encode(asdict(parsed.jdl), parsed.parameters)
 
 
-def ready(data: bytes) -> ParsedJdl:
-    """Return what was written so; ConfigError for anything else."""
+def decode_parsed_jdl(data: bytes) -> ParsedJdl:
+    """Decode a campaign from a login node; ConfigError for invalid data."""
     first, *lines = data.decode("utf-8", "surrogateescape").split("\n")
     try:
         return ParsedJdl(jdl=decode(json.loads(first), Jdl), parameters=tuple(lines[:-1]))
@@ -121,8 +112,8 @@ def ready(data: bytes) -> ParsedJdl:
         raise ConfigError((f"standard input: not what gridsub sends: {error!r:.200}",)) from error
 
 
-def clusters(path: str = CONFIG) -> tuple[str, ...]:
-    """Return the configured clusters that take arrays of tasks."""
+def clusters_with_arrays(path: str = CONFIG) -> tuple[str, ...]:
+    """Return the configured clusters that accept array jobs."""
     from gridbridge.batch.adapters import ADAPTERS
 
     policy, _ = users_configuration.load(path)
@@ -136,7 +127,7 @@ def _site_clusters(path: str) -> tuple[str, ...]:
         return ()
 
 
-def _typed(options: SubmissionOptions, path: str) -> CommandLineOptions:
+def _typed(options: CampaignOptions, path: str) -> CommandLineOptions:
     words = (word.strip() for word in options.clusters.split(","))
     chosen = tuple(dict.fromkeys(filter(None, words)))
     _refuse_unknown(chosen, _site_clusters(path))
@@ -174,6 +165,6 @@ def _by_resource(names: tuple[str, ...], path: str) -> frozenset[str]:
 
 def _campaign_clusters(path: str) -> tuple[str, ...]:
     try:
-        return clusters(path)
+        return clusters_with_arrays(path)
     except ConfigError as error:
         raise ConfigError((*error.problems, "or name the clusters: --clusters a,b")) from error

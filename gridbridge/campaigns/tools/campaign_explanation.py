@@ -1,4 +1,4 @@
-"""Why a campaign or a task of it waits: the numbers of the last cycle, and what would change it."""
+"""Explains why a campaign or task waits, by the last cycle, and what would change that."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -94,26 +94,26 @@ STATES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignExplanation:
-    """What is told of a campaign, and of one of its tasks when that was asked for."""
+    """Sentences that explain the state of a campaign, or of one of its tasks."""
 
     campaign: ShownCampaign
     task: PublishedTask | None = None
-    at: datetime | None = None  # of the last cycle; None when nothing waits for one
+    at: datetime | None = None  # of the last cycle; None if no task waits for a cycle
     reasons: tuple[SendReason, ...] = ()
     sentences: tuple[str, ...] = ()
 
 
-def why(text: str, folder: str = PUBLISHED) -> CampaignExplanation | None:
-    """Tell about CAMPAIGN or CAMPAIGN.TASK; None where there is none of that number."""
+def explain_campaign(text: str, folder: str = PUBLISHED) -> CampaignExplanation | None:
+    """Explain CAMPAIGN or CAMPAIGN.TASK; None if there is no such campaign or task."""
     is_task = "." in text
     try:
-        campaign, number = task_views.read_job(text if is_task else f"{text}.0")
+        campaign, number = task_views.parse_cigri_job_id(text if is_task else f"{text}.0")
     except ValueError:
         return None
-    shown = task_views.find(campaign, folder) if os.path.isdir(folder) else None
+    shown = task_views.find_campaign(campaign, folder) if os.path.isdir(folder) else None
     if not shown or not is_task:
         return _of_campaign(shown, folder) if shown else None
-    task = task_views.task(shown, number, folder)
+    task = task_views.find_task(shown, number, folder)
     return _of_task(shown, task, folder) if task else None
 
 
@@ -136,7 +136,7 @@ def _of_task(campaign: ShownCampaign, task: PublishedTask, folder: str) -> Campa
 
 
 def _of_failed(campaign: ShownCampaign, folder: str) -> Iterator[str]:
-    """Say how to look at tasks that failed, and how to run them again."""
+    """Say how to inspect failed tasks, and how to rerun them."""
     published = event_commands.published_events(folder)
     events = [
         event for event in published if event.campaign == campaign.number and not event.closed_at
@@ -156,7 +156,7 @@ def _of_failed(campaign: ShownCampaign, folder: str) -> Iterator[str]:
 
 
 def _of_output(campaign: ShownCampaign, task: PublishedTask) -> Iterator[str]:
-    """Say where the last words of a task that failed are."""
+    """Name the command that shows a failed task's standard error."""
     if task.has_failed and task.outcome not in NEVER_BEGAN and task.job_id:
         yield f"gridstat -j {campaign.number}.{task.number} -E shows its owner its standard error"
 
@@ -193,7 +193,7 @@ def _explain(
 
 
 def _ending(campaign: ShownCampaign, subject: str) -> str:
-    """Say where tasks of a cancelled campaign are still to end."""
+    """Say at which clusters tasks of a cancelled campaign have not ended yet."""
     at = ", ".join(campaign.ending_at)
     return f"{subject} is being cancelled: what of it is at {at} has not ended yet" if at else ""
 
@@ -208,9 +208,9 @@ def _sentences(reasons: tuple[SendReason, ...], events: tuple[CampaignEvent, ...
 
 
 def _refusal(reason: SendReason, events: tuple[CampaignEvent, ...]) -> int:
-    """Return the event by which a cluster took nothing of what was meant for it; 0 for none.
+    """Return the event of a cluster that refused all arrays of the last cycle; 0 for none.
 
-    It is closed by the first array that the cluster takes.
+    The next array that the cluster accepts closes the event.
     """
     if reason.cause is not SendCause.SENT:
         return 0
@@ -220,7 +220,7 @@ def _refusal(reason: SendReason, events: tuple[CampaignEvent, ...]) -> int:
 
 
 def _numbers(reason: SendReason, events: tuple[CampaignEvent, ...]) -> dict[str, object]:
-    """Return what its sentence tells."""
+    """Return the values that fill in a reason's sentence."""
     numbers = {field.name: getattr(reason, field.name) for field in fields(reason)}
     silent = (
         event for event in events if event.what[:3] == (EventCode.GET_JOBS, 0, reason.cluster)
@@ -250,7 +250,7 @@ def _numbers(reason: SendReason, events: tuple[CampaignEvent, ...]) -> dict[str,
 
 
 def _counted(reason: SendReason) -> dict[str, object]:
-    """Return its numbers with their nouns and verbs."""
+    """Return a reason's counts, each with its noun and verb."""
     of_its = "of its tasks"
     return {
         "sent_there": count(reason.sent, f"{of_its} was sent there", f"{of_its} were sent there"),
@@ -272,7 +272,7 @@ def _closes(event: CampaignEvent, reason: SendReason) -> bool:
 
 
 def _served_before(reason: SendReason) -> str:
-    """Say who was served before a campaign, and why."""
+    """Say which campaigns were served first, and by which rule."""
     if not reason.order:
         return OTHERS
     several = "campaigns" if len(reason.before) > 1 else "campaign"
@@ -285,16 +285,16 @@ def _served_before(reason: SendReason) -> str:
 
 
 def _open(campaign: ShownCampaign, events: Iterable[CampaignEvent]) -> Iterator[str]:
-    """Tell the open events of a campaign; those that close a cluster are told there, too."""
+    """Describe the open events of a campaign."""
     for event in events:
         is_dropped = event.code is EventCode.DROPPED and event.cluster in campaign.clusters
         if event.campaign == campaign.number or is_dropped:
-            words = event_commands.words(event, {campaign.number: campaign.state})
+            words = event_commands.event_text(event, {campaign.number: campaign.state})
             yield f"event {event.number}, {event.code}: {words}"
 
 
 def _state(task: PublishedTask) -> str:
-    """Say where a task is."""
+    """Describe the state of a task."""
     again = f" (attempt {task.attempt} ended as {task.outcome})" if task.attempt else ""
     if task.is_waiting:
         return f"it waits to be sent{again}"
@@ -309,7 +309,7 @@ def _state(task: PublishedTask) -> str:
 
 
 def _of_copies(task: PublishedTask) -> Iterator[str]:
-    """Say which copies a task has or had, and why; other attempts beside them, too."""
+    """Describe a task's speculative and other attempts, and why they were made."""
     if task.beyond_s is not None:
         yield f"that is a copy{_made_for(task.beyond_s)}"
     for copy in task.copies:
@@ -323,14 +323,14 @@ def _of_copies(task: PublishedTask) -> Iterator[str]:
 
 
 def _of_ways(task: PublishedTask) -> Iterator[str]:
-    """Say for which local jobs its attempts ended."""
+    """Name the local jobs for which attempts of a task were preempted."""
     for preemption in task.made_way:
         whom = f"job {preemption.job}, which lacked {', '.join(preemption.lacked)}"
         yield f"attempt {preemption.attempt} made way at {preemption.cluster} for {whom}"
 
 
 def _of_moves(task: PublishedTask) -> Iterator[str]:
-    """Say which attempts rebalancing took from where they waited, and where the next one went."""
+    """Describe attempts that rebalancing moved to another cluster while they waited."""
     for move in task.moved:
         to = f"the next one went to {move.to}" if move.to else "it is sent anew"
         yield f"attempt {move.attempt} was moved from {move.cluster}, where it waited: {to}"

@@ -1,4 +1,4 @@
-"""What clusters list, and which of it is our own arrays'."""
+"""Tells a campaign's array jobs in a cluster's snapshot from jobs of other users."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -9,12 +9,15 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot
 
 
-def ours_alone(
+def exclude_foreign_jobs(
     policy: Policy, snapshot: ClusterSnapshot, arrays: Iterable[Array]
 ) -> ClusterSnapshot:
-    """Leave out the jobs of others that have the numbers of our arrays: a new cell counts anew."""
+    """Remove other users' jobs that have a job number of one of our arrays.
+
+    A reinstalled cell counts its job numbers from 1 again, so a number alone proves nothing.
+    """
     names = {
-        array.job_id: (account_of(policy, array), released_name(array.campaign))
+        array.job_id: (array_job_name(policy, array), released_name(array.campaign))
         for array in arrays
         if array.cluster == snapshot.cluster
     }
@@ -26,6 +29,6 @@ def ours_alone(
     return replace(snapshot, jobs=jobs)
 
 
-def account_of(policy: Policy, array: Array) -> str:
-    """Return the name under which an array is submitted and accounted for."""
+def array_job_name(policy: Policy, array: Array) -> str:
+    """Return the job name under which an array is submitted and accounted for."""
     return str(ArrayId(policy.site.cluster, array.campaign, array.number))

@@ -1,4 +1,4 @@
-"""Checks what jobs by ssh need: their owners' keys, and for their files rsync and a place."""
+"""Tests what jobs by ssh need: users' keys, rsync, and safe stage folders."""
 
 import os
 import pwd
@@ -21,8 +21,8 @@ RSYNC = "rsync"
 NO_ACCOUNT = "no such account here"
 
 
-def key_facts(policy: Policy) -> tuple[KeyFacts, ...]:
-    """Return whether each cluster by ssh lets the people named in, or for non-root the caller."""
+def inspect_ssh_keys(policy: Policy) -> tuple[KeyFacts, ...]:
+    """Test each user's ssh login to each cluster by ssh; non-root callers test their own."""
     logins = [
         (name, cluster.ssh, cluster.users.account_of(person), person)
         for name, cluster in _by_ssh(policy)
@@ -32,14 +32,14 @@ def key_facts(policy: Policy) -> tuple[KeyFacts, ...]:
         return tuple(threads.map(lambda words: _facts(*words), logins))
 
 
-def rsync_facts(policy: Policy) -> dict[str, str]:
-    """Return for each cluster by ssh on which host rsync is missing, or an empty text."""
+def find_missing_rsync(policy: Policy) -> dict[str, str]:
+    """Return for each cluster by ssh the host that lacks rsync; empty if none does."""
     missing_here = "" if shutil.which(RSYNC, path=BARE["PATH"]) else host.name()
     return {name: missing_here or _missing(policy, name) for name, _ in _by_ssh(policy)}
 
 
-def stage_facts(policy: Policy, of: str = "") -> dict[str, StageFacts]:
-    """Return what is wrong with each absolute stage_dir, or of one cluster's, as far as seen."""
+def find_bad_stage_dirs(policy: Policy, of: str = "") -> dict[str, StageFacts]:
+    """Return facts about each absolute stage_dir, of all clusters by ssh or of one cluster."""
     folders = {name: cluster.stage_dir for name, cluster in _by_ssh(policy) if of in ("", name)}
     pairs = ((name, _stage(policy, name, folder)) for name, folder in folders.items())
     return {name: facts for name, facts in pairs if facts}
@@ -55,7 +55,7 @@ def _stage(policy: Policy, cluster: str, stage_dir: str) -> StageFacts | None:
     except UnsafeFolder as error:
         return StageFacts(place=stage_dir, host=login.host, wrong=error.wrong, mend=error.mend)
     except GridbridgeError:
-        return None  # the rest is told elsewhere
+        return None  # other findings report such errors
     return StageFacts(place=stage_dir, host=login.host)
 
 
@@ -65,21 +65,21 @@ def _missing(policy: Policy, cluster: str) -> str:
     try:
         ssh.run(login, (RSYNC, "--version"), {}, LIMIT_S)
     except CommandFailed as error:
-        return login.host if error.status == ssh.NOT_FOUND else ""  # other findings say the rest
+        return login.host if error.status == ssh.NOT_FOUND else ""  # else: see other findings
     except GridbridgeError:
         return ""
     return ""
 
 
 def _by_ssh(policy: Policy) -> list[tuple[str, Cluster]]:
-    """Return the clusters by ssh, used or not."""
+    """Return the clusters that are reached by ssh, with or without a queue."""
     return [(name, cluster) for name, cluster in policy.clusters.items() if cluster.ssh]
 
 
 def _people(policy: Policy, named: Users) -> Iterator[str]:
-    """Yield the people whose keys we can use; the service's own key is used for all else.
+    """Yield the users whose keys can be tested; all other commands use the service's key.
 
-    Only people who are named have an account there, if any are.
+    If a cluster lists users, only listed users have an account there.
     """
     people = [person for person in named if person != policy.site.service_account]
     if os.geteuid() == 0:
@@ -94,7 +94,7 @@ def _facts(cluster: str, address: str, account: str, person: str) -> KeyFacts:
 
 
 def _trouble(address: str, account: str, person: str) -> str:
-    """Log in with OpenSSH's client, as starters do, and return why that fails."""
+    """Log in with OpenSSH's client, as job starters do; return why this failed."""
     try:
         ssh.run(
             login(address, account, person), ("true",), {}, LIMIT_S, carrier=ssh.OpenSshClient()

@@ -1,4 +1,4 @@
-"""Writes numbers as Prometheus reads them, into a text or by HTTP."""
+"""Writes metrics in Prometheus' text format, to a text or as an HTTP server."""
 
 import socket
 import threading
@@ -17,17 +17,17 @@ from gridbridge.program.metric_family import MetricFamily
 Measure = Callable[[], Iterable[MetricFamily]]
 TOTAL = "_total"
 ACCEPT = "HTTP_ACCEPT"
-PATIENCE_S = 10.0  # with who has connected and says nothing
-LONGEST_S = 30.0  # of a question and its answer
-MOST_AT_ONCE = 64  # connections; each takes two threads
+IDLE_CLIENT_S = 10.0  # for a client that connects and sends nothing
+REQUEST_LIMIT_S = 30.0  # for a request and its response
+MAX_CONNECTIONS = 64  # connections; each takes two threads
 
 
-class NotListening(GridbridgeError):
-    """An address can't be listened on."""
+class MetricsAddressUnavailable(GridbridgeError):
+    """The server can't listen on an address."""
 
 
 class _Families(Collector):
-    """Measures anew at each question."""
+    """Collects the metrics anew for each request."""
 
     def __init__(self, measure: Measure) -> None:
         self._measure = measure
@@ -37,30 +37,32 @@ class _Families(Collector):
         return map(_metric, self._measure())
 
 
-def text(families: Iterable[MetricFamily]) -> bytes:
-    """Write families in Prometheus' text format."""
+def prometheus_text(families: Iterable[MetricFamily]) -> bytes:
+    """Return metrics in Prometheus' text format."""
     return generate_latest(_registry(lambda: families))
 
 
-def serve(measure: Measure, host: str, port: int, announce: Callable[[int], None]) -> None:
-    """Answer each GET with what is measured then, until the process is ended.
+def serve_metrics(measure: Measure, host: str, port: int, announce: Callable[[int], None]) -> None:
+    """Serve current metrics to each HTTP GET, until the process ends.
 
-    Tells on which port, which is another one than 0. NotListening when it can't be listened there.
-    Who says nothing is cut off, and so is who asks or reads too slowly, or who is the oldest of too
-    many: nobody keeps all connections for themselves by that.
+    Calls `announce` with the port, which the system chooses for port 0. Raises
+    MetricsAddressUnavailable. Idle and slow clients are disconnected, and so is the oldest client
+    of too many: no client can occupy all connections.
     """
     try:
         server, _ = start_http_server(port, host, _registry(measure))
     except OSError as error:
-        raise NotListening(f"{host}:{port}: {error.strerror}") from error
-    server.RequestHandlerClass = _brief(PATIENCE_S, LONGEST_S, _Few(MOST_AT_ONCE))
-    server.socket.listen(MOST_AT_ONCE)  # five by default: a sixth would wait for a second
+        raise MetricsAddressUnavailable(f"{host}:{port}: {error.strerror}") from error
+    server.RequestHandlerClass = _time_limited_handler(
+        IDLE_CLIENT_S, REQUEST_LIMIT_S, _ConnectionLimit(MAX_CONNECTIONS)
+    )
+    server.socket.listen(MAX_CONNECTIONS)  # five by default: a sixth would wait for a second
     announce(server.server_port)
     threading.Event().wait()
 
 
-class _Few:
-    """The connections that are open: one that is too many cuts the oldest off."""
+class _ConnectionLimit:
+    """Open connections; one connection too many disconnects the oldest."""
 
     def __init__(self, most: int) -> None:
         self._most, self._turn = most, threading.Lock()
@@ -68,13 +70,13 @@ class _Few:
 
     @contextmanager
     def among(self, connection: socket.socket) -> Iterator[None]:
-        """Be one of them."""
+        """Count a connection as open within the context."""
         with self._turn:
             self._open[connection] = None
             if len(self._open) > self._most:
                 oldest = next(iter(self._open))
                 del self._open[oldest]
-                _cut(oldest)
+                _disconnect(oldest)
         try:
             yield
         finally:
@@ -82,22 +84,24 @@ class _Few:
                 self._open.pop(connection, None)
 
 
-def _cut(connection: socket.socket) -> None:
-    """End a connection; who reads from it or writes to it goes on."""
+def _disconnect(connection: socket.socket) -> None:
+    """Shut a connection down; its blocked reads and writes return."""
     with suppress(OSError):
         connection.shutdown(socket.SHUT_RDWR)
 
 
-def _brief(patience_s: float, longest_s: float, few: _Few) -> type[WSGIRequestHandler]:
+def _time_limited_handler(
+    patience_s: float, longest_s: float, few: _ConnectionLimit
+) -> type[WSGIRequestHandler]:
     class Brief(WSGIRequestHandler):
         timeout = patience_s
 
         def handle(self) -> None:
-            late = threading.Timer(longest_s, _cut, (self.connection,))
+            late = threading.Timer(longest_s, _disconnect, (self.connection,))
             late.daemon = True
             late.start()
             try:
-                with few.among(self.connection), suppress(OSError):  # who asks may have gone
+                with few.among(self.connection), suppress(OSError):  # the client may have gone
                     super().handle()
             finally:
                 late.cancel()

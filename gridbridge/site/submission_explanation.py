@@ -1,4 +1,4 @@
-"""How a job would be submitted to another cluster, or why it can't go there."""
+"""Explains how a job would be submitted to a remote cluster, or why it can't be."""
 
 import os
 import pwd
@@ -32,7 +32,7 @@ from gridbridge.model.transfer.transfer_sections import TransferQueue
 from gridbridge.program import users_configuration
 from gridbridge.shell import host, remote_stage_folder
 from gridbridge.site import queue_order_setup
-from gridbridge.site.draining import refuse_unreached
+from gridbridge.site.draining import require_queue_to_cluster
 from gridbridge.transfer.acts.request_translation import keep_there, translated, words_of
 from gridbridge.transfer.remote_tools.remote_job import shows_requests
 
@@ -41,9 +41,9 @@ ENDLESS = 9999999  # slots for a range without an end (sge_pe(5))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmissionExplanation:
-    """The submission of one job, or why there would be none."""
+    """The command that would submit a job to a remote cluster, or the reason for a refusal."""
 
-    job: str  # its id; empty: it is not submitted
+    job: str  # the job's id; empty if it is not submitted yet
     cluster: str
     command: str = ""  # as a shell would take it; the wrapper is on its standard input
     notes: tuple[str, ...] = ()
@@ -53,20 +53,22 @@ class SubmissionExplanation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
-    """The job that is asked about."""
+    """The job to explain."""
 
     job: str  # its number at home; empty: it is not submitted
     name: str  # of its transfer; a job that is not submitted is called JOB there
     submitted: SubmittedJob
 
 
-def explained(words: tuple[str, ...], to: str, path: str = CONFIG) -> SubmissionExplanation:
-    """Say how a job would be submitted to a remote cluster; nothing is changed.
+def explain_submission(
+    words: tuple[str, ...], to: str, path: str = CONFIG
+) -> SubmissionExplanation:
+    """Explain how a job would be submitted to a remote cluster; nothing is changed.
 
-    `words` are a job's id, or what qsub would be given; `to` is a cluster or a transfer queue.
-    Raises ParseError for a job that qsub would not submit, GridbridgeError for a cluster to which
-    no queue leads, or several do that ask for different things, or a job or task that home does
-    not list, and ConfigError.
+    `words` are a job's id, or the arguments of qsub; `to` is a cluster or a transfer queue. Raises
+    ParseError for a job that qsub would refuse, and ConfigError. GridbridgeError for a job that
+    home does not list, and for a cluster that no queue leads to, or several queues with different
+    requests.
     """
     policy, wrong = users_configuration.load(path)
     queue = _queue(to, policy)
@@ -79,16 +81,13 @@ def explained(words: tuple[str, ...], to: str, path: str = CONFIG) -> Submission
     return replace(explanation, notes=(*explanation.notes, *map(printable, notes)))
 
 
-def destinations(path: str = CONFIG) -> tuple[str, ...]:
-    """Return the clusters to which transfer queues lead; ConfigError as of `explained`."""
+def clusters_with_transfer_queues(path: str = CONFIG) -> tuple[str, ...]:
+    """Return the clusters that transfer queues lead to; ConfigError like `explain_submission`."""
     return tuple(sorted(set(users_configuration.load(path)[0].remotes)))
 
 
-def refusals(job: str, policy: Policy) -> Iterator[tuple[str, str]]:
-    """Give each transfer queue, and why it would not take a job of home; empty if it would.
-
-    Home is asked once about the job.
-    """
+def transfer_queue_refusals(job: str, policy: Policy) -> Iterator[tuple[str, str]]:
+    """Yield each transfer queue with its reason to refuse a home job; empty if it would take it."""
     try:
         question = _submitted((job,), policy, away(policy, policy.site.cluster))
     except GridbridgeError as error:
@@ -181,7 +180,7 @@ def _in_turn(policy: Policy, job: SubmittedJob) -> tuple[str, ...]:
     if order is QueueOrder.SEQ_NO:
         return ()
     try:
-        offers = queue_order_setup.offers(policy)
+        offers = queue_order_setup.transfer_queue_offers(policy)
     except GridbridgeError:  # it tells of the job all the same
         return ()
     takers = [offer for offer in offers if not _unfit(policy, offer.queue, job)]
@@ -206,7 +205,7 @@ def _queue(to: str, policy: Policy) -> str:
     """Return the transfer queue that is named, or that leads to the cluster of that name."""
     if to in policy.queues:
         return to
-    refuse_unreached(to, policy.remotes)
+    require_queue_to_cluster(to, policy.remotes)
     names = [name for name, queue in policy.queues.items() if queue.cluster == to]
     if len({_adds(policy.queues[name]) for name in names}) > 1:
         ways = " or ".join(f"--to {name}" for name in names)

@@ -1,12 +1,15 @@
-"""What would become of a campaign: what would go where now."""
+"""Implements `gridsub --check`: shows which tasks of a campaign would go to which cluster."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from gridbridge.campaigns.cli import REFUSED
 from gridbridge.campaigns.store import published_campaign_files
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.campaigns.tools import admission_check, campaign_client, event_commands
+from gridbridge.cli import output
 from gridbridge.config.cluster_kinds import OF_KIND
 from gridbridge.decisions.campaigns import campaign_cycle
 from gridbridge.decisions.transfer.requests.offered_names import lacking
@@ -20,16 +23,17 @@ from gridbridge.model.campaigns.send_reasons import ShownCycle
 from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.published import ShownCluster
+from gridbridge.model.status_report import count, printable
 from gridbridge.program import users_configuration
 from gridbridge.state import drains, published_json, published_values
 
 BESTEFFORT = "gb-be"  # how the names of best-effort queues begin
-NEVER = datetime.max.replace(tzinfo=UTC)  # it is only looked at
+NEVER = datetime.max.replace(tzinfo=UTC)  # a preview is not submitted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterPreview:
-    """What a cluster would get in the next cycle."""
+    """How many tasks a cluster would get in the next cycle, and what the cluster lacks."""
 
     cluster: str
     free_slots: int | None  # None: nobody knows
@@ -43,8 +47,8 @@ class ClusterPreview:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SubmissionPreview:
-    """What would become of a campaign that is not stored."""
+class CampaignPreview:
+    """Result of `gridsub --check`: the admission result, and the tasks for each cluster."""
 
     admitted: AdmissionResult
     tasks: int
@@ -52,22 +56,21 @@ class SubmissionPreview:
     before: int  # tasks of others that wait, and go first
 
 
-def preview(
+def preview_campaign(
     parsed: ParsedJdl, admission: AdmissionResult, folder: str = PUBLISHED, path: str = CONFIG
-) -> SubmissionPreview:
-    """Return what would become of an admitted campaign.
-
-    Raises ConfigError for an unknown cluster, and one that can't be asked for such hosts.
-    """
+) -> CampaignPreview:
+    """Return which clusters an admitted campaign's tasks would be sent to now."""
     policy = _policy(admission.jdl, path)
-    admission_check.refuse_hosts(replace(parsed, jdl=admission.jdl), path, folder)
+    admission_check.refuse_unsupported_properties(replace(parsed, jdl=admission.jdl), path, folder)
     tasks = len(parsed.parameters)
     is_test = admission.jdl.type is CampaignType.TEST
     tasks = min(tasks, len(admission.jdl.clusters)) if is_test else tasks
     requests = admission.jdl.clusters.items()
     free = {name: _free(name, folder, request.is_besteffort) for name, request in requests}
     drained, stressed = drains.names(folder), _stressed(folder)
-    slots_by_cluster = {cluster.name: cluster.slots for cluster in event_commands.clusters(folder)}
+    slots_by_cluster = {
+        cluster.name: cluster.slots for cluster in event_commands.published_grid_clusters(folder)
+    }
     lacks = {name: _lacks(request.slots, slots_by_cluster.get(name)) for name, request in requests}
     unknown = {name: _unknown(request, name, folder) for name, request in requests}
     room = {
@@ -83,7 +86,7 @@ def preview(
         send.cluster: send.tasks
         for send in campaign_cycle.plan(_alone(admission.jdl, tasks, room)).sends
     }
-    return SubmissionPreview(
+    return CampaignPreview(
         admitted=admission,
         tasks=tasks,
         there=tuple(
@@ -111,9 +114,10 @@ def _lacks(needed: int, available: int | None) -> tuple[int, int] | None:
 
 
 def _unknown(request: AtCluster, cluster: str, folder: str) -> tuple[str, ...]:
-    """Return what a cluster does not offer of what tasks ask for, by its last answer to the poller.
+    """Return the requested objects that a cluster lacks, by its last answer to the poller.
 
-    Nothing where it has given none. Best-effort tasks go to queues of their own, where some are.
+    Empty while the cluster has not answered. Best-effort tasks use best-effort queues where these
+    exist.
     """
     published = published_values.read_vocabulary(cluster, folder)
     if published is None:
@@ -129,9 +133,10 @@ def _unknown(request: AtCluster, cluster: str, folder: str) -> tuple[str, ...]:
 
 
 def _may_be_spread(request: AtCluster, cluster: str, policy: Policy, folder: str) -> bool:
-    """Say whether the slots of a task may lie on other hosts than it asks for.
+    """Say whether a task's slots may lie on more hosts than requested.
 
-    Grid Engine places them by the parallel environment, and the cluster has not told its own yet.
+    Grid Engine places slots by the parallel environment, and the cluster has not listed its
+    environments yet.
     """
     is_by_environment = OF_KIND[policy.clusters[cluster].kind].has_environments
     asks = request.nodes > 0 and request.slots > 1 and not request.environment
@@ -139,7 +144,7 @@ def _may_be_spread(request: AtCluster, cluster: str, policy: Policy, folder: str
 
 
 def _alone(jdl: Jdl, tasks: int, room: dict[str, ClusterRoom]) -> CycleSituation:
-    """Return what a cycle would see if there were no other campaign, and prologues had run."""
+    """Return a cycle's input with this campaign alone, and with its prologues done."""
     ready = {name: replace(request, prologue="") for name, request in jdl.clusters.items()}
     campaign = Campaign(
         number=0,
@@ -158,13 +163,13 @@ def _alone(jdl: Jdl, tasks: int, room: dict[str, ClusterRoom]) -> CycleSituation
 
 
 def _stressed(folder: str) -> tuple[str, ...]:
-    """Return the clusters that were under stress when the runner saw them last."""
+    """Return the clusters that were under stress in the runner's last cycle."""
     last = published_campaign_files.read(ShownCycle, folder)
     return last.stressed if last else ()
 
 
 def _free(cluster: str, folder: str, is_besteffort: bool) -> int | None:
-    """Return a cluster's free slots for such tasks, as the runner or the poller saw them last."""
+    """Return a cluster's free slots for these tasks, as the runner or the poller last saw them."""
     last = published_campaign_files.read(ShownCycle, folder)
     if last and is_besteffort and cluster in last.besteffort_slots:
         return last.besteffort_slots[cluster]
@@ -182,3 +187,65 @@ def _policy(jdl: Jdl, path: str) -> Policy:
         names = ", ".join(sorted(policy.clusters))
         raise ConfigError((f"no cluster {', '.join(unknown)} here; the clusters are {names}",))
     return policy
+
+
+TOO_SMALL = "for ever: no cluster of the campaign is large enough for a task"
+NOWHERE = "for ever: no cluster of the campaign has what its tasks ask for"
+SPREAD = (
+    "{}: it has not told its parallel environments yet, so a task's slots may lie on other hosts"
+    " than it asks for; pe chooses an environment"
+)
+
+
+def print_submission_check(parsed: ParsedJdl) -> int:
+    """Print the admission rules that applied and the clusters; return 1 for a refusal."""
+    admission = admission_check.apply_admission_rules(parsed)
+    for fired in admission.fired:
+        for change in fired.changes:
+            output.line(f"rule {fired.rule} changes {printable(change)}")
+    if admission.refusal:
+        output.complain(f"gridsub: {printable(admission.refusal)}")
+        return REFUSED
+    previewed = preview_campaign(parsed, admission)
+    output.line(
+        f"{printable(admission.jdl.name)}: {count(previewed.tasks, 'task')}, nothing is stored"
+    )
+    for cluster in previewed.there:
+        output.line(_sentence(cluster))
+        if cluster.may_be_spread:
+            output.line(SPREAD.format(cluster.cluster))
+    waiting = previewed.tasks - sum(cluster.tasks for cluster in previewed.there)
+    if waiting:
+        output.line(f"{waiting} would wait {_for_what(previewed.there)}")
+    if previewed.before:
+        before = count(previewed.before, "task")
+        verbs = "waits as well, and goes" if previewed.before == 1 else "wait as well, and go"
+        output.line(f"{before} of campaigns before it {verbs} first")
+    return 0
+
+
+def _for_what(clusters: Sequence[ClusterPreview]) -> str:
+    if all(cluster.lacks for cluster in clusters):
+        return TOO_SMALL
+    return (
+        NOWHERE
+        if all(cluster.lacks or cluster.unknown for cluster in clusters)
+        else "for free slots"
+    )
+
+
+def _sentence(cluster: ClusterPreview) -> str:
+    if cluster.lacks:
+        needed, has = cluster.lacks
+        needs = f"a task needs {count(needed, 'slot')}, and it has {has}"
+        return f"{cluster.cluster}: {needs}: none goes there"
+    if cluster.unknown:
+        return f"{cluster.cluster} has no {', no '.join(cluster.unknown)}: none goes there"
+    if cluster.is_drained or cluster.is_stressed:
+        state = "drained" if cluster.is_drained else "under stress"
+        return f"{cluster.cluster}: it is {state}: nothing goes there until that ends"
+    if cluster.free_slots is None:
+        return f"{cluster.cluster}: nobody knows its free slots yet"
+    free, tasks = count(cluster.free_slots, "free slot"), count(cluster.tasks, "task")
+    when = "once its prologue has ended there" if cluster.has_prologue else "now"
+    return f"{cluster.cluster}: {free}, {tasks} would go there {when}"

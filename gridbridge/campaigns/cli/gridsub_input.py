@@ -1,19 +1,27 @@
-"""Where a campaign comes from, as gridsub's command line says."""
+"""Reads the campaign that gridsub's command line names: a JDL, a script, or added tasks."""
 
 import io
+import json
 import sys
+import tomllib
 from codecs import BOM_UTF8
 from dataclasses import dataclass
 
 import click
 
-from gridbridge.campaigns.submission.jdl_detection import is_jdl
-from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
+from gridbridge.campaigns.cli import runner_reply
+from gridbridge.campaigns.store import campaign_files
+from gridbridge.campaigns.store.campaign_files import NotTheirs
+from gridbridge.campaigns.submission.jdl_lines import is_json_jdl
+from gridbridge.campaigns.submission.jdl_reader import CLUSTERS, ParsedJdl
+from gridbridge.campaigns.submission.jdl_values import PARAMETERS
 from gridbridge.campaigns.submission.task_file import FILE_BYTES
-from gridbridge.campaigns.tools import submission_sources
-from gridbridge.campaigns.tools.submission_sources import SubmissionOptions
+from gridbridge.campaigns.tools import admission_check, campaign_client, new_campaigns, task_views
+from gridbridge.campaigns.tools.campaign_client import SubmissionRefused
+from gridbridge.campaigns.tools.new_campaigns import CampaignOptions
 from gridbridge.cli import output
 from gridbridge.model.campaigns.jdl import CampaignType
+from gridbridge.model.status_report import count
 
 CHECK = "--check"
 OURS_ALONE = ("--wait", "--clusters", "--type")
@@ -24,8 +32,8 @@ STANDARD_INPUT = "-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SourceOptions:
-    """Where a campaign comes from, as the command line says."""
+class CampaignSourceOptions:
+    """Options of gridsub that say where a campaign comes from: JDL, script or command."""
 
     path: str | None
     text: str | None
@@ -33,14 +41,14 @@ class SourceOptions:
     lines: str | None
     retried: int | None
     words: tuple[str, ...]
-    wishes: SubmissionOptions
+    wishes: CampaignOptions
     type_: str | None = None  # of the campaign; None: it is not said
 
     @property
     def is_nothing(self) -> bool:
         """Whether no campaign is named, and nothing of one."""
         options = (self.path, self.text, self.numbers, self.lines, self.retried)
-        plain = SubmissionOptions(type_=CampaignType.DEFAULT.value)
+        plain = CampaignOptions(type_=CampaignType.DEFAULT.value)
         return not (self.words or any(option is not None for option in options)) and (
             self.wishes == plain
         )
@@ -64,18 +72,18 @@ class SourceOptions:
             return self._command()
         if self.words and self.words[0] != STANDARD_INPUT:
             file = self.words[0]
-            text = text_of(file)
+            text = read_jdl_or_script(file)
             _refuse_jdl(file, text)
             _weigh_options(file, self.words[1:])
-            return submission_sources.script(file, text, self.words[1:], self.wishes)
+            return new_campaigns.campaign_for_script(file, text, self.words[1:], self.wishes)
         if len(self.words) > 1:
             raise click.UsageError(SOURCES)
         self._refuse_wishes()
         if self.retried is not None:
-            return submission_sources.failed(self.retried, self.type_ or "")
+            return new_campaigns.campaign_of_failed_tasks(self.retried, self.type_ or "")
         source = JSON_TEXT if self.text is not None else self.path or STANDARD_INPUT
-        text = self.text if self.text is not None else text_of(source)
-        return submission_sources.read(source, text, self.wishes.type_)
+        text = self.text if self.text is not None else read_jdl_or_script(source)
+        return new_campaigns.read_jdl(source, text, self.wishes.type_)
 
     def _weigh(self) -> None:
         """Refuse a campaign that comes from several places, or from none."""
@@ -91,12 +99,12 @@ class SourceOptions:
                 f"no command stands after --; expected gridsub {option} -- CMD {{}}"
             )
         if self.numbers is not None:
-            return submission_sources.array(self.numbers, self.words, self.wishes)
+            return new_campaigns.campaign_for_numbers(self.numbers, self.words, self.wishes)
         file = "/dev/stdin" if self.lines == STANDARD_INPUT else str(self.lines)
-        return submission_sources.each_line(file, self.words, self.wishes)
+        return new_campaigns.campaign_for_lines(file, self.words, self.wishes)
 
     def _refuse_wishes(self) -> None:
-        if self.wishes != SubmissionOptions(type_=self.wishes.type_):
+        if self.wishes != CampaignOptions(type_=self.wishes.type_):
             raise click.UsageError(
                 "--clusters, -l, -N, --type and --idempotent exclude a JDL, whose keys say this"
             )
@@ -104,7 +112,7 @@ class SourceOptions:
 
 def _refuse_jdl(file: str, text: str) -> None:
     """Refuse a JDL in the place of a job script: sh would run it."""
-    if file.lower().endswith(ENDINGS) or is_jdl(text):
+    if file.lower().endswith(ENDINGS) or looks_like_jdl(text):
         raise click.UsageError(f"{file}: it is a JDL and no job script; expected gridsub -f {file}")
 
 
@@ -126,7 +134,7 @@ def _weigh_options(file: str, words: tuple[str, ...]) -> None:
             )
 
 
-def text_of(path: str) -> str:
+def read_jdl_or_script(path: str) -> str:
     """Return the text of a JDL or script; a usage error where there is none."""
     try:
         data = _bytes_of(path).removeprefix(BOM_UTF8)
@@ -146,3 +154,60 @@ def _bytes_of(path: str) -> bytes:
         return sys.stdin.buffer.read(FILE_BYTES + 1)
     with open(path, "rb") as file:
         return file.read(FILE_BYTES + 1)
+
+
+USAGE = "-c ID goes with -F FILE or -J JSON, and with no other campaign"
+
+
+def add_campaign_tasks(
+    number: int, file: str | None, text: str | None, *, is_check: bool, is_details: bool
+) -> int:
+    """Add the lines of a file or of a JSON list; a check stores nothing. Return the status."""
+    campaign = task_views.find_campaign(number)
+    if campaign and not campaign.state.is_alive:
+        campaign_files.require_ours(number)
+        raise SubmissionRefused(
+            f"campaign {number} is {campaign.state}; submit the rest as another one"
+        )
+    path = "/dev/stdin" if file == STANDARD_INPUT else file
+    try:
+        parsed, new = new_campaigns.campaign_with_added_tasks(number, path, text)
+    except NotTheirs as error:
+        if campaign:
+            raise
+        # gridsub tells a number before the list shows it: only a file that is not there decides
+        raise SubmissionRefused(f"no campaign {number}") from error
+    for warning in parsed.warnings:
+        output.complain(f"gridsub: {warning}")
+    admission_check.require_unchanged_by_rules(parsed)
+    if is_check:
+        output.line(f"campaign {number}: {count(len(new), 'task')} more, nothing is stored")
+        return 0
+    with runner_reply.report_delay("gridsub"):
+        campaign_client.add_tasks_to_campaign(number, new)
+    added = count(len(new), "task")
+    more = [runner_reply.stored_campaign_json(number, parsed)] if is_details else []
+    lines = (f"{added} successfully added", *more, f"CAMPAIGN_ID={number}")
+    return runner_reply.print_stored(
+        "gridsub", lines, f"{added} more of campaign {number} are stored"
+    )
+
+
+TELLING = frozenset({"name", CLUSTERS, "exec_file", *PARAMETERS})  # keys of a JDL, one is enough
+TOML_LETTERS = 60_000  # a longer script is refused anyway
+
+
+def looks_like_jdl(text: str) -> bool:
+    """Say whether a text is a JSON object, or TOML with a key of a JDL.
+
+    A script that begins with `#!` is none, though all of it may be comments and settings.
+    """
+    if text.startswith("#!"):
+        return False
+    try:
+        if is_json_jdl(text):
+            return isinstance(json.loads(text), dict)
+        table = tomllib.loads(text) if len(text) <= TOML_LETTERS else {}
+    except (ValueError, RecursionError):
+        return False
+    return any(key.lower() in TELLING for key in table)

@@ -1,25 +1,24 @@
-"""Looks at this host and at both qmasters for the check; nothing here judges."""
+"""Collects facts about this host and both qmasters for `gridbridge check`; judges nothing.
+
+Answers of programs are cached during one inspection, because its parts ask the same questions in
+parallel. No program that changes state may run inside the cache.
+"""
 
 import os
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
+from threading import Lock
 
 from gridbridge.batch.adapters import adapter_of
 from gridbridge.batch.clusters import away
 from gridbridge.decisions.site import transfer_host
 from gridbridge.decisions.site.transfer_host import OTHERS_WRITE
 from gridbridge.errors import CommandFailed, GridbridgeError
-from gridbridge.model.places import (
-    CONFIG,
-    HOME,
-    LOCK,
-    PUBLISHED,
-    PYTHON,
-    ROOTS,
-    SPOOL,
-    SUDOERS,
-)
+from gridbridge.model.places import CONFIG, HOME, LOCK, PUBLISHED, PYTHON, ROOTS, SPOOL, SUDOERS
 from gridbridge.model.policy import Policy
+from gridbridge.model.route import BARE
 from gridbridge.model.site.host_facts import (
     CellFacts,
     ConfigurationFacts,
@@ -34,8 +33,8 @@ from gridbridge.program.watch.disk_space_watch import own_rooms
 from gridbridge.shell import host, poller_lock, trust
 from gridbridge.shell.account import words_as
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.runner import run
-from gridbridge.site.queue_request import makes_queues
+from gridbridge.shell.runner import CompletedProgram, ask_by, run
+from gridbridge.site.queue_request import queue_setup_ability
 from gridbridge.state import published_json, published_values
 
 HOT = "gridbridge.transfer.starter.starter, gridbridge.transfer.starter.control_methods"
@@ -43,8 +42,8 @@ IMPORT_S = 20.0
 POLLERS = ("gridbridge.transfer.poller.program", "gridbridge-poller")
 
 
-def host_facts(policy: Policy) -> HostFacts:
-    """Return everything by which the set-up of this host is judged."""
+def inspect_local_host(policy: Policy) -> HostFacts:
+    """Return the facts by which this host's set-up is checked."""
     account = policy.site.service_account
     with ThreadPoolExecutor(1) as threads:
         importing = threads.submit(_import_trouble, account)
@@ -65,26 +64,26 @@ def _host_facts(policy: Policy) -> HostFacts:
             path: folder for path in transfer_host.PROGRAMS if (folder := host.closed_folder(path))
         },
         sudoers=host.text(SUDOERS),
-        room=rooms(),
+        room=free_space_of_state_folders(),
     )
 
 
-def rooms() -> dict[str, FolderRoom]:
-    """Return how much room the spool, with its other filesystem, and the published folder have."""
+def free_space_of_state_folders() -> dict[str, FolderRoom]:
+    """Return the free space of the spool and of the published folder."""
     by_folder = {folder: host.room(folder) for folder in (SPOOL, PUBLISHED)} | own_rooms()
     return by_folder | {SPOOL: replace(by_folder[SPOOL], folders=host.folders_of_others(SPOOL))}
 
 
-def is_written(folder: str) -> bool:
-    """Say whether others than root may write into a folder of this host, if it is there."""
+def is_writable_by_others(folder: str) -> bool:
+    """Say whether a folder exists and accounts other than root can write to it."""
     facts = host.path_facts(folder, follow=True)
     return facts is not None and (facts.owner != 0 or bool(facts.mode & OTHERS_WRITE))
 
 
-def poller_facts(sha256: str | None, now_s: float) -> PollerFacts:
-    """Return whether the poller runs, the age of its values, and whether it read that file.
+def inspect_poller(sha256: str | None, now_s: float) -> PollerFacts:
+    """Return whether the poller runs, how old its values are, and which file it has read.
 
-    None: the poller reads another file, which is not checked.
+    Without a digest (None) the poller's configuration is not compared, as it reads another file.
     """
     home_facts = host.path_facts(HOME)
     uid = home_facts.owner if home_facts else 0
@@ -102,29 +101,29 @@ def poller_facts(sha256: str | None, now_s: float) -> PollerFacts:
     )
 
 
-def cell_facts(cluster: str, policy: Policy, clock: Clock) -> CellFacts:
-    """Return a cluster's version and clock, or why it gave no answer."""
+def inspect_cell(cluster: str, policy: Policy, clock: Clock) -> CellFacts:
+    """Return a cluster's version and clock, or why it did not answer."""
     remote = away(policy, cluster)
     return adapter_of(remote).answers.facts(remote, clock.now_s())
 
 
-def folder_queues(policy: Policy) -> dict[str, int]:
-    """Return the slots of the local cluster's transfer queues, by name, where it lists them."""
+def folder_transfer_queue_slots(policy: Policy) -> dict[str, int]:
+    """Return the slots of an embedded home cluster's transfer queues, by queue name."""
     home = away(policy, policy.site.cluster)
     lists = adapter_of(home).lists_queues
     return lists.transfer_queues(home) if lists else {}
 
 
-def queue_states(policy: Policy) -> dict[str, QueueState]:
-    """Return the state of every transfer queue on every host, as far as the cell tells."""
+def transfer_queue_states(policy: Policy) -> dict[str, QueueState]:
+    """Return the state of every transfer queue instance, as far as the cell tells."""
     home = away(policy, policy.site.cluster)
-    instances = makes_queues(home).queue_instances(home, policy.site.cluster)
+    instances = queue_setup_ability(home).queue_instances(home, policy.site.cluster)
     ours = (instance for instance in instances if instance.name.partition("@")[0] in policy.queues)
     return {instance.name: instance.state for instance in ours}
 
 
 def _paths(policy: Policy) -> dict[str, PathFacts]:
-    """Return the paths that are there, following only links to programs."""
+    """Return facts of existing paths; symlinks are followed only to programs."""
     by_path = {path: host.path_facts(path) for path in _strict(policy)}
     by_path |= {
         path: host.path_facts(path, follow=True) for path in (*transfer_host.PROGRAMS, CONFIG)
@@ -133,7 +132,7 @@ def _paths(policy: Policy) -> dict[str, PathFacts]:
 
 
 def _tree(folder: str) -> TreeFacts | None:
-    """Say who besides root could change a folder; None if it is missing or hidden from us."""
+    """Say which accounts besides root can change a folder; None if it is missing or hidden."""
     try:
         above = dict(trust.along(folder))
         within = [doubts for _, doubts in trust.beneath(folder)]
@@ -144,7 +143,7 @@ def _tree(folder: str) -> TreeFacts | None:
 
 
 def _strict(policy: Policy) -> tuple[str, ...]:
-    """Return the paths that may not be links."""
+    """Return the paths that may not be symlinks."""
     return (
         *transfer_host.FOLDERS,
         SUDOERS,
@@ -153,7 +152,7 @@ def _strict(policy: Policy) -> tuple[str, ...]:
 
 
 def _import_trouble(account: str) -> str:
-    """Run our interpreter as an ordinary user, if there is one; return its error message."""
+    """Run our interpreter as an ordinary user, if one exists; return its error message."""
     if not host.uid_of(account):
         return ""
     argv = (*words_as(account), PYTHON, "-I", "-c", f"import {HOT}")
@@ -165,7 +164,7 @@ def _import_trouble(account: str) -> str:
 
 
 def _load() -> tuple[float, float, frozenset[str]]:
-    """Return when load values were published, how old they may be, and which; 0 for none."""
+    """Return when load values were published, their maximum age, and their names; 0 for none."""
     try:
         taken_at_s, stale_s, values = published_values.read_load(published_values.load_path())
     except (OSError, GridbridgeError):
@@ -174,7 +173,7 @@ def _load() -> tuple[float, float, frozenset[str]]:
 
 
 def _configuration(sha256: str, now_s: float) -> ConfigurationFacts | None:
-    """Return what the service says of its gridbridge.toml and of the one with this digest."""
+    """Return the service's report on its gridbridge.toml and on the file with this digest."""
     try:
         service = published_json.read_service(PUBLISHED)
     except (OSError, GridbridgeError):
@@ -188,3 +187,55 @@ def _configuration(sha256: str, now_s: float) -> ConfigurationFacts | None:
         for_s=now_s - configuration.since.timestamp(),
         refused=configuration.refused if is_judged else (),
     )
+
+
+UNNAMED = {"TZ", *BARE}  # variables that do not select a cell
+Question = tuple[tuple[str, ...], tuple[tuple[str, str], ...]]  # a program, and its environment
+
+
+@contextmanager
+def cache_program_answers() -> Iterator[None]:
+    """Run each program once, in the first thread that asks; failures are cached, too."""
+    ask_by(_Answers().answer)
+    try:
+        yield
+    finally:
+        ask_by(None)
+
+
+class _Answers:
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._answers: dict[Question, Future[CompletedProgram]] = {}
+        self._silences: dict[Question, CommandFailed] = {}  # by program and cell
+
+    def answer(
+        self, argv: tuple[str, ...], env: dict[str, str], ask: Callable[[], CompletedProgram]
+    ) -> CompletedProgram:
+        """Return a program's cached result; after a timeout it is not rerun at that cell."""
+        question = (argv, tuple(sorted(env.items())))
+        cell = tuple(variable for variable in question[1] if variable[0] not in UNNAMED)
+        at_cell = (argv[:1], cell)
+        with self._lock:
+            is_new = question not in self._answers
+            answer = self._answers.setdefault(question, Future())
+        if is_new:
+            _settle(answer, lambda: self._ask(at_cell, ask))
+        return answer.result()
+
+    def _ask(self, at_cell: Question, ask: Callable[[], CompletedProgram]) -> CompletedProgram:
+        if silence := self._silences.get(at_cell):
+            raise silence
+        try:
+            return ask()
+        except CommandFailed as error:
+            if at_cell[1] and error.status is None:
+                self._silences[at_cell] = error
+            raise
+
+
+def _settle(answer: Future[CompletedProgram], ask: Callable[[], CompletedProgram]) -> None:
+    try:
+        answer.set_result(ask())
+    except BaseException as error:  # the threads that wait for the result get the error
+        answer.set_exception(error)

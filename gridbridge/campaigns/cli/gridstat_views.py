@@ -1,0 +1,210 @@
+"""Prints gridstat's views of campaigns, of one campaign's tasks, and of one task."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from gridbridge.campaigns.cli import campaign_table
+from gridbridge.campaigns.cli import gridevents as happened
+from gridbridge.campaigns.cli.campaign_table import HEAD, SUMMARY_HEAD, campaign_line, summary_row
+from gridbridge.campaigns.store.campaign_files import NotTheirs
+from gridbridge.campaigns.tools import campaign_client, event_commands, task_views
+from gridbridge.cli import output
+from gridbridge.errors import GridbridgeError
+from gridbridge.model.campaigns.campaign import is_cancelled
+from gridbridge.model.campaigns.published_campaigns import ShownCampaign
+from gridbridge.model.campaigns.published_tasks import PublishedTask
+from gridbridge.model.status_report import printable
+from gridbridge.state.published_json import plain
+
+MOST_BYTES = 16 << 20  # of a task's output
+LAST_BYTES, LAST_LINES = 2000, 5  # of the standard error of one that failed
+MOST_FAILED = 1000  # whose standard error is looked for
+
+
+class UnknownCampaign(GridbridgeError):
+    """The campaign or task does not exist."""
+
+
+class NoTaskEnded(GridbridgeError):
+    """No task of the campaign has ended yet, so there is nothing to plot."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GridstatOptions:
+    """Output options of gridstat: the folder to read, the header line, JSON or CSV."""
+
+    folder: str
+    is_headless: bool = False
+    is_json: bool = False
+    is_csv: bool = False
+
+
+def show_campaigns(
+    campaigns: Sequence[ShownCampaign], view: GridstatOptions, *, is_summary: bool
+) -> None:
+    """Print one line for each campaign, or the summary table, as text, JSON or CSV."""
+    if view.is_json:
+        output.as_json([_plain(campaign) for campaign in campaigns])
+    elif view.is_csv:
+        as_csv = (
+            campaign_table.print_summary_csv if is_summary else campaign_table.print_campaigns_csv
+        )
+        as_csv(campaigns, view.is_headless)
+    elif is_summary:
+        output.table(
+            SUMMARY_HEAD,
+            [summary_row(campaign) for campaign in campaigns],
+            numbers=SUMMARY_HEAD[4:],
+        )
+    else:
+        for line in ([] if view.is_headless else [HEAD]) + [
+            campaign_line(campaign) for campaign in campaigns
+        ]:
+            output.line(line)
+
+
+def show_campaign(campaign: ShownCampaign, view: GridstatOptions) -> None:
+    """Print one campaign, and its progress by cluster unless a script reads (-H, CSV)."""
+    campaign = task_views.with_cluster_progress(campaign, view.folder)
+    show_campaigns([campaign], view, is_summary=False)
+    if not (view.is_json or view.is_csv or view.is_headless):
+        head = campaign_table.CLUSTER_HEAD
+        output.table(head, campaign_table.cluster_progress_rows(campaign), numbers=head[1:])
+
+
+def _plain(campaign: ShownCampaign) -> dict[str, object]:
+    """Return a campaign's JSON fields, with the number of running tasks of the summary."""
+    fields = plain(campaign)
+    assert isinstance(fields, dict)
+    return fields | {"running": campaign.tasks_running}
+
+
+def show_campaign_with_tasks(campaign: ShownCampaign, first: int, view: GridstatOptions) -> None:
+    """Print a campaign and its tasks, beginning with task number `first`."""
+    parameters = task_views.own_task_parameters(campaign.number)
+    tasks = task_views.list_tasks(campaign, first, view.folder)
+    counted = task_views.with_cluster_progress(campaign, view.folder)
+    if view.is_json:
+        output.as_json(
+            _plain(counted)
+            | {"jobs": [campaign_table.task_json(task, parameters) for task in tasks]}
+        )
+    elif view.is_csv:
+        campaign_table.print_tasks_csv(tasks, parameters, view.is_headless)
+    else:
+        show_campaign(campaign, view)
+        output.line(campaign_table.forecast_text(counted))
+        if campaign.state.is_alive and (
+            errors := campaign_client.published_forecast_errors(view.folder)
+        ):
+            output.line(campaign_table.forecast_error_text(errors))
+        campaign_table.print_tasks(tasks, parameters, view.is_headless)
+
+
+def show_failed_tasks(campaign: ShownCampaign, view: GridstatOptions) -> None:
+    """Print a campaign's failed tasks; its owner also sees the end of their standard error."""
+    bad = task_views.failed_tasks(campaign, view.folder)
+    tasks = tuple(task for task in bad if not is_cancelled(task.outcome, campaign.state))
+    parameters = task_views.own_task_parameters(campaign.number)
+    texts, problems = _errors(campaign.number, tasks[:MOST_FAILED])
+    if view.is_json:
+        rows = [campaign_table.task_json(task, parameters) for task in tasks]
+        ends = [{"stderr": texts.get(task.number)} for task in tasks]
+        output.as_json([row | end for row, end in zip(rows, ends, strict=True)])
+    elif view.is_csv:
+        campaign_table.print_tasks_csv(tasks, parameters, view.is_headless)
+    else:
+        _print_failed(tasks, parameters, texts, view)
+    for problem in problems:
+        output.complain(f"gridstat: {problem}")
+
+
+def show_open_events(campaign: ShownCampaign, view: GridstatOptions) -> None:
+    """Print the open events of a campaign."""
+    published = event_commands.published_events(view.folder)
+    chosen = event_commands.select_events(
+        published, campaign.number, None, is_global=False, is_all=False
+    )
+    happened.print_events(chosen, {campaign.number: campaign.state}, view.is_json)
+
+
+def show_task(
+    number: int, task: int, view: GridstatOptions, is_there: bool, is_output: bool, is_error: bool
+) -> int:
+    """Print one task, its remote job, or, for its owner, its output."""
+    campaign = task_views.find_campaign(number, view.folder)
+    published_task = task_views.find_task(campaign, task, view.folder) if campaign else None
+    if not published_task:
+        raise UnknownCampaign(f"no job {number}.{task}")
+    if (is_there or is_output or is_error) and not published_task.job_id:
+        raise UnknownCampaign(
+            f"job {number}.{task} was not sent to a cluster, or is not known there yet"
+        )
+    if is_output or is_error:
+        return _stream(number, published_task, is_error=is_error)
+    parameters = task_views.own_task_parameters(number)
+    if view.is_json:
+        output.as_json(campaign_table.task_json(published_task, parameters))
+    elif view.is_csv:
+        campaign_table.print_tasks_csv([published_task], parameters, view.is_headless)
+    elif is_there:
+        output.line(
+            f"{published_task.cluster}: job {published_task.job_id}, task {published_task.place}"
+        )
+    else:
+        campaign_table.print_tasks([published_task], parameters, view.is_headless)
+    return 0
+
+
+def plot_campaign(shown: ShownCampaign, path: str, view: GridstatOptions) -> None:
+    """Plot when the tasks of a campaign ended, into a file."""
+    ends = task_views.task_end_times(shown, view.folder)
+    if not ends:
+        raise NoTaskEnded(f"campaign {shown.number}: none of its tasks has ended yet")
+    from gridbridge.campaigns.cli import campaign_plot  # half a second
+
+    band = (shown.p50_at, shown.p90_at) if shown.p50_at and shown.p90_at else ()
+    campaign_plot.write_campaign_plot(shown, ends, datetime.now(UTC), band, path)
+    output.line(path)
+
+
+def _stream(number: int, task: PublishedTask, *, is_error: bool) -> int:
+    from gridbridge.campaigns.tools import campaign_outputs  # batch systems are slow to load
+
+    stream = campaign_outputs.ERR if is_error else campaign_outputs.OUT
+    locations = campaign_outputs.own_output_folders(number)
+    texts, problems = campaign_outputs.read_output_tails([task], stream, MOST_BYTES, locations)
+    for problem in problems:
+        output.complain(f"gridstat: {problem}")
+    if not texts and not problems:
+        path = f"{locations[task.cluster].folder}/{campaign_outputs.task_output_name(task, stream)}"
+        none = f"no {path} at {task.cluster}: it has not begun there, or the file was removed"
+        output.complain(f"gridstat: job {number}.{task.number}: {none}")
+    for text in filter(None, texts.values()):
+        output.line(text.removesuffix("\n"))
+    return 0 if texts else 1
+
+
+def _errors(number: int, tasks: Sequence[PublishedTask]) -> tuple[dict[int, str], list[str]]:
+    from gridbridge.campaigns.tools import campaign_outputs
+
+    try:
+        locations = campaign_outputs.own_output_folders(number)
+    except NotTheirs:
+        return {}, []
+    return campaign_outputs.read_output_tails(tasks, campaign_outputs.ERR, LAST_BYTES, locations)
+
+
+def _print_failed(
+    tasks: Sequence[PublishedTask],
+    parameters: Sequence[str],
+    texts: dict[int, str],
+    view: GridstatOptions,
+) -> None:
+    if not view.is_headless:
+        output.line(campaign_table.TASK_HEAD)
+    for task in tasks:
+        output.line(campaign_table.task_line(task, parameters))
+        for line in texts.get(task.number, "").splitlines()[-LAST_LINES:]:
+            output.line(f"    {printable(line)}")

@@ -1,0 +1,251 @@
+"""Collects the state that nikita decides on: listed tasks, blocked requests, clock jumps.
+
+A cluster is asked for blocked requests only while campaign tasks run in its best-effort queues and
+other jobs wait at that cluster.
+"""
+
+import logging
+from collections.abc import Container, Iterable, Iterator, Mapping, Set
+from dataclasses import replace
+from datetime import datetime, timedelta
+from itertools import groupby
+
+from gridbridge.batch.adapters import adapter_of
+from gridbridge.batch.clusters import away
+from gridbridge.campaigns.store import host_clocks
+from gridbridge.campaigns.store.cancellation_marks import Marked, PreemptionRows
+from gridbridge.decisions.campaigns.failures.clock_jumps import moved, with_jumps
+from gridbridge.decisions.campaigns.preemption import blocked_requests as rules
+from gridbridge.errors import GridbridgeError, StateError
+from gridbridge.model.campaigns.campaign import Array, Campaign, CampaignState
+from gridbridge.model.campaigns.cancellation import (
+    HELD,
+    IF_WAITING,
+    CancellationClocks,
+    CancellationMark,
+    ClockJump,
+    ListedArray,
+    WipedFor,
+)
+from gridbridge.model.campaigns.crowded_cell import CrowdedCell, ResourceShortage
+from gridbridge.model.campaigns.jdl import CampaignType
+from gridbridge.model.campaigns.preemption import BlockedRequest, OwnTask, Preemption, Request
+from gridbridge.model.places import NIKITA_CLOCKS
+from gridbridge.model.policy import Policy
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.shell import host
+from gridbridge.shell.clock import Clock
+
+TO_GO = (
+    *IF_WAITING,
+    *HELD,
+    WipedFor.UNWANTED,
+)  # also held tasks, because gridbridge may have set the hold
+
+
+def tasks_listed_at_clusters(
+    arrays: Iterable[Array],
+    answers: Mapping[str, ClusterSnapshot],
+    campaigns: Mapping[int, Campaign],
+    marks: Marked,
+    leaps: Iterable[ClockJump] = (),
+    steps: Container[tuple[int, int]] = (),
+) -> Iterator[ListedArray]:
+    """Return campaign tasks that wait or run in the snapshots of clusters that answered.
+
+    Tasks that are being deleted are left out. So are waiting prologues and epilogues (`steps`)
+    without a cancellation mark: each may run at one cluster only. Ages are corrected for jumps of
+    this host's clock.
+    """
+    jumps = tuple(leaps)
+    for array in arrays:
+        campaign = campaigns.get(array.campaign)
+        if campaign is None:
+            continue
+        of_array = marks.get((array.campaign, array.number), {})
+        for row in answers[array.cluster].jobs.get(array.job_id, ()):
+            is_kept = row.state.is_waiting and (array.campaign, array.number) in steps
+            if not is_kept and (since := _since(array, row, campaign)):
+                yield from _split(array, campaign, row, moved(since, jumps), of_array)
+            elif of_array and (is_kept or row.state.is_put_back or _is_held(row)):
+                split = _split(array, campaign, row, array.intended_at, of_array)
+                yield from (part for part in split if part.marked in TO_GO)
+
+
+def _since(array: Array, row: JobStatus, campaign: Campaign) -> datetime | None:
+    """Return since when tasks wait or run; None for tasks that nikita must leave alone.
+
+    Waiting times are measured by this host's clock. No list says when a requeued task began to
+    wait. A task can't have started before its array was sent, whatever the clock of its cluster
+    says.
+    """
+    if campaign.state is CampaignState.CANCELLED and not row.state.is_deleting:
+        return array.intended_at
+    if row.state.is_deleting or row.state.is_put_back:
+        return None
+    if row.state.is_waiting:
+        return None if row.state.is_held else array.intended_at
+    if row.state.is_running and row.since:
+        return max(row.since, array.intended_at)
+    return None
+
+
+def _is_held(row: JobStatus) -> bool:
+    return row.state.is_waiting and row.state.is_held
+
+
+def _split(
+    array: Array,
+    campaign: Campaign,
+    row: JobStatus,
+    since: datetime,
+    marks: Mapping[int, CancellationMark],
+) -> Iterator[ListedArray]:
+    """Yield the tasks of a row, grouped by their cancellation mark."""
+    by_mark: dict[WipedFor | None, list[range]] = {}
+    for task_range in row.tasks or (range(1, array.size + 1),):
+        for wiped_for, indices in _runs(task_range, marks):
+            by_mark.setdefault(wiped_for, []).append(indices)
+    for marked, ranges in by_mark.items():
+        yield ListedArray(
+            campaign=array.campaign,
+            array=array.number,
+            cluster=array.cluster,
+            places=tuple(ranges),
+            since=since,
+            is_waiting=row.state.is_waiting,
+            walltime_s=_walltime_s(campaign, array),
+            is_test=campaign.jdl.type is CampaignType.TEST,
+            slots=campaign.jdl.clusters[array.cluster].slots,
+            marked=marked,
+            is_cancelled=campaign.state is CampaignState.CANCELLED,
+        )
+
+
+def _walltime_s(campaign: Campaign, array: Array) -> int:
+    """Return the longest walltime of an array's tasks; a prologue or epilogue is one task."""
+    request = campaign.jdl.clusters[array.cluster]
+    if array.size > 1 or not (request.prologue or request.epilogue):
+        return request.walltime_s
+    return max(request.walltime_s, request.prologue_walltime_s, request.epilogue_walltime_s)
+
+
+def _runs(
+    indices: range, marks: Mapping[int, CancellationMark]
+) -> Iterator[tuple[WipedFor | None, range]]:
+    """Split array indices into runs with the same cancellation mark."""
+    if not marks:
+        yield None, indices
+        return
+    named = ((marks[index].wiped_for if index in marks else None, index) for index in indices)
+    for wiped_for, group in groupby(named, key=lambda pair: pair[0]):
+        run = [index for _, index in group]
+        yield wiped_for, range(run[0], run[-1] + 1)
+
+
+NOTHING = CrowdedCell()
+KEPT = timedelta(days=7)  # preemptions for jobs that wait longer are forgotten
+
+_log = logging.getLogger(__name__)
+
+
+class BlockedRequestQueries:
+    """Finds local jobs that wait for slots or resources held by best-effort tasks."""
+
+    def __init__(self, policy: Policy, ways: PreemptionRows, clock: Clock) -> None:
+        self._policy = policy
+        self._ways = ways
+        self._clock = clock
+        self._ours: dict[str, dict[int, OwnTask]] = {}
+
+    def look(
+        self,
+        arrays: Iterable[Array],
+        answers: Mapping[str, ClusterSnapshot],
+        marks: Marked,
+        cancelled: Set[int],
+    ) -> tuple[BlockedRequest, ...]:
+        """Return the blocked requests for which tasks of these arrays might be preempted."""
+        self._ours = {name: {} for name, snapshot in answers.items() if snapshot.pending}
+        for array in arrays:
+            snapshot = answers[array.cluster]
+            if snapshot.pending and _is_besteffort(array, snapshot):
+                self._ours[array.cluster][array.job_id] = OwnTask(
+                    campaign=array.campaign,
+                    array=array.number,
+                    ending=frozenset(marks.get((array.campaign, array.number), ())),
+                    is_ending=array.campaign in cancelled,
+                )
+        now = self._clock.now()
+        recent = rules.recent(self._ways.tried(now - KEPT), now)
+        crowded = (name for name, ours in self._ours.items() if ours)
+        return tuple(request for name in crowded for request in self._at(name, recent))
+
+    def _at(self, cluster: str, recent: Set[Request]) -> Iterator[BlockedRequest]:
+        """Yield the blocked requests of one cluster, with the hosts where each could start."""
+        cell = self._ask(cluster)
+        for request in rules.contests(cluster, cell, self._ours[cluster], recent):
+            names = self._could_start(cluster, request.asked)
+            hosts = tuple(host for host in request.places if host.name in names)
+            if hosts:
+                yield replace(request, places=hosts)
+
+    def still(self, way: Preemption) -> Preemption | None:
+        """Ask the cluster again; return the preemption that is still needed, or None."""
+        return rules.still(way, self._ask(way.cluster), self._ours[way.cluster])
+
+    def _ask(self, cluster: str) -> CrowdedCell:
+        where = away(self._policy, cluster)
+        shows = adapter_of(where).shows_crowd
+        try:
+            return shows.crowded(where) if shows else NOTHING
+        except GridbridgeError as error:
+            _log_unanswered(cluster, error)
+            return NOTHING
+
+    def _could_start(self, cluster: str, shortage: ResourceShortage) -> frozenset[str]:
+        where = away(self._policy, cluster)
+        shows = adapter_of(where).shows_crowd
+        try:
+            return shows.could_start(where, shortage) if shows else frozenset()
+        except GridbridgeError as error:
+            _log_unanswered(cluster, error)
+            return frozenset()
+
+
+def _is_besteffort(array: Array, snapshot: ClusterSnapshot) -> bool:
+    """Say whether a task of an array runs in a best-effort queue."""
+    queues = {queue.name for queue in snapshot.queues if queue.is_besteffort}
+    return any(row.queue in queues for row in snapshot.jobs.get(array.job_id, ()))
+
+
+def _log_unanswered(cluster: str, error: GridbridgeError) -> None:
+    _log.warning("event=no_requests cluster=%s why=%r", cluster, str(error))
+
+
+class HostClockWatch:
+    """Detects jumps of this host's clock between cycles; cron starts a new process each cycle."""
+
+    def __init__(self, clock: Clock, path: str = NIKITA_CLOCKS) -> None:
+        self._clock = clock
+        self._path = path
+        self._seen: CancellationClocks | None = None
+
+    def look(self) -> tuple[ClockJump, ...]:
+        """Return the jumps of the clock: by how many seconds, and when."""
+        before = host_clocks.read(self._path)
+        now = CancellationClocks(
+            boot=host.boot(), wall=self._clock.now(), steady_s=self._clock.steady_s()
+        )
+        self._seen = with_jumps(before, now)
+        for jump in self._seen.leaps[len(before.leaps) if before else 0 :]:
+            _log.warning("event=clock_set by_s=%+.0f", jump.by_s)
+        return self._seen.leaps
+
+    def keep(self) -> None:
+        """Save the clocks for the next cycle; without them that cycle sees the jumps again."""
+        try:
+            if self._seen:
+                host_clocks.put(self._seen, self._path)
+        except StateError as error:
+            _log.warning("event=not_kept why=%r", str(error))

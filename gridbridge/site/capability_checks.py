@@ -1,0 +1,174 @@
+"""Checks of `gridbridge check` for storage areas, provider lists, versions and the runner.
+
+Providers are asked by a separate program under the balancer's account, which owns the credentials.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+
+from gridbridge.batch.clusters import away
+from gridbridge.campaigns.store import campaign_files, published_campaign_files
+from gridbridge.decisions.site import area_names, versions
+from gridbridge.decisions.site import runner_findings as decisions
+from gridbridge.errors import CommandFailed, GridbridgeError
+from gridbridge.model.campaigns.campaign import CampaignState
+from gridbridge.model.campaigns.published_campaigns import ShownCampaigns
+from gridbridge.model.campaigns.send_reasons import ShownCycle
+from gridbridge.model.places import (
+    BALANCE_ACCOUNT,
+    BALANCE_HOME,
+    BALANCE_LOCK,
+    CAMPAIGNS,
+    CONFIG,
+    LOCK,
+    METRICS_LOCK,
+    NIKITA_LOCK,
+    PUBLISHED,
+    RUNNER_LOCK,
+)
+from gridbridge.model.policy import Policy
+from gridbridge.model.rebalance.storage_areas import Storage
+from gridbridge.model.route import BARE, Away
+from gridbridge.model.site.setup_findings import CheckFinding, FindingState
+from gridbridge.program.version import version
+from gridbridge.shell import host, poller_lock, ssh
+from gridbridge.shell.account import words_as
+from gridbridge.shell.clock import Clock
+from gridbridge.shell.lock_holder import holder
+from gridbridge.shell.runner import run
+
+LIMIT_S = 20.0
+MOST = 20_000  # names that are checked; users can make more
+LIST = """[ -d "$1/" ] && [ -r "$1/" ] || exit 1
+find "$1/" -mindepth 1 -maxdepth 1 -printf '%u %y %f\\0' 2>/dev/null | head -zn "$2" """
+ACCOUNTS = "xargs -d '\\n' getent passwd -- | cut -d: -f1"  # they may be too long for one command
+
+
+def check_storage_area_names(policy: Policy) -> tuple[CheckFinding, ...]:
+    """Check account names of folders in storage areas that other accounts own.
+
+    Only areas are checked that root, or the service's account at the cluster, can list.
+    """
+    return tuple(_findings(policy))
+
+
+def _findings(policy: Policy) -> Iterator[CheckFinding]:
+    for name, storage in policy.storage.items():
+        cluster = away(policy, storage.cluster)
+        machine = cluster.login.host if cluster.login else host.name()
+        taken_names, has_more = _taken(cluster, storage)
+        most = MOST if has_more else 0
+        yield from area_names.findings(name, storage.path, machine, taken_names, most)
+
+
+def _taken(cluster: Away, storage: Storage) -> tuple[dict[str, str] | None, bool]:
+    """Return accounts whose names other accounts took, with the owners, and whether names were cut.
+
+    None if the area can't be listed.
+    """
+    try:
+        entries = _ask(cluster, LIST, storage.path, str(MOST + 1)).split("\0")[:-1]
+        strange = area_names.strange_names(entries[:MOST])
+        text = "".join(f"{name}\n" for name in strange).encode()
+        accounts = _ask(cluster, ACCOUNTS, text=text).splitlines() if strange else []
+    except GridbridgeError:
+        return None, False  # other findings name a silent cluster
+    taken_names = {name: strange[name] for name in accounts if name in strange}
+    return taken_names, len(entries) > MOST
+
+
+def _ask(cluster: Away, script: str, *words: str, text: bytes = b"") -> str:
+    argv = ("/bin/sh", "-c", script, "sh", *words)
+    answer = ssh.run(cluster.login, argv, dict(BARE), LIMIT_S, text).checked()
+    return answer.stdout.decode("utf-8", "replace")
+
+
+LIST_LIMIT_S = 30.0
+LIST_PROGRAM = ("-I", "-m", "gridbridge.elastic.balancer.machine_lists")
+PROVIDER_LISTS_ITEM = "lists of providers"
+
+
+def check_provider_lists(policy: Policy, path: str = CONFIG) -> Iterator[CheckFinding]:
+    """Check whether each pool's provider lists its machines, by one query each."""
+    pools = [name for name, pool in policy.pools.items() if pool.provider]
+    if not pools:
+        return
+    if os.geteuid() not in (0, host.uid_of(BALANCE_ACCOUNT)):
+        yield CheckFinding(
+            item=PROVIDER_LISTS_ITEM, state=FindingState.NOTE, found="not asked: run it as root"
+        )
+        return
+    try:
+        troubles = _troubles(path)
+    except CommandFailed as error:
+        yield CheckFinding(
+            item=PROVIDER_LISTS_ITEM, state=FindingState.WARNING, found=f"not judged: {error.words}"
+        )
+        return
+    yield from (_provider_finding(pool, troubles.get(pool)) for pool in pools)
+
+
+def _provider_finding(pool: str, trouble: str | None) -> CheckFinding:
+    item = f"pool {pool}: its provider's list"
+    if trouble is None:  # another gridbridge.toml is checked
+        return CheckFinding(
+            item=item, state=FindingState.NOTE, found=f"not asked: {CONFIG} lacks the pool"
+        )
+    if not trouble:
+        return CheckFinding(item=item, state=FindingState.OK, found="it gives one")
+    hint = "no node of the pool is added or removed"
+    right = "a list of its machines"
+    return CheckFinding(item=item, state=FindingState.BROKEN, found=trouble, right=right, hint=hint)
+
+
+def _troubles(path: str) -> Mapping[str, str]:
+    """Return for each pool why its provider gave no list; CommandFailed after a timeout."""
+    environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "HOME": BALANCE_HOME}
+    argv = (*words_as(BALANCE_ACCOUNT), sys.executable, *LIST_PROGRAM, path)
+    printed = run(argv, environment, LIST_LIMIT_S).checked().stdout
+    try:
+        return dict(json.loads(printed.splitlines()[-1]))
+    except (ValueError, IndexError) as error:
+        raise CommandFailed(argv, 0, printed) from error
+
+
+LOCKS = {
+    versions.POLLER: LOCK,
+    "gridbridge-runner": RUNNER_LOCK,
+    "gridbridge-nikita": NIKITA_LOCK,
+    "gridbridge-balance": BALANCE_LOCK,
+    "gridbridge-metrics": METRICS_LOCK,
+}
+
+
+def check_running_versions() -> CheckFinding:
+    """Compare the versions of running programs with the installed version."""
+    running = {
+        program: versions.RunningProgram(version=running_version, pid=holder(path))
+        for program, path in LOCKS.items()
+        if (running_version := poller_lock.version_of_holder(path)) is not None
+    }
+    return versions.finding(running, version())
+
+
+def check_runner_activity(
+    clock: Clock, folder: str = PUBLISHED, brought: str = CAMPAIGNS
+) -> Iterator[CheckFinding]:
+    """Check whether a runner runs while campaigns or requests wait; paused campaigns do not."""
+    with suppress(OSError, GridbridgeError):
+        shown = published_campaign_files.read(ShownCampaigns, folder)
+        cycle = published_campaign_files.read(ShownCycle, folder)
+        campaigns = shown.campaigns if shown else ()
+        going_on = sum(campaign.state is CampaignState.IN_TREATMENT for campaign in campaigns)
+        last = cycle.at if cycle else None
+        yield from decisions.findings(going_on, _untaken(brought), last, clock.now())
+
+
+def _untaken(folder: str) -> int:
+    """Return how many files wait for the runner; 0 if the folder can't be listed."""
+    with suppress(OSError, GridbridgeError):
+        return len(campaign_files.waiting(campaign_files.names(folder), folder))
+    return 0

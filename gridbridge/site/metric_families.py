@@ -1,0 +1,402 @@
+"""Builds the Prometheus metrics of transfers, campaigns, rebalancing and elastic clusters."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from gridbridge.decisions.site.hanging_rounds import is_late
+from gridbridge.decisions.transfer import queue_health
+from gridbridge.model.campaigns.campaign_events import ShownEvents
+from gridbridge.model.campaigns.published_campaigns import ShownCampaigns, ShownGrid
+from gridbridge.model.elastic.published_balance import PublishedBalance
+from gridbridge.model.message import StarterPhase
+from gridbridge.model.published import PublishedState, ShownTransfer
+from gridbridge.model.rebalance.published_rounds import RebalanceRound, ShownRound
+from gridbridge.program.metric_family import MetricFamily, one, several, timestamp
+
+OTHER = "other"  # no name in gridbridge.toml
+SENDING, UNLISTED = "sending", "unlisted"  # states of a job that its cluster does not list
+
+
+def transfer_metric_families(shown: PublishedState, now: datetime) -> Iterator[MetricFamily]:
+    """Yield metrics of the service, its clusters, transfer queues and open transfers."""
+    yield from _service_families(shown)
+    yield from _remote_cluster_families(shown, now)
+    yield from _transfer_queue_families(shown, now)
+    yield from _open_transfer_families(shown)
+
+
+def _service_families(shown: PublishedState) -> Iterator[MetricFamily]:
+    service, load = shown.service, shown.load
+    labels = [((service.cluster, service.version), 1.0)] if service else []
+    refused = bool(service and service.configuration and service.configuration.refused)
+    yield several(
+        "service_info", "The service, by its cluster and version", "cluster version", labels
+    )
+    yield one(
+        "service_start_timestamp_seconds",
+        "When the service was started",
+        timestamp(service.started_at) if service else None,
+    )
+    yield one(
+        "service_seen_timestamp_seconds",
+        "When the service last published its load values",
+        timestamp(load.taken_at) if load else None,
+    )
+    yield one(
+        "service_stale_seconds",
+        "How old the load values may be before the queues close",
+        load.stale.total_seconds() if load else None,
+    )
+    yield one(
+        "configuration_refused",
+        "Whether the newest gridbridge.toml is wrong, so that an older one is in force",
+        float(refused) if service else None,
+    )
+    yield one(
+        "storage_full",
+        "Whether a folder of the service takes nothing more, so that all queues are closed",
+        float(bool(service.full)) if service else None,
+    )
+
+
+def _remote_cluster_families(shown: PublishedState, now: datetime) -> Iterator[MetricFamily]:
+    judged = [queue_health.judge_cluster(cluster, now) for cluster in shown.clusters.values()]
+    yield several(
+        "cluster_up",
+        "Whether a cluster answered the last question",
+        "cluster",
+        [((cluster.cluster,), float(cluster.answers)) for cluster in judged],
+    )
+    yield several(
+        "cluster_answered_timestamp_seconds",
+        "When a cluster last answered",
+        "cluster",
+        [((cluster.cluster,), timestamp(cluster.taken_at)) for cluster in judged],
+    )
+    yield several(
+        "cluster_waiting_tasks",
+        "Tasks of anybody that could start at a cluster",
+        "cluster",
+        [((cluster.cluster,), cluster.waiting) for cluster in judged],
+    )
+    yield several(
+        "cluster_free_slots",
+        "Free slots of a cluster's own queues",
+        "cluster",
+        [((cluster.cluster,), cluster.free_slots) for cluster in judged],
+    )
+    yield several(
+        "cluster_drained",
+        "Whether somebody drained a cluster",
+        "cluster",
+        [((name,), float(name in shown.drained)) for name in shown.clusters],
+    )
+    yield several(
+        "cluster_failing_jobs",
+        "Jobs in a row that failed fast at a cluster",
+        "cluster",
+        [((name,), _failed(shown, name)) for name in shown.clusters],
+    )
+
+
+def _failed(shown: PublishedState, cluster: str) -> float:
+    breaker = shown.breakers.get(cluster)
+    return float(len(breaker.failed)) if breaker else 0.0
+
+
+def _transfer_queue_families(shown: PublishedState, now: datetime) -> Iterator[MetricFamily]:
+    routes = shown.service.routes if shown.service else ()
+    judged = [queue_health.judge_queue(queue, shown, now) for queue in routes]
+    labels = "queue cluster"
+    yield several(
+        "queue_open",
+        "Whether a transfer queue takes jobs",
+        labels,
+        [((queue.queue, queue.cluster), float(queue.is_open)) for queue in judged],
+    )
+    yield several(
+        "queue_used_slots",
+        "Slots of a transfer queue that are in use",
+        labels,
+        [((queue.queue, queue.cluster), queue.used) for queue in judged],
+    )
+    yield several(
+        "queue_slots",
+        "Slots of a transfer queue",
+        labels,
+        [((queue.queue, queue.cluster), queue.total) for queue in judged],
+    )
+    yield several(
+        "queue_pending_limit_tasks",
+        "Waiting tasks at its cluster with which a transfer queue closes",
+        labels,
+        [((queue.queue, queue.cluster), queue.pending_limit) for queue in routes],
+    )
+
+
+def _open_transfer_families(shown: PublishedState) -> Iterator[MetricFamily]:
+    labelled = [(_target(transfer, shown), transfer) for transfer in shown.transfers]
+    yield several(
+        "transfers",
+        "Open transfers by what their remote jobs are",
+        "queue cluster state",
+        [((*target, _state(transfer)), 1) for target, transfer in labelled],
+    )
+    yield several(
+        "transfers_missing",
+        "Open transfers whose remote job its cluster does not list",
+        "cluster",
+        [((name,), 0) for name in shown.clusters]
+        + [((target[1],), 1) for target, transfer in labelled if transfer.missing_since],
+    )
+    since = dict[tuple[str, ...], float]()
+    for target, transfer in labelled:
+        at = timestamp(transfer.since)
+        if at is not None and transfer.there.is_waiting:
+            since[target] = min(at, since.get(target, at))
+    yield several(
+        "transfers_waiting_since_timestamp_seconds",
+        "Since when the transfer that has waited longest waits at its cluster",
+        "queue cluster",
+        since.items(),
+    )
+
+
+def _target(transfer: ShownTransfer, shown: PublishedState) -> tuple[str, str]:
+    """Return a transfer's queue and cluster; "other" for names that are not configured now."""
+    routes = shown.service.routes if shown.service else ()
+    queues = {route.queue for route in routes}
+    clusters = {*shown.clusters, *(route.cluster for route in routes)}
+    queue = transfer.queue if transfer.queue in queues else OTHER
+    return queue, transfer.remote if transfer.remote in clusters else OTHER
+
+
+def _state(transfer: ShownTransfer) -> str:
+    """Return a transfer's state as a metric label, from a closed set."""
+    if transfer.there.is_listed:
+        return transfer.there.word
+    return UNLISTED if transfer.phase == StarterPhase.RELEASED else SENDING
+
+
+def rebalance_metric_families(
+    rounds: Mapping[RebalanceRound, ShownRound], now: datetime
+) -> Iterator[MetricFamily]:
+    """Yield metrics of rebalancing rounds, for the kinds of rounds that ever started."""
+    yield several(
+        "rebalance_ended_timestamp_seconds",
+        "When the last round of a kind ended",
+        "kind",
+        [((kind.value,), timestamp(last.ended_at)) for kind, last in rounds.items()],
+    )
+    yield several(
+        "rebalance_late",
+        "Whether no round of a kind has ended for long since one began",
+        "kind",
+        [((kind.value,), float(is_late(kind, last, now))) for kind, last in rounds.items()],
+    )
+
+
+def elastic_metric_families(shown: PublishedBalance) -> Iterator[MetricFamily]:
+    """Yield metrics of the elastic cluster that the balancer published."""
+    yield from _balancer_round_families(shown)
+    yield from _cell_families(shown)
+    yield from _node_families(shown)
+
+
+def _balancer_round_families(shown: PublishedBalance) -> Iterator[MetricFamily]:
+    yield _balance_gauge(
+        shown, "round_timestamp_seconds", "When the last round was", timestamp(shown.at)
+    )
+    yield _balance_gauge(
+        shown,
+        "seen_timestamp_seconds",
+        "When a round last saw the whole cell",
+        timestamp(shown.seen_at),
+    )
+    yield _balance_gauge(
+        shown, "round_duration_seconds", "How long the last round took", shown.took_s
+    )
+    yield _balance_gauge(
+        shown,
+        "acting",
+        "Whether nodes are added and removed, and it is not only said",
+        float(shown.is_acting),
+    )
+    yield _balance_gauge(shown, "rounds_total", "Rounds", shown.rounds)
+    yield _balance_gauge(shown, "blind_rounds_total", "Rounds that saw nothing", shown.blind_rounds)
+
+
+def _cell_families(shown: PublishedBalance) -> Iterator[MetricFamily]:
+    counted = shown.statistics
+    if counted is None:
+        return
+    rows: Iterable[tuple[str, str, float]] = (
+        ("hosts", "Execution hosts that the cell lists", counted.hosts),
+        ("running_tasks", "Tasks that run here", counted.running),
+        ("queued_tasks", "Tasks that wait and could start", counted.queued),
+        ("slots", "Slots on hosts that work", counted.slots),
+        ("free_slots", "Slots that a task can have now", shown.free_slots),
+        (
+            "wanted_slots",
+            "Slots that the tasks need which wait and could start",
+            shown.wanted_slots,
+        ),
+        ("longest_wait_seconds", "How long the oldest of these waits", shown.longest_wait_s),
+        (
+            "task_duration_mean_seconds",
+            "Mean run time of the tasks that ended of late",
+            counted.duration_s,
+        ),
+        ("task_wait_mean_seconds", "Mean wait of these tasks", counted.wait_s),
+        ("load_mean", "Mean load of the hosts", counted.load),
+    )
+    for name, means, value in rows:
+        yield _balance_gauge(shown, name, means, value)
+
+
+def _node_families(shown: PublishedBalance) -> Iterator[MetricFamily]:
+    where = shown.cluster
+    yield _balance_gauge(
+        shown, "min_nodes", "The least nodes that there may be now", shown.min_nodes
+    )
+    yield _balance_gauge(
+        shown, "max_nodes", "The most nodes that there may be now", shown.max_nodes
+    )
+    yield _balance_gauge(
+        shown, "cost_per_hour", "What the nodes that are there cost", shown.cost_hour
+    )
+    yield _balance_gauge(shown, "month_cost", "What nodes have cost this month", shown.cost_month)
+    yield several(
+        "balance_nodes",
+        "Nodes of the balancer's own",
+        "cluster pool state",
+        [((where, row.pool, row.state), row.nodes) for row in shown.nodes],
+    )
+    for name, means in (
+        ("added", "Nodes that came"),
+        ("removed", "Nodes that were given back"),
+        ("failed", "Nodes that never came, or were given up"),
+    ):
+        yield several(
+            f"balance_nodes_{name}_total",
+            means,
+            "cluster pool",
+            [((where, row.pool), getattr(row, name)) for row in shown.pools],
+        )
+    yield several(
+        "balance_refused_jobs",
+        "Jobs for which the cluster does not grow, by cause",
+        "cluster cause",
+        [((where, row.cause), row.jobs) for row in shown.refused],
+    )
+
+
+def _balance_gauge(
+    shown: PublishedBalance, name: str, means: str, value: float | None
+) -> MetricFamily:
+    return several(f"balance_{name}", means, "cluster", [((shown.cluster,), value)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedCampaignFiles:
+    """The published files about campaigns; None for a missing file."""
+
+    campaigns: ShownCampaigns | None = None
+    grid: ShownGrid | None = None
+    events: ShownEvents | None = None
+
+
+def campaign_metric_families(published: PublishedCampaignFiles) -> Iterator[MetricFamily]:
+    """Yield metrics of campaigns, and of the clusters that they use."""
+    if published.campaigns:
+        yield from _campaign_families(published.campaigns)
+    if published.grid:
+        yield from _campaign_cluster_families(published.grid)
+    if published.events:
+        yield several(
+            "campaign_events",
+            "Open events of campaigns and clusters, by what happened",
+            "code cluster",
+            [
+                ((event.code.value, event.cluster), 1)
+                for event in published.events.events
+                if event.closed_at is None
+            ],
+        )
+
+
+def _campaign_families(shown: ShownCampaigns) -> Iterator[MetricFamily]:
+    alive = [campaign for campaign in shown.campaigns if campaign.state.is_alive]
+    yield one(
+        "campaign_cycle_timestamp_seconds",
+        "When the campaign runner last published its campaigns",
+        timestamp(shown.at),
+    )
+    yield several(
+        "campaigns",
+        "Campaigns that are known, by state",
+        "state",
+        [((campaign.state.value,), 1) for campaign in shown.campaigns],
+    )
+    yield several(
+        "campaign_tasks",
+        "Tasks of the campaigns that go on: to be sent, ended well, failed for good, or cancelled",
+        "state",
+        [
+            *((("waiting",), campaign.waiting) for campaign in alive),
+            *(
+                (("succeeded",), campaign.ended - campaign.failed - campaign.cancelled)
+                for campaign in alive
+            ),
+            *((("failed",), campaign.failed) for campaign in alive),
+            *((("cancelled",), campaign.cancelled) for campaign in alive),
+        ],
+    )
+    yield several(
+        "campaign_tasks_ended_last_hour",
+        "Tasks of the campaigns that go on that ended at a cluster in the last hour",
+        "cluster",
+        [
+            ((cluster.cluster,), cluster.ended_per_h or 0)
+            for campaign in alive
+            for cluster in campaign.at
+        ],
+    )
+    errors = shown.errors
+    yield one(
+        "campaign_forecast_median_error_ratio",
+        "Median error of the forecasts made halfway, as a share of the time that was left",
+        errors.median_error if errors else None,
+    )
+
+
+def _campaign_cluster_families(grid: ShownGrid) -> Iterator[MetricFamily]:
+    clusters = grid.clusters
+    yield several(
+        "campaign_cluster_answered_timestamp_seconds",
+        "When a cluster last answered the campaign runner",
+        "cluster",
+        [((cluster.name,), timestamp(cluster.answered_at)) for cluster in clusters],
+    )
+    yield several(
+        "campaign_cluster_slots",
+        "Slots of a cluster, as campaigns find it",
+        "cluster",
+        [((cluster.name,), cluster.slots) for cluster in clusters],
+    )
+    yield several(
+        "campaign_cluster_used_slots",
+        "Slots of a cluster that anybody uses",
+        "cluster",
+        [((cluster.name,), cluster.used) for cluster in clusters],
+    )
+    yield several(
+        "campaign_cluster_tasks",
+        "Tasks of campaigns at a cluster",
+        "cluster state",
+        [
+            *(((cluster.name, "waiting"), cluster.waiting) for cluster in clusters),
+            *(((cluster.name, "running"), cluster.running) for cluster in clusters),
+        ],
+    )
