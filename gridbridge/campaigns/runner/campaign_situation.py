@@ -20,7 +20,7 @@ from gridbridge.campaigns.runner.cluster_task_counts import (
     arrays_with_all_tasks_waiting,
     cluster_capacities,
     clusters_accepting_campaign_tasks,
-    count_tasks_by_campaign_and_cluster,
+    count_tasks_by_cluster,
     elapsed_seconds_of_running_tasks,
     listed_task_indices,
     running_task_indices,
@@ -165,9 +165,8 @@ class CampaignSituationGatherer:
         rivals = self._copies.rivals(campaign.number for campaign in campaigns)
         released, steps = _released(arrays, answers), self._tries.steps(campaigns)
         of_tasks = _of_tasks(released, steps)
-        self.elapsed = elapsed_seconds_of_running_tasks(
-            of_tasks, answers, positions_of_extra_attempts(rivals)
-        )
+        extra_attempts = positions_of_extra_attempts(rivals)
+        self.elapsed = elapsed_seconds_of_running_tasks(of_tasks, answers, extra_attempts)
         events, dropped = self._events.open(), frozenset(used - self._policy.clusters.keys())
         lost = [array for array in arrays if array.cluster in written_off(events, dropped)]
         marks = self._marks.all()
@@ -183,7 +182,7 @@ class CampaignSituationGatherer:
             arrays=arrays,
             room=self._room(campaigns, waiting),
             max_tasks=self._policy.runner.max_tasks,
-            there=count_tasks_by_campaign_and_cluster(
+            there=count_tasks_by_cluster(
                 of_tasks, answers, self._clock.now(), self._policy.campaigns
             ),
             tried=self._tried(campaigns),
@@ -195,9 +194,7 @@ class CampaignSituationGatherer:
             wiped=_wiped(arrays, marks),
             at=self._clock.now(),
             asked=frozenset(used & self._policy.clusters.keys()),
-            silent={
-                name: shorten_error_message(why) for name, why in self._asking.troubles.items()
-            },
+            silent=_error_messages(self._asking.troubles),
             back_at=self._events.back_at(),
             dropped=dropped,
             earlier=self._tries.earlier(ended, by_task(rivals)),
@@ -416,6 +413,10 @@ class CampaignSituationGatherer:
                 ahead_s = (end.ended_at - self._clock.now()).total_seconds()
                 message = "event=clock_ahead cluster=%s host=%r ahead_s=%d"
                 _log.warning(message, cluster, end.host, ahead_s)
+
+
+def _error_messages(errors: Mapping[str, str]) -> dict[str, str]:
+    return {cluster: shorten_error_message(error) for cluster, error in errors.items()}
 
 
 def _used(campaigns: Iterable[Campaign], arrays: Iterable[Array]) -> set[str]:

@@ -104,7 +104,7 @@ def _indices(array: Array, rows: Iterable[JobStatus]) -> frozenset[int]:
     )
 
 
-def count_tasks_by_campaign_and_cluster(
+def count_tasks_by_cluster(
     arrays: Iterable[Array],
     answers: Answers,
     now: datetime,

@@ -9,7 +9,7 @@ from gridbridge.batch.clusters import away
 from gridbridge.campaigns.runner.cluster_task_counts import (
     cluster_capacities,
     clusters_accepting_campaign_tasks,
-    count_tasks_by_campaign_and_cluster,
+    count_tasks_by_cluster,
 )
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState
 from gridbridge.model.campaigns.campaign_sections import CampaignsAt
@@ -121,14 +121,11 @@ def test_what_a_task_takes_is_seen_of_those_that_run() -> None:
     counts = {"campaign": 1, "cluster": "beta", "waiting": 3, "listed": 5, "slots": 3.0}
 
     (young,), (old,) = (
-        count_tasks_by_campaign_and_cluster([array], answers, NOON + timedelta(seconds=age))
-        for age in (19, 21)
+        count_tasks_by_cluster([array], answers, NOON + timedelta(seconds=age)) for age in (19, 21)
     )
     assert (young, old) == (ClusterView(fresh=3, **counts), ClusterView(fresh=0, **counts))  # type: ignore[arg-type]
     slow = {"beta": CampaignsAt(start_s=130.0)}
-    (told,) = count_tasks_by_campaign_and_cluster(
-        [array], answers, NOON + timedelta(seconds=129), slow
-    )
+    (told,) = count_tasks_by_cluster([array], answers, NOON + timedelta(seconds=129), slow)
     assert told.fresh == 3
 
 
@@ -164,7 +161,7 @@ def test_what_cant_start_and_what_waits_for_long_is_counted_apart() -> None:
     )
 
     ages = (timedelta(seconds=age_s) for age_s in (10, 299, 301))
-    counted = [count_tasks_by_campaign_and_cluster([array], answers, NOON + age)[0] for age in ages]
+    counted = [count_tasks_by_cluster([array], answers, NOON + age)[0] for age in ages]
 
     assert [(one.waiting, one.held, one.able) for one in counted] == [(5, 3, 2)] * 3
     assert [(one.fresh, one.old) for one in counted] == [(2, 0), (0, 0), (0, 2)]
