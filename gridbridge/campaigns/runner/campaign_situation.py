@@ -63,6 +63,7 @@ from gridbridge.model.campaigns.cancellation import OF_WAITING
 from gridbridge.model.campaigns.cycle_plan import (
     AttemptOutcome,
     ClusterRoom,
+    ClusterView,
     CycleSituation,
     ProloguePhaseResult,
 )
@@ -182,9 +183,7 @@ class CampaignSituationGatherer:
             arrays=arrays,
             room=self._room(campaigns, waiting),
             max_tasks=self._policy.runner.max_tasks,
-            there=count_tasks_by_cluster(
-                of_tasks, answers, self._clock.now(), self._policy.campaigns
-            ),
+            there=self._count_tasks(of_tasks, answers),
             tried=self._tried(campaigns),
             ended=ended,
             over=over,
@@ -211,6 +210,12 @@ class CampaignSituationGatherer:
             last_arrays=self._last_arrays(campaigns),
             behind=self._restored.behind_campaigns(campaigns, events),
         )
+
+    def _count_tasks(
+        self, arrays: Iterable[Array], answers: Mapping[str, ClusterSnapshot]
+    ) -> tuple[ClusterView, ...]:
+        sections = self._policy.campaigns
+        return count_tasks_by_cluster(arrays, answers, self._clock.now(), sections)
 
     def _room(
         self, campaigns: Iterable[Campaign], waiting: Mapping[int, int]
