@@ -27,11 +27,11 @@ from gridbridge.batch import as_root_call as root
 from gridbridge.batch.gridengine import submit
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.elastic.elastic_nodes import JoiningMachine
-from gridbridge.model.elastic.balance_sections import Bootstrap
+from gridbridge.model.elastic.balance_sections import BootstrapSection
 from gridbridge.model.route import GridEngineCell
 
 name, address, key, dies_after, calls = json.loads(sys.argv[1])
-settings = Bootstrap(
+settings = BootstrapSection(
     steps="names people mounts execd", user="gridadm", key="/etc/gridlab/gridadm.key",
     people="alice bob", mounts="/etc/gridlab/mounts",
 )
