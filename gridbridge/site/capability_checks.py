@@ -45,6 +45,16 @@ MOST = 20_000  # names that are checked; users can make more
 LIST = """[ -d "$1/" ] && [ -r "$1/" ] || exit 1
 find "$1/" -mindepth 1 -maxdepth 1 -printf '%u %y %f\\0' 2>/dev/null | head -zn "$2" """
 ACCOUNTS = "xargs -d '\\n' getent passwd -- | cut -d: -f1"  # they may be too long for one command
+LIST_LIMIT_S = 30.0
+LIST_PROGRAM = ("-I", "-m", "gridbridge.elastic.balancer.machine_lists")
+PROVIDER_LISTS_ITEM = "lists of providers"
+LOCKS = {
+    versions.POLLER: LOCK,
+    "gridbridge-runner": RUNNER_LOCK,
+    "gridbridge-nikita": NIKITA_LOCK,
+    "gridbridge-balance": BALANCE_LOCK,
+    "gridbridge-metrics": METRICS_LOCK,
+}
 
 
 def check_storage_area_names(policy: Policy) -> tuple[CheckFinding, ...]:
@@ -84,11 +94,6 @@ def _ask(cluster: Away, script: str, *words: str, text: bytes = b"") -> str:
     argv = ("/bin/sh", "-c", script, "sh", *words)
     answer = ssh.run(cluster.login, argv, dict(BARE), LIMIT_S, text).checked()
     return answer.stdout.decode("utf-8", "replace")
-
-
-LIST_LIMIT_S = 30.0
-LIST_PROGRAM = ("-I", "-m", "gridbridge.elastic.balancer.machine_lists")
-PROVIDER_LISTS_ITEM = "lists of providers"
 
 
 def check_provider_lists(policy: Policy, path: str = CONFIG) -> Iterator[CheckFinding]:
@@ -133,15 +138,6 @@ def _troubles(path: str) -> Mapping[str, str]:
         return dict(json.loads(printed.splitlines()[-1]))
     except (ValueError, IndexError) as error:
         raise CommandFailed(argv, 0, printed) from error
-
-
-LOCKS = {
-    versions.POLLER: LOCK,
-    "gridbridge-runner": RUNNER_LOCK,
-    "gridbridge-nikita": NIKITA_LOCK,
-    "gridbridge-balance": BALANCE_LOCK,
-    "gridbridge-metrics": METRICS_LOCK,
-}
 
 
 def check_running_versions() -> CheckFinding:

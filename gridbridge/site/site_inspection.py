@@ -40,6 +40,8 @@ from gridbridge.state import published_json, published_values
 HOT = "gridbridge.transfer.starter.starter, gridbridge.transfer.starter.control_methods"
 IMPORT_S = 20.0
 POLLERS = ("gridbridge.transfer.poller.program", "gridbridge-poller")
+UNNAMED = {"TZ", *BARE}  # variables that do not select a cell
+Question = tuple[tuple[str, ...], tuple[tuple[str, str], ...]]  # a program, and its environment
 
 
 def inspect_local_host(policy: Policy) -> HostFacts:
@@ -187,10 +189,6 @@ def _configuration(sha256: str, now_s: float) -> ConfigurationFacts | None:
         for_s=now_s - configuration.since.timestamp(),
         refused=configuration.refused if is_judged else (),
     )
-
-
-UNNAMED = {"TZ", *BARE}  # variables that do not select a cell
-Question = tuple[tuple[str, ...], tuple[tuple[str, str], ...]]  # a program, and its environment
 
 
 @contextmanager

@@ -29,6 +29,12 @@ from gridbridge.state import drains, published_json, published_values
 
 BESTEFFORT = "gb-be"  # how the names of best-effort queues begin
 NEVER = datetime.max.replace(tzinfo=UTC)  # a preview is not submitted
+TOO_SMALL = "for ever: no cluster of the campaign is large enough for a task"
+NOWHERE = "for ever: no cluster of the campaign has what its tasks ask for"
+SPREAD = (
+    "{}: it has not told its parallel environments yet, so a task's slots may lie on other hosts"
+    " than it asks for; pe chooses an environment"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,14 +193,6 @@ def _policy(jdl: Jdl, path: str) -> Policy:
         names = ", ".join(sorted(policy.clusters))
         raise ConfigError((f"no cluster {', '.join(unknown)} here; the clusters are {names}",))
     return policy
-
-
-TOO_SMALL = "for ever: no cluster of the campaign is large enough for a task"
-NOWHERE = "for ever: no cluster of the campaign has what its tasks ask for"
-SPREAD = (
-    "{}: it has not told its parallel environments yet, so a task's slots may lie on other hosts"
-    " than it asks for; pe chooses an environment"
-)
 
 
 def print_submission_check(parsed: ParsedJdl) -> int:

@@ -29,6 +29,9 @@ ENDINGS = (".json", ".toml", ".jdl")  # in any case of letters
 JSON_TEXT = "the JDL of -j"
 SOURCES = "give one of -f FILE, -j JSON, -, --array, --each-line, --retry-failed and a job script"
 STANDARD_INPUT = "-"
+USAGE = "-c ID goes with -F FILE or -J JSON, and with no other campaign"
+TELLING = frozenset({"name", CLUSTERS, "exec_file", *PARAMETERS})  # keys of a JDL, one is enough
+TOML_LETTERS = 60_000  # a longer script is refused anyway
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,9 +159,6 @@ def _bytes_of(path: str) -> bytes:
         return file.read(FILE_BYTES + 1)
 
 
-USAGE = "-c ID goes with -F FILE or -J JSON, and with no other campaign"
-
-
 def add_campaign_tasks(
     number: int, file: str | None, text: str | None, *, is_check: bool, is_details: bool
 ) -> int:
@@ -191,10 +191,6 @@ def add_campaign_tasks(
     return runner_reply.print_stored(
         "gridsub", lines, f"{added} more of campaign {number} are stored"
     )
-
-
-TELLING = frozenset({"name", CLUSTERS, "exec_file", *PARAMETERS})  # keys of a JDL, one is enough
-TOML_LETTERS = 60_000  # a longer script is refused anyway
 
 
 def looks_like_jdl(text: str) -> bool:

@@ -41,6 +41,9 @@ TO_GO = (
     *HELD,
     WipedFor.UNWANTED,
 )  # also held tasks, because gridbridge may have set the hold
+NOTHING = CrowdedCell()
+KEPT = timedelta(days=7)  # preemptions for jobs that wait longer are forgotten
+_log = logging.getLogger(__name__)
 
 
 def tasks_listed_at_clusters(
@@ -141,12 +144,6 @@ def _runs(
     for wiped_for, group in groupby(named, key=lambda pair: pair[0]):
         run = [index for _, index in group]
         yield wiped_for, range(run[0], run[-1] + 1)
-
-
-NOTHING = CrowdedCell()
-KEPT = timedelta(days=7)  # preemptions for jobs that wait longer are forgotten
-
-_log = logging.getLogger(__name__)
 
 
 class BlockedRequestQueries:

@@ -30,6 +30,8 @@ from gridbridge.state.database.snapshots import LastAnswer
 
 Told = TypeVar("Told")
 _log = logging.getLogger(__name__)
+LIMITS_AGE_S = 600.0  # maximum age of cached limits
+LIMITS_RETRY_S = 60.0  # pause after a failed query
 
 
 class ClusterSnapshotFetcher:
@@ -207,10 +209,6 @@ def _system_of(policy: Policy, array: Array) -> tuple[TellsArrayEnds[Away], Away
 
 def _tell_none(array: Array, error: GridbridgeError) -> None:
     _log.warning("event=no_ends cluster=%s why=%r", array.cluster, str(error))
-
-
-LIMITS_AGE_S = 600.0  # maximum age of cached limits
-LIMITS_RETRY_S = 60.0  # pause after a failed query
 
 
 class ArrayLimitCache:

@@ -41,6 +41,14 @@ LATER = ("-hold_jid", "-hold_jid_ad", "-ar", "-@")  # each with a value; refused
 NAME = re.compile(r"(?!\d)(?i:(?!(?:all|none|template)$))[!-~]{1,512}")
 NOT_IN_NAMES = frozenset("/:@*?\\")
 NAMED = "1 to 512 ASCII characters without blanks and /:@*?\\, the first not a digit"
+RANGE = re.compile(r"(\d{1,9})(?:[-:](\d{1,9})(?::(\d{1,9}))?)?", re.ASCII)
+RANGE_RIGHT = "expected N, N-M or N-M:STEP, from 1 to 999999999"
+SLOTS = re.compile(r"(?=.*\d)(\d{0,9})(?:([-:])(\d{0,9}))?", re.ASCII)
+SLOTS_RIGHT = "expected N, N-M, N- or -M, from 1"
+MOST = 9_999_999  # tasks at once, or slots of a task
+TIME = "expected h_rt=H:M:S or seconds, from 1 second"
+OCTAL = re.compile(r"0\d+$", re.ASCII)
+IDLE_HERE = "changes nothing yet"
 
 
 def split_directive_words(line: str) -> list[str]:
@@ -67,16 +75,6 @@ def is_qsub_job_name(text: str) -> bool:
 def is_ignored_option_valid(option: str, value: str) -> bool:
     """Say whether qsub accepts this value of an option that has no effect in a campaign."""
     return bool(re.fullmatch(IDLE[option] or "", value, re.ASCII))
-
-
-RANGE = re.compile(r"(\d{1,9})(?:[-:](\d{1,9})(?::(\d{1,9}))?)?", re.ASCII)
-RANGE_RIGHT = "expected N, N-M or N-M:STEP, from 1 to 999999999"
-SLOTS = re.compile(r"(?=.*\d)(\d{0,9})(?:([-:])(\d{0,9}))?", re.ASCII)
-SLOTS_RIGHT = "expected N, N-M, N- or -M, from 1"
-MOST = 9_999_999  # tasks at once, or slots of a task
-TIME = "expected h_rt=H:M:S or seconds, from 1 second"
-OCTAL = re.compile(r"0\d+$", re.ASCII)
-IDLE_HERE = "changes nothing yet"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

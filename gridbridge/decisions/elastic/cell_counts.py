@@ -24,6 +24,10 @@ from gridbridge.model.elastic.elastic_nodes import (
 from gridbridge.model.request import QNAME, long_name
 from gridbridge.model.states import QueueFact
 
+UNREADY_PART, UNREADY_HOSTS = 0.45, 3
+NOT_COUNTED = (ElasticNodeState.STANDBY, ElasticNodeState.DRAINING, ElasticNodeState.REMOVING)
+BROKEN = frozenset((QueueFact.UNREACHABLE, QueueFact.ERROR))
+
 
 def count_starcluster_figures(situation: BalanceSituation, queue: str) -> BalanceFigures:
     """Count a queue's usable slots and the tasks that could start there.
@@ -171,10 +175,6 @@ def _usual_slots(own: Iterable[QueueInstance], master: str) -> int:
     return max(counts, key=lambda slots: (counts[slots], slots), default=0)
 
 
-UNREADY_PART, UNREADY_HOSTS = 0.45, 3
-NOT_COUNTED = (ElasticNodeState.STANDBY, ElasticNodeState.DRAINING, ElasticNodeState.REMOVING)
-
-
 def count_unready_hosts(situation: BalanceSituation) -> tuple[int, int]:
     """Return how many hosts should be ready, and how many of them are not."""
     by_host = queue_instances_by_host(situation)
@@ -201,9 +201,6 @@ def _hosts_expected_ready(situation: BalanceSituation, by_host: Iterable[str]) -
         for name, state in states_by_name
         if state is None or not (state.is_coming or state in NOT_COUNTED)
     ]
-
-
-BROKEN = frozenset((QueueFact.UNREACHABLE, QueueFact.ERROR))
 
 
 def is_host_silent_or_in_error(instances: list[QueueInstance]) -> bool:

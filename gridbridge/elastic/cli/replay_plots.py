@@ -1,7 +1,6 @@
 """Draw replays: nodes and waiting tasks over time, or the cost and wait of a sweep."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 import matplotlib as mpl
 from matplotlib import dates
@@ -10,6 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from gridbridge.cli.plots import plot_file
+from gridbridge.elastic.simulation.replay_machines import replay_datetime
 from gridbridge.elastic.simulation.replay_report import PolicyComparison
 from gridbridge.model.elastic.replay_outcome import ReplayOutcome, ReplayRules
 
@@ -48,7 +48,7 @@ def draw_replay_comparisons(comparisons: Sequence[PolicyComparison], path: str) 
 
 def _over_time(nodes: Axes, waiting: Axes, comparison: PolicyComparison) -> None:
     for outcome in comparison.outcomes:
-        at = [float(dates.date2num(_at(moment.at_s))) for moment in outcome.moments]  # type: ignore[no-untyped-call]  # dates has no types
+        at = [float(dates.date2num(replay_datetime(moment.at_s))) for moment in outcome.moments]  # type: ignore[no-untyped-call]  # dates has no types
         _line(nodes, outcome, at, [moment.nodes for moment in outcome.moments])
         _line(waiting, outcome, at, [moment.waiting for moment in outcome.moments])
     _frame(nodes, f"{comparison.name}: nodes that are on", "nodes")
@@ -110,7 +110,3 @@ def _frame(axes: Axes, title: str, unit: str) -> None:
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     axes.legend(loc="upper right", frameon=False, fontsize=8, ncols=5)
-
-
-def _at(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)

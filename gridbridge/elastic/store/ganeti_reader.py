@@ -35,6 +35,8 @@ MOST = 1e18  # hsqueeze's own numbers overflow soon after
 NODE_LATER = ("1", "", "N", "0", "1", "1.0")  # what a line that ends before these means
 INSTANCE_LATER = ("1", "-", "N")
 Word = TypeVar("Word", bound=StrEnum)
+MOST_BYTES = 64 << 20  # that of 10,000 nodes with 100,000 instances is a third
+Lines = list[tuple[int, str]]  # with their numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,9 +111,6 @@ def _bare(text: str) -> str:
     return text
 
 
-MOST_BYTES = 64 << 20  # that of 10,000 nodes with 100,000 instances is a third
-
-
 def read_ganeti_file(path: str) -> GanetiCluster:
     """Read a Ganeti cluster from a file; ParseError names the faulty line."""
     try:
@@ -158,9 +157,6 @@ def _owner(row: GanetiRow, groups: Sequence[GanetiNodeGroup]) -> int:
     if len(indices) != 1:
         raise row.wrong(f"{len(indices)} groups are called {owner!r}", "one")
     return indices[0]
-
-
-Lines = list[tuple[int, str]]  # with their numbers
 
 
 def _sections(text: str, path: str) -> Mapping[str, Lines]:

@@ -31,6 +31,9 @@ from gridbridge.model.elastic.balance_plan import (
 )
 from gridbridge.model.elastic.cell import TaskShape, WaitingJobs
 
+GAP_S = 3600.0  # after a longer one between two rounds the time begins anew: nobody looked
+AGAIN = 10  # times stuck_after_s: so long a row is no demand
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingTaskShape:
@@ -213,10 +216,6 @@ def _waited_s(row: WaitingJobs, situation: BalanceSituation) -> float:
     """Return the seconds since the first of the jobs could start."""
     since = first_startable_since(row, situation)
     return max(0.0, elapsed_s(since, situation.now)) if since else 0.0
-
-
-GAP_S = 3600.0  # after a longer one between two rounds the time begins anew: nobody looked
-AGAIN = 10  # times stuck_after_s: so long a row is no demand
 
 
 def jobs_still_stuck(
