@@ -1,1 +1,1 @@
-"""gridbridge-poller: the one process that watches clusters and transfers."""
+"""gridbridge-poller: the process that polls clusters and manages transfers."""

@@ -1,4 +1,4 @@
-"""Reads what was added to one cluster's accounting file, and finds transfers' records in it."""
+"""Read new lines of a cluster's accounting file, and pick the records of remote jobs."""
 
 import logging
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountingLook:
-    """The result of one reading of an accounting file."""
+    """The result of reading an accounting file once: records, cursor and error."""
 
     cursor: AccountingCursor
     records: tuple[RemoteRecord, ...] = ()
@@ -38,7 +38,7 @@ class AccountingLook:
 
 
 class AccountingReader:
-    """Reads one cluster's accounting file regularly, in a thread: its disk may hang."""
+    """Periodic reader of a cluster's accounting file, in a thread as the disk may hang."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class AccountingReader:
         self._open: Future[AccountingLook] | None = None
 
     def is_of(self, cluster: Cluster) -> bool:
-        """Say whether it reads the file that this section of gridbridge.toml names."""
+        """Return whether this reader fits the accounting file of a cluster's configuration."""
         ours, theirs = (
             (section.kind, section.accounting, section.users, bool(section.ssh))
             for section in (self._cluster, cluster)
@@ -66,17 +66,17 @@ class AccountingReader:
         return ours == theirs
 
     def look_if_due(self, interval_s: float) -> None:
-        """Start a reading when it is due and none is under way."""
+        """Start to read the accounting file if a reading is due and no reading runs."""
         if self._open is None and self._clock.steady_s() >= self._due:
             self._due = self._clock.steady_s() + interval_s
             self._open = self._threads.submit(self.look)
 
     def hasten(self) -> None:
-        """Read without waiting for the interval."""
+        """Make the next reading of the accounting file due now."""
         self._due = self._clock.steady_s()
 
     def take(self) -> AccountingLook | None:
-        """Return the result of a reading, once; after an incomplete one the next begins at once."""
+        """Return a finished reading once, else None; unread lines make the next reading due."""
         if self._open is None or not self._open.done():
             return None
         look, self._open = self._read(self._open), None
@@ -92,12 +92,12 @@ class AccountingReader:
             return AccountingLook(cursor=self.cursor, trouble=str(error))
 
     def look(self) -> AccountingLook:
-        """Read what was added, once; a failure is a value."""
+        """Read the accounting file's new lines; return a failure in the result."""
         try:
             return self._look(self.cursor)
         except GridbridgeError as error:
             return AccountingLook(cursor=self.cursor, trouble=str(error))
-        except Exception as error:  # of one cluster's file
+        except Exception as error:  # a fault in one cluster's file must not stop the poller
             _log.exception("event=fault cluster=%s", self.cursor.cluster)
             return AccountingLook(cursor=self.cursor, trouble=f"{type(error).__name__}: {error}")
 
@@ -112,23 +112,23 @@ class AccountingReader:
         )
 
     def dismiss(self) -> None:
-        """Stop reading."""
+        """Stop the reader's thread, and cancel a reading that has not begun."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
 def remote_records(
     lines: tuple[tuple[str, AccountingRecord], ...], name: str, cluster: Cluster
 ) -> Iterator[RemoteRecord]:
-    """Yield the records of transfers among lines of a cluster's accounting file."""
+    """Yield the usage records of transfers' remote jobs from parsed accounting lines."""
     for line, record in lines:
-        if is_transfer(record.account):  # else it only begins as our accounts do
+        if is_transfer(record.account):  # other account names may have the same prefix
             yield _remote_record(line, record, name, cluster)
 
 
 def _remote_record(
     line: str, record: AccountingRecord, name: str, cluster: Cluster
 ) -> RemoteRecord:
-    """Return a line of an accounting file as it is kept, its owner by the name here."""
+    """Convert an accounting record to its stored form, with the owner's name at home."""
     owner = cluster.users.person_of(record.owner, name) if cluster.ssh else record.owner
     return RemoteRecord(
         transfer=record.account,

@@ -1,4 +1,4 @@
-"""Starters' questions: to which transfer a task belongs that was started again."""
+"""Tell the starter of a restarted task which transfer the task belongs to."""
 
 from gridbridge.decisions.transfer.message_rules import (
     answer,
@@ -20,7 +20,7 @@ from gridbridge.transfer.poller.undelivered_ends import UndeliveredEnds
 
 
 class AdoptionQueries:
-    """Answers them from the ledger."""
+    """Answers to starters of restarted tasks, taken from the transfer ledger."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class AdoptionQueries:
         unheard_ends: UndeliveredEnds,
         clock: Clock,
     ) -> None:
-        self.with_new_starter: set[Key] = set()  # deleted transfers
+        self.with_new_starter: set[Key] = set()  # deleted transfers whose task has a new starter
         self._ledger = ledger
         self._inbox = inbox
         self._verdicts = verdicts
@@ -38,7 +38,7 @@ class AdoptionQueries:
         self._clock = clock
 
     def answer(self, spooled: SpooledMessage) -> RejectedAction | None:
-        """Tell a restarted task which transfer it is; return a refusal if its FIFO is not ours."""
+        """Tell a restarted task's starter its transfer; refuse a malformed question."""
         message = spooled.message
         if fault(message) or not message.wake:
             return RejectedAction(what="question", reason="no FIFO of ours")
@@ -54,7 +54,7 @@ class AdoptionQueries:
         return None
 
     def _attempts(self, spooled: SpooledMessage) -> tuple[Transfer, ...]:
-        """Return the transfers of a task; one whose end it may not have heard is open again."""
+        """Return a task's transfers; reopen an ended transfer if home may have missed its end."""
         message, uid = spooled.message, spooled.uid
         attempts = self._ledger.attempts(message.transfer, uid)
         ended = of_asker(attempts, message)
@@ -64,7 +64,7 @@ class AdoptionQueries:
         return self._ledger.attempts(message.transfer, uid)
 
     def _disowned(self, transfer: Transfer, message: StarterMessage) -> Transfer:
-        """Delete a transfer whose number another job has by now; the other job waits until then."""
+        """Delete a transfer whose job number a new job has; the new job waits until then."""
         is_live = (
             not transfer.is_over
             and transfer.desired != DesiredJobState.DEAD

@@ -1,4 +1,4 @@
-"""The breakers of all remote clusters: changed by news of transfers, published and logged."""
+"""Keep, publish and log the breakers that close the queues to failing clusters."""
 
 import logging
 from collections.abc import Collection, Iterable
@@ -19,25 +19,25 @@ _log = logging.getLogger(__name__)
 
 
 class Breakers:
-    """One breaker for each cluster; the published ones outlive the process."""
+    """The breaker of each remote cluster; published breakers survive a restart."""
 
     def __init__(self, policy: Breaker, views: PublishedViews, clock: Clock) -> None:
         self._policy = policy
         self._views = views
         self._clock = clock
         self._known: dict[str, ShownBreaker] = clock.dated(_moved)
-        # somebody may have set the clock back while no process ran
+        # the system clock may have been set back while the poller was down
         self._known.update(
             {state.cluster: self._shortened(state) for state in views.shown_breakers()}
         )
         self._unproved: dict[
             tuple[str, str], dict[int, BreakerObservation]
-        ] = {}  # by owner and cluster
-        self._proved: set[Key] = set()  # transfers that home listed in their queue
+        ] = {}  # by owner and cluster, then by local job
+        self._proved: set[Key] = set()  # transfers whose task home listed in its queue
         self._probes: dict[str, tuple[datetime | None, dict[str, datetime]]] = {}  # by cluster
 
     def follow(self, policy: Policy) -> None:
-        """Obey another configuration; no queue stays closed for longer than its longest pause."""
+        """Apply a changed configuration; cut pauses that exceed its `pause_max_s`."""
         self._policy = policy.breaker
         before = dict(self._known)
         for name, state in before.items():
@@ -48,7 +48,7 @@ class Breakers:
     def take_news(
         self, before: Transfer | None, transfer: Transfer, transfers: Iterable[Transfer]
     ) -> None:
-        """Take a transfer's news; it counts once home's list has proved the transfer."""
+        """Count a job's success or failure once the home cluster lists the transfer's task."""
         observation = breaker.news(before, transfer, self._policy)
         if observation is None:
             return
@@ -61,7 +61,7 @@ class Breakers:
             waiting[observation.job] = observation
 
     def prove(self, home: ClusterSnapshot, transfers: Collection[Transfer]) -> None:
-        """Count the news that home's list proves, and drop news that it disproves."""
+        """Count observations that the home cluster's job list confirms; drop refuted ones."""
         self._proved &= {transfer.key for transfer in transfers}
         self._proved.update(
             transfer.key
@@ -81,16 +81,16 @@ class Breakers:
                 del self._unproved[key]
 
     def jobs(self) -> set[int]:
-        """Return the local jobs that home's next answer has to show."""
+        """Return the local job ids that the home cluster's next snapshot must keep."""
         return {job for waiting in self._unproved.values() for job in waiting}
 
     def begin_anew(self) -> None:
-        """Forget unproved news, and publish all breakers anew: the clock was set."""
+        """Drop unconfirmed observations, and publish all breakers after a clock change."""
         self._unproved.clear()
         self._show()
 
     def closed(self, transfers: Iterable[Transfer]) -> frozenset[str]:
-        """Return the clusters that get no more jobs for now."""
+        """Return the clusters whose transfer queues a breaker closes now."""
         now, everyone = self._clock.now(), self._of_queues(transfers)
         return frozenset(
             name
@@ -101,7 +101,7 @@ class Breakers:
     def _first_probes(
         self, state: ShownBreaker, transfers: Collection[Transfer]
     ) -> dict[str, datetime]:
-        """Return when each owner's first probe began, even if that one is over."""
+        """Return when each owner's first probe job began, even if that probe is over."""
         if not state.until:
             return {}
         until, before = self._probes.get(state.cluster, (None, {}))
@@ -110,11 +110,11 @@ class Breakers:
         return probes
 
     def _of_queues(self, transfers: Iterable[Transfer]) -> tuple[Transfer, ...]:
-        """Return the transfers that home has listed in their queue: nobody has invented those."""
+        """Return the transfers whose task the home cluster has listed, without invented ones."""
         return tuple(transfer for transfer in transfers if transfer.key in self._proved)
 
     def why(self) -> dict[str, str]:
-        """Return why the queues to some clusters are closed, or being probed."""
+        """Return a reason for each cluster whose queues are closed or being probed."""
         return {name: f"jobs fail at {name}" for name, state in self._known.items() if state.times}
 
     def _of(self, observation: BreakerObservation) -> ShownBreaker:
@@ -138,7 +138,7 @@ class Breakers:
         self._show()
 
     def _shortened(self, state: ShownBreaker) -> ShownBreaker:
-        """Return a breaker that is closed for the longest pause from now on, at most."""
+        """Limit the time that a breaker stays closed to `pause_max_s` from now."""
         latest = self._clock.now() + timedelta(seconds=self._policy.pause_max_s)
         return replace(state, until=state.until and min(state.until, latest))
 

@@ -1,8 +1,8 @@
-"""The claims: the service takes them for home, gives them to jobs, and removes them at the end.
+"""Grant claims to remote jobs, take claims back for recalls, and remove claim files.
 
-A grant is in the state file before it is sent, and a recall is there before its task learns of it.
-Rounds of one process decide both, so one of them comes first. A grant is sent again until its
-cluster says that it is there.
+The state file has each grant before the poller sends the grant, and each recall before the starter
+learns of the recall. One process decides grants and recalls, so a claim has one holder. The poller
+sends a grant again until the remote cluster confirms the grant.
 """
 
 import logging
@@ -33,15 +33,15 @@ from gridbridge.transfer.acts.claim_files import ClaimFiles
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 
 AT_ONCE = 500  # grants in one command
-FIRST_S, LONGEST_S = 2.0, 20.0  # between tries to send one: a slot is occupied meanwhile
+FIRST_S, LONGEST_S = 2.0, 20.0  # pause before a grant is sent again: its job occupies a slot
 
-DOUBT_S = 30.0  # after claim_wait_s a job without its grant ends within that time
+DOUBT_S = 30.0  # a job without its grant ends at most this long after claim_wait_s
 
 _log = logging.getLogger(__name__)
 
 
 class Claims:
-    """Grants and claims that are under way; the state file has the owner of each claim."""
+    """The grants being sent and claims being removed; the state file has their holders."""
 
     def __init__(
         self,
@@ -62,17 +62,17 @@ class Claims:
         self._removing: dict[Key, Future[None]] = {}
 
     def follow(self, policy: Policy) -> None:
-        """Go on under another configuration."""
+        """Apply a changed configuration."""
         self._policy = policy
 
     def load(self) -> None:
-        """Send the grants again that an earlier process may not have sent."""
+        """Schedule the grants that an earlier poller process may not have sent."""
         for transfer in self._ledger.all():
             if is_grant(transfer.claim) and transfer.claimed == JOB and not transfer.verdict:
                 self._due.setdefault(transfer.remote, {})[transfer.key] = transfer
 
     def decide(self, situation: TransferSituation) -> None:
-        """Give the claim to each job that waits for it; it is sent once the state file has that."""
+        """Record a grant for each remote job that waits for its claim; `send` sends the grant."""
         for transfer in tuple(self._ledger.all()):
             if transfer.claim and waits_for_grant(transfer, situation):
                 self._ledger.keep(transfer.but(claimed=JOB))
@@ -80,7 +80,7 @@ class Claims:
                 self._due.setdefault(transfer.remote, {})[transfer.key] = transfer
 
     def send(self) -> None:
-        """Send the grants that are due, in one command at a time for each cluster."""
+        """Send due grants to the remote clusters, one command at a time per cluster."""
         for cluster in tuple(self._sent):
             self._take(cluster)
         for cluster, due in tuple(self._due.items()):
@@ -94,9 +94,9 @@ class Claims:
                 self._sent[cluster] = batch, self._workers.do(f"cluster {cluster}", give, batch)
 
     def recall(self, transfer: Transfer, why: str) -> bool:
-        """Take a task's claim for home: then it runs again here, whatever happens there.
+        """Take a task's claim for the home cluster, so that the task is requeued at home.
 
-        False when its job has it, or when nobody knows.
+        Return False if the remote job has the claim or the claim can't be read.
         """
         try:
             is_had = transfer.claimed != JOB and self._take_claim(transfer)
@@ -126,7 +126,7 @@ class Claims:
         return is_grant(transfer.claim) or self._files.take(transfer)
 
     def limited(self, transfer: Transfer, end: StarterMessage) -> StarterMessage:
-        """Return the end, or an error for a task that home has granted nothing too often."""
+        """Return a job's end, as an error if the task's jobs ended without a claim too often."""
         self._doubt(transfer, end)
         queue = self._policy.queues.get(transfer.queue)
         if end.claim != FENCED or queue is None:
@@ -139,7 +139,7 @@ class Claims:
         return end.but(outcome=TransferOutcome.ERROR, reason=f"{end.reason}, {times} times")
 
     def _doubt(self, transfer: Transfer, end: StarterMessage) -> None:
-        """Log that a job may not have seen its grant, since it ended as fenced."""
+        """Log a granted job that ended as fenced: the job may not have seen its grant."""
         cluster = self._policy.clusters.get(transfer.remote)
         if not cluster or not is_grant(transfer.claim) or end.exit_status != str(REQUEUE):
             return
@@ -151,7 +151,7 @@ class Claims:
             )
 
     def are_removed(self, ended: Transfer) -> bool:
-        """Say whether no file of a claim is left anywhere; start to remove them if any is."""
+        """Return whether an ended transfer's claim files are gone, else start their removal."""
         kind, _ = split(ended.claim)
         if kind == FILE:
             return self._is_removed(ended)
@@ -182,11 +182,11 @@ class Claims:
 
     @property
     def is_amid_sweep(self) -> bool:
-        """Whether names are left for the next sweeps."""
+        """Whether the claims folder has names left for the next sweeps."""
         return self._files.is_amid_sweep
 
     def sweep(self) -> None:
-        """Remove the files of claims that no transfer knows, some at a time."""
+        """Remove a portion of the claim files that belong to no transfer."""
         transfers = (*self._ledger.all(), *self._ledger.ended.values())
         names = frozenset(
             name
@@ -199,7 +199,7 @@ class Claims:
         self._files.sweep(names, self._clock.now_s())
 
     def _take(self, cluster: str) -> None:
-        """Take the answer to the grants that were sent; without one they are sent again."""
+        """Take the result of a cluster's grant command; failed grants are sent again."""
         batch, sent = self._sent[cluster]
         if not sent.done():
             return

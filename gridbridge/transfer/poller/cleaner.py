@@ -1,4 +1,4 @@
-"""Removes orphans, remote jobs that outlive their end, and what transfers leave behind."""
+"""Delete orphans, remote jobs that outlive their end, and leftover files of transfers."""
 
 import logging
 from collections.abc import Callable, Container
@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 
 class Cleaner:
-    """Removes what a transfer leaves behind, and jobs that no transfer knows."""
+    """Deletes orphans, surviving remote jobs, and files of ended transfers."""
 
     def __init__(
         self,
@@ -43,9 +43,9 @@ class Cleaner:
         self._deleting: dict[tuple[str, int], Future[None]] = {}
 
     def clean(self, situation: TransferSituation, waiting: Container[tuple[str, str]] = ()) -> None:
-        """Delete jobs that must not live, and stop watching transfers whose jobs are gone.
+        """Delete orphans and surviving remote jobs; stop watching transfers without jobs.
 
-        `waiting` are names and owners of transfers whose records were not taken yet.
+        `waiting` has name and owner of transfers whose records wait: their jobs are no orphans.
         """
         for orphan in orphans.orphans(self._ledger.all(), situation):
             if (orphan.name, orphan.owner) in waiting:
@@ -60,7 +60,7 @@ class Cleaner:
                 self._stop_watching(transfer)
 
     def let_go(self, before: datetime) -> None:
-        """Forget the transfers that closed before that time, in the state file too."""
+        """Stop watching transfers closed before `before`; log files left at remote clusters."""
         for transfer in tuple(self._ledger.ended.values()):
             if transfer.closed_at and transfer.closed_at < before:
                 if folder := self._inbox.stage_of(transfer.record):
@@ -76,12 +76,12 @@ class Cleaner:
                 self._stop_watching(transfer)
 
     def _is_cleared(self, ended: Transfer) -> bool:
-        """Say whether it left no files anywhere; start to remove them if it did."""
+        """Return whether an ended transfer has no files left, else start their removal."""
         is_unstaged = self._is_unstaged(ended)
         return self._claims.are_removed(ended) and is_unstaged
 
     def _is_unstaged(self, ended: Transfer) -> bool:
-        """Say whether it left no files at the other cluster; start to remove them if it did."""
+        """Return whether a transfer's remote stage folder is gone, else start its removal."""
         name = ended.key
         if name in self._unstaging and self._unstaging[name].done():
             removal = self._unstaging.pop(name)
@@ -105,12 +105,12 @@ class Cleaner:
         return False
 
     def _stop_watching(self, ended: Transfer) -> None:
-        """Stop watching it. Its record goes first: without the row it would look new."""
+        """Remove a transfer's record before its row: a record without a row would look new."""
         self._inbox.remove(ended.record)
         self._ledger.stop_watching(ended)
 
     def _delete(self, orphan: Orphan) -> None:
-        """Delete an orphan, once at a time; job numbers are unique in one cluster only."""
+        """Start to delete an orphan job, unless its deletion runs or has to pause."""
         for finished in [
             finished for finished, deletion in self._deleting.items() if deletion.done()
         ]:
@@ -123,7 +123,7 @@ class Cleaner:
         self._deleting[job] = self._workers.do(orphan.owner, self._remote.delete_orphan, orphan)
 
     def _tell_failure(self, job: tuple[str, int], deletion: Future[None]) -> None:
-        """Log why an orphan is still there: at a cluster by ssh we may be no operator."""
+        """Log a failed deletion: over ssh the service account may be no operator."""
         if error := deletion.exception():
             _log.warning(
                 "event=failed act=delete_orphan cluster=%s job=%d why=%r", *job, str(error)

@@ -1,4 +1,4 @@
-"""Takes the guard off copies of jobs that are away: qresub copies it with the job."""
+"""Remove guards that qresub has copied from a job that is away to its copy."""
 
 import logging
 from collections.abc import Callable
@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 class CopiedGuards:
-    """The jobs at home that wait for their start time, and the copies among them."""
+    """The deferred jobs of the home cluster, and the qresub copies among these jobs."""
 
     def __init__(
         self,
@@ -32,14 +32,14 @@ class CopiedGuards:
         self._home = policy.site.cluster
         self._ledger = ledger
         self._tasks = tasks
-        self._others: frozenset[int] = frozenset()  # jobs that were checked, and are no copies
+        self._others: frozenset[int] = frozenset()  # deferred jobs that are no copies
         home = policy.site.cluster
         self._look = BackgroundQuery(
             workers, home, "look_for_copies", self._free_copies, clock, LOOK_S
         )
 
     def take_answers(self, came: tuple[ClusterAnswer, ...]) -> None:
-        """Check once a minute, while home answers."""
+        """Look for copied guards once a minute, while the home cluster answers."""
         if any(answer.cluster == self._home and answer.snapshot for answer in came):
             if reply := self._look.answer():
                 self._others = reply[1]
@@ -50,7 +50,7 @@ class CopiedGuards:
         return frozenset(parse_transfer(transfer.name).job for transfer in self._ledger.all())
 
     def _free_copies(self, remote_jobs: frozenset[int]) -> frozenset[int]:
-        """Free the copies among the jobs that wait; return the jobs that are no copies."""
+        """Clear the copied start time of qresub copies; return the jobs that are no copies."""
         waiting = self._tasks.deferred()
         new = tuple(sorted(waiting - self._others)[:AT_ONCE])
         requests = self._tasks.requests(new) if new else {}
@@ -60,7 +60,7 @@ class CopiedGuards:
         return waiting & self._others.union(new).difference(copies)
 
     def _free(self, job: int, original: int) -> None:
-        """Give a copy its own start time; after a failure the next check finds it again."""
+        """Give a qresub copy its own start time; the next check retries after a failure."""
         try:
             self._tasks.free_copy(job)
         except (GridbridgeError, OSError) as error:

@@ -1,4 +1,4 @@
-"""Runs the poller's process from start to end: rounds, by the newest valid configuration."""
+"""Run gridbridge-poller's rounds by the newest valid configuration until it is stopped."""
 
 import logging
 import os
@@ -21,13 +21,13 @@ from gridbridge.transfer.poller.transfer_ledger import away_job
 from gridbridge.transfer.poller.transfer_service import TransferService
 from gridbridge.transfer.store.transfer_rows import TransferRows
 
-ANOTHER_RUNS = 1  # exit status
+ANOTHER_RUNS = 1  # exit status if another poller has the lock
 
 _log = logging.getLogger(__name__)
 
 
 def run(signals: ProcessSignals) -> None:
-    """Do rounds until told to stop; SystemExit when another poller does."""
+    """Run poll rounds until a stop signal; SystemExit if another poller runs."""
     clock = Clock()
     configuration = Configuration(clock, earlier=lambda: kept(clock.now()))
     service_process.require_account(configuration.policy)
@@ -40,18 +40,18 @@ def run(signals: ProcessSignals) -> None:
     _log.info("event=start cluster=%s queues=%s", policy.site.cluster, ",".join(policy.queues))
     cycle.run_forever(poller, signals, life_sign, clock)
     _log.info("event=stop")
-    os._exit(0)  # a thread may still wait for a silent cluster; we need nothing from it
+    os._exit(0)  # a thread may still wait for a silent cluster; its result is not needed
 
 
 def _go_on_from_the_last(configuration: Configuration, clock: Clock) -> None:
-    """Start with the last service's file if the new one is wrong or jobs away need the old."""
+    """Keep the last configuration if the new file is invalid or open transfers need it."""
     if earlier := kept(clock.now()):
         configuration.go_on_from(earlier, _away_jobs)
     configuration.tell()
 
 
 def _away_jobs(policy: Policy) -> Iterable[AwayJob]:
-    """Return owner, cluster and queue of jobs that are away, from a configuration's state file."""
+    """Return owner, cluster and queue of each open transfer in the state file."""
     try:
         database = StateFile.open(policy.site.state)
         try:
@@ -59,14 +59,14 @@ def _away_jobs(policy: Policy) -> Iterable[AwayJob]:
         finally:
             database.close()
     except StateError:
-        return ()  # the service tells it, if it is still its own
+        return ()  # the service reports the error if it uses this file
 
 
 class PollerDaemon:
-    """The service by the newest right file, as a program that goes on."""
+    """The transfer service under the newest valid gridbridge.toml, run round by round."""
 
     def __init__(self, configuration: Configuration, signals: ProcessSignals, clock: Clock) -> None:
-        """Put the service together; StateError when that is vain."""
+        """Build the transfer service; StateError if its state can't be loaded."""
         self._configuration = configuration
         self._signals = signals
         self._clock = clock
@@ -75,12 +75,12 @@ class PollerDaemon:
 
     @property
     def pause_s(self) -> float:
-        """How long it waits before it looks into the spool again."""
+        """The pause between two reads of the spool, in seconds."""
         return self._configuration.policy.poller.spool_interval_s
 
     @contextmanager
     def open_cycle(self) -> Iterator[TransferProgram]:
-        """Do a round by the newest right file."""
+        """Open a poll round under the newest valid configuration."""
         if self._configuration.take(self._signals.hung_up(), self.service.away_jobs):
             put_in_force(self._configuration, self.service)
         with self.service.open_round() as a_round:
@@ -89,15 +89,15 @@ class PollerDaemon:
             follow(self.service, self.service.policy)
 
     def release(self) -> None:
-        """Give back what the service holds of the machine."""
+        """Close the service's files, threads and child processes."""
         self.service.shut_down()
 
     def has_news(self) -> bool:
-        """Say no: a round comes as often as the spool is looked into."""
+        """Return False: the next round always waits for the spool interval."""
         return False
 
     def recover(self) -> None:
-        """Put another service together: what a failed round took from the spool is read again."""
+        """Rebuild the service after a failed round, and read the round's messages again."""
         self._configuration.take(self._signals.hung_up(), self.service.away_jobs)
         self.service = build(self._configuration, self._clock)
         self._configuration.keep()
@@ -105,7 +105,7 @@ class PollerDaemon:
 
 
 def put_in_force(configuration: Configuration, service: TransferService) -> None:
-    """Have the service take what is new of gridbridge.toml, and show which one it has."""
+    """Apply a changed gridbridge.toml to the service, and publish the file in force."""
     configuration.keep()
     if configuration.policy is not service.policy:
         follow(service, configuration.policy)

@@ -1,4 +1,4 @@
-"""Acts that need a cluster: threads do them, never the same act twice at a time."""
+"""Run the acts that need a cluster in threads, each act once at a time."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -16,8 +16,8 @@ from gridbridge.program.work.workers import OwnerThreads
 from gridbridge.transfer.acts.transfer_acts import TransferActs
 from gridbridge.transfer.poller.usage_records import UsageRecords
 
-AGAIN_S = 2.0  # before an act that failed is repeated; it doubles
-LONGEST_S = 60.0  # the longest: somebody may have removed the cause without any sign of it
+AGAIN_S = 2.0  # first pause before a failed act is retried; doubles
+LONGEST_S = 60.0  # longest pause: nothing reports that a failure's cause is gone
 
 Name = tuple[TransferAct, str, int]
 
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 class Dispatcher:
-    """The acts that threads are doing for transfers now."""
+    """The acts that threads do for transfers now, and the pauses of failed acts."""
 
     def __init__(
         self,
@@ -38,19 +38,19 @@ class Dispatcher:
         self._workers = workers
         self._usage_records = usage_records
         self._clock = clock
-        self._backoff = Backoff(clock)  # with an end that is not found
-        self._failing: dict[Name, Backoff] = {}  # the acts that failed when they were last done
-        self.disputed: set[Key] = set()  # transfers for which no end is believed
-        self.not_ours: list[Transfer] = []  # their ids belong to other jobs by now
+        self._backoff = Backoff(clock)  # between look-ups of an end
+        self._failing: dict[Name, Backoff] = {}  # pauses of acts whose last run failed
+        self.disputed: set[Key] = set()  # transfers with conflicting ends
+        self.not_ours: list[Transfer] = []  # transfers whose remote id another job has
         self.not_deleted: list[
             tuple[Transfer, str]
-        ] = []  # transfers of owners without account, and why
+        ] = []  # transfers of owners without an account, and the reason
         self.open: dict[Name, tuple[TransferAction, Future[StarterMessage | None]]] = {}
 
     def may_begin(self, action: TransferAction) -> bool:
-        """Say whether it is time and no thread does it yet.
+        """Return whether an act's pause is over and no thread does the act yet.
 
-        Look-ups of an end, and acts that failed, are repeated after growing pauses.
+        Look-ups of a job's end and failed acts are retried after growing pauses.
         """
         name = _name(action)
         failing = self._failing.get(name)
@@ -61,11 +61,11 @@ class Dispatcher:
         )
 
     def begin(self, action: TransferAction) -> None:
-        """Let a thread do an act; an end that is known from accounting is not looked up."""
+        """Start an act in a thread; an end known from accounting needs no query."""
         self.open[_name(action)] = action, self._future(action)
 
     def take_done(self) -> Iterator[tuple[TransferAction, StarterMessage | None]]:
-        """Take each act that is done, with the end that it found; failures are logged."""
+        """Yield each finished act with the job's end that it found; log failed acts."""
         for name in [name for name, (_, future) in self.open.items() if future.done()]:
             action, future = self.open.pop(name)
             try:
@@ -86,7 +86,7 @@ class Dispatcher:
                     "event=failed act=%s why=%r", action.act.value, short(plain_words(error))
                 )
                 self._pause(name)
-            except Exception:  # of one act of one transfer
+            except Exception:  # a fault in one act must not stop the round
                 _log.exception("event=fault act=%s name=%s", action.act.value, action.transfer.name)
                 self._pause(name)
             else:
@@ -94,18 +94,18 @@ class Dispatcher:
                 yield action, verdict
 
     def forget(self, transfer: Key) -> None:
-        """Forget the pauses of a transfer, so that its next act begins at once."""
+        """Forget a transfer's retry pauses, so that its next act begins at once."""
         self.disputed.discard(transfer)
         self._backoff.forget(transfer)
         for act in TransferAct:
             self._failing.pop((act, *transfer), None)
 
     def recover(self) -> None:
-        """Forget the pauses of acts that failed: their cluster answers again."""
+        """Forget the retry pauses of all failed acts, as a silent cluster answers again."""
         self._failing.clear()
 
     def _pause(self, name: Name) -> None:
-        """Pause it for a while, except a task that waits to be released."""
+        """Pause a failed act before its retry, except the release of a local task."""
         if name not in self._failing and name[0] is not TransferAct.RELEASE_LOCAL:
             self._failing[name] = Backoff(self._clock, AGAIN_S, LONGEST_S)
             self._failing[name].may_try(name)

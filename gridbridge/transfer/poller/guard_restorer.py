@@ -1,7 +1,7 @@
-"""Puts back guards at home that people have removed while the jobs are away.
+"""Restore guards at the home cluster that people removed while their jobs are away.
 
-Every answer shows holds; the service asks for start times and lists of queues now and then, for a
-hundred jobs in one question.
+Every snapshot shows holds. A query once a minute returns start times and queue lists of at most a
+hundred jobs.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ WHY = "somebody has taken its guard away"
 
 
 class GuardRestorer:
-    """What home's answers show of the guards."""
+    """The guards missing at the home cluster, found from its snapshots."""
 
     def __init__(
         self,
@@ -39,8 +39,8 @@ class GuardRestorer:
         self._policy = policy
         self._ledger = ledger
         self._act = act
-        self._unheld: frozenset[str] = frozenset()  # in home's last answer
-        self._after = 0  # the last job that was checked
+        self._unheld: frozenset[str] = frozenset()  # without a hold in the last home snapshot
+        self._after = 0  # the last local job that was checked
         home = policy.site.cluster
         self._look = BackgroundQuery(
             workers, home, "look_at_guards", tasks.requests, clock, LOOK_S, LOOK_S
@@ -48,17 +48,17 @@ class GuardRestorer:
         self._missing: list[Transfer] = []
 
     def follow(self, policy: Policy) -> None:
-        """Go on under another configuration."""
+        """Apply a changed configuration."""
         self._policy = policy
 
     def take_answers(self, came: tuple[ClusterAnswer, ...], home: str) -> None:
-        """Take home's answer, if these have one."""
+        """Check the guards if the home cluster has answered."""
         for answer in came:
             if answer.cluster == home and answer.snapshot:
                 self._check_holds(answer.snapshot)
 
     def _check_holds(self, local: ClusterSnapshot) -> None:
-        """Put back holds that two answers lack: a starter may have released its task just now."""
+        """Restore holds missing in two snapshots: a starter may just have released its task."""
         unheld = guard_restoration.missing_holds(self._ledger.all(), local)
         for transfer in tuple(self._ledger.all()):
             if transfer.name in unheld & self._unheld:
@@ -70,7 +70,7 @@ class GuardRestorer:
             self._ask(guard_restoration.jobs_to_check(self._ledger.all(), local))
 
     def _ask(self, jobs: tuple[int, ...]) -> None:
-        """Ask about all, or about the next hundred."""
+        """Query the guards of all jobs, or of the next hundred jobs."""
         next_ones = [job for job in jobs if job > self._after]
         due = next_ones if next_ones and len(jobs) > AT_ONCE else list(jobs)
         if batch := tuple(due[:AT_ONCE]):
@@ -78,7 +78,7 @@ class GuardRestorer:
             self._look.ask(batch)
 
     def _take(self, requests: dict[int, RequestAtHome]) -> None:
-        """Take home's answer about those jobs."""
+        """Restore the guards that the queried jobs lack."""
         for transfer in tuple(self._ledger.all()):
             request = requests.get(parse_transfer(transfer.name).job)
             guard = (
@@ -90,13 +90,13 @@ class GuardRestorer:
                 self._put_back(transfer, guard)
 
     def _put_back(self, transfer: Transfer, guard: str) -> None:
-        """Note that a transfer's task will be guarded: the part that closes it has to know that."""
+        """Record a task's restored guard, as the end of its transfer must remove that guard."""
         transfer = transfer.but(guard=guard, reguarded=True)
         self._ledger.keep(transfer)
         self._missing.append(transfer)
 
     def send(self) -> None:
-        """Put back the guards that the state file has noted."""
+        """Restore the guards that the state file has recorded."""
         missing, self._missing = self._missing, []
         for transfer in missing:
             self._act(TransferAction(act=TransferAct.GUARD_LOCAL, transfer=transfer, why=WHY))

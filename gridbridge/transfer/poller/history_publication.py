@@ -1,7 +1,7 @@
-"""Publishes the history of each local task from the state file whenever it has grown.
+"""Publish the history of each local task from the state file when its transfers change.
 
-The history of open transfers is kept here too: reading it again for every change would cost as much
-as writing it.
+The histories of open transfers are cached: reading a history for every change would cost as much
+as writing the history.
 """
 
 from dataclasses import dataclass, field
@@ -17,11 +17,11 @@ from gridbridge.transfer.store.transfer_rows import TransferRows
 
 UNSHOWN = timedelta(
     minutes=1
-)  # transfers that closed this long before the last publication are published again
+)  # republish transfers that closed this long before the last publication
 
 
 class JobHistory:
-    """Publishes histories; remembers which of them are behind the state file."""
+    """Publishes task histories; remembers the tasks whose published history is outdated."""
 
     def __init__(self, cluster: str, database: StateFile, views: PublishedViews) -> None:
         self._cluster = cluster
@@ -31,7 +31,7 @@ class JobHistory:
         self._known: dict[str, dict[Key, _Attempt]] = {}  # by local task
 
     def load(self) -> None:
-        """Load what an earlier service may have kept without publishing it."""
+        """Mark histories that an earlier service may have stored without publishing."""
         recent: tuple[Transfer, ...] = ()
         if shown_at := self._views.shown_at():
             recent = self._transfers.closed_since(shown_at - UNSHOWN)
@@ -39,30 +39,30 @@ class JobHistory:
             self.touch(transfer)
 
     def touch(self, transfer: Transfer) -> None:
-        """Publish the history of its task in this round."""
+        """Mark a transfer's task, so that this round publishes the task's history."""
         name = parse_transfer(transfer.name)
         if name.cluster == self._cluster:
             self._behind.add(name.local)
 
     def keep(self, before: Transfer | None, after: Transfer) -> None:
-        """Take a transfer as it is now; publish a known one if people would see a difference."""
+        """Update a transfer in its task's history; mark the task if readers see a change."""
         if attempts := self._attempts(after.name):
             attempts.setdefault(after.key, _Attempt(after)).transfer = after
         if before and before.but(seen_at=after.seen_at, missed_polls=after.missed_polls) != after:
             self.touch(after)
 
     def add(self, event: TransferEvent) -> None:
-        """Add one line to a transfer's history."""
+        """Add an event to a transfer's cached history."""
         if attempt := self._attempts(event.name).get((event.name, event.uid)):
             attempt.events.append(event)
 
     def _attempts(self, transfer: str) -> "dict[Key, _Attempt]":
-        """Return the kept attempts of a transfer's task; none before it has published."""
+        """Return the cached attempts of a transfer's task; empty before the first publication."""
         name = parse_transfer(transfer)
         return self._known.get(name.local, {}) if name.cluster == self._cluster else {}
 
     def publish(self) -> None:
-        """Publish what has changed."""
+        """Publish the history of each task that changed."""
         for local in self._behind:
             self._show(local)
         self._behind.clear()
@@ -92,13 +92,13 @@ class JobHistory:
         }
 
     def sweep(self, before: datetime, living: tuple[Transfer, ...]) -> None:
-        """Remove histories without news since then; kept ones are read again."""
+        """Remove published histories unchanged since `before`, and clear the cache."""
         self._known.clear()
         self._views.sweep(before, living)
 
 
 def _of(attempts: "dict[Key, _Attempt]", uids: frozenset[int]) -> list[History]:
-    """Return the histories of these people's attempts, without those that home has denied."""
+    """Return the attempts' histories of these uids, without attempts that home refuted."""
     theirs = (attempt for attempt in attempts.values() if attempt.transfer.uid in uids)
     return [
         (attempt.transfer, attempt.events)
@@ -109,7 +109,7 @@ def _of(attempts: "dict[Key, _Attempt]", uids: frozenset[int]) -> list[History]:
 
 @dataclass(slots=True)
 class _Attempt:
-    """One transfer of a task, with its lines in the order in which they were written."""
+    """One transfer of a task, with its history events in order."""
 
     transfer: Transfer
     events: list[TransferEvent] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Takes the spool's messages into the ledger; content and file owner decide about each."""
+"""Take spool messages into the transfer ledger, judged by content and file owner."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -22,10 +22,10 @@ from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 from gridbridge.transfer.poller.undelivered_ends import UndeliveredEnds
 from gridbridge.transfer.poller.unverified_quota import UnverifiedQuota
 
-PREMATURE_S = 60.0  # a message may come before the record that it belongs to
-PREMATURE_OF_UID = 100  # remote hosts may write before our starters' records have come
-LINGER_S = 1.5  # for ends that home knows: the rest of a round costs more than reading them
-LINGERING = 20  # more of them are worth a round of their own
+PREMATURE_S = 60.0  # a message may arrive this long before its transfer's record
+PREMATURE_OF_UID = 100  # early messages: remote hosts may write before starters do
+LINGER_S = 1.5  # `closed` messages wait this long, so that one round takes several
+LINGERING = 20  # more waiting `closed` messages start a round
 KIND_ORDER = (
     MessageKind.RECORD,
     MessageKind.INTENT,
@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 
 class InboxReader:
-    """Takes the messages of a round; keeps those that came before their record."""
+    """Takes a round's spool messages; keeps messages that arrive before their record."""
 
     def __init__(
         self,
@@ -62,29 +62,28 @@ class InboxReader:
         self._refusals = Refusals(journal, clock)
         self._ledger = ledger
         self._routes: set[Destination] = set()
-        self._quota = LogQuota(clock.steady_s)  # of lines about each uid
+        self._quota = LogQuota(clock.steady_s)  # log lines about each uid
         self.follow(policy)
 
     def follow(self, policy: Policy) -> None:
-        """Judge messages by a changed configuration from now on.
+        """Judge messages by a changed configuration.
 
-        A starter uses the route that it has read, so routes of older ones stay valid.
+        Routes of older configurations stay valid: a starter uses the route that it has read.
         """
-        self.linger_s = LINGER_S - policy.poller.spool_interval_s  # to the look before its end
+        self.linger_s = LINGER_S - policy.poller.spool_interval_s  # until the last read in LINGER_S
         self._home = policy.site.cluster
         self.allow((name, queue.cluster) for name, queue in policy.queues.items())
         self._limit = policy.poller.spool_files_per_uid
 
     def allow(self, routes: Iterable[Destination]) -> None:
-        """Accept records with one of these routes too: starters see them."""
+        """Accept records with these routes too, as starters can still read the routes."""
         self._routes.update(routes)
 
     def take(self, at_once: bool) -> tuple[Transfer, ...]:
         """Take new messages into the ledger; return the transfers that changed.
 
-        Without `at_once`, ends that home knows already wait a while for other messages. The
-        messages stay in the spool until `put_away`: a process that is killed in between leaves them
-        to the next one, which does the same again.
+        Without `at_once`, messages that close transfers may wait for other messages. All
+        messages stay in the spool until `put_away`, so a killed process loses no message.
         """
         new = (*self._lingering, *self._inbox.read())
         if not at_once and self._may_linger(new):
@@ -104,11 +103,11 @@ class InboxReader:
         return tuple(self._ledger.open[key] for key in changed)
 
     def take_answer(self, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]) -> None:
-        """Take home's answer about the transfers whose records wait for it."""
+        """Judge the records that wait for the home cluster's job list."""
         self._done += self.unproved.take_answer(home, snapshots)
 
     def put_away(self) -> None:
-        """Remove the messages that were taken, once everything that follows from them is done."""
+        """Remove processed messages from the spool, after the state file has their effects."""
         for path in self._done:
             self._inbox.remove(path)
         self._done.clear()
@@ -116,7 +115,7 @@ class InboxReader:
         self._quota.tell_left_out(_log)
 
     def _may_linger(self, new: tuple[SpooledMessage, ...]) -> bool:
-        """Leave messages for later if they only close transfers and nobody needs their slots."""
+        """Return whether the new messages only close transfers and may wait for a later round."""
         if self.premature or not 0 < len(new) <= LINGERING:
             return False
         if any(spooled.message.kind != MessageKind.CLOSED for spooled in new):
@@ -127,7 +126,7 @@ class InboxReader:
         return self._clock.steady_s() - self._lingering_since < self.linger_s
 
     def _take(self, spooled: SpooledMessage, changed: set[Key]) -> list[str]:
-        """Take one message; return the files that it makes superfluous."""
+        """Process one message; return the spool files that can be removed."""
         message = spooled.message
         if message.kind == MessageKind.ASK:
             wrong = self.questions.answer(spooled)
@@ -157,7 +156,7 @@ class InboxReader:
         transfer: Transfer,
         changed: set[Key],
     ) -> list[str]:
-        """Keep the transfer after a message; return the files that it makes superfluous."""
+        """Store the transfer after a message; return the spool files that can be removed."""
         if transfer == previous:
             return [spooled.path] if spooled.path != transfer.record else []
         changed.add(transfer.key)
@@ -169,9 +168,9 @@ class InboxReader:
         return [previous.record] if previous and previous.record != spooled.path else []
 
     def _received(self, spooled: SpooledMessage, previous: Transfer | None) -> ReceivedMessage:
-        """Return a message with everything that decides about it.
+        """Return a message with all inputs of its judgement.
 
-        A transfer that was sent while its queue was configured keeps its route.
+        A known transfer keeps its route after its queue is removed from the configuration.
         """
         return ReceivedMessage(
             message=spooled.message,
@@ -187,10 +186,10 @@ class InboxReader:
         )
 
     def _has_many(self, uid: int) -> bool:
-        """Say whether somebody has as many transfers as may be open.
+        """Return whether a uid has reached the limit of its transfers.
 
-        Each keeps its record in the spool, and for a while after its end too: at least a quarter of
-        the files is left for other messages.
+        The spool keeps each transfer's record until some time after the end. At least a quarter of
+        the uid's files is left for other messages.
         """
         open_, ended = (
             sum(owner == uid for _, owner in transfers)
@@ -200,7 +199,7 @@ class InboxReader:
         return open_ >= half or open_ + ended >= half + half // 2 + 1
 
     def _postpone(self, spooled: SpooledMessage) -> list[str]:
-        """Keep the record of a new transfer until there is room, as an early message."""
+        """Keep a new transfer's record waiting until its owner may have one more transfer."""
         if not self._may_wait(spooled):
             reason = f"{self._limit // 2} transfers are open"
             return self._refuse(
@@ -212,7 +211,7 @@ class InboxReader:
     def _refuse(
         self, spooled: SpooledMessage, refusal: RejectedAction, is_early: bool
     ) -> list[str]:
-        """Keep a message that came before its record for a while; report any other."""
+        """Keep a message without a record for a minute; log any other refusal."""
         first_at, _ = self.premature.get(spooled.path, (self._clock.steady_s(), spooled))
         if is_early and self._may_wait(spooled) and self._clock.steady_s() - first_at < PREMATURE_S:
             self.premature[spooled.path] = first_at, spooled
@@ -224,13 +223,13 @@ class InboxReader:
         return [spooled.path]
 
     def _may_wait(self, spooled: SpooledMessage) -> bool:
-        """Say whether an early message may be kept; each costs work in every round."""
+        """Return whether an early message may wait: every round judges each waiting message."""
         of_uid = sum(waiting.uid == spooled.uid for _, waiting in self.premature.values())
         return spooled.path in self.premature or of_uid < PREMATURE_OF_UID
 
 
 def _series(spooled: SpooledMessage) -> tuple[str, ...]:
-    """Return the key of a series in which only the last message counts: one starter's records."""
+    """Return a message's series; only the last record of a starter counts."""
     message = spooled.message
     if message.kind != MessageKind.RECORD:
         return (spooled.path,)
@@ -238,5 +237,5 @@ def _series(spooled: SpooledMessage) -> tuple[str, ...]:
 
 
 def _rank(kind: str) -> int:
-    """Order messages that came together; other hosts' clocks can't be compared."""
+    """Return a message kind's order in a round, as hosts' clocks can't be compared."""
     return KIND_ORDER.index(kind) if kind in KIND_ORDER else len(KIND_ORDER)

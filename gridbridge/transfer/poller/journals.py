@@ -1,4 +1,4 @@
-"""The decisions about transfers that are kept; each module makes its own again."""
+"""The modules that journal decisions about transfers, and replay journalled decisions."""
 
 from gridbridge.program.journal import JournalledDecision
 from gridbridge.transfer.poller import plan_journal, recall_journal, refused_message_journal

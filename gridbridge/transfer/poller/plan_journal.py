@@ -1,4 +1,4 @@
-"""The decisions about transfers, kept in the journal with their rows, and made again."""
+"""Journal the decisions about transfers with their input rows, and replay decisions."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -19,12 +19,12 @@ from gridbridge.program.encoding import decode, encode
 from gridbridge.program.journal import ROWS, JournalEntry, telling
 
 PROGRAM = "poller"
-FIRST = 3  # names that are told of many transfers
+FIRST = 3  # names that the sentence about many transfers lists
 KEPT = re.compile(f"({'|'.join(act.value for act in TransferAct)}) (gb[^ ]+): (.*)", re.DOTALL)
 
 
 class PlanJournal:
-    """Keeps each decision in the journal once; the same decision in a later round is no news."""
+    """Journals each decision once; later rounds do not repeat an unchanged decision."""
 
     def __init__(self) -> None:
         self._last: dict[Key, frozenset[str]] = {}
@@ -36,7 +36,7 @@ class PlanJournal:
         policy: PollerSection,
         plan: TransferPlan,
     ) -> JournalEntry | None:
-        """Return an entry with the transfers that have a new decision, and their rows."""
+        """Return a journal entry of the transfers with a new decision; None without any."""
         sentences: dict[Key, list[str]] = {transfer.key: [] for transfer in concerned}
         for action in plan.actions:
             sentences[action.transfer.key].append(sentence(action))
@@ -52,7 +52,7 @@ class PlanJournal:
         return _entry(changed, situation, policy, sentences, len(concerned)) if changed else None
 
     def forget(self, over: Key) -> None:
-        """Forget a transfer that is over."""
+        """Forget the last decision about a closed transfer."""
         self._last.pop(over, None)
 
 
@@ -69,7 +69,7 @@ def _entry(
 
 
 def rows(transfers: Sequence[Transfer], situation: TransferSituation) -> dict[str, object]:
-    """Return the first of these as they are kept, with the rows that decide about them."""
+    """Encode the first transfers for the journal, with the rows that decide about them."""
     first = transfers[:ROWS]
     return {
         "not_kept": len(transfers) - len(first),
@@ -79,26 +79,26 @@ def rows(transfers: Sequence[Transfer], situation: TransferSituation) -> dict[st
 
 
 def read_rows(row: Mapping[str, Any]) -> tuple[list[Transfer], TransferSituation]:
-    """Return the transfers and the situation that `rows` has kept."""
+    """Decode the transfers and the situation that `rows` has encoded."""
     return [decode(encoded, Transfer) for encoded in row["transfers"]], decode(
         row["situation"], TransferSituation
     )
 
 
 def again(row: Mapping[str, Any]) -> list[str]:
-    """Decide again from what was kept; return each action in one sentence."""
+    """Replay a journalled decision; return each action as one sentence."""
     transfers, situation = read_rows(row)
     planned = rules.plan(transfers, situation, decode(row["policy"], PollerSection))
     return [sentence(action) for action in planned.actions]
 
 
 def sentence(action: TransferAction) -> str:
-    """Say an action in one sentence, as decisions are kept."""
+    """Return an action as one sentence, as the journal keeps actions."""
     return f"{action.act.value} {action.transfer.name}: {action.why}"
 
 
 def said(actions: Sequence[str]) -> list[str]:
-    """Say kept actions to people: one sentence for all transfers of one act and reason."""
+    """Summarize journalled actions: one sentence per act and reason for all transfers."""
     alike: dict[tuple[str, str, str], list[str]] = {}
     for action in actions:
         act, name, why = _parts(action)
@@ -107,7 +107,7 @@ def said(actions: Sequence[str]) -> list[str]:
 
 
 def _parts(action: str) -> tuple[str, str, str]:
-    """Return act, transfer and reason of a kept action; nothing for what is none."""
+    """Split a journalled action into act, transfer and reason; empty texts if malformed."""
     match = KEPT.fullmatch(action)
     return (match[1], match[2], match[3]) if match else ("", "", "")
 

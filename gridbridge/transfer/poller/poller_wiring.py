@@ -1,7 +1,7 @@
-"""Puts the service together from a configuration, and gives it a changed one.
+"""Build the transfer service from a configuration, and apply configuration changes.
 
-Clusters that a change does not concern are asked as before and their last answers stay valid, so
-their queues stay open. Nothing that is known or under way is lost.
+Unchanged clusters keep their polling and their last snapshot, so the queues to these clusters stay
+open. The service keeps all its transfers and running acts.
 """
 
 from collections.abc import Iterable
@@ -30,7 +30,7 @@ from gridbridge.transfer.poller.transfer_service import TransferService
 from gridbridge.transfer.store.transfer_rows import TransferRows
 
 _USUAL = Cluster()
-UNASKED = {  # keys on which a status query does not depend
+UNASKED = {  # cluster keys that do not affect a status query
     key: getattr(_USUAL, key)
     for key in (
         *("shell", "spool_shared", "remote_spool_dir", "stage_dir", "accounting"),
@@ -40,15 +40,15 @@ UNASKED = {  # keys on which a status query does not depend
 
 
 class Reloadable(Protocol):
-    """A part that obeys the configuration, and keeps all that it knows under a changed one."""
+    """A part of the service that keeps its state under a changed configuration."""
 
     def follow(self, policy: Policy) -> None:
-        """Obey this configuration from now on."""
+        """Apply a changed configuration."""
         ...
 
 
 def build(configuration: Configuration, clock: Clock) -> TransferService:
-    """Put the service together and load what an earlier one left."""
+    """Build the transfer service, and load the state that an earlier service left."""
     policy = configuration.policy
     keep_connections(policy)
     database = StateFile.open(policy.site.state)
@@ -73,7 +73,7 @@ def build(configuration: Configuration, clock: Clock) -> TransferService:
 
 
 def follow(service: TransferService, policy: Policy) -> None:
-    """Give the service a changed configuration; StateError when that can't be published."""
+    """Apply a changed configuration to the service; StateError if publishing fails."""
     keep_connections(policy)
     ledger, observers = service.known.ledger, service.resources.observers
     clusters = _clusters(policy, (*ledger.all(), *ledger.ended.values()))
@@ -94,7 +94,7 @@ def follow(service: TransferService, policy: Policy) -> None:
 
 
 def _parts(service: TransferService) -> tuple[Reloadable, ...]:
-    """Return the other parts that keep the configuration."""
+    """Return the service's parts that need the changed configuration."""
     at, state, program = service.resources, service.known, service.program
     return (
         *(at.acts, at.views),
@@ -110,7 +110,7 @@ def _parts(service: TransferService) -> tuple[Reloadable, ...]:
 def _follow_observers(
     service: TransferService, policy: Policy, clusters: frozenset[str], same: frozenset[str]
 ) -> None:
-    """Keep asking the same clusters, and forget the answers of clusters that have moved."""
+    """Keep observers of unchanged clusters; replace all others and drop their snapshots."""
     observers = service.resources.observers
     for name in observers.keys() - same:
         observers.pop(name).dismiss()
@@ -124,7 +124,7 @@ def _follow_observers(
 def _follow_pushes(
     service: TransferService, policy: Policy, clusters: frozenset[str], same: frozenset[str]
 ) -> None:
-    """Keep the pushes that have not changed."""
+    """Keep the push listeners of unchanged clusters; stop or start all others."""
     pushes, clock = service.resources.pushes, service.resources.clock
     alike = frozenset(
         name for name in same if _push_of(service.policy, name) == _push_of(policy, name)
@@ -137,7 +137,7 @@ def _follow_pushes(
 
 
 def _is_asked_alike(before: Policy, after: Policy, name: str) -> bool:
-    """Say whether a cluster's status is asked in the same place and way as before."""
+    """Return whether two configurations query a cluster's status in the same way."""
     was, is_now = (replace(policy.clusters[name], **UNASKED) for policy in (before, after))
     return was == is_now
 
@@ -163,12 +163,12 @@ def _observer(policy: Policy, name: str, clock: Clock) -> ClusterObserver:
 
 
 def _own_queues(policy: Policy, name: str) -> tuple[str, ...]:
-    """Return the transfer queues of a cluster: their slots are not its own."""
+    """Return the home cluster's transfer queues, whose slots are not the cluster's own."""
     return tuple(policy.queues) if name == policy.site.cluster else ()
 
 
 def _push(policy: Policy, name: str, clock: Clock) -> PushedEnds | EndListener:
-    """Return the listener for ends that a cluster pushes."""
+    """Return the listener for job ends that a cluster pushes."""
     cluster, far = policy.clusters[name], away(policy, name)
     adapter, limit_per_s = adapter_of(far), cluster.push_limit_per_s
     if adapter.listens:
@@ -180,16 +180,16 @@ def _push(policy: Policy, name: str, clock: Clock) -> PushedEnds | EndListener:
 
 
 def _clusters(policy: Policy, transfers: Iterable[Transfer]) -> frozenset[str]:
-    """Return the clusters to ask: where queues lead, and where transfers still are.
+    """Return the clusters to query: home, and all clusters with a queue or a transfer.
 
-    A site that can have no transfer queue asks all: other programs than starters send jobs there.
+    A site that can have no transfer queue queries all clusters, as other programs send jobs.
     """
     used = {policy.site.cluster, *(policy.clusters if policy.why_no_queues else policy.remotes)}
     return frozenset(policy.clusters) & used.union(transfer.remote for transfer in transfers)
 
 
 def _unfinished(database: StateFile) -> tuple[Transfer, ...]:
-    """Return the transfers of an earlier process that have to be looked after."""
+    """Return an earlier process's transfers that are open or still need cleaning up."""
     try:
         transfers = TransferRows(database)
         return (*transfers.open(), *transfers.ended())

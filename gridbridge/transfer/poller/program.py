@@ -1,8 +1,8 @@
-"""gridbridge-poller: the one process that asks the clusters, however many jobs were sent.
+"""gridbridge-poller: query the clusters for all transferred jobs, in one process.
 
-Started by systemd, or by the load sensor when none runs; a lock keeps it the only one. It takes no
-arguments: what it does is in gridbridge.toml. Exit status: 0 it was told to stop, 1 another one
-runs, 2 a wrong set-up.
+systemd starts the poller; the load sensor does if no poller runs. A lock allows one poller. The
+poller takes no arguments: gridbridge.toml configures the poller. Exit status: 0 stopped by a
+signal, 1 another poller runs, 2 wrong set-up.
 
 Example: setpriv --reuid gridbridge --regid gridbridge --init-groups gridbridge-poller
 """
@@ -16,13 +16,13 @@ from gridbridge.shell.signals import ProcessSignals
 
 
 def main() -> None:
-    """Run until SIGTERM; exit status 0, 1 when another poller runs, 2 for a wrong set-up."""
+    """Run the poller until SIGTERM; exit 0, 1 if another poller runs, 2 on wrong set-up."""
     synopsis.show_if_asked(__doc__, version)
     if words := sys.argv[1:]:
         print(f"gridbridge-poller: {words[0]!r}: it takes no arguments", file=sys.stderr)  # noqa: T201 - as below
         sys.exit(2)
-    signals = ProcessSignals()  # first of all, for SIGHUP ends a process that does not know it
-    from gridbridge.transfer.poller import daemon  # half a second
+    signals = ProcessSignals()  # first of all: an unhandled SIGHUP ends a process
+    from gridbridge.transfer.poller import daemon  # this import takes half a second
 
     try:
         daemon.run(signals)

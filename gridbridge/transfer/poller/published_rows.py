@@ -1,4 +1,4 @@
-"""What is published of transfers, their histories and usage, and of clusters."""
+"""Convert transfers, histories, usage records and snapshots to their published form."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -24,13 +24,13 @@ from gridbridge.model.status_report import printable
 from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer, TransferEvent
 from gridbridge.program.watch.cluster_observer import ClusterAnswer
 
-MOST_RECORDS = 1000  # attempts of a task that are shown
+MOST_RECORDS = 1000  # usage records published for one task
 
 History = tuple[Transfer, Sequence[TransferEvent]]
 
 
 def show(transfer: Transfer, home: ClusterSnapshot | None = None) -> ShownTransfer:
-    """Return what people may see of a transfer; `home` knows since when its task is as it is."""
+    """Return a transfer's published row; `home` tells since when the local state lasts."""
     local = parse_transfer(transfer.name)
     task = home.find(local.job, local.task) if home else None
     return ShownTransfer(
@@ -57,7 +57,7 @@ def show(transfer: Transfer, home: ClusterSnapshot | None = None) -> ShownTransf
 
 
 def row(transfer: Transfer, home: ClusterSnapshot | None) -> ShownTransfer:
-    """Return it as `show`, without the sender's reason until home's list proves the owner."""
+    """Return a transfer's published row, without reason and host until its owner is proved."""
     shown = show(transfer, home)
     return (
         shown
@@ -67,13 +67,13 @@ def row(transfer: Transfer, home: ClusterSnapshot | None) -> ShownTransfer:
 
 
 def usage(local: str, records: tuple[RemoteRecord, ...]) -> ShownUsage:
-    """Return what the remote jobs of a local job or task used, the newest of them."""
+    """Return the published usage of the newest remote jobs of a local job or task."""
     last, left_out = ownership_proof.newest(records, MOST_RECORDS)
     return ShownUsage(job=local, records=tuple(map(_printable, last)), left_out=left_out)
 
 
 def task(local: str, attempts: Sequence[History], is_proved: bool) -> PublishedTransferTask:
-    """Return the history of a local job or task, in its last attempts."""
+    """Return the published history of a local job's or task's last attempts."""
     last, left_out = ownership_proof.newest(attempts)
     histories = tuple(map(_history, last))
     return PublishedTransferTask(
@@ -98,7 +98,7 @@ def _event(event: TransferEvent) -> ShownEvent:
 
 
 def routes(policy: Policy) -> Iterator[ShownRoute]:
-    """Return where each transfer queue leads."""
+    """Yield each transfer queue's remote cluster and limits."""
     for name, queue in policy.queues.items():
         yield ShownRoute(
             queue=name,
@@ -109,7 +109,7 @@ def routes(policy: Policy) -> Iterator[ShownRoute]:
 
 
 def cluster(answer: ClusterAnswer, last: ClusterSnapshot | None, now: datetime) -> ShownCluster:
-    """Return a cluster as it last answered, and why its last question failed."""
+    """Return a cluster's last snapshot in published form, and its last query's error."""
     return ShownCluster(
         cluster=answer.cluster,
         asked_at=now,

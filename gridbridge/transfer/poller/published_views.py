@@ -1,4 +1,4 @@
-"""Publishes what people may see: each file is replaced when its content has changed."""
+"""Publish the service's state as files, each replaced when its content has changed."""
 
 import os
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -37,13 +37,13 @@ from gridbridge.state.published_files import put
 from gridbridge.transfer.poller import published_rows
 from gridbridge.transfer.store import published_accounts
 
-FRESHEN_S = 2.0  # the age of the load values shows that the poller lives
+FRESHEN_S = 2.0  # load values are rewritten: their age shows that the poller lives
 
-UNLISTED = timedelta(minutes=1)  # within this time home is asked about a new transfer's task
+UNLISTED = timedelta(minutes=1)  # a new transfer's task is looked up at home within this time
 
 
 class PublishedViews:
-    """The published folder; remembers what was written last."""
+    """Writer of the published folder; remembers the load values written last."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class PublishedViews:
         return self._folder
 
     def follow(self, policy: Policy) -> None:
-        """Obey a changed configuration."""
+        """Apply a changed configuration."""
         self._policy = policy
 
     def configured(self, configuration: ShownConfiguration) -> None:
@@ -76,13 +76,13 @@ class PublishedViews:
         self._show_service()
 
     def routes(self, used: frozenset[str]) -> None:
-        """Publish where each transfer queue leads, for starters, and that the service began.
+        """Publish each transfer queue's route for starters, and the service's start.
 
-        The route of a queue that is no longer configured goes once none of its transfers is open.
+        A queue removed from the configuration keeps its route while its transfers are open.
         """
         for queue, configured in self._policy.queues.items():
             rules = mapping(self._policy, configured.cluster, queue)
-            if rules.rules:  # before the route, which says that there is one
+            if rules.rules:  # before the route, which names the mapping
                 put(published_values.mapping_path(queue, self._folder), mappings.encode(rules))
             put(
                 published_values.route_path(queue, self._folder), encode(route(self._policy, queue))
@@ -92,7 +92,7 @@ class PublishedViews:
         self._show_service()
 
     def keep_only(self, clusters: Container[str]) -> None:
-        """Remove the answers of all clusters but these, which are asked."""
+        """Remove the published answers of clusters that are no longer queried."""
         published_json.withdraw_clusters(clusters, self._folder)
 
     def load(
@@ -102,7 +102,7 @@ class PublishedViews:
         closed: frozenset[str] = frozenset(),
         full: str = "",
     ) -> None:
-        """Publish the load values of every remote cluster; a full folder closes all queues."""
+        """Publish the load values of every remote cluster; a full disk closes all queues."""
         if full != self._full:
             self._full = full
             self._show_service()
@@ -125,7 +125,7 @@ class PublishedViews:
     def transfers(
         self, transfers: Iterable[Transfer], snapshots: Mapping[str, ClusterSnapshot]
     ) -> None:
-        """Publish every open transfer, except those of jobs that home's list does not have."""
+        """Publish every open transfer, unless the home cluster does not list its job."""
         home = snapshots.get(self._policy.site.cluster)
         young = self._clock.now() - UNLISTED
         ours = (transfer for transfer in transfers if ownership_proof.may_be_shown(transfer, young))
@@ -134,7 +134,7 @@ class PublishedViews:
         self._put(published_json.TRANSFERS, ShownTransfers(transfers=listed))
 
     def answer(self, answer: ClusterAnswer, last: ClusterSnapshot | None) -> None:
-        """Publish a cluster as it last answered, and why its last question failed."""
+        """Publish a cluster's last snapshot, and why the last query of the cluster failed."""
         cluster = published_rows.cluster(answer, last, self._clock.now())
         self._put(f"{published_json.CLUSTERS}/{answer.cluster}.json", cluster)
         if answer.snapshot:
@@ -145,66 +145,66 @@ class PublishedViews:
             put(path, vocabulary.encode(answer.vocabulary))
 
     def shown_breakers(self) -> tuple[ShownBreaker, ...]:
-        """Return the breakers that an earlier service published; none that can't be read."""
+        """Return the breakers that an earlier service published; empty if unreadable."""
         try:
             return published_json.read_breakers(self._folder).breakers
         except StateError:
             return ()
 
     def troubles(self, failing: Mapping[str, str]) -> dict[str, str]:
-        """Return why no more jobs go to some clusters: they are drained, or jobs fail there."""
+        """Return each cluster that gets no new jobs, with the reason: drained or failing."""
         return {**failing, **{name: f"{name} is drained" for name in drains.names(self._folder)}}
 
     def breakers(self, breakers: ShownBreakers) -> None:
-        """Publish at which clusters jobs failed."""
+        """Publish the breakers of all remote clusters."""
         self._put(published_json.BREAKERS, breakers)
 
     def task(self, local: str, attempts: Sequence[published_rows.History]) -> None:
-        """Publish the history of a local job or task, in its last attempts."""
+        """Publish the history of a local job's or task's last attempts."""
         task = published_rows.task(local, attempts, is_proved=True)
         put(published_values.history_path(local, self._folder), published_json.encode(task))
 
     def unproved_task(
         self, local: str, uid: int, attempts: Sequence[published_rows.History]
     ) -> None:
-        """Publish a history that rests on one person's messages alone; None removes it."""
+        """Publish a history known from one uid's messages alone; no attempts remove the file."""
         path = published_values.told_path(local, uid, self._folder)
         if not attempts:
             files.remove(path)
             return
         is_new = not os.path.exists(path)
         put(path, published_json.encode(published_rows.task(local, attempts, is_proved=False)))
-        if is_new:  # to list a person's histories costs more than to write one
+        if is_new:  # listing a person's histories costs more than writing one history
             unverified_histories.keep_few(self._folder, uid)
 
     def usage(self, local: str, records: tuple[RemoteRecord, ...]) -> None:
-        """Publish what the remote jobs of a local job or task used."""
+        """Publish the usage of a local job's or task's remote jobs."""
         job, _, task = local.partition(".")
         path = published_values.accounting_path(int(job), int(task or 0), self._folder)
         put(path, published_json.encode(published_rows.usage(local, records)))
 
     def epilog_usage(self, local: str, owner: str, figures: dict[str, str]) -> None:
-        """Publish the usage that the root epilog accounts for here."""
+        """Publish a remote job's usage, which the root epilog at home adds to the local job."""
         put(
             published_values.usage_path(local, owner, self._folder), key_value_lines.encode(figures)
         )
 
     def readings(self, readings: Iterable[ShownReading]) -> None:
-        """Publish how far each accounting file was read."""
+        """Publish the read position of each cluster's accounting file."""
         self._put(published_accounts.READINGS, ShownReadings(readings=tuple(readings)))
 
     def sweep_usage(self, before: datetime) -> None:
-        """Remove the usage of jobs that ended before then."""
+        """Remove the published usage of jobs that ended before a time."""
         published_accounts.sweep(self._folder, before)
 
     def sweep(self, before: datetime, living: Iterable[Transfer]) -> None:
-        """Remove the histories that are too old."""
+        """Remove histories older than a time, except histories of open transfers."""
         names = frozenset(parse_transfer(transfer.name).local for transfer in living)
         published_json.sweep(self._folder, before, names)
         unverified_histories.sweep(self._folder, before)
 
     def shown_at(self) -> datetime | None:
-        """Return when the transfers were last published, by us or by an earlier service."""
+        """Return when this or an earlier service last published the transfers."""
         return published_json.changed_at(self._folder)
 
     def _show_service(self) -> None:

@@ -1,4 +1,4 @@
-"""The decisions about recalls, kept in the journal with their rows, and made again."""
+"""Journal the decisions about recalls with their input rows, and replay decisions."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -23,7 +23,7 @@ def entry(
     troubles: Mapping[str, str],
     free: int,
 ) -> JournalEntry:
-    """Return an entry: the tasks that are due, in order, and the rows up to the last one."""
+    """Return a journal entry: the due recalls in order, and the rows up to the last recall."""
     considered = candidates[: 1 + candidates.index(due[-1].transfer)]
     inputs = {
         **rows(considered, situation),
@@ -39,7 +39,7 @@ def entry(
 
 
 def again(row: Mapping[str, Any]) -> list[str]:
-    """Decide again which tasks come home."""
+    """Replay a recall decision; return a sentence about each recalled task."""
     transfers, situation = read_rows(row)
     queues = {name: decode(queue, TransferQueue) for name, queue in row["queues"].items()}
     due = recall_policy.due(transfers, situation, queues, row["troubles"], row["free"])
@@ -47,7 +47,7 @@ def again(row: Mapping[str, Any]) -> list[str]:
 
 
 def said(actions: Sequence[str]) -> list[str]:
-    """Say them as they are kept."""
+    """Return journalled recalls unchanged."""
     return list(actions)
 
 

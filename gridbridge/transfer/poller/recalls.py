@@ -1,6 +1,6 @@
-"""Recalls waiting tasks: publishes a wish, which the task's starter carries out if it can.
+"""Recall waiting tasks by requests, which the tasks' starters carry out if possible.
 
-The wish is published in the place of the verdict, so a later verdict replaces it.
+A recall request is published in the verdict's file, so a later verdict replaces the request.
 """
 
 import logging
@@ -29,15 +29,15 @@ from gridbridge.transfer.poller import recall_journal as journalled
 from gridbridge.transfer.poller.claims import Claims
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 
-HEED_S = 60.0  # the time that a starter has for a wish; then the wish is taken back
-AGAIN_S = 60.0  # before a task that could not run here is considered again; it doubles
+HEED_S = 60.0  # a recall request that no starter carries out is withdrawn after this time
+AGAIN_S = 60.0  # first pause before a task that can't run at home is considered again; doubles
 NEVER = datetime.min.replace(tzinfo=UTC)
 
 _log = logging.getLogger(__name__)
 
 
 class RecallService:
-    """The recalls that are under way, and the free slots at home."""
+    """The recalls in progress, and the free slots of the home cluster."""
 
     def __init__(
         self,
@@ -61,26 +61,28 @@ class RecallService:
         self._backoff = Backoff(clock.steady_s, AGAIN_S, 16 * AGAIN_S)
         self._checking: dict[Key, tuple[Recall, Future[None]]] = {}
         self._out: dict[Key, Recall] = {}
-        self._wished_at_s: dict[Key, float] = {}  # transfers whose starters have a wish
-        self._free = (0, 0)  # in the last two answers of home
-        self._free_at: dict[str, datetime] = clock.dated(operator.add)  # of home alone
+        self._wished_at_s: dict[Key, float] = {}  # when each recall was requested
+        self._free = (0, 0)  # free slots in the last two home snapshots
+        self._free_at: dict[str, datetime] = clock.dated(
+            operator.add
+        )  # time of the last home snapshot
 
     def follow(self, policy: Policy) -> None:
-        """Go on under another configuration."""
+        """Apply a changed configuration."""
         self._policy = policy
 
     def load(self) -> None:
-        """Take back an earlier process's wishes and decide anew; recalls that began go on."""
+        """Withdraw an earlier process's recall requests; recalls that have begun go on."""
         for transfer in self._ledger.all():
             if not transfer.verdict:
                 self._verdicts.retract(transfer.name, transfer.uid)
 
     def out(self) -> Set[Key]:
-        """Return the transfers that are being recalled."""
+        """Return the keys of the transfers that are being recalled."""
         return self._out.keys()
 
     def decide(self, situation: TransferSituation, troubles: dict[str, str]) -> None:
-        """Take back wishes that came too late, and publish new ones."""
+        """Withdraw late recall requests, and start the recalls that are due."""
         self._count_free(situation)
         for key in tuple(self._out):
             self._follow(key, situation)
@@ -103,7 +105,7 @@ class RecallService:
         troubles: dict[str, str],
         free: int,
     ) -> None:
-        """Check the tasks that are due, and keep the decision."""
+        """Start to check the tasks that are due for recall, and journal the decision."""
         queues = self._policy.queues
         due = tuple(recall_policy.due(candidates, situation, queues, troubles, free))
         begun = [recall for recall in due if self._backoff.may_try(recall.transfer.key)]
@@ -122,15 +124,15 @@ class RecallService:
             self._free_at[home.cluster] = home.taken_at
 
     def bring(self, transfer: Transfer, why: str) -> bool:
-        """Have a task come home for another reason; say whether that is under way."""
+        """Recall a task for the given reason; return whether its recall is in progress."""
         if transfer.key not in self._out and transfer.key not in self._checking:
             self._bring(Recall(transfer=transfer, slots=0, why=why), transfer)
         return transfer.key in self._out
 
     def may(self, transfer: Transfer) -> bool:
-        """Say whether its queue allows one more recall, and home's list has proved it.
+        """Return whether a proved transfer's queue allows one more recall of its task.
 
-        Without a claim its cluster has to be able to say that a job had not started.
+        A job without a claim needs a batch system that tells that the job has not started.
         """
         queue = self._policy.queues.get(transfer.queue)
         cluster = self._policy.clusters.get(transfer.remote)
@@ -151,7 +153,7 @@ class RecallService:
         )
 
     def _take_checks(self, situation: TransferSituation) -> None:
-        """Publish wishes for the tasks that some queue at home could run."""
+        """Recall the checked tasks that a queue of the home cluster can run."""
         for key in [key for key, (_, check) in self._checking.items() if check.done()]:
             recall, check = self._checking.pop(key)
             transfer = self._ledger.open.get(key)
@@ -161,7 +163,7 @@ class RecallService:
                 self._bring(recall, transfer)
 
     def _bring(self, recall: Recall, transfer: Transfer) -> None:
-        """Take its claim for home, or publish a wish; count its slots as taken."""
+        """Recall a task by its claim, or by a request to its starter; count the task's slots."""
         if not transfer.claim:
             self._publish_request(recall, transfer)
         elif self._claims.recall(transfer, recall.why):
@@ -183,7 +185,7 @@ class RecallService:
         )
 
     def _follow(self, key: Key, situation: TransferSituation) -> None:
-        """Forget a recall that is done; take back one whose job has started."""
+        """Forget a finished recall; withdraw a recall that is too late or not carried out."""
         transfer = self._ledger.open.get(key)
         if transfer is None or (transfer.verdict and transfer.claimed != HOME):
             self._forget(key)

@@ -1,4 +1,4 @@
-"""The messages that were refused, kept in the journal with their rows, and judged again."""
+"""Journal refused messages with the inputs of each refusal, and judge messages again."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,19 +13,19 @@ from gridbridge.shell.clock import Clock
 from gridbridge.shell.quota import LogQuota
 
 PROGRAM = "poller refusal"
-AN_HOUR = 20  # of each person: anybody may write messages that are refused
+AN_HOUR = 20  # entries per person: anybody may write messages that are refused
 
 
 class Refusals:
-    """Keeps a few refusals of each person."""
+    """Journals a limited number of refused messages per person and hour."""
 
     def __init__(self, journal: DecisionJournal, clock: Clock) -> None:
         self._journal = journal
         self._quota = LogQuota(clock.steady_s, AN_HOUR, 3600.0)
 
     def keep(self, received: ReceivedMessage, refusal: RejectedAction) -> None:
-        """Keep a message that was refused, with what else decided that."""
-        self._quota.left_out()  # begins to count anew after an hour
+        """Journal a refused message with all inputs of the refusal."""
+        self._quota.left_out()  # restarts the count after an hour
         if not self._quota.allows(received.uid):
             return
         way = received.message.queue, received.message.remote
@@ -34,13 +34,13 @@ class Refusals:
 
 
 def again(row: Mapping[str, Any]) -> list[str]:
-    """Judge a message again."""
+    """Judge a journalled message again; return the result as one sentence."""
     verdict = judge(decode(row["received"], ReceivedMessage))
     return [_sentence(verdict) if isinstance(verdict, RejectedAction) else f"take {verdict.name}"]
 
 
 def said(actions: Sequence[str]) -> list[str]:
-    """Say them as they are kept."""
+    """Return journalled refusals unchanged."""
     return list(actions)
 
 

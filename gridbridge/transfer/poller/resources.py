@@ -1,4 +1,4 @@
-"""What the service works with: its files, the clusters, threads, and the clock."""
+"""The transfer service's resources: files, cluster observers, threads and the clock."""
 
 from dataclasses import dataclass, field
 
@@ -16,7 +16,7 @@ from gridbridge.transfer.poller.published_views import PublishedViews
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:
-    """Everything that is there before the service; clusters come and go."""
+    """The files, observers, threads and clock that the transfer service works with."""
 
     database: StateFile
     inbox: Inbox

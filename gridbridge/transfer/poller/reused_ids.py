@@ -1,4 +1,4 @@
-"""Finds remote ids that belong to other jobs by now; what clusters list under them is ignored."""
+"""Find transfers whose remote job id now belongs to another job of the cluster."""
 
 from collections.abc import Callable
 from functools import partial
@@ -17,7 +17,7 @@ from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 
 
 class ReusedIds:
-    """Knows whose job has an id that a cluster lists; asks the cluster only in doubt."""
+    """Checks the owner of listed remote job ids; queries a cluster about doubtful ids only."""
 
     def __init__(
         self,
@@ -37,11 +37,11 @@ class ReusedIds:
         ] = {}  # by cluster
 
     def now(self) -> frozenset[Key]:
-        """Return the transfers whose ids other jobs have."""
+        """Return the transfers whose remote job id another job has."""
         return frozenset(self._found)
 
     def note_found(self, transfers: list[Transfer]) -> None:
-        """Note the other jobs that gridbridge-as-user has found."""
+        """Record transfers whose remote id gridbridge-as-user found to be another job's."""
         for transfer in transfers:
             self._find(transfer.key, transfer)
         transfers.clear()
@@ -52,7 +52,7 @@ class ReusedIds:
         policy: Policy,
         situation: Callable[[], TransferSituation],
     ) -> None:
-        """Check the ids in these answers, before anything is decided by them."""
+        """Check the job ids in new snapshots before decisions use the snapshots."""
         for answer in came:
             where = policy.clusters.get(answer.cluster)
             if where is None or not ADAPTERS[where.kind].tells_accounts:
@@ -65,7 +65,7 @@ class ReusedIds:
         self._forget()
 
     def _doubt(self, cluster: str) -> None:
-        """Doubt all ids of a cluster that was silent."""
+        """Mark all job ids of a silent cluster as doubtful."""
         for transfer in self._ledger.all():
             if transfer.remote == cluster:
                 self._known.pop(transfer.key, None)
@@ -94,7 +94,7 @@ class ReusedIds:
         )
 
     def _take(self, cluster: str) -> None:
-        """Take a cluster's answer about the jobs that were in doubt."""
+        """Apply a cluster's answer about doubtful job ids."""
         doubtful, accounts = self._question(cluster).answer() or ({}, {})
         for key, job in doubtful.items():
             transfer = self._ledger.open.get(key)
@@ -113,7 +113,7 @@ class ReusedIds:
             )
 
     def _forget(self) -> None:
-        """Forget transfers that the service no longer looks after."""
+        """Forget the job ids of transfers that the service no longer watches."""
         living = self._ledger.open.keys() | self._ledger.ended.keys()
         self._found &= living
         for key in self._known.keys() - living:

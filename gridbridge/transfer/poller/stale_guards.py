@@ -1,7 +1,7 @@
-"""Removes guards that we put back too late: after their starters had released the tasks.
+"""Remove guards that the service restored after a starter had released the task.
 
-Such a task would wait for ever. So once its transfer is over its guard is removed, with retries
-even in a later process: the state file knows that it was guarded.
+A task with such a guard would wait for ever, so the service releases the task once its transfer is
+over. A later process retries: the state file records each restored guard.
 """
 
 from datetime import datetime
@@ -22,7 +22,7 @@ WHY = "its guard may have come too late"
 
 
 class StaleGuards:
-    """The transfers that are over but whose tasks may be guarded."""
+    """The closed transfers whose local tasks may still be guarded."""
 
     def __init__(
         self, database: StateFile, ledger: TransferLedger, dispatcher: Dispatcher, clock: Clock
@@ -33,21 +33,21 @@ class StaleGuards:
         self._left: dict[Key, Transfer] = clock.dated(Transfer.moved)
 
     def load(self, now: datetime) -> None:
-        """Load the transfers that an earlier process may have left."""
+        """Load the closed transfers whose tasks an earlier process may have left guarded."""
         for transfer in self._transfers.reguarded():
             self.remember(transfer.not_after(now))
 
     def remember(self, closed: Transfer) -> None:
-        """Remember a transfer that is over."""
+        """Remember a closed transfer if its task may still be guarded."""
         if guard_restoration.may_be_late(closed):
             self._left[closed.key] = closed
 
     def jobs(self) -> set[int]:
-        """Return the local jobs that home's next answer has to show."""
+        """Return the local job ids that the home cluster's next snapshot must keep."""
         return {parse_transfer(transfer.name).job for transfer in self._left.values()}
 
     def take_answer(self, local: ClusterSnapshot) -> None:
-        """Release the tasks that home still lists, except those that were sent again."""
+        """Release closed transfers' tasks that home lists, except tasks that were sent again."""
         for transfer in tuple(self._left.values()):
             if is_gone(transfer, local) or self._is_sent_anew(transfer):
                 self.forget_released(transfer)
@@ -55,12 +55,12 @@ class StaleGuards:
                 self._let_go(transfer)
 
     def forget_released(self, transfer: Transfer) -> None:
-        """Note that a task was released, or that it is gone."""
+        """Record that a closed transfer's task was released or is gone."""
         if self._left.pop(transfer.key, None):
             self._ledger.release(transfer)
 
     def _let_go(self, transfer: Transfer) -> None:
-        """Release a task once no thread is about to guard it."""
+        """Release a task, unless a thread is about to restore the task's guard."""
         action = TransferAction(act=TransferAct.RELEASE_LOCAL, transfer=transfer, why=WHY)
         guarding = TransferAction(act=TransferAct.GUARD_LOCAL, transfer=transfer, why=WHY)
         if self._dispatcher.may_begin(action) and self._dispatcher.may_begin(guarding):

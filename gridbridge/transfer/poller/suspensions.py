@@ -1,7 +1,7 @@
-"""Lets starters correct a transfer of which only one half is suspended.
+"""Make starters correct transfers whose local and remote job differ in suspension.
 
-The state of the local job is published in the place of the verdict until the owner's starter, which
-alone acts on the remote job, has reported that it follows. A verdict or a recall replaces it.
+The service publishes the local job's state in the verdict's file until the starter reports that
+the remote job follows. Only the starter acts on the remote job. A verdict or recall has priority.
 """
 
 from collections import Counter
@@ -18,9 +18,9 @@ from gridbridge.program.work.backoff import Backoff
 from gridbridge.transfer.acts.verdict_files import VerdictFiles
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 
-AGAIN_S = 60.0  # a starter's message may have been lost
-SELDOM_S = 3600.0  # between two wishes to a starter that does nothing; doubles up to this
-FEW = 3  # wishes, after which the history says what follows
+AGAIN_S = 60.0  # first pause between requests to a starter
+SELDOM_S = 3600.0  # longest pause between requests to a starter that does nothing
+FEW = 3  # requests, before the history says that the starter does nothing
 WHAT_FOLLOWS = (
     "its starter does not follow, and is told ever more seldom, in the end once an hour;"
     " a deletion here still deletes its remote job, after half a minute"
@@ -28,7 +28,7 @@ WHAT_FOLLOWS = (
 
 
 class Suspensions:
-    """The disagreements in the last answers, and the wishes to starters."""
+    """The suspension mismatches in the last snapshots, and the requests to starters."""
 
     def __init__(
         self,
@@ -46,17 +46,17 @@ class Suspensions:
         self._times: Counter[Key] = Counter()
 
     def follow(self, policy: Policy) -> None:
-        """Go on under another configuration."""
+        """Apply a changed configuration."""
         self._policy = policy
 
     def forget(self) -> None:
-        """Count answers anew: the clock was set."""
+        """Forget the mismatches in earlier snapshots, as the clock was set."""
         self._seen.clear()
 
     def decide(self, situation: TransferSituation, busy: Container[Key]) -> None:
-        """Publish wishes for what two answers showed, and take back what is done.
+        """Request a correction of mismatches in two snapshots; withdraw finished requests.
 
-        Transfers in `busy` are being recalled, and have that wish in the same place.
+        Transfers in `busy` are being recalled, and their recall request uses the same file.
         """
         shows = frozenset(
             name
@@ -75,10 +75,10 @@ class Suspensions:
             if key in before and shown.follows(before[key]):
                 self._publish_mismatch(key, shown)
             elif key in before and shown.is_like(before[key]):
-                self._seen[key] = before[key]  # another cluster has answered
+                self._seen[key] = before[key]  # only another cluster has answered
 
     def _publish_mismatch(self, key: Key, shown: SuspensionMismatch) -> None:
-        """Publish the wish for the starter, after growing pauses if that changes nothing."""
+        """Publish the request to the starter, again after growing pauses if nothing changes."""
         last = self._out.get(key)
         if last and last.desired != shown.desired:
             self._forget(key)
@@ -101,7 +101,7 @@ class Suspensions:
         )
 
     def _take_back(self, key: Key, busy: Container[Key]) -> None:
-        """Take the wish back, unless something else lies there by now."""
+        """Withdraw a request, unless a verdict or recall has replaced the request."""
         del self._out[key]
         self._forget(key)
         transfer = self._ledger.open.get(key)
@@ -109,7 +109,7 @@ class Suspensions:
             self._verdicts.retract(transfer.name, transfer.uid)
 
     def _forget(self, key: Key) -> None:
-        """Forget disagreements that are over."""
+        """Forget the pauses and the number of a transfer's requests."""
         self._backoff.forget(key)
         self._times.pop(key, None)
 

@@ -1,9 +1,8 @@
-"""Moves tasks that wait away, as rebalancing asked in the state file: each is recalled.
+"""Move waiting tasks off a remote cluster by recalls, as rebalancing requests.
 
-Before its recall the task's job is kept off the queues of the cluster that it leaves, by its list
-of queues, and gets its own list back once it has started somewhere. After a kill each move goes on
-by its stage and by what its transfer has become: to keep off, to wish and to give back may be done
-again.
+Before the recall, the job's queue list is changed to exclude the queues to the cluster that the
+task leaves. The job gets its queue list back once the task has started. After a kill, each move
+goes on by its stage in the state file and its transfer's state. Every step may be repeated.
 """
 
 import logging
@@ -27,13 +26,13 @@ from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 from gridbridge.transfer.store.task_move_rows import MoveRows as Kept
 
 KEPT = timedelta(days=7)
-NOBODY = "moves"  # for whom threads do what nobody is known for
+NOBODY = "moves"  # thread owner for a move whose job owner is unknown
 
 _log = logging.getLogger(__name__)
 
 
 class TaskMoves:
-    """The moves that are in flight."""
+    """The task moves in progress."""
 
     def __init__(
         self,
@@ -52,22 +51,22 @@ class TaskMoves:
         self._recalls = recalls
         self._workers = workers
         self._clock = clock
-        self._keeping: dict[Key, Future[None]] = {}  # off the queues that they leave
+        self._keeping: dict[Key, Future[None]] = {}  # queue lists being changed
         self._wished: set[Key] = set()
         self._ending: dict[
             Key, tuple[TaskMoveState, Future[None]]
-        ] = {}  # get their own queues back
+        ] = {}  # queue lists being restored
 
     def follow(self, policy: Policy) -> None:
-        """Go on under another configuration."""
+        """Apply a changed configuration."""
         self._policy = policy
 
     def jobs(self) -> set[int]:
-        """Return the local jobs that home's next answer has to show."""
+        """Return the local job ids that the home cluster's next snapshot must keep."""
         return {parse_transfer(move.name).job for move in self._kept.in_flight()}
 
     def decide(self, situation: TransferSituation) -> None:
-        """Do what is due of each move."""
+        """Advance each task move by its next step."""
         self._take_ends(situation)
         moves = [move for move in self._kept.in_flight() if move.key not in self._ending]
         for move in moves:
@@ -82,15 +81,15 @@ class TaskMoves:
             self._kept.forget(self._clock.now() - KEPT)
 
     def _bring(self, move: TaskMoveState, transfer: Transfer, situation: TransferSituation) -> None:
-        """Have a task come home, unless it has not to any more."""
+        """Recall a moved task, or give up the move if a recall is not possible."""
         keeping = self._keeping.get(transfer.key)
         if keeping and not keeping.done():
-            return  # or the job could get its queues back before they were changed
+            return  # else the queue list could be restored before its change
         if transfer.is_over and transfer.cause == FailureCause.RECALLED:
             self._kept.put(replace(move, stage=MoveStage.HOME))
             return
         if transfer.verdict and transfer.verdict.cause == FailureCause.RECALLED:
-            return  # its task is about to be put back
+            return  # the task is about to be requeued at home
         if why := task_move_progress.why_not(transfer, situation):
             self._give_up(move, transfer, situation, why)
         elif transfer.key in self._recalls.out():
@@ -127,7 +126,7 @@ class TaskMoves:
     def _follow(
         self, move: TaskMoveState, transfer: Transfer, situation: TransferSituation
     ) -> None:
-        """Give a job its own queues back once its task has started, or nothing takes it."""
+        """Restore a job's queue list once its task has started, or no queue takes the task."""
         newest = self._ledger.attempts(move.name, move.uid)[-1]
         if newest.name != move.name:
             self._ledger.note(newest, f"moved: it waited at {move.source} before")
@@ -138,9 +137,9 @@ class TaskMoves:
     def _give_up(
         self, move: TaskMoveState, transfer: Transfer, situation: TransferSituation, why: str
     ) -> None:
-        """Leave a task where it is; an earlier process may have kept its job off queues.
+        """Drop a move; restore the queue list that an earlier process may have changed.
 
-        Of a job that awaits adoption the list is not ours.
+        The queue list of a requeued job that awaits adoption does not belong to the move.
         """
         if parse_transfer(move.name).job in situation.requeued_jobs:
             self._end(move, MoveStage.DROPPED, why)
@@ -155,13 +154,13 @@ class TaskMoves:
             other_move for other_move in self._kept.in_flight() if other_move.key != move.key
         )
         if any(parse_transfer(other_move.name).job == job for other_move in other_moves):
-            self._end(move, stage, why)  # the last move of a job gives its queues back
+            self._end(move, stage, why)  # a job's last move restores the queue list
             return
         giving = self._workers.do(owner, self._tasks.give_queues_back, move.name)
         self._ending[move.key] = ended, giving
 
     def _take_ends(self, situation: TransferSituation) -> None:
-        """End the moves whose jobs have their own queues again, or are gone."""
+        """End the moves whose jobs have their queue list back, or are gone."""
         for key in [key for key, (_, giving) in self._ending.items() if giving.done()]:
             move, giving = self._ending.pop(key)
             error, transfer = giving.exception(), self._ledger.find(key)

@@ -1,4 +1,4 @@
-"""The transfers that the service looks after, here and in the state file, and their histories."""
+"""Keep transfers and their histories, in memory and in the state file."""
 
 import logging
 from collections import deque
@@ -17,26 +17,26 @@ from gridbridge.transfer.poller.breakers import Breakers
 from gridbridge.transfer.poller.history_publication import JobHistory
 from gridbridge.transfer.store.transfer_rows import TransferRows
 
-EVENTS_AN_HOUR = 60  # events of a transfer: its person can cause as many as they like
+EVENTS_AN_HOUR = 60  # history events of a transfer: its owner could cause any number
 LOGGED_AN_HOUR = 4000  # log lines about a person's unproved transfers
 
 _log = logging.getLogger(__name__)
 
 
 class TransferLedger:
-    """What the service knows of each open transfer; the state file has all of it too."""
+    """The open and ended transfers in memory; the state file has the same data."""
 
     def __init__(
         self, database: StateFile, job_history: JobHistory, breakers: Breakers, clock: Clock
     ) -> None:
         self.open: dict[Key, Transfer] = clock.dated(Transfer.moved)
-        # closed, but their remote jobs may still be listed
+        # closed transfers whose remote jobs may still be listed
         self.ended: dict[Key, Transfer] = clock.dated(Transfer.moved)
-        self.rested: dict[int, deque[tuple[str, datetime]]] = {}  # unproved, when each closed
+        self.rested: dict[int, deque[tuple[str, datetime]]] = {}  # closed and unproved, by uid
         self._told_of = LogQuota(clock.steady_s, EVENTS_AN_HOUR, 3600.0)  # events of a transfer
-        # lines about a person's unproved ones
+        # log lines about a person's unproved transfers
         self._logged_of = LogQuota(clock.steady_s, LOGGED_AN_HOUR, 3600.0)
-        self._withheld = WithheldLines()  # until they are proved
+        self._withheld = WithheldLines()  # log lines of unproved transfers
         self._clock = clock
         self._database = database
         self._transfers = TransferRows(database)
@@ -45,8 +45,8 @@ class TransferLedger:
         self._told: dict[Key, str] = {}
 
     def load(self) -> None:
-        """Load what an earlier process left in the state file."""
-        now = self._clock.now()  # somebody may have set the clock back while no process ran
+        """Load the transfers that an earlier process left in the state file."""
+        now = self._clock.now()  # the clock may have been set back while no process ran
         for transfer in self._transfers.open():
             self.open[transfer.key] = transfer.not_after(now)
         for transfer in self._transfers.ended():
@@ -66,27 +66,27 @@ class TransferLedger:
         return frozenset(map(away_job, self.all()))
 
     def among(self, keys: Iterable[Key]) -> tuple[Transfer, ...]:
-        """Return the open transfers among these, each once."""
+        """Return the open transfers with the given keys, each once."""
         return tuple(self.open[key] for key in set(keys) & self.open.keys())
 
     def find(self, key: Key) -> Transfer | None:
-        """Return a transfer, open or over; None when there never was one."""
+        """Return an open or closed transfer; None if no transfer has the key."""
         return self.open.get(key) or self._transfers.find(*key)
 
     def attempts(self, transfer: str, uid: int) -> tuple[Transfer, ...]:
-        """Return the transfers of this person's task, open or over."""
+        """Return all open and closed transfers of one uid's task."""
         name = parse_transfer(transfer)
         all_attempts = self._transfers.of_task(name.cluster, name.job, name.task)
         return tuple(attempt for attempt in all_attempts if attempt.uid == uid)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Change all or nothing."""
+        """Store all changes of a block in the state file, or none of the changes."""
         with self._database.transaction():
             yield
 
     def keep(self, transfer: Transfer) -> None:
-        """Keep a transfer, here and in the state file."""
+        """Store a changed transfer in memory and in the state file."""
         if not transfer.is_over:
             self.ended.pop(transfer.key, None)
         before = self.open.get(transfer.key)
@@ -97,14 +97,14 @@ class TransferLedger:
         self._tell_withheld(transfer)
 
     def reopen(self, ended: Transfer) -> None:
-        """Open a transfer again whose end home has not heard, unless its task was sent anew."""
+        """Reopen a transfer whose end home has missed, unless its task was sent again."""
         names = [attempt.name for attempt in self.attempts(ended.name, ended.uid)]
         if names[-1:] == [ended.name] and ended.key not in self.open:
             self.keep(ended.but(closed_at=None, updated_at=self._clock.now()))
             self.note(ended, UNHEARD)
 
     def prove(self, closed: Transfer) -> None:
-        """Keep whether home's list had the task of a transfer that is over, and publish that."""
+        """Store and publish whether the home cluster listed a closed transfer's task."""
         if transfer := self._transfers.find(*closed.key):
             transfer = transfer.but(listed=closed.listed)
             self._transfers.put(transfer)
@@ -115,21 +115,21 @@ class TransferLedger:
             self.ended[closed.key] = self.ended[closed.key].but(listed=closed.listed)
 
     def release(self, closed: Transfer) -> None:
-        """Note that the task of a transfer that is over is not guarded; nothing else changes."""
+        """Record that a closed transfer's task is no longer guarded."""
         newest = self._transfers.find(*closed.key) or closed
         self._transfers.put(newest.but(reguarded=False))
         if transfer := self.ended.get(closed.key):
             self.ended[closed.key] = transfer.but(reguarded=False)
 
     def rewrite(self) -> None:
-        """Write all transfers to the state file anew: the clock was set, so their times moved."""
+        """Rewrite all transfers in the state file, as a clock change moved their times."""
         with self.transaction():
             for transfer in (*self.open.values(), *self.ended.values()):
                 self._job_history.keep(None, transfer)
                 self._transfers.put(transfer)
 
     def note(self, transfer: Transfer, text: str) -> None:
-        """Add a line to a transfer's history and to the log, unless it is the last one again."""
+        """Add a line to a transfer's history and the log, unless the last line is the same."""
         if self._told.get(transfer.key) == text:
             return
         self._told[transfer.key] = text
@@ -147,7 +147,7 @@ class TransferLedger:
             self._withheld.keep(transfer.uid, transfer.key, text)
 
     def _tell_withheld(self, transfer: Transfer) -> None:
-        """Log the withheld lines of a transfer once home proves it; drop them if it denies it."""
+        """Log a transfer's withheld lines once its owner is proved; drop refuted lines."""
         is_proved = transfer.listed == OwnershipProof.YES
         if is_proved or (transfer.listed and transfer.is_over):
             for text in self._withheld.take(transfer.uid, transfer.key):
@@ -155,20 +155,20 @@ class TransferLedger:
                     _log_transfer(transfer, text)
 
     def _tell_left_out(self) -> None:
-        """Log how many lines were left out lately."""
+        """Log how many log lines and history events the hourly limits left out."""
         self._logged_of.tell_left_out(_log)
         for of, count in self._told_of.left_out().items():
             _log.warning("event=left_out of=%s events=%d", of, count)
 
     def forget(self, transfer: Transfer) -> None:
-        """Forget a transfer that is over; the state file keeps it for a while."""
+        """Move a closed transfer from the open to the ended ones; drop one without a record."""
         self.open.pop(transfer.key, None)
         self._told.pop(transfer.key, None)
         if transfer.record:
             self.ended[transfer.key] = transfer
 
     def stop_watching(self, transfer: Transfer) -> None:
-        """Stop watching an ended transfer; its record is gone."""
+        """Stop watching an ended transfer whose record was removed."""
         self.ended.pop(transfer.key, None)
         self._told.pop(transfer.key, None)
         self._transfers.put(transfer.but(record=""))
@@ -177,11 +177,11 @@ class TransferLedger:
             rested.append((transfer.name, transfer.closed_at))
 
     def forget_unproved(self, name: str, uid: int) -> None:
-        """Forget a transfer that is over, unless home has proved it or it is open again."""
+        """Delete a closed transfer from the state file, unless it is proved or reopened."""
         self._transfers.forget_unproved(name, uid)
 
     def sweep_unproved(self, before: datetime) -> None:
-        """Forget all those that closed before that time."""
+        """Delete the unproved transfers that closed before a time."""
         self._transfers.sweep_unproved(before)
         for uid, rested in tuple(self.rested.items()):
             while rested and rested[0][1] < before:
@@ -195,5 +195,5 @@ def _log_transfer(transfer: Transfer, text: str) -> None:
 
 
 def away_job(transfer: Transfer) -> AwayJob:
-    """Return the parts of gridbridge.toml on which an open transfer depends."""
+    """Return owner, cluster and queue: an open transfer's parts of gridbridge.toml."""
     return transfer.owner, transfer.remote, transfer.queue

@@ -1,7 +1,7 @@
-"""The transfer service: how it begins and ends, and what surrounds each of its rounds.
+"""Start and stop the transfer service, and run its rounds.
 
-Nothing is lost when it is killed: a message leaves the spool only after the state file has it, and
-every act is safe to repeat. What a round does is in round/.
+A killed service loses no transfer: a message leaves the spool only after the state file has its
+content, and every act is safe to repeat. Package `round` has the steps of a round.
 """
 
 import logging
@@ -41,7 +41,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True, kw_only=True)
 class TransferService:
-    """What the poller's process does its rounds with."""
+    """The transfer service: configuration, resources, state, acts and rounds."""
 
     policy: Policy
     resources: Resources
@@ -52,7 +52,7 @@ class TransferService:
 
     @classmethod
     def of(cls, policy: Policy, resources: Resources) -> Self:
-        """Put the service together: each group of parts is made of those before it."""
+        """Build the service: each group of parts depends on the groups before."""
         state = wiring_state.build(policy, resources)
         acts = acting.build(policy, resources, state)
         looks_after = maintenance.build(policy, resources, state, acts)
@@ -66,9 +66,9 @@ class TransferService:
         )
 
     def load(self) -> None:
-        """Load what an earlier process left in the state file."""
+        """Load the state that an earlier process left in the state file."""
         verdicts, clock, state = self.resources.acts.verdicts, self.resources.clock, self.known
-        clock.step()  # before this: what is loaded is not moved by it
+        clock.step()  # before loading: the step must not move loaded times
         verdicts.hide_names()
         state.ledger.load()
         state.unheard_ends.load(clock.now())
@@ -81,10 +81,10 @@ class TransferService:
         self.show_routes()
 
     def show_routes(self) -> None:
-        """Publish where each queue leads, and log the clusters that open transfers have lost."""
+        """Publish the queues' routes; log removed clusters that still have open transfers."""
         state, views = self.known, self.resources.views
         used = {(transfer.queue, transfer.remote) for transfer in state.ledger.all()}
-        state.mail.allow(used)  # their routes stay where starters read them
+        state.mail.allow(used)  # starters of open transfers still read these routes
         views.routes(frozenset(queue for queue, _ in used))
         views.keep_only(self.resources.observers)
         for cluster in sorted(state.situations.dropped()):
@@ -93,13 +93,13 @@ class TransferService:
             )
 
     def round(self) -> None:
-        """Do one round by itself."""
+        """Run a single poll round."""
         with self.open_round() as a_round:
             cycle.once(a_round, _log.debug)
 
     @contextmanager
     def open_round(self) -> Iterator[TransferProgram]:
-        """Keep all that a round changes or nothing, and then send what it led to."""
+        """Store a round's changes in one transaction, then send its commands and queries."""
         self._keep_time()
         with self.known.ledger.transaction():
             yield self.program
@@ -109,14 +109,14 @@ class TransferService:
         self.known.usage_records.look_if_due()
 
     def _ask_clusters(self) -> None:
-        """Ask each cluster that is due; what their questions need is read in one transaction."""
+        """Query each cluster that is due; one transaction reads the job ids to watch."""
         job_ids = cache(self.watched_jobs)
         with self.known.ledger.transaction():
             for observer in self.resources.observers.values():
                 observer.ask_if_due(job_ids, self.sent)
 
     def _keep_time(self) -> None:
-        """Keep every duration when the clock was set; if set back, no answer would be fresh."""
+        """Shift all times after a clock change, so that durations and ages stay correct."""
         if step := self.resources.clock.step():
             _log.warning("event=clock_set by_s=%+.0f", step.total_seconds())
             self.known.ledger.rewrite()
@@ -125,9 +125,9 @@ class TransferService:
         self.known.situations.notice_pause()
 
     def has_unasked(self) -> bool:
-        """Say whether a configured cluster has open transfers and is not asked.
+        """Return whether a configured cluster has open transfers and is not queried.
 
-        It is no longer asked once the last queue to it was removed, and records may come later.
+        A cluster whose last queue was removed is not queried, but records may come later.
         """
         unasked = self.policy.clusters.keys() - self.resources.observers.keys()
         return bool(self.known.ledger.clusters() & unasked)
@@ -137,7 +137,7 @@ class TransferService:
         return self.known.ledger.away_jobs()
 
     def watched_jobs(self) -> frozenset[int]:
-        """Return the job ids, local and remote, that a snapshot must keep."""
+        """Return the local and remote job ids that a snapshot must keep."""
         state = self.known
         watched = (*state.ledger.all(), *state.ledger.ended.values())
         remote = {transfer.remote_id for transfer in watched}
@@ -147,11 +147,11 @@ class TransferService:
         return frozenset(remote | local | queried | late | moved)
 
     def sent(self, cluster: str) -> SentJob:
-        """Return what campaigns sent to a cluster: no transfer has to wait for their tasks."""
+        """Return the jobs that campaigns sent to a cluster: transfers never wait for these."""
         return sent_to(self.resources.database, cluster)
 
     def shut_down(self) -> None:
-        """Give back what is held of the machine: files, threads, programs. May be repeated."""
+        """Close the service's files, threads and child processes; safe to repeat."""
         self.resources.database.close()
         self.resources.workers.dismiss()
         self.known.usage_records.dismiss()

@@ -1,4 +1,4 @@
-"""The transfers that are over but whose local tasks home may still list."""
+"""Watch closed transfers whose local tasks the home cluster may still list."""
 
 from datetime import datetime, timedelta
 
@@ -16,37 +16,37 @@ from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from gridbridge.transfer.store.transfer_rows import TransferRows
 
-RECENT = timedelta(hours=1)  # a silent execd was given up long before
+RECENT = timedelta(hours=1)  # the qmaster gives up a silent execd long before
 
 
 class UndeliveredEnds:
-    """Waits until home has heard of each end."""
+    """The closed transfers whose end the qmaster at home may have missed."""
 
     def __init__(self, database: StateFile, clock: Clock) -> None:
         self._ended: dict[Key, Transfer] = clock.dated(Transfer.moved)
-        # closed before home was asked about their tasks
+        # closed before a query about their tasks at home
         self._unproved: dict[Key, Transfer] = clock.dated(Transfer.moved)
         self._transfers = TransferRows(database)
 
     def load(self, now: datetime) -> None:
-        """Load the transfers that an earlier process may have left."""
+        """Load the transfers that an earlier process has closed recently."""
         for transfer in self._transfers.closed_since(now - RECENT):
             self.remember(transfer.not_after(now))
 
     def remember(self, closed: Transfer) -> None:
-        """Remember a transfer until home no longer lists its task."""
+        """Watch a closed transfer until the home cluster no longer lists its task."""
         if may_be_unheard(closed):
             self._ended[closed.key] = closed
         if not closed.listed:
             self._unproved[closed.key] = closed
 
     def jobs(self) -> set[int]:
-        """Return the local jobs that home's next answer has to show."""
+        """Return the local job ids that the home cluster's next snapshot must keep."""
         watched = (*self._ended.values(), *self._unproved.values())
         return {parse_transfer(transfer.name).job for transfer in watched}
 
     def prove(self, local: ClusterSnapshot) -> tuple[Transfer, ...]:
-        """Return the transfers whose task's owner home's answer shows, each once."""
+        """Return closed transfers whose owner a home snapshot proves or refutes, each once."""
         due = [
             transfer
             for transfer in self._unproved.values()
@@ -58,16 +58,16 @@ class UndeliveredEnds:
         return tuple(transfer for transfer in proved if transfer.listed)
 
     def awaits(self, closed: Transfer) -> bool:
-        """Say whether home has listed a transfer's task ever since it closed."""
+        """Return whether home has listed the task ever since its transfer closed."""
         return closed.key in self._ended
 
     def take_answer(
         self, local: ClusterSnapshot, queues: frozenset[str] = frozenset()
     ) -> tuple[Transfer, ...]:
-        """Take home's answer; return the transfers whose end was not heard there.
+        """Return closed transfers whose end the home cluster missed, so that their task waits.
 
-        A transfer is forgotten if another job has its number by now, which began outside the
-        transfer `queues`: that job may be put back, and ask.
+        A transfer is forgotten if its number now belongs to another job, which began outside
+        the transfer `queues`: that job may be put back, and its starter may ask.
         """
         unheard = tuple(
             transfer for transfer in self._ended.values() if is_unheard(transfer, local)

@@ -1,8 +1,8 @@
-"""Limits each person's transfers that home's list has not proved: anybody may invent some.
+"""Limit each person's unproved transfers, as anybody may write invented records.
 
-If a person has too many, a new record stays in the spool until home has been asked. No real job is
-lost by that: home lists a job that is away, and a job that home no longer lists is still accepted
-while its cluster lists it as that person's.
+Above the limit, a new record stays in the spool until the home cluster has been queried. No real
+job is lost: home lists each job that is away. A job that home no longer lists is still accepted
+while the remote cluster lists the job with the same owner.
 """
 
 import logging
@@ -23,26 +23,26 @@ from gridbridge.state.inbox import Inbox
 from gridbridge.state.spool_reader import SpooledMessage
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 
-KEPT = timedelta(hours=1)  # transfers that closed and were never proved
+KEPT = timedelta(hours=1)  # closed transfers that were never proved
 SWEEP_S = 600.0
 
 _log = logging.getLogger(__name__)
 
 
 class _Waiting(NamedTuple):
-    """A transfer that waits for home's answer: what its record says, and its messages."""
+    """A transfer whose record and messages wait for the home cluster's job list."""
 
     transfer: Transfer
     since: datetime
-    others: tuple[str, ...] = ()  # who are not the record's owner
+    others: tuple[str, ...] = ()  # spool paths of the transfer's other messages
 
     def moved(self, step: timedelta) -> "_Waiting":
-        """Return it after the clock was set by so much."""
+        """Return the entry with its time moved by a clock change."""
         return self._replace(since=self.since + step)
 
 
 class UnverifiedQuota:
-    """Counts unproved transfers, and lets records wait that are too many."""
+    """Counts unproved transfers per uid, and lets records above the limit wait."""
 
     def __init__(self, ledger: TransferLedger, inbox: Inbox, clock: Clock) -> None:
         self.most = MOST_UNPROVED
@@ -50,16 +50,16 @@ class UnverifiedQuota:
         self._inbox = inbox
         self._clock = clock
         self._waiting: dict[Key, _Waiting] = clock.dated(_Waiting.moved)
-        self._admitted: dict[Key, str] = {}  # Listed
+        self._admitted: dict[Key, str] = {}  # values of OwnershipProof
         self._count: Counter[int] | None = None
         self._swept_s = 0.0
 
     def begin(self) -> None:
-        """Count anew at the begin of a round."""
+        """Reset the count of unproved transfers at the start of a round."""
         self._count = None
 
     def keeps(self, spooled: SpooledMessage, verdict: Transfer | RejectedAction) -> bool:
-        """Say whether a message of an unknown transfer has to wait for home's answer."""
+        """Return whether a new transfer's message must wait for the home cluster's job list."""
         name = spooled.message.transfer, spooled.uid
         if spooled.message.kind != MessageKind.RECORD:
             return name in self._waiting
@@ -68,7 +68,7 @@ class UnverifiedQuota:
         return name in self._waiting or self._counted()[spooled.uid] >= self.most
 
     def park(self, spooled: SpooledMessage, verdict: Transfer | RejectedAction) -> list[str]:
-        """Let a message wait in the spool; return the older record that it replaces."""
+        """Let a message wait in the spool; return the older record that the message replaces."""
         name = spooled.message.transfer, spooled.uid
         entry = self._waiting.get(name)
         if isinstance(verdict, RejectedAction):
@@ -82,14 +82,14 @@ class UnverifiedQuota:
         return [entry.transfer.record] if entry.transfer.record != verdict.record else []
 
     def admit(self, transfer: Transfer) -> Transfer:
-        """Count a new transfer that is accepted, as proved if home's list has just shown it."""
+        """Count an accepted transfer; mark its owner as proved if home just listed its task."""
         self._counted()[transfer.uid] += 1
         return transfer.but(listed=self._admitted.pop(transfer.key, ""))
 
     def take_answer(
         self, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]
     ) -> list[str]:
-        """Take home's answer; return the messages that it refuses."""
+        """Judge waiting records by new snapshots; return the paths of refused messages."""
         refused: list[str] = []
         uids: Counter[int] = Counter()
         for name, entry in tuple(self._waiting.items()):
@@ -109,20 +109,20 @@ class UnverifiedQuota:
         return refused
 
     def jobs(self) -> set[int]:
-        """Return the job ids, at home and there, that answers have to show."""
+        """Return the waiting transfers' local and remote job ids, which snapshots must keep."""
         waiting = [entry.transfer for entry in self._waiting.values()]
         return {parse_transfer(transfer.name).job for transfer in waiting} | {
             transfer.remote_id for transfer in waiting if transfer.remote_id
         }
 
     def names(self) -> frozenset[tuple[str, str]]:
-        """Return the transfers that wait, each with its owner."""
+        """Return name and owner of each waiting transfer."""
         return frozenset(
             (entry.transfer.name, entry.transfer.owner) for entry in self._waiting.values()
         )
 
     def _counted(self) -> "Counter[int]":
-        """Count each person's unproved transfers, with those home was not asked about."""
+        """Return each uid's number of unproved transfers, with closed transfers over the limit."""
         if self._count is None:
             transfers = chain(self._ledger.open.values(), self._ledger.ended.values())
             self._count = Counter(
@@ -133,7 +133,7 @@ class UnverifiedQuota:
         return self._count
 
     def _forget(self, asked_at: datetime) -> None:
-        """Forget unproved closed transfers: the oldest of too many, and all after an hour."""
+        """Delete unproved closed transfers: the oldest over the limit, and all after an hour."""
         for uid, rested in self._ledger.rested.items():
             while len(rested) > self.most and rested[0][1] < asked_at:
                 self._ledger.forget_unproved(rested.popleft()[0], uid)
@@ -145,9 +145,9 @@ class UnverifiedQuota:
 def _judge(
     entry: _Waiting, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]
 ) -> str | None:
-    """Return YES if home lists it, NO if only its own cluster lists it, else empty.
+    """Return YES if home lists the task, NO if only the remote cluster does, else empty.
 
-    None while one of them has not answered since.
+    Return None while a snapshot newer than the record is missing.
     """
     transfer = entry.transfer
     if home.taken_at <= entry.since:

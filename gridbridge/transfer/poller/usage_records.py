@@ -1,7 +1,7 @@
-"""What remote jobs used: read from their clusters' accounting files, kept, and published.
+"""Read remote jobs' usage from accounting files, and store and publish the usage records.
 
-A record is kept in the transaction that moves its cluster's cursor, so a service that is killed
-reads it once more or not at all, and a line that was read twice is one record.
+One transaction stores a file's new records and moves the read cursor, so a killed service loses no
+record. A line that is read twice makes one record.
 """
 
 import logging
@@ -31,24 +31,24 @@ if TYPE_CHECKING:
     from gridbridge.batch.optional_abilities import AccountingSource
     from gridbridge.model.route import Away
 
-MOST_TOLD = 1000  # unproved ends of a person that are kept between two sweeps
-UNHEARD = timedelta(minutes=1)  # between two answers of a cluster, at most
-FRESHEN = timedelta(seconds=20)  # after that readings are published even unchanged
+MOST_TOLD = 1000  # unproved ends stored per person between two sweeps
+UNHEARD = timedelta(minutes=1)  # longest time between two answers of a cluster
+FRESHEN = timedelta(seconds=20)  # unchanged readings are published after this time
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, kw_only=True)
 class UsageRecords:
-    """The accounting of every remote cluster whose file we can see."""
+    """The usage records of remote clusters whose accounting file the service can read."""
 
     policy: Policy
     database: StateFile
     views: PublishedViews
     clock: Clock
     readers: dict[str, AccountingReader] = field(default_factory=dict)
-    readings: dict[str, ShownReading] = field(default_factory=dict)  # as they are shown
-    cursors: dict[str, AccountingCursor] = field(default_factory=dict)  # as they are kept
+    readings: dict[str, ShownReading] = field(default_factory=dict)  # published states
+    cursors: dict[str, AccountingCursor] = field(default_factory=dict)  # stored read positions
     accounting: UsageRows = field(init=False)
     told: dict[int, int] = field(default_factory=dict)  # unproved ends since the last sweep, by uid
 
@@ -56,12 +56,12 @@ class UsageRecords:
         self.accounting = UsageRows(self.database)
 
     def load(self) -> None:
-        """Go on where an earlier process ended."""
+        """Resume reading accounting files at the stored cursors."""
         self.cursors = {cursor.cluster: cursor for cursor in self.accounting.cursors()}
         self.follow(self.policy)
 
     def follow(self, policy: Policy) -> None:
-        """Read the files of this configuration; a file that is read already is not begun anew."""
+        """Read the accounting files of a changed configuration; known files go on."""
         self.policy = policy
         clusters = {
             name: cluster
@@ -86,7 +86,7 @@ class UsageRecords:
         self.readings[name] = ShownReading(cluster=name, path=cluster.accounting)
 
     def look_if_due(self) -> None:
-        """Start a reading of every file that is due."""
+        """Start to read each accounting file whose reading is due."""
         for reader in self.readers.values():
             reader.look_if_due(self.policy.poller.interval_s)
 
@@ -97,7 +97,7 @@ class UsageRecords:
                 self.keep(look)
 
     def keep(self, look: AccountingLook) -> None:
-        """Keep what one reading has found, and publish it."""
+        """Store and publish the usage records of one reading."""
         changed: dict[str, tuple[RemoteRecord, ...]] = {}
         for record in look.records:
             changed[parse_transfer(record.transfer).local] = self.accounting.put_record(
@@ -111,7 +111,7 @@ class UsageRecords:
         self._note(look)
 
     def _show(self, local: str, records: tuple[RemoteRecord, ...]) -> None:
-        """Publish a task's records; of several jobs' records only those of its owner."""
+        """Publish a task's usage records; if several jobs have records, only the owner's."""
         if len({(record.owner, record.job_id) for record in records}) > 1:
             name = parse_transfer(records[0].transfer)
             transfers = TransferRows(self.database).of_task(name.cluster, name.job, name.task)
@@ -137,14 +137,14 @@ class UsageRecords:
             self.views.readings(self.readings.values())
 
     def tells(self, transfer: Transfer) -> bool:
-        """Say whether its cluster's accounting file is read here, so that `qacct` is not run."""
+        """Return whether the cluster's accounting file is read here, instead of using `qacct`."""
         reading = self.readings.get(transfer.remote)
         return bool(reading and reading.read_at and not reading.trouble and not reading.is_behind)
 
     def end(self, transfer: Transfer) -> JobEnd | None:
-        """Return how a remote job ended, as far as the file was read; None if it does not say.
+        """Return a remote job's end from its accounting records; None if no record has the end.
 
-        Raises Disputed when it tells several ends.
+        Raises ConflictingEnds if the records disagree on the end.
         """
         if transfer.remote not in self.readers:
             return None
@@ -159,7 +159,7 @@ class UsageRecords:
         return end
 
     def _accounted(self, transfer: Transfer) -> list[RemoteRecord]:
-        """Return the records of its job, without those from when its cluster still listed it."""
+        """Return a remote job's accounting records, without records from before its delisting."""
         name = parse_transfer(transfer.name)
         records = self.accounting.records_of(
             name.cluster, name.job, name.task, last_listed(transfer)
@@ -173,9 +173,9 @@ class UsageRecords:
         ]
 
     def tell_end(self, transfer: Transfer) -> None:
-        """Keep the usage of a verdict if no accounting file will have it; publish it for an epilog.
+        """Store a verdict's usage if no accounting file is read; publish usage for an epilog.
 
-        Of a job in a file that is read, the record follows within seconds.
+        An accounting file that is read has the job's record within seconds.
         """
         queue = self.policy.queues.get(transfer.queue)
         has_epilog = bool(queue and queue.remote_usage)
@@ -192,16 +192,16 @@ class UsageRecords:
             self._tell_epilog(local, record)
 
     def _tell_epilog(self, local: str, record: RemoteRecord) -> None:
-        """Publish the usage to account for here; a failure delays no end."""
+        """Publish a job's usage for the root epilog; log a failure, as the end must not wait."""
         try:
             self.views.epilog_usage(local, record.owner, for_shepherd(record))
         except StateError as error:
             _log.warning("event=no_epilog_usage name=%s why=%r", record.transfer, str(error))
 
     def _may_tell(self, transfer: Transfer) -> bool:
-        """Say whether a verdict's usage is kept: for jobs in home's list, and some others.
+        """Return whether to store a verdict's usage: for proved jobs and a few unproved jobs.
 
-        A short job may be over before it is listed; so may be any that somebody makes up.
+        A short job may end before home lists the job. An invented job looks the same.
         """
         if transfer.listed:
             return transfer.listed == OwnershipProof.YES
@@ -209,24 +209,24 @@ class UsageRecords:
         return self.told[transfer.uid] <= MOST_TOLD
 
     def sweep(self) -> None:
-        """Forget old records, and start the count of unproved ends anew."""
+        """Delete old usage records, and reset the count of unproved ends."""
         self.told.clear()
         before = self.clock.now() - timedelta(days=self.policy.retention.accounting_d)
         self.accounting.forget_records(before)
         self.views.sweep_usage(before)
 
     def dismiss(self) -> None:
-        """Look no more."""
+        """Stop all accounting readers."""
         for reader in self.readers.values():
             reader.dismiss()
 
 
 def last_listed(transfer: Transfer) -> datetime | None:
-    """Return when its cluster still listed its job, None when we never saw it listed.
+    """Return when the remote cluster last listed a transfer's job, None if never.
 
-    A qmaster accounts for a job when it removes it from its list, so a record from before that is
-    false. A transfer that we learn of after its job has ended, as when the state file was lost, was
-    never seen listed.
+    A qmaster writes a job's accounting record when the job leaves its list, so an older record is
+    false. If the service learns of a transfer after its job's end, for example because the state
+    file was lost, no snapshot has listed the job.
     """
     if not transfer.remote_state.is_listed:
         return None
@@ -236,7 +236,7 @@ def last_listed(transfer: Transfer) -> datetime | None:
 
 
 def is_news(before: ShownReading, after: ShownReading) -> bool:
-    """Say whether to publish it: something changed, or people would take it for old."""
+    """Return whether to publish a reading: the reading changed, or looks outdated."""
     if replace(before, read_at=after.read_at) != after or before.read_at is None:
         return before != after
     return after.read_at is not None and after.read_at - before.read_at > FRESHEN

@@ -1,4 +1,4 @@
-"""The parts that act for transfers."""
+"""Build the parts of the service that act for transfers."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -15,7 +15,7 @@ from gridbridge.transfer.poller.wiring_state import TransferStateParts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferActParts:
-    """Everything that does something for a transfer."""
+    """The parts of the service that act for transfers."""
 
     claims: Claims
     dispatcher: Dispatcher
@@ -24,7 +24,7 @@ class TransferActParts:
 
 
 def build(policy: Policy, at: Resources, state: TransferStateParts) -> TransferActParts:
-    """Make the parts that act, given those that know."""
+    """Build the parts that act for transfers from resources and state."""
     claims = Claims(policy, state.ledger, at.acts.claims, at.workers, at.clock)
     dispatcher = Dispatcher(at.acts, at.workers, state.usage_records, at.clock.steady_s)
     late_guards = StaleGuards(at.database, state.ledger, dispatcher, at.clock)
@@ -48,7 +48,7 @@ def build(policy: Policy, at: Resources, state: TransferStateParts) -> TransferA
 def _let_go(
     state: TransferStateParts, dispatcher: Dispatcher, late_guards: StaleGuards, closed: Transfer
 ) -> None:
-    """Tell the parts that keep something of a transfer that it is over."""
+    """Tell all parts that keep data of a transfer that the transfer is over."""
     state.situations.deleted_at_home.pop(closed.name, None)
     state.ledger.forget(closed)
     state.mail.questions.with_new_starter.discard(closed.key)

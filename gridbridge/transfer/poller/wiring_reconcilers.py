@@ -1,4 +1,4 @@
-"""The parts that look after jobs that are away, and after what transfers leave behind."""
+"""Build the reconcilers of guards, recalls, moves, suspensions and leftovers."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ from gridbridge.transfer.poller.wiring_state import TransferStateParts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconcilerParts:
-    """The parts that do what no plan of a round says: guards, recalls, cleaning up."""
+    """The reconcilers of guards, recalls, moves, suspensions and leftovers."""
 
     guards: GuardRestorer
     copies: CopiedGuards
@@ -29,7 +29,7 @@ class ReconcilerParts:
 def build(
     policy: Policy, at: Resources, state: TransferStateParts, acting: TransferActParts
 ) -> ReconcilerParts:
-    """Make the parts that look after transfers, given those that know and those that act."""
+    """Build the reconcilers from resources, state and acts."""
     steady_s, act = at.clock.steady_s, acting.actions.act
     ledger, acts, workers, claims = state.ledger, at.acts, at.workers, acting.claims
     recalls = RecallService(

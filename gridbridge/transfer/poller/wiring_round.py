@@ -1,4 +1,4 @@
-"""The parts of a round: what takes news in, its verbs, and what publishes the result."""
+"""Build the parts of a poll round: intake, actions, upkeep and publication."""
 
 from gridbridge.model.policy import Policy
 from gridbridge.program.watch.disk_space_watch import RoomWatch
@@ -23,7 +23,7 @@ def build(
     acting: TransferActParts,
     maintenance: ReconcilerParts,
 ) -> TransferProgram:
-    """Make a round's program of all that there is."""
+    """Build a poll round's program from resources, state, acts and reconcilers."""
     return TransferProgram(
         policy=policy,
         journal=state.journal,

@@ -1,4 +1,4 @@
-"""The parts that know transfers and clusters."""
+"""Build the parts of the service that hold the state of transfers and clusters."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ from gridbridge.transfer.poller.usage_records import UsageRecords
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferStateParts:
-    """Everything that remembers; what matters is in the state file too."""
+    """The parts that hold state; the state file has all data that must survive."""
 
     job_history: JobHistory
     breakers: Breakers
@@ -35,7 +35,7 @@ class TransferStateParts:
 
 
 def build(policy: Policy, at: Resources) -> TransferStateParts:
-    """Make the parts that know."""
+    """Build the parts that hold state from a configuration and resources."""
     job_history = JobHistory(policy.site.cluster, at.database, at.views)
     breakers = Breakers(policy.breaker, at.views, at.clock)
     ledger = TransferLedger(at.database, job_history, breakers, at.clock)

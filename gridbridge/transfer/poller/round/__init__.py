@@ -1,1 +1,1 @@
-"""The steps of one round of the poller."""
+"""The steps of a round of gridbridge-poller."""

@@ -1,4 +1,4 @@
-"""Gives the clusters' answers to the parts of the service, before anything is decided by them."""
+"""Pass new cluster snapshots to the service's parts before any decision."""
 
 from dataclasses import dataclass
 
@@ -19,7 +19,7 @@ from gridbridge.transfer.poller.undelivered_ends import UndeliveredEnds
 
 @dataclass(slots=True, kw_only=True)
 class AnswerHandlers:
-    """All parts that take an answer."""
+    """The parts of the service that process clusters' answers."""
 
     policy: Policy
     answers: LastClusterAnswers
@@ -34,11 +34,11 @@ class AnswerHandlers:
     situations: TransferSituations
 
     def follow(self, policy: Policy) -> None:
-        """Go on under another configuration."""
+        """Apply a changed configuration."""
         self.policy = policy
 
     def take(self, came: tuple[ClusterAnswer, ...]) -> None:
-        """Take what the clusters answered, and the reused ids that acts have found."""
+        """Process the clusters' answers, and the reused job ids that acts have found."""
         self.reused_ids.note_found(self.dispatcher.not_ours)
         for answer in came:
             if answer.snapshot and answer.cluster == self.policy.site.cluster:

@@ -1,4 +1,4 @@
-"""What the service does after each answer besides the plan: guards, recalls, leftovers."""
+"""Reconcile guards, recalls, moves, suspensions and leftovers after each answer."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ from gridbridge.transfer.poller.unverified_quota import UnverifiedQuota
 
 @dataclass(slots=True, kw_only=True)
 class Reconcilers:
-    """The parts that look after jobs that are away, and after what transfers leave behind."""
+    """The reconcilers of guards, recalls, moves, suspensions and leftovers."""
 
     policy: Policy
     ledger: TransferLedger
@@ -37,11 +37,11 @@ class Reconcilers:
     breakers: Breakers
 
     def follow(self, policy: Policy) -> None:
-        """Go on under another configuration."""
+        """Apply a changed configuration."""
         self.policy = policy
 
     def take_answers(self, came: tuple[ClusterAnswer, ...]) -> None:
-        """Look after all of it, once the ledger has what the answers show of transfers."""
+        """Run all reconcilers, once the ledger has the transfers' new states."""
         self.guards.take_answers(came, self.policy.site.cluster)
         self.copies.take_answers(came)
         self.cleaner.clean(self.situations.gather(()), self.unproved.names())
@@ -52,6 +52,6 @@ class Reconcilers:
         self.suspensions.decide(everything, self.recalls.out())
 
     def send(self) -> None:
-        """Send what the state file now has."""
+        """Send the grants and restore the guards that the state file has recorded."""
         self.claims.send()
         self.guards.send()

@@ -1,4 +1,4 @@
-"""The acts of a round: done at once, or begun here and done by the owner's threads."""
+"""Do a round's quick acts at once, and begin its slow acts in the owner's threads."""
 
 from collections.abc import Callable, Container
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from gridbridge.transfer.poller.usage_records import UsageRecords
 
 @dataclass(slots=True, kw_only=True)
 class RoundActions:
-    """Does the acts that were decided, each once at a time."""
+    """Does the planned acts of transfers, each act once at a time."""
 
     policy: Policy
     ledger: TransferLedger
@@ -29,16 +29,16 @@ class RoundActions:
     usage_records: UsageRecords
     claims: Claims
     late_guards: StaleGuards
-    asked: Container[str]  # the clusters that are asked
-    over: Callable[[Transfer], None]  # is called with each transfer that is over
+    asked: Container[str]  # clusters that are queried
+    over: Callable[[Transfer], None]  # called with each closed transfer
     clock: Clock
 
     def follow(self, policy: Policy) -> None:
-        """Go on under another configuration."""
+        """Apply a changed configuration."""
         self.policy = policy
 
     def act(self, action: TransferAction) -> None:
-        """Do quick acts; let the owner's threads do those that need a cluster."""
+        """Do a quick act at once; begin an act that needs a cluster in the owner's thread."""
         transfer = action.transfer
         if action.act is TransferAct.CLOSE:
             self._close(action.transfer, action.why)
@@ -50,13 +50,13 @@ class RoundActions:
             self.dispatcher.begin(action)
 
     def look_up(self, cluster: str, ids: frozenset[int]) -> None:
-        """Look up ends that a cluster has pushed, without a pause after an earlier look-up."""
+        """Look up job ends that a cluster has pushed, without the usual retry pause."""
         for action in rules.pushed(self.ledger.all(), cluster, ids):
             self.dispatcher.forget(action.transfer.key)
             self.act(action)
 
     def take_results(self) -> list[Key]:
-        """Take the results of the threads; return the transfers that changed."""
+        """Apply the results of finished acts; return the transfers that changed."""
         changed = []
         for action, verdict in self.dispatcher.take_done():
             transfer = self.ledger.find(action.transfer.key)
@@ -68,7 +68,7 @@ class RoundActions:
         return changed
 
     def _tell_not_deleted(self) -> None:
-        """Note why jobs of owners without account are left, for `gridbridge why`."""
+        """Record for `gridbridge why` why jobs of owners without an account are left."""
         for action_of, why in self.dispatcher.not_deleted:
             if (transfer := self.ledger.find(action_of.key)) and not transfer.is_over:
                 self.ledger.keep(transfer.but(reason=why))
@@ -78,7 +78,7 @@ class RoundActions:
     def _take_result(
         self, action: TransferAction, transfer: Transfer, verdict: StarterMessage | None
     ) -> bool:
-        """Note the result of an act; say whether there is something new to decide."""
+        """Record an act's result; return whether the transfer needs a new decision."""
         if action.act is TransferAct.RELEASE_LOCAL:
             self._close(transfer, action.why)
             return False
@@ -98,7 +98,7 @@ class RoundActions:
     def _end(
         self, action: TransferAction, transfer: Transfer, verdict: StarterMessage | None
     ) -> StarterMessage | None:
-        """Return the end that was found, or the one for a job whose end nobody will find."""
+        """Return the end that a look-up found, or a substitute end for a lost job."""
         is_sought = action.act is TransferAct.LOOK_UP_END
         if is_disputed := is_sought and transfer.key in self.dispatcher.disputed:
             self.ledger.note(transfer, disputed(action).reason)
@@ -111,7 +111,7 @@ class RoundActions:
         return verdict
 
     def _close(self, transfer: Transfer, why: str) -> None:
-        """Close a transfer that has no job any more."""
+        """Close a transfer that no longer has a job."""
         now = self.clock.now()
         closed = transfer.but(closed_at=now, updated_at=now, reason=why)
         self.ledger.keep(closed)
@@ -119,6 +119,6 @@ class RoundActions:
         self.forget(closed)
 
     def forget(self, closed: Transfer) -> None:
-        """Remove what only an open transfer needs; its record stays until its job is gone."""
+        """Remove data that only open transfers need; a record stays until its job is gone."""
         self.over(closed)
         self.verdicts.tidy(closed)

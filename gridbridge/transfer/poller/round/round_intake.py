@@ -1,4 +1,4 @@
-"""Takes what came since the last round: messages, answers, pushed ends, and threads' results."""
+"""Take a round's input: messages, answers, pushed job ends, and results of acts."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ from gridbridge.transfer.poller.usage_records import UsageRecords
 
 @dataclass(slots=True, kw_only=True)
 class RoundIntake:
-    """All parts from which news come."""
+    """The parts that deliver a round's input."""
 
     answers: LastClusterAnswers
     mail: InboxReader
@@ -25,8 +25,8 @@ class RoundIntake:
     answer_handlers: AnswerHandlers
 
     def take(self) -> tuple[tuple[ClusterAnswer, ...], list[Key]]:
-        """Return the answers that came, and the transfers that other news changed."""
-        came = self.answers.take()  # before the messages, which must not be older
+        """Return the new cluster answers, and the transfers that other input changed."""
+        came = self.answers.take()  # first: messages must not be older than answers
         changed = [*self._take_messages(at_once=bool(came)), *self.actions.take_results()]
         self.usage_records.take()
         self._take_pushes()
@@ -34,7 +34,7 @@ class RoundIntake:
         return came, changed
 
     def _take_messages(self, at_once: bool) -> list[Key]:
-        """Take the messages of people's processes; return the transfers that changed."""
+        """Process the spool's messages; return the transfers that changed."""
         changed = self.mail.take(at_once)
         for transfer in changed:
             if transfer.is_over:
@@ -42,7 +42,7 @@ class RoundIntake:
         return [transfer.key for transfer in changed]
 
     def _take_pushes(self) -> None:
-        """Look up the ends that clusters have pushed."""
+        """Look up the job ends that clusters have pushed."""
         for cluster, push in self.pushes.items():
             if ids := push.ended():
                 self.actions.look_up(cluster, ids)

@@ -1,4 +1,4 @@
-"""The end of a round: publishes what people and programs may see, and removes what is old."""
+"""Publish load values, histories and transfers after a round, and remove old data."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 
 @dataclass(slots=True, kw_only=True)
 class RoundPublication:
-    """All parts that publish something."""
+    """The parts that publish a round's results."""
 
     ledger: TransferLedger
     answers: LastClusterAnswers
@@ -29,7 +29,7 @@ class RoundPublication:
     sweeper: Sweeper
 
     def publish(self, is_news: bool) -> None:
-        """Publish what people and programs may see."""
+        """Publish load values and histories, and the transfers if there is news."""
         closed = self.breakers.closed(self.ledger.all()) | self.answers.silent()
         self.views.load(self.answers.good, self.observers, closed, self.room.lacks())
         self.job_history.publish()

@@ -1,4 +1,4 @@
-"""Gathers the situation that decisions about transfers look at."""
+"""Gather the inputs of decisions about transfers."""
 
 import operator
 from collections.abc import Iterable
@@ -16,12 +16,12 @@ from gridbridge.transfer.poller.adoption_queries import AdoptionQueries
 from gridbridge.transfer.poller.reused_ids import ReusedIds
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 
-PAUSE_S = 10.0  # between two rounds, which come twice a second
+PAUSE_S = 10.0  # a longer pause between rounds: the process was stopped
 
 
 @dataclass(slots=True, kw_only=True)
 class TransferSituations:
-    """Gathers situations; remembers since when clusters are asked, and deletions at home."""
+    """Gathers decision inputs; remembers queries without pause, and deletions at home."""
 
     policy: Policy
     ledger: TransferLedger
@@ -30,31 +30,31 @@ class TransferSituations:
     reused_ids: ReusedIds
     spool: str
     clock: Clock
-    since_s: float = field(init=False)  # all clusters are asked without a pause since then
+    since_s: float = field(init=False)  # all clusters are queried without a pause since this time
     looked_at_s: float = field(init=False)
-    deleted_at_home: dict[str, datetime] = field(init=False)  # by transfer's name, since when
+    deleted_at_home: dict[str, datetime] = field(init=False)  # since when, by transfer name
 
     def __post_init__(self) -> None:
         self.since_s = self.looked_at_s = self.clock.steady_s()
         self.deleted_at_home = self.clock.dated(operator.add)
 
     def follow(self, policy: Policy) -> None:
-        """Go on under another configuration."""
+        """Apply a changed configuration."""
         self.policy = policy
 
     def listen_anew(self) -> None:
-        """Count silences from now on: not all clusters were asked without a pause."""
+        """Restart the clusters' silence times, as not all clusters were queried until now."""
         self.since_s = self.clock.steady_s()
 
     def notice_pause(self) -> None:
-        """Count silences from now on if this process was stopped meanwhile and heard nobody."""
+        """Restart the clusters' silence times if this process was stopped for a while."""
         now_s = self.clock.steady_s()
         if now_s - self.looked_at_s > PAUSE_S:
             self.since_s = now_s
         self.looked_at_s = now_s
 
     def gather(self, concerned: Iterable[Transfer]) -> TransferSituation:
-        """Return everything that a decision about these transfers may look at."""
+        """Return all inputs of a decision about the given transfers."""
         transfers = tuple(concerned)
         asleep = (
             transfer.wake
@@ -76,11 +76,11 @@ class TransferSituations:
         )
 
     def dropped(self) -> frozenset[str]:
-        """Return the clusters of open transfers that gridbridge.toml does not have."""
+        """Return the clusters of open transfers that are missing from gridbridge.toml."""
         return self.ledger.clusters() - self.policy.clusters.keys()
 
     def note_deleted(self, transfers: Iterable[Transfer], situation: TransferSituation) -> None:
-        """Note since when home deletes their tasks, or no longer lists them."""
+        """Record since when the home cluster deletes or no longer lists transfers' tasks."""
         for transfer in transfers:
             if rules.is_deleted_at_home(transfer, situation):
                 self.deleted_at_home.setdefault(transfer.name, situation.now)

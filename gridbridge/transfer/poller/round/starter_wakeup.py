@@ -1,4 +1,4 @@
-"""Wakes starters that could not submit to a cluster as soon as it answers again."""
+"""Wake starters that could not submit to a cluster once the cluster answers again."""
 
 from collections.abc import Iterable
 
@@ -9,16 +9,16 @@ from gridbridge.state import spool
 
 
 class StarterWakeup:
-    """Remembers which clusters are silent; a starter's pauses grow as long as one is."""
+    """Remembers silent clusters, whose starters pause longer and longer between tries."""
 
     def __init__(self, folder: str) -> None:
         self._silent: set[str] = set()
         self._folder = folder
 
     def take_answer(self, answer: ClusterAnswer, transfers: Iterable[Transfer]) -> bool:
-        """Take an answer; the first good one after silence wakes starters that wait to submit.
+        """Wake starters that wait to submit, at a cluster's first good answer after silence.
 
-        Returns whether it is that answer.
+        Return whether the answer is the first after silence.
         """
         if answer.snapshot is None:
             self._silent.add(answer.cluster)

@@ -1,4 +1,4 @@
-"""Removes old data once an hour: in the spool, the published files, and the state file."""
+"""Remove old data from spool, published files and state file once an hour."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -18,13 +18,13 @@ from gridbridge.transfer.poller.usage_records import UsageRecords
 from gridbridge.transfer.store.transfer_rows import TransferRows
 
 SWEEP_S = 3600.0
-PORTION_S = 5.0  # between two portions of names that anybody may make
-UNFETCHED_S = 86400.0  # an answer in the published files that nobody fetched
+PORTION_S = 5.0  # between two portions of a long folder sweep
+UNFETCHED_S = 86400.0  # age at which unfetched verdict files are removed
 
 
 @dataclass(slots=True)
 class Sweeper:
-    """Knows when it last swept, and which parts keep data."""
+    """Removes old data once an hour from all parts of the service that store data."""
 
     policy: Policy
     database: StateFile
@@ -40,11 +40,11 @@ class Sweeper:
     portion_at: float = 0.0
 
     def follow(self, policy: Policy) -> None:
-        """Keep data for as long as a changed configuration says."""
+        """Apply the retention times of a changed configuration."""
         self.policy = policy
 
     def sweep_if_due(self) -> None:
-        """Sweep when it is due; go on with names of which very many were left."""
+        """Remove old data once an hour; continue an unfinished folder sweep every 5 s."""
         now_s = self.clock.steady_s()
         if now_s - self.portion_at > PORTION_S:
             self.portion_at = now_s
@@ -69,7 +69,7 @@ class Sweeper:
         self.usage_records.sweep()
 
     def _sweep_names(self, *, is_new: bool) -> None:
-        """Look at names in the spool's folders: begin, or go on where some are left."""
+        """Begin a sweep of the spool's folders, or continue an unfinished sweep."""
         if is_new or self.inbox.is_amid_sweep:
             self.inbox.sweep(frozenset(transfer.wake for transfer in self.ledger.all()))
         if is_new or self.claims.is_amid_sweep:

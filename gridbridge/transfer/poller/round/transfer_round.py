@@ -1,4 +1,4 @@
-"""A round as a program of the cycle: take what came, decide, act, and look after the rest."""
+"""Run a poll round: gather input, decide, act, reconcile and publish."""
 
 from dataclasses import dataclass
 
@@ -21,17 +21,17 @@ from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundInput:
-    """What a round has gathered: the answers that came, and the transfers that they concern."""
+    """A round's input: new cluster answers, and the transfers to decide about."""
 
     came: tuple[ClusterAnswer, ...]
-    is_news: bool  # an answer, or a transfer that changed
+    is_news: bool  # there is an answer or a changed transfer
     concerned: tuple[Transfer, ...]
-    situation: TransferSituation | None  # none where nothing is concerned
+    situation: TransferSituation | None  # None without concerned transfers
 
 
 @dataclass(slots=True, kw_only=True)
 class TransferProgram:
-    """A round, in the verbs that the cycle calls."""
+    """A poll round, as the steps that a cycle calls."""
 
     policy: Policy
     journal: DecisionJournal
@@ -44,11 +44,11 @@ class TransferProgram:
     publication: RoundPublication
 
     def follow(self, policy: Policy) -> None:
-        """Decide by a changed configuration."""
+        """Apply a changed configuration."""
         self.policy = policy
 
     def gather(self) -> RoundInput:
-        """Take what came; an answer concerns all transfers, other news only its own transfer."""
+        """Gather a round's input; an answer concerns all transfers, a message its own only."""
         came, changed = self.intake.take()
         concerned = tuple(self.ledger.all()) if came else self.ledger.among(changed)
         return RoundInput(
@@ -59,13 +59,13 @@ class TransferProgram:
         )
 
     def decide(self, round_input: RoundInput) -> TransferPlan:
-        """Decide about the transfers that are concerned."""
+        """Plan the actions for the transfers that a round's input concerns."""
         if round_input.situation is None:
             return TransferPlan()
         return rules.plan(round_input.concerned, round_input.situation, self.policy.poller)
 
     def entry(self, round_input: RoundInput, plan: TransferPlan) -> JournalEntry | None:
-        """Return an entry with the new decisions."""
+        """Return a journal entry of the round's new decisions; None without any."""
         if round_input.situation is None:
             return None
         return self.plan_journal.entry(
@@ -73,7 +73,7 @@ class TransferProgram:
         )
 
     def apply(self, round_input: RoundInput, plan: TransferPlan) -> None:
-        """Keep the transfers as now known, act, look after the rest, and publish it."""
+        """Store changed transfers, do the planned actions, reconcile and publish."""
         if round_input.situation:
             self._note(round_input.concerned, plan, round_input.situation)
         for action in plan.actions:
