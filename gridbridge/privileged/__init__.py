@@ -1,1 +1,1 @@
-"""All that root runs: gridbridge-as-user and gridbridge-as-root."""
+"""The programs that run as root: gridbridge-as-user and gridbridge-as-root."""

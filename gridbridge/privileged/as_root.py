@@ -1,19 +1,19 @@
-"""gridbridge-as-root VERB ...: one of the few things that only root may do on the master.
+"""gridbridge-as-root VERB ...: one of the few acts that only root may do on the master.
 
 Run as root by the account gridbridge-admin through sudo. It takes names and addresses, never a
 command or a path. Exit status: 0 done, 1 failed, 2 refused.
 
-  name HOST ADDRESS   have HOST lead to ADDRESS in our own block of /etc/hosts
-  unname HOST         take it out of that block
+  name HOST ADDRESS   map HOST to ADDRESS in gridbridge's block of /etc/hosts
+  unname HOST         remove HOST from that block
   export HOST         run the program that [bootstrap] export of root's gridbridge.toml names
-  unexport HOST       the same with unexport; where none is named nothing is done
-  node drain HOST     on an OAR server: no more jobs start on a node
-  node settle HOST    have OAR look at its state anew, which is alive
-  node halt HOST      have OAR take it for one that it may wake
-  node undrain HOST   let jobs start there again
-  node open HOST      the same for one that was halted
-  node tag HOST [TAGS]  have OAR keep tags of it
-  node owns           end with 0 unless OAR's own energy saving is on: then nodes have one owner
+  unexport HOST       run the program of [bootstrap] unexport; do nothing if none is named
+  node drain HOST     on an OAR server: start no more jobs on a node
+  node settle HOST    have OAR check the state of a node that is alive
+  node halt HOST      have OAR treat a node as standby: OAR may wake the node
+  node undrain HOST   start jobs on a drained node again
+  node open HOST      start jobs on a halted node again
+  node tag HOST [TAGS]  set a node's tags in OAR
+  node owns           exit with 0 unless OAR's own energy saving is on, which also halts nodes
 
 Example: sudo -n /opt/gridbridge/bin/gridbridge-as-root name alpha-n7 10.77.0.13
 """
@@ -42,27 +42,27 @@ HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9-]*[A-Za-
 HOST_MAX = 253
 LIMIT_S = 50.0
 OAR_CONF = "/etc/oar/oar.conf"
-OFF = (("drain",), ("halt",))  # what OAR's own energy saving would do
+OFF = (("drain",), ("halt",))  # verbs that conflict with OAR's own energy saving
 USAGE = (
     "usage: gridbridge-as-root name HOST ADDRESS | unname|export|unexport HOST"
     " | node VERB HOST [TAGS]"
 )
 ENV = {"LC_ALL": "C", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
 FAILED, REFUSED = 1, 2
-FAMILIES = (socket.AF_INET, socket.AF_INET6)  # an answer for one is none for the other
+FAMILIES = (socket.AF_INET, socket.AF_INET6)  # each family needs its own query
 NO_SUCH_NAME = (socket.EAI_NONAME, socket.EAI_NODATA)  # getaddrinfo(3)
 
 
 class NotKnown(GridbridgeError):
-    """A name service did not give an answer that is needed before anything is done."""
+    """A name service gave no answer, so nothing is done."""
 
 
 class RootRefusal(GridbridgeError):
-    """What this program does for nobody."""
+    """A request that gridbridge-as-root refuses to every caller."""
 
 
 def main() -> None:
-    """Do what the arguments ask; one line on standard error when that is refused."""
+    """Carry out the arguments' request; print a refusal in one line on standard error."""
     synopsis.show_if_asked(__doc__, version)
     os.umask(0o022)
     os.chdir("/")
@@ -75,7 +75,7 @@ def main() -> None:
 
 
 def forget_caller() -> None:
-    """Keep the caller's limits and variables from changing answers of name services (resolver(3)).
+    """Drop the caller's limits and variables, which may change name lookups (resolver(3)).
 
     sudo passes limits on, and at some sites variables such as HOSTALIASES.
     """
@@ -84,7 +84,7 @@ def forget_caller() -> None:
 
 
 def perform(words: tuple[str, ...], hosts: str = HOSTS, path: str = CONFIG) -> None:
-    """Check every word, and do it."""
+    """Check every word of the request, then carry it out."""
     verb, names = words[:1], words[1:]
     if verb == ("name",) and len(names) == 2:
         host, address = _host(names[0]), _address(names[1])
@@ -101,7 +101,7 @@ def perform(words: tuple[str, ...], hosts: str = HOSTS, path: str = CONFIG) -> N
 
 
 def of_node(words: tuple[str, ...], conf: str = OAR_CONF) -> None:
-    """Do what is asked of one of OAR's nodes; Refused where OAR itself halts and wakes them."""
+    """Act on an OAR node; RootRefusal where OAR itself halts and wakes nodes."""
     if words[:1] in (("owns",), *OFF):
         _require_ours(conf)
     if words == ("owns",):
@@ -134,7 +134,7 @@ def _address(text: str) -> str:
         address = ipaddress.ip_address(text)
     except ValueError as error:
         raise RootRefusal(f"{text[:80]!r} is no address") from error
-    if "%" in text:  # of one link alone: any text may stand behind it, with lines of its own
+    if "%" in text:  # a link-local scope, which may be any text, even with newlines
         raise RootRefusal(f"{text[:80]!r} is an address of one link alone")
     plain = getattr(address, "ipv4_mapped", None) or address
     if plain.is_loopback or plain.is_unspecified or plain.is_multicast:
@@ -143,7 +143,7 @@ def _address(text: str) -> str:
 
 
 def _is_nodes(host: str, path: str) -> bool:
-    """Say whether a name is one that this site's balancer gives to new nodes."""
+    """Say whether a host name follows the scheme of this site's balancer for new nodes."""
     try:
         policy = policy_file.load(path)
     except ConfigError:
@@ -153,10 +153,10 @@ def _is_nodes(host: str, path: str) -> bool:
 
 
 def _leads_to(host: str) -> frozenset[str]:
-    """Return the addresses of a name on this host, as by DNS; none for an unknown name.
+    """Return a host name's addresses by this host's name services; none if unknown.
 
-    A name is unknown only if each name service says that there is no such name; else NotKnown is
-    raised. The caller may keep us from asking a name service, for instance by holding all ports.
+    Raises NotKnown unless every name service says that the name does not exist: the caller may
+    block a name service, for instance by holding all ports.
     """
     return frozenset(address for family in FAMILIES for address in _addresses(host, family))
 
@@ -174,11 +174,11 @@ def _addresses(host: str, family: socket.AddressFamily) -> set[str]:
 
 
 def named(text: str, host: str, address: str, leads: frozenset[str] = frozenset()) -> str:
-    """Return a hosts file with a name in our block; Refused where others' lines have either.
+    """Return a hosts file with a name in gridbridge's block.
 
-    So is a name that is not in our block and leads elsewhere: another one of the site's machines
-    has it. A qmaster admits nobody whose address leads back to another name. Large letters are as
-    small ones to who looks a name up (hosts(5)).
+    Raises RootRefusal if a line outside the block has the name or the address, or if the name leads
+    to another address: another machine of the site has the name. A qmaster admits no host whose
+    address leads back to another name. Case does not matter in host names (hosts(5)).
     """
     before, ours, after = split(text)
     for line in before + after:
@@ -191,14 +191,17 @@ def named(text: str, host: str, address: str, leads: frozenset[str] = frozenset(
 
 
 def unnamed(text: str, host: str) -> str:
-    """Return a hosts file without a name in our block."""
+    """Return a hosts file without a name in gridbridge's block."""
     before, ours, after = split(text)
     return joined(before, [line for line in ours if line.split()[1:] != [host]], after)
 
 
 def split(text: str) -> tuple[list[str], list[str], list[str]]:
-    """Return the lines before our block, in it and after it; Refused for half a block."""
-    lines = text.removesuffix("\n").split("\n") if text else []  # a form feed ends none
+    """Return a hosts file's lines before, in and after gridbridge's block.
+
+    Raises RootRefusal for half a block.
+    """
+    lines = text.removesuffix("\n").split("\n") if text else []  # splitlines splits at form feeds
     if lines.count(BEGIN) != lines.count(END) or lines.count(BEGIN) > 1:
         raise RootRefusal(f"{HOSTS}: half of our block; mend the lines {BEGIN!r} and {END!r}")
     if BEGIN not in lines:
@@ -210,15 +213,15 @@ def split(text: str) -> tuple[list[str], list[str], list[str]]:
 
 
 def joined(before: list[str], ours: list[str], after: list[str]) -> str:
-    """Return the whole file; an empty block is none."""
+    """Return the whole hosts file, without the markers of an empty block."""
     block = [BEGIN, *ours, END] if ours else []
     return "".join(f"{line}\n" for line in (*before, *block, *after))
 
 
 def change(path: str, edit: Callable[[str], str], lock: str = LOCK) -> None:
-    """Replace a file at once by what an edit makes of it; one change at a time.
+    """Replace a file atomically by an edit's result; a lock serialises changes.
 
-    Nobody else may open the lock: who can read it can lock it.
+    Only root may open the lock file, since a reader of the file could lock it.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     with open(os.open(lock, flags, 0o600), "wb") as held:
@@ -244,7 +247,7 @@ def _replace(path: str, text: str) -> None:
 
 
 def run_sites(verb: str, host: str, path: str) -> None:
-    """Run the site's own program for a verb, if root's configuration names one."""
+    """Run the site's own program for a verb, if root's configuration names a program."""
     settings = policy_file.load(path).bootstrap
     programs: Mapping[str, str] = {"export": settings.export, "unexport": settings.unexport}
     if programs[verb]:

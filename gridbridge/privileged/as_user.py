@@ -1,15 +1,15 @@
 """gridbridge-as-user VERB RECORD: do one thing to a remote job as the owner of its record.
 
 Run as root by the service account through one sudoers line. It takes the name of a spool record,
-never a command. It acts as the owner of that file, never as root or a system account, and the
-remote job must be that person's and bear the record's transfer as its account. Exit status: 0 done,
-1 failed, 2 refused, 3 the job of that id is not this transfer's, 6 the owner's account is gone.
+never a command. It acts as the owner of that file, never as root or a system account. The remote
+job must have that owner, and the record's transfer as its account. Exit status: 0 done, 1 failed,
+2 refused, 3 the job id is not this transfer's any more, 6 the owner's account is gone.
 
-VERB is hold, release, suspend, resume, delete or unstage. Of campaigns, with a file of a person's
-own: send-arrays FILE CLUSTER ARRAY TASKS [ARRAY TASKS ...], send-copies FILE CLUSTER ARRAY TASKS,
+VERB is hold, release, suspend, resume, delete or unstage. Verbs for a campaign, with its owner's
+file: send-arrays FILE CLUSTER ARRAY TASKS [ARRAY TASKS ...], send-copies FILE CLUSTER ARRAY TASKS,
 release-array FILE CLUSTER ARRAY, delete-array FILE CLUSTER ARRAY [PLACES], delete-waiting FILE
-CLUSTER ARRAY PLACES, list-arrays FILE, end-campaign FILE, and take-up FILE REQUEST.
-And notify-owner FILE WORD...: a person's own program. Of datasets: look FILE..., verify FILE,
+CLUSTER ARRAY PLACES, list-arrays FILE, end-campaign FILE, and take-up FILE REQUEST. The verb
+notify-owner FILE WORD... runs the owner's program. Verbs for datasets: look FILE..., verify FILE,
 copy FILE STORAGE [LEAVING] and drop FILE STORAGE.
 
 Example: sudo -n /opt/gridbridge/bin/gridbridge-as-user delete m.0123456789abcdef0123456789abcdef
@@ -48,18 +48,18 @@ VERBS = {
     "suspend": "suspend_any",
     "resume": "resume_any",
     "delete": "delete",
-    "unstage": "",  # removes the transfer's own folder
+    "unstage": "",  # removes the transfer's remote staging folder
 }
-NOTIFY = "notify-owner"  # people/notify
-REPLICA_VERBS = ("look", "verify", "copy", "drop")  # people/replicas
-ARRAY_VERBS = (  # of campaigns: arrays/verbs
+NOTIFY = "notify-owner"  # owner_acts/notify_owner
+REPLICA_VERBS = ("look", "verify", "copy", "drop")  # owner_acts/replica_acts
+ARRAY_VERBS = (  # campaign verbs: arrays/array_verbs
     *("send-arrays", "send-copies", "release-array", "delete-array", "delete-waiting"),
     *("list-arrays", "end-campaign", "take-up"),
 )
 
 
 def main() -> None:
-    """Do what the two arguments ask; one line on standard error when that is refused."""
+    """Carry out the arguments' request; print a refusal in one line on standard error."""
     synopsis.show_if_asked(__doc__)
     os.umask(0o077)
     os.chdir("/")
@@ -72,7 +72,7 @@ def main() -> None:
 
 
 def perform(arguments: list[str]) -> NoReturn:
-    """Check everything; in a process of its own become the owner, check the remote job, act."""
+    """Check the request, then act on the remote job in a process of the job's owner."""
     if arguments and arguments[0] in ARRAY_VERBS:
         from gridbridge.privileged.arrays import array_verbs  # transfers do without it
 
@@ -107,7 +107,7 @@ def perform(arguments: list[str]) -> NoReturn:
 
 
 def read_record(name: str) -> tuple[StarterMessage, int]:
-    """Return a spool record and the uid that owns it."""
+    """Return a spool record and the uid of its owner."""
     unique = name.removeprefix(spool.MESSAGE)
     if unique == name or not (unique.isascii() and unique.isalnum()):
         raise OwnerRefusal(f"{name!r} is no name of a spool record")
@@ -126,7 +126,7 @@ def read_record(name: str) -> tuple[StarterMessage, int]:
 def remote_cluster(
     config: "dict[str, dict[str, object]]", record: StarterMessage
 ) -> dict[str, object]:
-    """Return the cluster that the record names, which root has configured."""
+    """Return the record's remote cluster from root's configuration."""
     cluster = config.get("cluster", {}).get(record.remote)
     if not isinstance(cluster, dict) or record.remote == config.get("site", {}).get("cluster"):
         raise OwnerRefusal(f"{CONFIG}: no remote cluster {record.remote!r}")
@@ -134,12 +134,12 @@ def remote_cluster(
 
 
 def is_theirs(remote: Away, remote_id: str, theirs: str, transfer: str) -> bool:
-    """Refuse a job that is another's, or not of this transfer; False when it is gone already."""
+    """Say whether the remote job still exists; NotOurs unless owner and account match."""
     owner, account = submitter(remote).owner_and_account(remote, remote_id)
     if owner and (owner, account) != (theirs, transfer):
         raise NotOurs(f"job {remote_id} is {owner}'s, account {account!r}: not {transfer}")
     return bool(owner)
 
 
-if __name__ == "__main__":  # by a person for that person (batch/as_user_call)
+if __name__ == "__main__":  # run by a user for that user (batch/as_user_call)
     main()

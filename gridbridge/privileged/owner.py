@@ -1,6 +1,6 @@
-"""Acts as another person: whose files and jobs they are is checked, and the time is limited.
+"""The common parts of gridbridge-as-user's verbs, such as becoming a file's owner.
 
-What gridbridge-as-user's verbs have in common. Root runs all of it but what follows `become`.
+Root runs all code up to `become`; the owner runs the rest, with limited time.
 """
 
 import os
@@ -38,30 +38,30 @@ from gridbridge.shell import account, files, trust
 
 CONFIG_MAX_BYTES = 1 << 20
 FAILED, REFUSED = 1, 2
-LIMIT_S = 45  # less than the service waits
-MIN_UID = 1000  # the configuration may say another
-# What reading JSON that a person wrote may raise, whatever it is.
+LIMIT_S = 45  # less than the service's timeout for gridbridge-as-user
+MIN_UID = 1000  # default of [site] min_uid
+# Exceptions that reading a user's JSON file may raise.
 UNREADABLE = (OSError, StateError, ValueError, KeyError, TypeError, RecursionError)
 
 
 class OwnerRefusal(GridbridgeError):
-    """A request that this program carries out for nobody."""
+    """A request that gridbridge-as-user refuses to every caller."""
 
 
 class NoAccount(OwnerRefusal):
-    """A uid that nobody has, or that nobody tells of now."""
+    """A uid without an account, or whose account is unknown to the name service now."""
 
 
 class RefusedThere(GridbridgeError):
-    """What its cluster will never take."""
+    """A job that the cluster will never accept."""
 
 
 class OwnerNotReady(GridbridgeError):
-    """What may be done later: nothing was done."""
+    """A request that can be repeated later: nothing was done."""
 
 
 class NoOwner(OwnerNotReady):
-    """Nobody tells of the owner's account now; nothing was done."""
+    """The owner's account is unknown to the name service now; nothing was done."""
 
 
 STATUS = {
@@ -78,29 +78,29 @@ STATUS = {
 
 
 def leave(error: Exception) -> NoReturn:
-    """Say why in a line, and end with the status that stands for it."""
+    """Print the error in one line, and exit with its status."""
     os.write(2, f"gridbridge-as-user: {in_a_line(error)}\n".encode("utf-8", "replace"))
     os._exit(status_of(error))
 
 
 def in_a_line(error: Exception) -> str:
-    """Return what it says as a part of a line, whatever a cluster or a person wrote there."""
+    """Return an error's text as one line, without line breaks from a cluster or user."""
     return " ".join(plain_words(error).split())[:1000]
 
 
 def lift_limits() -> None:
-    """Have the limits of root: by its own the service could have a cluster's answer fail."""
+    """Raise the resource limits to root's, as low limits could make an answer fail."""
     if (files_open := account.lift_limits()) < account.FEWEST_FILES:
         raise OwnerNotReady(f"no more than {files_open} files may be open")
 
 
 def status_of(error: Exception) -> int:
-    """Return the exit status that stands for an error."""
+    """Return the exit status for an error."""
     return STATUS.get(type(error), FAILED)
 
 
 def read_config(path: str) -> "dict[str, dict[str, object]]":
-    """Read the configuration; what root runs obeys only what root has written."""
+    """Read the configuration; root obeys only a file that root has written."""
     if trust.demanded() is not None:
         trust.require(path)
     try:
@@ -110,13 +110,13 @@ def read_config(path: str) -> "dict[str, dict[str, object]]":
 
 
 def require_person(config: "dict[str, dict[str, object]]", file: str, uid: int) -> None:
-    """Refuse to act as root or as an account of the system."""
+    """Refuse to act as root or as a system account (uid below [site] min_uid)."""
     if uid < max(1, _number(config.get("site", {}).get("min_uid", MIN_UID))):
         raise OwnerRefusal(f"{file}: nothing is done as uid {uid}")
 
 
 def require_account(uid: int) -> None:
-    """Raise NoOwner if the person's account is gone, before anything is noted or done."""
+    """Raise NoOwner if a uid has no account, before anything is noted or done."""
     try:
         pwd.getpwuid(uid)
     except KeyError as error:
@@ -124,9 +124,9 @@ def require_account(uid: int) -> None:
 
 
 def become(uid: int) -> str:
-    """Become that person, with their groups, for ever; return their login name.
+    """Become a user for good, with the user's groups; return the login name.
 
-    Who is that person is it already; anybody else but root may become nobody.
+    A process of the user stays as it is. Only root can become another user.
     """
     try:
         person = pwd.getpwuid(uid)
@@ -142,16 +142,16 @@ def become(uid: int) -> str:
 
 
 def go_on_apart(limit_s: float = LIMIT_S) -> None:
-    """Go on in a child with a scope of its own; the parent ends as the child ends."""
+    """Continue in a child process with its own scope; the parent exits as the child does."""
     child = ProcessScope(limit_s)
     if child.pid:
         watch(child, limit_s)
 
 
 def watch(child: ProcessScope, limit_s: float = LIMIT_S) -> NoReturn:
-    """End as the child ends.
+    """Wait for a child process within a time limit, and exit with the child's status.
 
-    The person as whom the child works can stop it, so the parent limits its time.
+    The parent limits the time, since the child's user can stop the child.
     """
     poll = select.poll()
     poll.register(os.pidfd_open(child.pid), select.POLLIN)

@@ -1,12 +1,12 @@
-"""A scope for what a person brings: what root's helper runs as a person, and all that it starts.
+"""A scope for processes that root's helper runs as a user: all end together.
 
-The scope is a PID namespace (pid_namespaces(7)). When its first process ends, the kernel kills all
-other processes in it, whatever their sessions and parents. Where systemd runs, a scope of systemd's
-(systemd.scope(5)) limits processes and threads, outside of the control group of the service that
-called us; elsewhere RLIMIT_NPROC does. So nobody uses up the processes that the service may start.
+The scope is a PID namespace (pid_namespaces(7)): when its first process ends, the kernel kills all
+other processes in the namespace, whatever their sessions and parents. Where systemd runs, a systemd
+scope (systemd.scope(5)), outside of the calling service's control group, limits processes and
+threads; elsewhere RLIMIT_NPROC does. So no user uses up the processes that the service may start.
 
 A kernel may refuse the namespace, as in a container without CAP_SYS_ADMIN. Then the first process
-reaps the processes that lose their parents (PR_SET_CHILD_SUBREAPER), and kills them.
+adopts orphaned processes (PR_SET_CHILD_SUBREAPER), and kills these processes.
 """
 
 import os
@@ -20,40 +20,40 @@ from gridbridge.shell import runner
 from gridbridge.shell.runner import SIGKILL
 
 MOST_TASKS = 128  # processes and threads of one scope, where systemd counts them
-# Added to the person's processes: that person's jobs and other scopes start more meanwhile.
-SHORT_S, MORE, MANY_MORE = 60.0, 256, 2048  # in a short scope, and in one for hours
-NO_LIMIT = 1 << 20  # of processes: a person with so many has none
+# Added to the user's present processes: the user's jobs and other scopes start more meanwhile.
+SHORT_S, MORE, MANY_MORE = 60.0, 256, 2048  # in a short scope, and in a scope for hours
+NO_LIMIT = 1 << 20  # a user with so many processes is not limited
 FIRST_SIGNAL = 128  # an exit status above it stands for a signal, as in a shell
 CLONE_NEWPID = 0x20000000  # unshare(2)
 PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
 OWN_NAMESPACE = "/proc/self/ns/pid"
-REAP_MS = 1000  # between two looks for ended processes without parents
-KILL_S = 5.0  # for killing processes outside of a namespace
+REAP_MS = 1000  # period of reaping orphaned processes
+KILL_S = 5.0  # time limit for killing processes outside of a namespace
 BUSCTL, BOOTED = "/usr/bin/busctl", "/run/systemd/system"  # sd_booted(3)
 SYSTEMD_S, MOVE_S, LOOK_S = 3.0, 1.0, 0.002
-SPARE_S = 30  # then systemd ends a scope that we did not end
+SPARE_S = 30  # systemd ends a scope so long after its time limit
 BARE = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
 CGROUPS = "/sys/fs/cgroup"
-BY_SYSTEMD, BY_UID = b"s", b"u"  # how processes are counted
+BY_SYSTEMD, BY_UID = b"s", b"u"  # systemd or RLIMIT_NPROC limits the processes
 
-_more = 0  # processes that the person of this scope may start; 0: systemd counts them
+_more = 0  # processes that the scope's user may start; 0: systemd limits them
 
 
 class ProcessScope:
-    """A forked process with a scope of its own; in that process, `pid` is 0.
+    """A forked process with its own scope; `pid` is 0 in the forked process.
 
-    Only root can make scopes. Other callers act for themselves alone, and only fork.
+    Only root can make scopes. For other callers, which act for themselves, it only forks.
     """
 
     __slots__ = ("_line", "pid")
 
     def __init__(self, limit_s: float) -> None:
-        """Fork; systemd ends the scope if we don't within a while after `limit_s`."""
+        """Fork; systemd ends a scope that outlives `limit_s` by SPARE_S."""
         self._line = -1
         self.pid = os.fork() if os.geteuid() else self._fork(limit_s)
 
     def end(self) -> None:
-        """Kill all processes of the scope; `pid` ends when that is done."""
+        """Kill all processes of the scope; the process `pid` ends last."""
         if self._line >= 0:
             os.close(self._line)
             self._line = -1
@@ -61,7 +61,7 @@ class ProcessScope:
             os.kill(self.pid, SIGKILL)
 
     def _fork(self, limit_s: float) -> int:
-        line, self._line = os.pipe()  # while our end is open the scope may live
+        line, self._line = os.pipe()  # the scope ends when the parent closes its end
         pid, is_closed = _fork_apart()
         if not pid:
             os.close(self._line)
@@ -73,10 +73,10 @@ class ProcessScope:
 
 
 def confine() -> None:
-    """Limit the processes of the person whom we have become, unless systemd does.
+    """Limit the number of processes of the current user, unless systemd does.
 
-    The kernel counts a uid's processes on the whole machine, where a person may have thousands. So
-    we find a limit at which this person can start one more process, and add to it.
+    The kernel counts a uid's processes on the whole machine, where a user may have thousands. So
+    the lowest limit at which the user can start another process is found, and raised.
     """
     most = _more // 2
     while 0 < most < NO_LIMIT and not _may_fork(most):
@@ -86,7 +86,7 @@ def confine() -> None:
 
 
 def words(pid: int, limit_s: float) -> tuple[str, ...]:
-    """Return the command that has systemd move a process into a scope of its own.
+    """Return the busctl command that moves a process into its own systemd scope.
 
     org.freedesktop.systemd1(5), StartTransientUnit.
     """
@@ -106,7 +106,7 @@ def words(pid: int, limit_s: float) -> tuple[str, ...]:
 
 
 def _is_moved(pid: int, limit_s: float) -> bool:
-    """Have systemd move a process into a scope; say whether that scope limits processes."""
+    """Move a process into a systemd scope; say whether that scope limits processes."""
     if not os.path.isdir(BOOTED):
         return False
     argv = words(pid, limit_s)
@@ -122,7 +122,7 @@ def _is_moved(pid: int, limit_s: float) -> bool:
 
 
 def _counts(line: str, name: str) -> bool:
-    """Say whether a line of /proc/PID/cgroup names that scope, and it limits processes."""
+    """Say whether a line of /proc/PID/cgroup names a scope that limits processes."""
     _, controllers, path = line.split(":", 2)
     counts_all = not controllers and os.path.exists(f"{CGROUPS}{path}/pids.max")
     return path.endswith(f"/{name}") and (counts_all or "pids" in controllers.split(","))
@@ -137,9 +137,9 @@ def _groups(pid: int) -> str:
 
 
 def _fork_apart() -> tuple[int, bool]:
-    """Fork the first process of a new PID namespace; say whether the kernel made one.
+    """Fork the first process of a PID namespace; say whether the kernel made a namespace.
 
-    Our own later children stay in our namespace.
+    Later children of the parent stay in the parent's namespace.
     """
     import ctypes  # transfers do without it
 
@@ -160,10 +160,10 @@ def _fork_apart() -> tuple[int, bool]:
 
 
 def _begin(line: int, limit_s: float, *, is_closed: bool) -> None:
-    """Fork the process that works, once our limits hold, and watch it as root."""
+    """Fork the working process, once the scope's limits hold, and watch it as root."""
     global _more
     word = os.read(line, 1)
-    if not word:  # our parent has ended
+    if not word:  # the parent process has ended
         os._exit(1)
     if word == BY_UID:
         _more = MORE if limit_s <= SHORT_S else MANY_MORE
@@ -175,10 +175,10 @@ def _begin(line: int, limit_s: float, *, is_closed: bool) -> None:
 
 
 def _watch(main: int, line: int, *, is_closed: bool) -> NoReturn:
-    """End as the working process ends, or with our parent; all other processes end, too."""
+    """Wait for the working process or the end of the parent, then end all other processes."""
     status = 1
     try:
-        line = os.dup2(line, 3)  # a lock or a pipe that we hold open would outlive its use
+        line = os.dup2(line, 3)  # the parent's locks and pipes must not stay open in this process
         os.closerange(4, os.sysconf("SC_OPEN_MAX"))
         status = _end_of(main, line)
         if not is_closed:
@@ -188,7 +188,7 @@ def _watch(main: int, line: int, *, is_closed: bool) -> NoReturn:
 
 
 def _end_of(main: int, line: int) -> int:
-    """Return how a process ended, -SIGKILL if the line closes before; reap other processes."""
+    """Return a process's exit code, -SIGKILL if the line closes first; reap other processes."""
     poll = select.poll()
     poll.register(line, select.POLLIN)
     poll.register(os.pidfd_open(main), select.POLLIN)
@@ -212,7 +212,7 @@ def _reaped() -> dict[int, int]:
 
 
 def _kill_children() -> None:
-    """Kill our descendants; those without parents become our children, so none escapes."""
+    """Kill all descendants; orphaned descendants become children, so none escapes."""
     until = time.monotonic() + KILL_S
     while (below := _below(os.getpid())) and time.monotonic() < until:
         for pid in below:
@@ -224,7 +224,6 @@ def _kill_children() -> None:
 
 
 def _below(pid: int) -> list[int]:
-    """Return all descendants of a process."""
     descendants = []
     open_ = [pid]
     while open_:
@@ -243,7 +242,7 @@ def _children(pid: int) -> list[int]:
 
 
 def _may_fork(most: int) -> bool:
-    """Say whether we may start a process with this limit."""
+    """Say whether the user can start another process with this RLIMIT_NPROC."""
     resource.setrlimit(resource.RLIMIT_NPROC, (most, resource.getrlimit(resource.RLIMIT_NPROC)[1]))
     try:
         pid = os.fork()

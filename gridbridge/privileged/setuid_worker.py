@@ -1,7 +1,7 @@
-"""A process of its own that works as a campaign's owner, one request after another.
+"""A process that works as a campaign's owner and answers root's requests in turn.
 
-Root asks, notes the answer, and asks the next. So what a person's process does is known before
-anything follows from it, and one connection to a cluster serves all of it.
+Root notes each answer before the next request, so the ledger has all that the owner's process did.
+All requests share one connection to a cluster.
 """
 
 import os
@@ -28,8 +28,8 @@ TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    Answers = Callable[[list[str]], str]  # to the words of a request
-    Begin = Callable[[str], Answers]  # as a person
+    Answers = Callable[[list[str]], str]  # answers the words of a request
+    Begin = Callable[[str], Answers]  # called with the owner's login name
 
 ANSWERED = {owner.REFUSED: OwnerRefusal, NOT_OURS: NotOurs, REFUSED_THERE: RefusedThere}
 ANSWERED |= {NOT_NOW: OwnerNotReady, NO_OWNER: NoOwner}
@@ -37,14 +37,14 @@ CHUNK_BYTES = 65536
 
 
 class WorkerGone(GridbridgeError):
-    """The process does no more: of its last request nothing is known."""
+    """The owner's process has ended: the outcome of its last request is unknown."""
 
 
 class OwnerWorker:
-    """Such a process; it ends when its requests do."""
+    """A process that works as a campaign's owner until root has no more requests."""
 
     def __init__(self, uid: int, begin: "Begin", limit_s: float = owner.LIMIT_S) -> None:
-        """Start it; as whom it works can stop it, so all of its time is limited here."""
+        """Start the process; its owner can stop it, so root limits its whole time."""
         asks, self._ask = os.pipe()
         self._answers, tells = os.pipe()
         self._deadline = time.monotonic() + limit_s
@@ -58,8 +58,8 @@ class OwnerWorker:
         os.close(tells)
 
     def ask(self, *words: str) -> str:
-        """Return what it answers to a request; raises what it raised, and Gone when it ended."""
-        with suppress(BrokenPipeError):  # it may have told why
+        """Return the answer to a request; raise the process's error, or WorkerGone."""
+        with suppress(BrokenPipeError):  # an ended process may have sent its reason
             os.write(self._ask, f"{' '.join(words)}\n".encode())
         status, _, answer = self._line().partition(" ")
         if status != "0":
@@ -112,7 +112,7 @@ def _error_line(error: Exception) -> bytes:
 
 
 def _become(uid: int) -> str:
-    """Become that person; a directory of accounts may be away for a while."""
+    """Become the owner; NoOwner without an account, as the account directory may be down."""
     try:
         return owner.become(uid)
     except NoAccount as error:

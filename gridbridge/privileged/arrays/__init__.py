@@ -1,1 +1,1 @@
-"""gridbridge-as-user for campaigns: arrays of tasks, as their owner."""
+"""The verbs of gridbridge-as-user for a campaign's arrays of tasks."""

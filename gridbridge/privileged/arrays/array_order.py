@@ -1,4 +1,4 @@
-"""What gridbridge-as-user is asked about a campaign: its file, a cluster, and numbers of arrays."""
+"""Parses gridbridge-as-user's arguments about a campaign and its arrays."""
 
 from gridbridge.errors import ParseError, UntrustedFile
 from gridbridge.model.campaigns.attempt_numbers import read_places
@@ -22,10 +22,10 @@ USAGE = {
 
 
 class ArrayOrder:
-    """What is asked for, and the file that it is about."""
+    """A verb of gridbridge-as-user, with its campaign file, cluster and arrays."""
 
     def __init__(self, arguments: list[str]) -> None:
-        """Read the arguments and the configuration; Refused for anything odd."""
+        """Read the arguments and the configuration; OwnerRefusal for invalid arguments."""
         self.verb, file, cluster, *words = [*arguments, "", ""][: max(3, len(arguments))]
         self.config = read_config()
         self.section = self.config.get("cluster", {}).get(cluster)
@@ -42,16 +42,16 @@ class ArrayOrder:
         self.is_of_copies = self.verb == SEND_COPIES
         self.arrays = tuple(ArrayId(site, self.campaign, int(number)) for number in numbers)
         if self.verb in (DELETE, DELETE_WAITING) and self._told:
-            _require_places(self._told[0])  # none would be the whole array
+            _require_places(self._told[0])  # an empty text would delete the whole array
 
     @property
     def tasks(self) -> tuple[str, ...]:
-        """The tasks of each array that is to be sent."""
+        """The tasks of each array to send."""
         return tuple(self._told)
 
     @property
     def indices(self) -> str:
-        """The places of an array that are to be deleted; empty: all of it."""
+        """The places in the array whose tasks are to be deleted; empty for the whole array."""
         return "".join(self._told)
 
     def knows(self, cluster: str) -> bool:
@@ -59,15 +59,15 @@ class ArrayOrder:
         return isinstance(self.config.get("cluster", {}).get(cluster), dict)
 
     def at(self, cluster: str) -> "ArrayOrder":
-        """Return the same order at another cluster that is known."""
-        from copy import copy  # few orders are about several
+        """Return the same order at another configured cluster."""
+        from copy import copy  # few orders concern several clusters
 
         order = copy(self)
         order.cluster, order.section = cluster, self.config["cluster"][cluster]
         return order
 
     def reached_by(self, person: str) -> "tuple[Away, str]":
-        """Return the cluster as its owner reaches it, and whose account that is there."""
+        """Return the cluster as the owner reaches it, and the owner's account at the cluster."""
         assert isinstance(self.section, dict)
         far = away(self.section, self.cluster, person)
         return far, far.login.user if far.login else person
@@ -77,7 +77,7 @@ class ArrayOrder:
         return USAGE[self.verb]
 
     def _is_whole(self, numbers: list[str]) -> bool:
-        """Say whether each array is a number, and has the words that its verb wants."""
+        """Say whether each array is a number, and has the words that the verb requires."""
         words, most = len(self._told), 100_000 if self.verb == SEND else 1
         least = 0 if self.verb in (RELEASE, DELETE) else len(numbers)
         expected = 0 if self.verb == RELEASE else len(numbers)
@@ -86,12 +86,12 @@ class ArrayOrder:
 
 
 def is_number(text: str) -> bool:
-    """Say whether a word is a number of ours."""
+    """Say whether a word is an ASCII number of at most 9 digits."""
     return text.isascii() and text.isdigit() and len(text) < 10
 
 
 def read_config() -> "dict[str, dict[str, object]]":
-    """Read the configuration; while something is wrong with it no campaign fails for that."""
+    """Read the configuration; OwnerNotReady for a wrong file, to fail no campaign."""
     try:
         return owner.read_config(CONFIG)
     except (OwnerRefusal, UntrustedFile) as error:

@@ -1,13 +1,13 @@
 """gridbridge-as-user VERB FILE [CLUSTER ARRAY ...]: arrays, as a campaign's owner.
 
-The service names a person's own campaign file and numbers of tasks, never a command. What is run
-stands in that file, which must be as it was at the first call, and each attempt of a task is
-submitted once: root's ledger knows, and `list-arrays` tells it. `send-copies` sends tasks once more
-while earlier attempts run, if that file allows it. `delete-waiting` deletes tasks that have not
-begun, and tells which have. After `end-campaign` nothing more is sent, until the owner's own
-request takes the campaign up again (`take-up`). Exit status as of any verb, and of an array 4: the
-cluster refuses it, 5: the ledger has these tasks in another array, 6: nobody knows the owner's
-account, 7: the ledger can't be read, or lacks it, 8: the campaign has ended, 75: not now.
+The service names the owner's campaign file and task numbers, never a command. The file has the
+command, and must be unchanged since the first call. Each attempt of a task is submitted once, as
+root's ledger records; `list-arrays` prints the ledger. `send-copies` sends copies of running tasks,
+if the file allows copies. `delete-waiting` deletes tasks that have not begun, and prints the other
+tasks' places. After `end-campaign` nothing is sent until the owner's request takes the campaign up
+again (`take-up`). Exit status as for other verbs, and for an array 4: the cluster refuses it, 5:
+the ledger has these tasks in another array, 6: the owner's account is unknown, 7: the ledger is
+unreadable or missing, 8: the campaign has ended, 75: not now.
 """
 
 import os
@@ -48,7 +48,7 @@ def perform(arguments: list[str]) -> NoReturn:
     order = ArrayOrder(arguments)
     with RootLedger(order.campaign) as ledger:
         if order.verb in (SEND, SEND_COPIES):
-            from gridbridge.privileged.arrays import send_arrays  # the others do without it
+            from gridbridge.privileged.arrays import send_arrays  # other verbs do not need it
 
             output = "".join(f"{line}\n" for line in send_arrays.send(order, ledger))
         else:
@@ -63,7 +63,7 @@ def _leave(output: str) -> NoReturn:
 
 
 def _campaign(arguments: list[str], usage: str, words: int) -> "tuple[int, str]":
-    """Return the campaign that a verb names, and the word after it."""
+    """Return the campaign number that a verb's arguments name, and the word after it."""
     verb, file, *following = [*arguments, "", ""]
     number = file.removeprefix("c.")
     if len(arguments) != words or not is_number(number) or file == number:
@@ -72,7 +72,7 @@ def _campaign(arguments: list[str], usage: str, words: int) -> "tuple[int, str]"
 
 
 def _list(campaign: int, _: str) -> NoReturn:
-    """Tell what root's ledger has of a campaign: a line an array, its id last where it is known."""
+    """Print a campaign's arrays in the ledger, a line each, with a known job id last."""
     with RootLedger(campaign) as ledger:
         _leave("".join(f"{' '.join(row)}\n" for row in ledger.arrays()))
 
@@ -84,17 +84,16 @@ def _end(campaign: int, _: str) -> NoReturn:
 
 
 def note_end(campaign: int, ledger: RootLedger, folder: str = CAMPAIGNS) -> None:
-    """Note that a campaign has ended, if something of it was submitted, or could be."""
+    """Note a campaign's end, if a part of the campaign was or could be submitted."""
     if ledger.has_file or _claims_file(campaign, ledger, folder):
         ledger.end()
 
 
 def _claims_file(campaign: int, ledger: RootLedger, folder: str) -> bool:
-    """Note the file of a campaign of which nothing was submitted.
+    """Note the file of a campaign without submissions; False if root would never submit it.
 
-    False where root would submit nothing of it anyway: nobody brought it, or under another number.
-    Of what a person has put into its place since, the end alone is noted. Raises NotRead for a file
-    that may be read later.
+    Root refuses a missing file and a file with another campaign's number. If a user has replaced
+    the file since, only the end is noted. Raises NotRead for a file that is unreadable now.
     """
     from gridbridge.campaigns.store.campaign_reader import VerifiedCampaign, spoilt_by
 
@@ -113,10 +112,10 @@ def _claims_file(campaign: int, ledger: RootLedger, folder: str) -> bool:
 
 
 def _take_up(campaign: int, request: str) -> NoReturn:
-    """Note that an owner took a campaign up again; the request is that person's own file."""
+    """Note that the owner's own request takes an ended campaign up again."""
     from gridbridge.privileged.arrays.owner_request_file import (
         require_asked,
-    )  # the others do without it
+    )  # other verbs do not need it
 
     with RootLedger(campaign) as ledger:
         ledger.take_up(require_asked(request, campaign, ledger.uid))
@@ -124,14 +123,14 @@ def _take_up(campaign: int, request: str) -> NoReturn:
 
 
 def _acted(order: ArrayOrder, ledger: RootLedger) -> str:
-    """Release or delete an array, and return its id; empty for one that the ledger lacks.
+    """Release or delete an array, and return its job id; empty for an array without a job.
 
-    Of one that was submitted several times nothing else is left. After the id come the places of
-    the tasks that were to be deleted only if they waited, and did not.
+    Of an array that was submitted several times, a single job is left. For `delete-waiting`, the
+    places of the tasks that had begun follow the id.
     """
     if not ledger.uid and order.verb in (DELETE, DELETE_WAITING):
-        return ""  # nothing of this campaign was ever submitted
-    if not ledger.uid:  # of what was never submitted nothing is released
+        return ""  # the campaign has no submitted array
+    if not ledger.uid:  # an array that was never submitted can't be released
         raise LedgerLost(f"{order.file}: root's ledger has nothing of it")
     owner.require_person(order.config, order.file, ledger.uid)
     (array,) = order.arrays
@@ -147,7 +146,7 @@ def _acted(order: ArrayOrder, ledger: RootLedger) -> str:
 
 
 def _require_there(order: ArrayOrder, ledger: RootLedger, array: int) -> None:
-    """Refuse places that an array does not have: what is held there would stay so."""
+    """Refuse places outside of an array: a task held at such a place would stay held."""
     tasks = next((row[2] for row in ledger.arrays() if row[0] == str(array)), "")
     size = len(read_attempts(tasks)) if tasks else 0
     if any(span[-1] > size for span in read_places(order.indices)):

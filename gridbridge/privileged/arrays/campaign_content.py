@@ -1,4 +1,4 @@
-"""What a campaign's file says of the tasks of an array: the job that its cluster is asked for."""
+"""Makes an array's job for a cluster from the tasks in a campaign's file."""
 
 import json
 
@@ -16,9 +16,9 @@ from gridbridge.privileged.owner import OwnerRefusal
 
 HEADER_KEYS = ("exec_directory", "project", "queue", "environment")
 LIMITS = {"slots": 100_000, "walltime_s": 31_536_000}
-MOST_OF_TASK, MOST_OF_ARRAY = 512 << 10, 256 << 20  # bytes of parameters
+MOST_OF_TASK, MOST_OF_ARRAY = 512 << 10, 256 << 20  # bytes of parameters of a task, of an array
 
-ODD = (ValueError, KeyError, TypeError, AttributeError, RecursionError)  # what is no such file
+ODD = (ValueError, KeyError, TypeError, AttributeError, RecursionError)  # raised by invalid files
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
@@ -29,14 +29,14 @@ Header = dict[str, object]
 
 
 class VerifiedTasks:
-    """What the file says of one cluster, and of the tasks of each array.
+    """The tasks of an order's arrays, from a verified campaign file.
 
-    Root alone finds the lines of the tasks. To split them into words takes long for those of some
-    people, so that it is done as their owner, whose time is limited.
+    Root only finds the tasks' lines. The owner's process, whose time is limited, splits the lines
+    into words, since some users' lines take long.
     """
 
     def __init__(self, order: ArrayOrder, brought: VerifiedCampaign, ledger: "RootLedger") -> None:
-        """Read it; Refused for what is no such file, NotACopy where nothing may be copied."""
+        """Read the file; OwnerRefusal for an invalid file, NotACopy for tasks without copies."""
         try:
             header = json.loads(brought.header())
             outputs = " ".join(map(str, header.get("outputs") or ()))
@@ -59,7 +59,7 @@ class VerifiedTasks:
         self._order, self._ledger = order, ledger
 
     def tasks(self, index: int) -> tuple[ScriptTask, ...]:
-        """Return the tasks of an array; which copy one is follows from the ledger."""
+        """Return the tasks of an array, with copy numbers from the ledger."""
         if script_tasks := self._step_tasks.get(index):
             return script_tasks
         script_tasks = tuple(
@@ -73,7 +73,7 @@ class VerifiedTasks:
         return script_tasks
 
     def spec(self, array: ArrayId, tasks: tuple[ScriptTask, ...], person: str) -> JobSpec:
-        """Return the job that an array is."""
+        """Return an array's job spec for the cluster."""
         header, section = self._steps.header(self._header, tasks), self._order.section
         text = {key: str(header.get(key, "")) for key in HEADER_KEYS}
         amounts = {key: _amount(header, key, most) for key, most in LIMITS.items()}
@@ -119,7 +119,7 @@ class VerifiedTasks:
 def _lines(
     attempts: "tuple[Attempts, ...]", brought: VerifiedCampaign, ledger: "RootLedger"
 ) -> dict[int, bytes]:
-    """Return the parameters of tasks; Refused for more than gridsub takes, KeyError for none."""
+    """Return the parameters of tasks; OwnerRefusal if too long, KeyError if missing."""
     numbers = [[task for task, _ in pairs if not is_step(task)] for pairs in attempts]
     lines = brought.lines({task for array_tasks in numbers for task in array_tasks}, ledger)
     for array_tasks in numbers:
@@ -138,7 +138,7 @@ def _text(header: Header, key: str) -> str:
 
 
 def _groups(header: Header, slots: int) -> tuple[tuple[int, int], ...]:
-    """Return the nodes and the slots of each."""
+    """Return the number of nodes and the slots on each node."""
     nodes = header.get("nodes")
     if not isinstance(nodes, int) or nodes < 0 or (nodes and slots % nodes):
         raise OwnerRefusal(f"nodes = {nodes!r}: as many of {slots} slots on each")

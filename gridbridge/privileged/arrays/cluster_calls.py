@@ -1,4 +1,4 @@
-"""What is done at a cluster about one campaign's arrays, as their owner."""
+"""Calls a cluster about a campaign's arrays, as the campaign's owner."""
 
 from gridbridge.batch import arrays_of
 from gridbridge.batch.submission_result import Result
@@ -18,7 +18,7 @@ UNTAKEN = {
 
 
 class ClusterSite:
-    """A cluster as a campaign's owner reaches it, by one connection."""
+    """A cluster as a campaign's owner reaches it, over one connection."""
 
     def __init__(self, order: ArrayOrder, person: str) -> None:
         self._order = order
@@ -28,11 +28,11 @@ class ClusterSite:
             _keep_connection()
 
     def find(self, name: str) -> str:
-        """Return the id of the array that was submitted under a name and not released, if any."""
+        """Return the id of the held array with a submission name, empty without such an array."""
         return self._adapter.find_held(self._far, name, self._account)
 
     def submit(self, spec: JobSpec) -> str:
-        """Submit an array held; return its id."""
+        """Submit an array, held; return its id."""
         placed = on_their_hosts(spec, self._order.cluster)
         answer = self._adapter.submit(self._far, kept_there(placed, self._order.cluster))
         if answer.result != Result.ACCEPTED:
@@ -40,13 +40,13 @@ class ClusterSite:
         return answer.remote_id
 
     def release(self, jobs: list[str]) -> None:
-        """Let the tasks of arrays start that were submitted just now."""
+        """Release arrays that were submitted just now, so that their tasks may start."""
         self._adapter.release_arrays(self._far, tuple(jobs), self._name)
 
     def act(self, name: str, job: str, is_repeated: bool) -> str:
-        """Release or delete an array, if the job of that id is it, and what else bears its name.
+        """Release or delete an array, if the job id is still the array's, and its duplicates.
 
-        Of tasks that are deleted only where they wait, return the places that had begun, or ended.
+        For `delete-waiting`, return the places of tasks that had begun or ended.
         """
         adapter, far, order = self._adapter, self._far, self._order
         if is_repeated:
@@ -54,7 +54,7 @@ class ClusterSite:
                 adapter.delete_array(far, duplicate)
         is_ours = self._is_there(name, job)
         if order.verb == DELETE_WAITING:
-            if not is_ours:  # that all have begun or that somebody deleted them is not known
+            if not is_ours:  # the tasks may have ended or been deleted
                 raise GridbridgeError(f"job {job} is there no more: nothing is deleted")
             return self._delete_waiting(name, job)
         if is_ours and order.verb != DELETE:
@@ -66,7 +66,7 @@ class ClusterSite:
         return ""
 
     def _delete_waiting(self, name: str, job: str) -> str:
-        """Hold tasks before they are looked at, so that none of those that wait can start."""
+        """Hold tasks before querying their states, so that no waiting task starts meanwhile."""
         adapter, far = self._adapter, self._far
         indices = {index for span in read_places(self._order.indices) for index in span}
         held = adapter.hold_places(far, job, name, ranges_of(indices))
@@ -78,7 +78,7 @@ class ClusterSite:
         return write_places(begun)
 
     def _is_there(self, name: str, job: str) -> bool:
-        """Refuse a job that is another's, or another array; False when it is gone already."""
+        """Say whether the array's job still exists; NotOurs for another owner's or array's job."""
         owner_account = self._adapter.owner_and_account(self._far, job) if job else ("", "")
         if owner_account[0] and owner_account != (self._account, name):
             raise NotOurs(
@@ -92,6 +92,6 @@ class ClusterSite:
 
 
 def _keep_connection() -> None:
-    from gridbridge.shell import ssh, ssh_session  # clusters that are reached here do without it
+    from gridbridge.shell import ssh, ssh_session  # not needed for a local cluster
 
     ssh.carry_by(ssh_session.SshSession())

@@ -1,7 +1,7 @@
-"""Whether earlier attempts of tasks live still: asked of their clusters, as the tasks' owner.
+"""Queries clusters, as the tasks' owner, about earlier attempts that still live.
 
-The service says that they have ended. Root believes that of a cluster that does not answer, and of
-one that its own configuration has no more; but where a cluster lists such an attempt, no other one
+The service says that all earlier attempts have ended. Root believes the service if a cluster does
+not answer or is no longer configured. While a cluster lists an earlier attempt, no other attempt
 of that task is sent.
 """
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from gridbridge.campaigns.store.root_ledger import Earlier
     from gridbridge.privileged.setuid_worker import Answers
 
-ASKS_S = 10.0  # a cluster that does not answer must not use up the time for submissions
-ALL_ASK_S = 20.0  # nor must several
-BY_NAME = "+"  # behind an id: jobs with the array's submission name count as well
+ASKS_S = 10.0  # timeout of a cluster, to leave time for submissions
+ALL_ASK_S = 20.0  # timeout of all clusters, to leave time for submissions
+BY_NAME = "+"  # mark behind a job id: jobs with the array's submission name count as well
 
 
 def require_ended(order: ArrayOrder, ledger: RootLedger, index: int) -> None:
-    """Raise NotNow where a task of an array to be sent waits or runs by an earlier attempt."""
+    """Raise OwnerNotReady while an earlier attempt of an array's task waits or runs."""
     latest = time.monotonic() + ALL_ASK_S
     at: dict[str, list[Earlier]] = {}
     for earlier in ledger.earlier(order.arrays[index].array, order.tasks[index]):
@@ -40,7 +40,7 @@ def require_ended(order: ArrayOrder, ledger: RootLedger, index: int) -> None:
 def _require_ended_at(
     order: ArrayOrder, uid: int, earlier: "list[Earlier]", limit_s: float
 ) -> None:
-    """Ask one cluster about all of them by one question."""
+    """Query a cluster about all its earlier attempts at once."""
     questions = [
         f"{number}={job}{'' if job and not is_repeated else BY_NAME}"
         for number, _, job, is_repeated, _ in earlier
@@ -58,11 +58,10 @@ def _require_ended_at(
 
 
 def _answers(order: ArrayOrder, person: str) -> "Answers":
-    """Print the living places of arrays.
+    """Return a function that answers with the living places of arrays.
 
-    An array without a known id is looked for by the name of its submission. So is an array that was
-    submitted again because an answer was lost: the known id may be another job's, to which somebody
-    gave that name.
+    An array without a known id is found by its submission name. So is an array that was submitted
+    again after a lost answer: the known id may be another job's, to which a user gave that name.
     """
     far, account = order.reached_by(person)
     adapter = arrays_of(far)
@@ -86,7 +85,7 @@ def _answers(order: ArrayOrder, person: str) -> "Answers":
     def answer(words: list[str]) -> str:
         try:
             return living(words)
-        except CommandFailed:  # the cluster does not answer
+        except CommandFailed:  # the cluster gave no answer
             raise
         except (GridbridgeError, ValueError) as error:
             raise OwnerNotReady(f"{order.cluster}: {error}") from error
@@ -113,7 +112,7 @@ def _range(text: str) -> range:
 
 
 def _meet(indices: list[int], living: range) -> bool:
-    """Say whether they have a place in common, at the cost of the shorter."""
+    """Say whether `indices` and `living` share a place, in the time of the shorter."""
     if len(indices) < len(living):
         return any(index in living for index in indices)
     return not set(indices).isdisjoint(living)

@@ -1,4 +1,4 @@
-"""What an owner asked for by a file of that person's own, as root reads it."""
+"""Reads, as root, the file by which an owner requests that tasks are tried again."""
 
 import json
 
@@ -12,9 +12,9 @@ ROOT = 0
 
 
 def require_asked(token: str, campaign: int, uid: int) -> str:
-    """Return which request it is; the service may call its file otherwise, and can't change this.
+    """Return the identity of an owner's request, which a rename does not change.
 
-    Refused where the campaign's owner, or root, does not ask for its tasks to be tried again.
+    Raises OwnerRefusal unless the campaign's owner, or root, asks for new tries of its tasks.
     """
     if not (token.isascii() and token.isalnum()):
         raise OwnerRefusal(f"{token!r} is no name of a request")

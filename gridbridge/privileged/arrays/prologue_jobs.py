@@ -1,4 +1,4 @@
-"""The prologue and epilogue that a campaign's file has at a cluster, each a task of one slot."""
+"""The prologue and epilogue of a campaign at a cluster, each a task with one slot."""
 
 from gridbridge.batch.task_script import ScriptTask
 from gridbridge.model.campaigns.prologues import step_of
@@ -9,19 +9,19 @@ TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
     from gridbridge.model.campaigns.attempt_numbers import Attempts
 
-RUN = "sh -c"  # the lines are its first word
+RUN = "sh -c"  # runs the lines of a prologue or epilogue
 PLAIN = {"exec_file": RUN, "slots": 1, "nodes": 1, "environment": "", "outputs": ""}
 
 
 class PrologueJobs:
-    """Those of the cluster that an order is about."""
+    """The prologue and epilogue of a campaign at an order's cluster."""
 
     def __init__(self, order: ArrayOrder, clusters: "dict[str, dict[str, object]]") -> None:
         self._order = order
         self._clusters = clusters
 
     def task(self, attempts: "Attempts") -> tuple[ScriptTask, ...]:
-        """Return the step of that number; Refused where this cluster has none, and for copies."""
+        """Return the task of a prologue or epilogue; OwnerRefusal if missing, and for copies."""
         ((number, attempt),) = attempts
         step, cluster = step_of(number, self._clusters)
         lines = self._clusters[cluster].get(step)
@@ -33,7 +33,7 @@ class PrologueJobs:
 
     @staticmethod
     def header(header: "dict[str, object]", tasks: tuple[ScriptTask, ...]) -> "dict[str, object]":
-        """Return what a cluster's header says of an array: a step's walltime is its own."""
+        """Return a cluster's header for an array; a prologue or epilogue has its own walltime."""
         if not tasks[0].label:
             return header
         return header | PLAIN | {"walltime_s": header.get(f"{tasks[0].label}_walltime_s")}

@@ -1,4 +1,4 @@
-"""Chooses where a campaign's tasks lie: the cluster's own queues, and the number of hosts."""
+"""Chooses the queues and the parallel environment of a campaign's array."""
 
 from gridbridge.model.places import PUBLISHED
 from gridbridge.model.request import JobSpec
@@ -7,9 +7,9 @@ from gridbridge.state import published_values
 
 
 def on_their_hosts(spec: JobSpec, cluster: str, folder: str = PUBLISHED) -> JobSpec:
-    """Return the array with a parallel environment that gives each host the wanted slots.
+    """Set the parallel environment that gives each host of an array the wanted slots.
 
-    Raises RefusedThere if the cluster has none: else the slots would lie on any hosts.
+    Raises RefusedThere if the cluster has none: the slots would be on arbitrary hosts.
     """
     nodes, per_host = spec.request.groups[0] if spec.request.groups else (0, 0)
     if spec.pe or spec.slots == 1 or not nodes:
@@ -26,11 +26,11 @@ def on_their_hosts(spec: JobSpec, cluster: str, folder: str = PUBLISHED) -> JobS
 
 
 def kept_there(spec: JobSpec, cluster: str, folder: str = PUBLISHED) -> JobSpec:
-    """Have an array ask for the others, where there are any; RefusedThere if it asks for none."""
+    """Keep an array off the cluster's transfer queues; RefusedThere if no queue is left."""
     published = published_values.read_stay(cluster, folder)
     if not published:
         return spec
-    from gridbridge.model import vocabulary  # few clusters have such queues
+    from gridbridge.model import vocabulary  # few clusters have transfer queues
 
     request = vocabulary.decode_queues(published).only(spec.request)
     if request is None:

@@ -1,10 +1,10 @@
-"""send-arrays: intended, submitted held, recorded, released, in this order and in one call.
+"""send-arrays: note intents, submit arrays held, note ids, release, all in one call.
 
-The intents of all arrays of a call are written together before the first submission, and their ids
-together before the release: a call waits twice for the disk, not twice for each array. An array
-that has an id in root's ledger is not submitted again. One whose answer was lost is looked up by
-its name. Only what the ledger has is released, so whenever this program is killed, nothing runs
-that the next call does not know.
+The intents of all arrays are written together before the first submission, and the ids together
+before the release, so a call waits twice for the disk, not twice for each array. An array with an
+id in root's ledger is not submitted again. An array whose answer was lost is found by its name.
+Only arrays in the ledger are released, so the next call knows all running tasks, whenever this
+program is killed.
 """
 
 import time
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 
     from gridbridge.privileged.setuid_worker import Answers
 
-INTENDS_S = 10.0  # no array is intended later: clusters may be asked about earlier attempts first
-BEGINS_S = 20.0  # none is begun later: it has to be released before the service stops waiting
+INTENDS_S = 10.0  # time limit of intents: queries about earlier attempts may come first
+BEGINS_S = 20.0  # time limit of submissions: the release must precede the service's timeout
 SUBMIT, RELEASE, RELEASE_OLD = "submit", "release", "release-old"
 
 
 def send(order: ArrayOrder, ledger: RootLedger) -> "Iterator[str]":
-    """Give a line for each array that was begun: a status, its id if it is known, and why.
+    """Send an order's arrays; give a line for each begun array: status, id, reason.
 
-    The others may be asked for again, as if they had not been.
+    Arrays without a line were not submitted and may be sent again.
     """
     ids = [ledger.job(array.array) for array in order.arrays]
     content = None if all(ids) else _read(order, ledger)
@@ -55,7 +55,7 @@ def _read(order: ArrayOrder, ledger: RootLedger) -> VerifiedTasks:
 
 
 class ArraySender:
-    """One call's arrays; root notes each step."""
+    """The arrays of one call; root notes each step in the ledger."""
 
     def __init__(
         self, order: ArrayOrder, ledger: RootLedger, content: VerifiedTasks | None
@@ -67,9 +67,9 @@ class ArraySender:
         self._began = time.monotonic()
 
     def submitted(self) -> list[SentArray]:
-        """Intend arrays, have each submitted held, and note the ids; return those that were begun.
+        """Intend arrays, submit each array held, and note the ids; return the begun arrays.
 
-        The disk has all intents before the first submission, and all ids before the release.
+        All intents are on disk before the first submission, and all ids before the release.
         """
         sent_arrays = [SentArray(array, index) for index, array in enumerate(self._order.arrays)]
         intended: list[SentArray] = []
@@ -83,7 +83,7 @@ class ArraySender:
     def _act_on(
         self, arrays: list[SentArray], act: "Callable[[SentArray], None]", limit_s: float
     ) -> "Iterator[SentArray]":
-        """Give those that were acted on: as long as there is time and they are the ledger's."""
+        """Act on arrays until the time is over or a failure ends the call; yield each array."""
         for sent in arrays:
             try:
                 if not sent.error:
@@ -97,7 +97,7 @@ class ArraySender:
 
     @contextmanager
     def _noted_together(self, arrays: list[SentArray]) -> "Iterator[None]":
-        """Have one write for all notes of a block; if it fails, none of the arrays goes on."""
+        """Write all notes of a block at once; a failed write fails every array."""
         try:
             with self._ledger.batch():
                 yield
@@ -111,12 +111,12 @@ class ArraySender:
         if not (sent.job or order.is_of_copies):
             require_ended(order, ledger, sent.place)
         if not sent.job:
-            owner.require_account(ledger.uid)  # an array that nobody can submit is not intended
+            owner.require_account(ledger.uid)  # without an account the array can't be submitted
         ledger.intend(number, order.cluster, order.tasks[sent.place], order.is_of_copies)
         sent.is_new = not (sent.job or ledger.was_repeated(number))
 
     def _submit(self, sent: SentArray) -> None:
-        """Have an array submitted held, or adopted."""
+        """Submit an array held, or adopt the job of an earlier call."""
         if sent.job:
             return
         job = self._worker.ask(SUBMIT, str(sent.place), str(int(sent.is_new)))
@@ -125,7 +125,7 @@ class ArraySender:
         sent.job = job
 
     def _note(self, begun: list[SentArray], unbegun: list[SentArray]) -> None:
-        """Note new ids; arrays that nobody asked for are as if they had not been intended."""
+        """Note new ids, and withdraw the intents of arrays whose submission did not begin."""
         for sent in begun:
             if sent.job and not self._ledger.job(sent.array.array):
                 self._ledger.submitted(sent.array.array, sent.job)
@@ -134,7 +134,7 @@ class ArraySender:
                 self._ledger.withdraw(sent.array.array)
 
     def release(self, sent: list[SentArray]) -> None:
-        """Let their tasks start; the new ones all at once."""
+        """Release the arrays, all new arrays in one call."""
         ready = [sent_array for sent_array in sent if sent_array.job and not sent_array.error]
         new = [sent_array for sent_array in ready if sent_array.is_new]
         if new:
@@ -153,7 +153,7 @@ class ArraySender:
                 sent_array.error = error
 
     def _begin(self, person: str) -> "Answers":
-        """Return what answers requests as the owner."""
+        """Return the function that answers root's requests as the owner."""
         site = ClusterSite(self._order, person)
 
         def answer(words: list[str]) -> str:

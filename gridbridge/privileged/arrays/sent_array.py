@@ -1,21 +1,21 @@
-"""How far an array of an order came in this call, and what the service is told of that."""
+"""The progress of an array in a call of send-arrays, and its report to the service."""
 
 from gridbridge.model.campaigns.campaign_names import ArrayId
 from gridbridge.privileged import owner
 
 
 class SentArray:
-    """An array, and how far it came."""
+    """An array and its progress in a call of send-arrays."""
 
     def __init__(self, array: ArrayId, index: int) -> None:
         self.array = array
-        self.place = index  # in the order
+        self.place = index  # position in the order
         self.job = ""
-        self.is_new = False  # nothing else can bear its name
+        self.is_new = False  # no other job can have this array's name
         self.error: Exception | None = None
 
     def line(self) -> str:
-        """Tell it to the service."""
+        """Return the line for the service: exit status, job id or 0, and error."""
         if not self.error:
             return f"0 {self.job or 0} "
         return f"{owner.status_of(self.error)} {self.job or 0} {owner.in_a_line(self.error)}"

@@ -1,1 +1,1 @@
-"""gridbridge-as-user for a person's own programs and replicas."""
+"""The verbs of gridbridge-as-user for users' own programs and dataset replicas."""

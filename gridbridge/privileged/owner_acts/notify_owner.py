@@ -1,9 +1,8 @@
-"""gridbridge-as-user notify-owner FILE WORD...: run a person's own program, as that person.
+"""gridbridge-as-user notify-owner FILE WORD...: run a user's own program, as that user.
 
-FILE is the request that the person wrote, and the program stands in it alone. A WORD is numbers
-and known words, CAMPAIGN:CODE:CLUSTER:TASKS; the program finds each as a line of its standard
-input, with blanks between. So the service can run no program of its choice, and say nothing in
-words of its own.
+FILE is the user's request, which alone names the program. A WORD is made of numbers and known
+words, CAMPAIGN:CODE:CLUSTER:TASKS; the program reads each WORD as a line of standard input, with
+blanks between the parts. So the service can't run a program of its choice, nor pass free text.
 """
 
 import json
@@ -20,9 +19,9 @@ from gridbridge.shell import files
 from gridbridge.shell.runner import run_unheard
 
 MAX_BYTES = 1 << 16
-MOST = 30  # words
+MOST = 30  # words in one call
 PROGRAM_S = 30.0  # less than owner.LIMIT_S
-NOTHING = "-"  # for no cluster
+NOTHING = "-"  # stands for a missing cluster
 
 
 def perform(arguments: list[str]) -> NoReturn:
@@ -42,7 +41,7 @@ def perform(arguments: list[str]) -> NoReturn:
 
 
 def read_wish(name: str) -> tuple[str, int]:
-    """Return the program that somebody wishes to be told by, and who that is."""
+    """Return the program of a user's notification request, and the user's uid."""
     unique = name.removeprefix(WISH)
     if unique == name or not (unique.isascii() and unique.isalnum()):
         raise OwnerRefusal(f"{name!r} is no name of such a request")
@@ -72,7 +71,7 @@ def _run(path: str, uid: int, text: bytes) -> NoReturn:
 
 
 def _line(word: str) -> str:
-    """Return a word as the program reads it; Refused for anything but numbers and known words."""
+    """Return a WORD as a line for the program; OwnerRefusal for any other text."""
     parts = word.split(":")
     if len(parts) != 4 or not _is_said(*parts):
         raise OwnerRefusal(f"{word[:80]!r} is not CAMPAIGN:CODE:CLUSTER:TASKS")

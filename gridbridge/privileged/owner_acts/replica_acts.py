@@ -1,10 +1,10 @@
 """gridbridge-as-user look|verify|copy|drop FILE...: replicas of a dataset, as its owner.
 
-FILE is the one by which the owner lets the service look after a dataset, `u.UID/data.HEX` in the
-folder of campaign files; the dataset's name stands in it alone. The other words are names of
-storage areas that root has configured. What is done is decided anew, by the owner's own record, in
-a process of the owner's: `look` tells it, `verify` reads its replicas, `copy FILE TO [LEAVING]`
-makes one that is missing, and `drop FILE STORAGE` removes one of which enough others are whole.
+FILE, `u.UID/data.HEX` in the folder of campaign files, permits the service to keep the owner's
+dataset, and alone names the dataset. The other words are storage areas that root has configured.
+The owner's process decides each act anew, by the owner's record: `look` reports the replicas,
+`verify` reads them, `copy FILE TO [LEAVING]` makes a missing replica, and `drop FILE STORAGE`
+removes a replica of which enough others are whole.
 """
 
 import json
@@ -19,8 +19,8 @@ from gridbridge.shell import files
 
 MAX_BYTES = 1024
 AREAS = {"look": (0, 0), "verify": (0, 0), "copy": (1, 2), "drop": (1, 1)}
-MOST_LOOKED_AT = 50  # files of one person
-LONG_S = 86400.0  # of carrying and reading; what was carried is not carried again
+MOST_LOOKED_AT = 50  # files of one owner in one call
+LONG_S = 86400.0  # time limit of a copy or verify; a repeated copy skips files that were copied
 PROGRAM = ("-I", "-m", "gridbridge.rebalance.replicas.owner_program")
 NAME_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789_.+-"
 MOST_LETTERS = 100
@@ -49,7 +49,7 @@ def perform(arguments: list[str]) -> NoReturn:
 
 
 def read(name: str) -> tuple[str, int]:
-    """Return the dataset of a file by which its owner lets the service act, and who that is."""
+    """Return the dataset that a permission file names, and the uid of its owner."""
     person, _, file = name.partition("/")
     letter, _, suffix = person.partition(".")
     number, _, token = suffix.partition(".")
@@ -70,7 +70,7 @@ def read(name: str) -> tuple[str, int]:
 
 
 def _require_own(folder: str, uid: int) -> None:
-    """Refuse what lies in a folder that is not that person's: another could have moved it there."""
+    """Refuse a folder of another user: that user could have moved the file into the folder."""
     if os.lstat(folder).st_uid != uid:
         raise OwnerRefusal(f"{folder}: not uid {uid}'s")
 
@@ -82,7 +82,7 @@ def _is_dataset(name: object) -> bool:
 
 
 def _run(person: str, verb: str, datasets: list[str], names: list[str]) -> NoReturn:
-    import pwd  # only who acts needs it
+    import pwd  # not needed for a refusal
 
     home = pwd.getpwnam(person).pw_dir
     identity = {"HOME": home, "USER": person, "LOGNAME": person}

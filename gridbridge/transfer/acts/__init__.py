@@ -1,1 +1,1 @@
-"""What is done to transfers, local jobs and remote jobs."""
+"""The acts on transfers, local jobs and remote jobs."""

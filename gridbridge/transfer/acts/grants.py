@@ -1,11 +1,11 @@
-"""Grants at the far end of ssh: files that only the service's own account there can make."""
+"""Grants by ssh: files that only the service's own account at the remote cluster can make."""
 
 from gridbridge.batch.wrapper_claim import GRANTS
 from gridbridge.errors import ParseError
 from gridbridge.model.route import BARE, Away
 from gridbridge.shell import ssh
 
-# Jobs of others have to see them; whether they do is not found out by a job that waits.
+# Jobs of other users must see a grant. A waiting job can't tell a hidden grant from a missing one.
 GIVE = f"""umask 022
 mkdir -p {GRANTS} && chmod a+x .gridbridge && chmod a+rx {GRANTS} || exit
 case $(ls -ld .) in
@@ -17,12 +17,12 @@ REMOVE = f'rm -f -- "{GRANTS}/$1"'
 
 
 def give(remote: Away, names: tuple[str, ...]) -> None:
-    """Make grants; CommandFailed when it is not known that each is there."""
+    """Make grants at a remote cluster; CommandFailed unless each grant is known to exist."""
     _ask(remote, GIVE, names)
 
 
 def remove(remote: Away, name: str) -> None:
-    """Remove a grant; one that is not there is removed."""
+    """Remove a grant at a remote cluster; safe to repeat."""
     _ask(remote, REMOVE, (name,))
 
 

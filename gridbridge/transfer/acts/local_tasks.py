@@ -1,4 +1,4 @@
-"""What the service does to local jobs, whichever system runs them: release, adopt, give back."""
+"""The service's acts on local tasks, for every batch system: release, adopt, guard, unpin."""
 
 from collections.abc import Collection, Iterator, Mapping
 from functools import partial
@@ -20,21 +20,21 @@ from gridbridge.model.transfer.transfer_row import Transfer
 if TYPE_CHECKING:
     from gridbridge.batch.optional_abilities import GuardsTasks
 
-AT_ONCE = 100  # jobs of a question
+AT_ONCE = 100  # jobs of one query
 
 
 class LocalTasks:
-    """The tasks of the cluster that has the transfer queues.
+    """The local tasks of the home cluster, which has the transfer queues.
 
-    Every act may be repeated, and raises CommandFailed when it is not done, or ConfigError where
-    the site can have no transfer queues.
+    Every act is safe to repeat. It raises CommandFailed on failure, and ConfigError where the
+    site can have no transfer queues.
     """
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
 
     def follow(self, policy: Policy) -> None:
-        """Obey a changed configuration from now on."""
+        """Use a changed configuration from now on."""
         self._policy = policy
 
     @property
@@ -42,34 +42,34 @@ class LocalTasks:
         return tuple(self._policy.queues)
 
     def release(self, action: TransferAction) -> None:
-        """Let a task start again that has this guard."""
+        """Remove a task's guard, so that the task may start again."""
         where, tasks = self._home()
         tasks.release(where, _task(action.transfer), action.transfer.guard)
 
     def adopt(self, action: TransferAction) -> None:
-        """Let a task start again in the queue where its remote copy is known, and there only."""
+        """Let a task start again only in the queue where its remote job is known."""
         transfer = action.transfer
         where, tasks = self._home()
         tasks.adopt(where, _task(transfer), transfer.queue, transfer.guard)
 
     def guard(self, action: TransferAction) -> None:
-        """Keep a task from starting again in this way."""
+        """Guard a task, so that the task does not start again."""
         where, tasks = self._home()
         tasks.guard(where, _task(action.transfer), action.transfer.guard)
 
     def unpin(self, action: TransferAction) -> None:
-        """Let a job start in all the queues that it asked for."""
+        """Let a job start in all queues that the job asked for."""
         where, tasks = self._home()
         tasks.unpin(where, _task(action.transfer))
 
     def requests(self, jobs: tuple[int, ...]) -> dict[int, RequestAtHome]:
-        """Return what these jobs ask for now; a job that is gone is left out."""
+        """Return the jobs' current requests, without jobs that are gone."""
         where, tasks = self._home()
         requests = tasks.requests_of(where, jobs)
         return {job: _request(request) for job, request in requests.items()}
 
     def kept_where_they_are(self, jobs: Collection[int]) -> frozenset[int]:
-        """Return those of these jobs whose owners let rebalancing move none of their tasks."""
+        """Return the jobs that their owners exclude from rebalancing."""
         where, tasks = self._home()
         ordered, pinned = sorted(jobs), set[int]()
         for start in range(0, len(ordered), AT_ONCE):
@@ -82,21 +82,21 @@ class LocalTasks:
         return frozenset(pinned)
 
     def deferred(self) -> frozenset[int]:
-        """Return the jobs that wait for their start time, of whatever owner."""
+        """Return all owners' jobs that wait for their start time."""
         where, tasks = self._home()
         return tasks.deferred(where)
 
     def free_copy(self, job: int) -> None:
-        """Remove our start time and list of queues from a copy of a job that is away."""
+        """Remove gridbridge's start time and queue list from a copy of a job that is away."""
         copy = TransferId(cluster=self._policy.site.cluster, job=job, task=0, attempt=0)
         where, tasks = self._home()
         tasks.unpin(where, copy)
         tasks.release(where, copy, Guard.START)
 
     def keep_off(self, transfer: Transfer) -> None:
-        """Keep a job off the queues of the cluster where its task is, until it gets its own back.
+        """Keep a job off the queues to the remote cluster that has its task, until unpinned.
 
-        Raises GridbridgeError when no other queue could run it.
+        Raises GridbridgeError when no other queue can run the job.
         """
         where, tasks = self._home()
         queues = self._policy.queues.items()
@@ -108,17 +108,17 @@ class LocalTasks:
         tasks.keep_off(where, _task(transfer), other_queues)
 
     def give_queues_back(self, name: str) -> None:
-        """Let the job of a transfer start in all the queues that it asked for."""
+        """Let the job of a transfer start in all queues that the job asked for."""
         where, tasks = self._home()
         tasks.unpin(where, parse_transfer(name))
 
     def check(self, transfer: Transfer) -> None:
-        """Raise GridbridgeError when no queue of its own could run a transfer's job."""
+        """Raise GridbridgeError when no queue of the home cluster can run a transfer's job."""
         where, tasks = self._home()
         tasks.check(where, _task(transfer), self._variants)
 
     def rerun(self, transfer: Transfer) -> str:
-        """Say `yes` or `no`: whether a job without `-r` runs again after its host was lost."""
+        """Return `yes` or `no`: whether a job without `-r` runs again if its host is lost."""
         where, tasks = self._home()
         return tasks.rerun(where, _task(transfer), self._queues, _of_queues)
 

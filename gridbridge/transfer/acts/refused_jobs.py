@@ -1,7 +1,7 @@
-"""Sends a refused job home: it is marked, so that no transfer queue takes it again.
+"""Sends a refused job home: the job is marked, so that no transfer queue takes it again.
 
-Starters load this module when a cluster refused their job for good. The request is the array's
-(qalter(1): -l and -q work on jobs, not on tasks), so the whole array is marked.
+Starters import this module when a cluster has refused their job for good. An array's request is
+common to its tasks (qalter(1): -l and -q work on jobs, not on tasks), so the whole array is marked.
 """
 
 from collections.abc import Collection
@@ -17,9 +17,9 @@ NOBODY = "no queue here could run it either"
 
 
 def refused(home: Home, job: str, own_queues: Collection[str], reason: str) -> StarterMessage:
-    """Mark a job as one for home alone, and say how its task ends: put back, or in error.
+    """Mark a job for the home cluster alone; return whether its task is put back or in error.
 
-    Raises GridbridgeError when that can't be done just now.
+    Raises GridbridgeError when the job can't be marked now.
     """
     own, marker = keeper_of(home).request_of(home, job), marker_of(home)
     if own.is_pinned:

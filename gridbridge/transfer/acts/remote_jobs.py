@@ -1,4 +1,4 @@
-"""What is done to jobs at other clusters, and what these are asked about them."""
+"""The service's acts and queries about remote jobs."""
 
 import os
 
@@ -19,18 +19,18 @@ from gridbridge.transfer.acts.local_tasks import LocalTasks
 
 
 class RemoteJobs:
-    """The jobs of transfers at their clusters."""
+    """The remote jobs of transfers, at their clusters."""
 
     def __init__(self, policy: Policy, tasks: LocalTasks) -> None:
         self._policy = policy
         self._tasks = tasks
 
     def follow(self, policy: Policy) -> None:
-        """Obey a changed configuration from now on."""
+        """Use a changed configuration from now on."""
         self._policy = policy
 
     def delete(self, action: TransferAction) -> None:
-        """Delete the remote job as its owner; a person whose site is embedded is nobody else."""
+        """Delete the remote job as its owner; at an embedded site the service is the owner."""
         if self._policy.is_personal:
             _delete_own(away(self._policy, action.transfer.remote), action.transfer)
             return
@@ -40,12 +40,12 @@ class RemoteJobs:
             self._delete_for_nobody(action.transfer)
 
     def _delete_for_nobody(self, transfer: Transfer) -> None:
-        """Delete the job as the service; NotDeleted where the service may not."""
+        """Delete the job of an owner without account; NotDeleted where the service may not."""
         job = str(transfer.remote_id or "")
         ownerless_jobs.delete_job(self._policy, transfer.remote, transfer.owner, transfer.name, job)
 
     def give_up(self, action: TransferAction) -> StarterMessage:
-        """Delete a job in error state and learn why it got there."""
+        """Delete a remote job in error state; return the verdict with the job's own error."""
         transfer = action.transfer
         where = away(self._policy, transfer.remote)
         details = status_of(where).details(where, transfer.remote_id)
@@ -55,26 +55,26 @@ class RemoteJobs:
         return _error(transfer, FailureCause.BLOCKED, reason)
 
     def look_up_end(self, action: TransferAction) -> StarterMessage | None:
-        """Read the end from the remote accounting; None while there is no record of it."""
+        """Return the verdict by the remote accounting; None without an accounting record."""
         transfer = action.transfer
         where = away(self._policy, transfer.remote)
         end = status_of(where).end(where, transfer.remote_id, transfer.name)
         return self.judge(end, transfer) if end else None
 
     def judge(self, end: JobEnd, transfer: Transfer) -> StarterMessage:
-        """Return the verdict that an end stands for; home says whether a lost job runs again."""
+        """Return the verdict for an end; the home cluster decides whether a lost job runs again."""
         if end.is_unseen and not transfer.rerun:
             transfer = transfer.but(rerun=self._tasks.rerun(transfer))
         return verdict_of(transfer, end)
 
     def accounts(self, cluster: str, jobs: tuple[int, ...]) -> dict[int, str]:
-        """Return the accounts of jobs at a cluster; those that are gone are left out."""
+        """Return the accounts of jobs at a cluster, without jobs that are gone."""
         where = away(self._policy, cluster)
         system = adapter_of(where).tells_accounts
         return system.accounts_of(where, jobs) if system else {}
 
     def delete_orphan(self, orphan: Orphan) -> None:
-        """Delete a held job under a transfer's name, as operator: no record proves its owner."""
+        """Delete a held orphan under a transfer's name, as operator: no record proves its owner."""
         where = away(self._policy, orphan.cluster)
         if any(
             job.name == orphan.name and job.account == orphan.name
@@ -83,14 +83,14 @@ class RemoteJobs:
             submitter(where).delete(where, str(orphan.job_id))
 
     def unstage(self, transfer: Transfer) -> None:
-        """Remove the files that were carried to another cluster for a transfer that is over."""
+        """Remove a closed transfer's files from the remote cluster."""
         _as_owner("unstage", transfer)
 
 
 def _as_owner(verb: str, transfer: Transfer) -> None:
-    """Let gridbridge-as-user act for a transfer's owner; CommandFailed when it did not.
+    """Run a verb of gridbridge-as-user for a transfer's owner; CommandFailed on failure.
 
-    Raises NotOurs when the id of its job is another job's by now.
+    Raises OwnerUnknown without an account, NotOurs if the job's id is another job's by now.
     """
     result = as_user_call.call(verb, os.path.basename(transfer.record))
     if result.status == NO_OWNER:
@@ -99,21 +99,21 @@ def _as_owner(verb: str, transfer: Transfer) -> None:
 
 
 def _delete_own(where: Away, transfer: Transfer) -> None:
-    """Delete a remote job of our own, if it is still this transfer's."""
+    """Delete a remote job of this account, if the job's account is still the transfer."""
     far, job = submitter(where), str(transfer.remote_id)
     if far.owner_and_account(where, job)[1] == transfer.name:
         far.delete(where, job)
 
 
 def no_trace(action: TransferAction) -> StarterMessage:
-    """Return the verdict on a job that the other cluster neither lists nor accounts for."""
+    """Return the verdict on a remote job that is neither listed nor accounted for."""
     transfer = action.transfer
     reason = f"{transfer.remote} has no trace of job {transfer.remote_id}"
     return _error(transfer, FailureCause.VANISHED, reason)
 
 
 def disputed(action: TransferAction) -> StarterMessage:
-    """Return the verdict on a job of which the other cluster's records tell different ends."""
+    """Return the verdict on a remote job whose accounting records have different ends."""
     transfer = action.transfer
     reason = f"two records of job {transfer.remote_id} at {transfer.remote} disagree on its end"
     return _error(transfer, FailureCause.DISPUTED, reason)

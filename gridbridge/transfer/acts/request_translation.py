@@ -1,7 +1,7 @@
-"""Translates a job's request into the words of its remote cluster.
+"""Translates a job's request into the names of its remote cluster.
 
-Starters load this module, and with it the decisions, when their queue has a mapping or their job
-asks for something; `gridbridge explain` asks the same.
+Starters import this module if their queue has a mapping or their job has a request. `gridbridge
+explain` uses the same translation.
 """
 
 from collections.abc import Container, Iterator
@@ -21,7 +21,7 @@ from gridbridge.state import published_values
 def translated_for(
     queue: str, route: TransferRoute, spec: JobSpec, folder: str = PUBLISHED
 ) -> tuple[JobSpec, tuple[str, ...]]:
-    """Bring a job into the words of a transfer queue's cluster, by what is published of it."""
+    """Translate a job by the published names and mapping of a transfer queue's cluster."""
     return translated(
         spec,
         request_rules.decode(published_values.read_mapping(queue, folder))
@@ -34,13 +34,13 @@ def translated_for(
 
 
 def words_of(cluster: str, folder: str = PUBLISHED) -> ClusterVocabulary | None:
-    """Return the names that a cluster offers, as last published; None while there are none."""
+    """Return the published names that a cluster offers; None while none are published."""
     published = published_values.read_vocabulary(cluster, folder)
     return None if published is None else vocabulary.decode(published)
 
 
 def keep_there(spec: JobSpec, remote: str, folder: str = PUBLISHED) -> JobSpec:
-    """Keep a job from the queues of a cluster that would send it on, where there are any."""
+    """Keep a job from the queues of a remote cluster that would send the job on, if any."""
     published = published_values.read_stay(remote, folder)
     return (
         spec.but(request=vocabulary.decode_queues(published).keep(spec.request))
@@ -56,10 +56,10 @@ def translated(
     remote: str,
     own_queues: Container[str],
 ) -> tuple[JobSpec, tuple[str, ...]]:
-    """Bring what a job asks for at home into the words of `remote`; say what is left out, and why.
+    """Translate a job's request for the cluster `remote`; return also notes on omitted parts.
 
-    `offered` are those words, None while it has not told them; `own_queues` are the transfer
-    queues, which no rule is about. Raises Unmappable when the job can't go there.
+    `offered` are the remote cluster's names, None while they are unknown. `own_queues` are the
+    transfer queues, which no rule concerns. Raises UnmappableRequest when no translation exists.
     """
     request = spec.request
     mapped = MappedRequest(
@@ -87,16 +87,16 @@ def translated(
 
 
 def _groups(remote_request: MappedRequest, nodes: int) -> tuple[tuple[int, int], ...]:
-    """Return how the slots lie on the nodes of a cluster, if a rule says so."""
+    """Return the slots on each node, if a mapping rule spreads the slots."""
     if not remote_request.spread:
         return ()
-    from gridbridge.decisions.transfer.requests.slots_per_node import groups  # of few jobs
+    from gridbridge.decisions.transfer.requests.slots_per_node import groups  # needed by few jobs
 
     return groups(remote_request.slots, remote_request.spread, nodes)
 
 
 def _queues(request: JobRequest) -> Iterator[str]:
-    """Give the queues that a job asked for, without hosts, whether it is pinned now or not."""
+    """Yield the queues that a job asked for, without hosts, even if the job is pinned now."""
     for name in request.own_queues.split(","):
         queue = name.partition("@")[0]
         if queue not in ("", "*"):

@@ -1,4 +1,4 @@
-"""The acts on transfers: each reads again what it depends on, and may be repeated."""
+"""The service's acts on transfers: each act reads its facts again, and is safe to repeat."""
 
 from collections.abc import Callable, Mapping
 
@@ -15,7 +15,7 @@ from gridbridge.transfer.acts.verdict_files import VerdictFiles
 
 
 class TransferActs:
-    """Carries out actions that need a cluster, each in a thread of its own; has all subjects."""
+    """Carries out acts on transfers; acts that need a cluster run in threads of their own."""
 
     def __init__(self, policy: Policy, folder: str = PUBLISHED, spool: str = SPOOL) -> None:
         self.verdicts = VerdictFiles(policy, folder, spool)
@@ -33,14 +33,14 @@ class TransferActs:
         }
 
     def follow(self, policy: Policy) -> None:
-        """Obey a changed configuration from now on."""
+        """Use a changed configuration from now on."""
         for subject in (self.verdicts, self.claims, self.tasks, self.remote):
             subject.follow(policy)
 
     def far(self, action: TransferAction) -> StarterMessage | None:
-        """Carry out an act that needs a cluster; a verdict comes back when one was learned."""
+        """Run an act that needs a cluster; return the verdict that the act found, if any."""
         return self._far[action.act](action)
 
     def judge(self, end: JobEnd, transfer: Transfer) -> StarterMessage:
-        """Return the verdict that an end stands for."""
+        """Return the verdict for a remote job's end."""
         return self.remote.judge(end, transfer)

@@ -1,4 +1,4 @@
-"""What starters are told: verdicts and answers in files that they read, and a wake-up."""
+"""The service's answers to starters: verdict files, and FIFOs that wake a starter."""
 
 from gridbridge.model.message import StarterMessage, encode
 from gridbridge.model.places import PUBLISHED, SPOOL
@@ -11,7 +11,7 @@ from gridbridge.state.published_files import UNLISTED, put
 
 
 class VerdictFiles:
-    """The files for starters, and the FIFOs on which they sleep."""
+    """The verdict files that starters read, and the FIFOs on which starters sleep."""
 
     def __init__(self, policy: Policy, folder: str = PUBLISHED, spool: str = SPOOL) -> None:
         self._policy = policy
@@ -19,11 +19,11 @@ class VerdictFiles:
         self._spool = spool
 
     def follow(self, policy: Policy) -> None:
-        """Obey a changed configuration from now on."""
+        """Use a changed configuration from now on."""
         self._policy = policy
 
     def publish(self, action: TransferAction) -> None:
-        """Show the verdict and wake the starter that waits for it."""
+        """Publish a transfer's verdict and wake the starter."""
         transfer = action.transfer
         if action.verdict:
             path = published_values.verdict_path(transfer.name, transfer.uid, self._folder)
@@ -31,7 +31,7 @@ class VerdictFiles:
         spool.wake(transfer.wake, self._spool, owner=transfer.uid)
 
     def reply(self, wake: str, uid: int, answer: StarterMessage) -> None:
-        """Answer a restarted task's question and wake its starter; answers are limited."""
+        """Answer a restarted task's question and wake its starter, within the uid's limit."""
         if (
             published_values.count_verdicts(uid, self._folder)
             < self._policy.poller.spool_files_per_uid
@@ -40,22 +40,22 @@ class VerdictFiles:
             spool.wake(wake, self._spool, owner=uid)
 
     def hide_names(self) -> None:
-        """Let nobody list the answers to people: they bear the names of FIFOs."""
+        """Make the verdict folders unlistable: their file names are names of FIFOs."""
         published_values.hide_verdicts(UNLISTED, self._folder)
 
     def is_asleep(self, transfer: Transfer) -> bool:
-        """Say whether a starter sleeps for a transfer."""
+        """Say whether a transfer's starter sleeps."""
         return spool.is_asleep(transfer.wake, transfer.uid, self._spool)
 
     def retract(self, name: str, uid: int) -> None:
-        """Remove a verdict: its transfer is over."""
+        """Remove the verdict of a closed transfer."""
         files.remove(published_values.verdict_path(name, uid, self._folder))
 
     def tidy(self, closed: Transfer) -> None:
-        """Remove the verdict and the FIFO of a transfer that is over; may be repeated."""
+        """Remove the verdict and the FIFO of a closed transfer; safe to repeat."""
         self.retract(closed.name, closed.uid)
         spool.remove_wake(closed.wake, self._spool)
 
     def sweep(self, open_transfers: frozenset[str], until: float) -> None:
-        """Remove the answers that nobody fetched, and what nobody finished, until that time."""
+        """Remove unfetched answers and unfinished files that are older than `until`."""
         published_values.sweep(open_transfers, until, self._folder)

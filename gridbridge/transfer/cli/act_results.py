@@ -1,4 +1,4 @@
-"""How the commands that act on remote jobs print their results."""
+"""Prints the results of the commands that act on remote jobs."""
 
 from collections.abc import Iterable
 from dataclasses import asdict
@@ -10,7 +10,7 @@ NOT_DONE = 1
 
 
 def show_results(program: str, outcomes: Iterable[ActResult], is_json: bool) -> None:
-    """Print what was done, and on standard error what was not; SystemExit(NOT_DONE) then."""
+    """Print done acts, and failures on standard error; SystemExit(NOT_DONE) on failures."""
     results = []
     for result in outcomes:
         results.append(result)

@@ -1,4 +1,4 @@
-"""qacct_remote: what jobs used, here and away, under their local ids."""
+"""qacct_remote: the usage of jobs at home and away, under their local ids."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -28,21 +28,21 @@ MOST_DAYS = 36500.0
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help", "-help"]})
-@click.option("-j", "job", metavar="JOB[.TASK]", help="Tell of this local job, record by record.")
+@click.option("-j", "job", metavar="JOB[.TASK]", help="Show each accounting record of a local job.")
 @click.option(
     "-o",
     "owner",
     metavar="[OWNER]",
     is_flag=False,
     flag_value=ANYBODY,
-    help="Add up what OWNER's remote jobs used; without a name everybody's.",
+    help="Sum the usage of OWNER's remote jobs; without a name, of everybody's.",
 )
 @click.option(
     "-d",
     "days",
     metavar="DAYS",
     type=FiniteNumber(0, MOST_DAYS, min_open=True),
-    help="Since so long.",
+    help="Count only jobs that ended in the last DAYS days.",
 )
 @CONFIG_FILE
 @FOLDER
@@ -56,14 +56,14 @@ def qacct_remote(
     folder: str,
     is_json: bool,
 ) -> None:
-    """Tell what jobs used that ran on another cluster.
+    """Show the usage of jobs that ran on another cluster.
 
-    With -j it shows the local record of a job (its starter's), and each remote record of each
-    attempt to run it elsewhere, which is found by its account, however long ago it ended
-    ([retention] accounting_d). Without -j it adds up per person and cluster, as qacct does.
-    WAITED is from submission to start, CPU user and system time. Notes below the table, on
-    standard error, say what is unknown or not from the other cluster's accounting.
-    Exit status: 0, 1 for a job of which nothing is known to have been away, 2 for anything else.
+    With -j it shows the local record of a job (its starter's) and each remote record of each
+    transfer of the job, however long ago the job ended ([retention] accounting_d). Without -j
+    it sums the usage by owner and cluster, as qacct does. WAITED is the time from submission
+    to start, CPU is user and system time. Notes below the table, on standard error, name
+    unknown values and values from another source than the remote cluster's accounting.
+    Exit status: 0, 1 for a job without a known transfer, 2 for any other error.
 
     \b
     Example:
@@ -85,7 +85,7 @@ def qacct_remote(
 
 
 def main() -> None:
-    """Run it."""
+    """Run qacct_remote within the commands' error boundary."""
     error_boundary.run(qacct_remote, "qacct_remote")
 
 
@@ -102,7 +102,7 @@ def _print_job(job: str, now: datetime, path: str, folder: str, is_json: bool) -
 
 
 def show(tasks: Sequence[TaskAccounting], notes: Sequence[str], now: datetime) -> None:
-    """Print every task's records as one table, the notes on standard error."""
+    """Print the records of all tasks as a table, and the notes on standard error."""
     rows = [row for task in tasks for row in _rows(task, now)]
     output.table(HEAD, rows, unbroken=HEAD[:-1], numbers=NUMBERS)
     _note(notes)
@@ -114,7 +114,7 @@ def _note(notes: Sequence[str]) -> None:
 
 
 def _rows(task: TaskAccounting, now: datetime) -> list[tuple[str, ...]]:
-    """Return both sides' records, the local ones first, and a row for each job still away."""
+    """Return rows for local records, remote records, and jobs without a remote record."""
     rows = [_row(task.job, task.cluster, record, "accounting", now) for record in task.local]
     rows += [
         _row(task.job, record.cluster, record, record.source.value, now) for record in task.remote

@@ -1,4 +1,4 @@
-"""qalter_remote: change the remote half of jobs that wait at another cluster."""
+"""qalter_remote: change remote jobs that wait at another cluster."""
 
 from collections.abc import Sequence
 
@@ -15,27 +15,27 @@ OWN = (
     *("-p", "-l", "-h", "--hold", "--release", "--dry-run"),
     *("--config", "--published", "--json", "--version"),
 )
-INSTEAD = {  # of qalter's other options
-    "-N": "its name there is a copy: qalter -N changes the job's own name here",
-    "-P": "its project there is the mapping's ([map.CLUSTER.project.NAME])",
-    "-q": "its queues there are the mapping's ([map.CLUSTER.queue.NAME])",
-    "-A": "its account there is the transfer's name, by which it is found",
-    "-pe": "its slots were granted here: qdel_remote it and submit it anew",
-    "-m": "mail is sent from here: qalter -m",
-    "-M": "mail is sent from here: qalter -M",
-    "-o": "its files were opened from here: qdel_remote it and submit it anew",
-    "-e": "its files were opened from here: qdel_remote it and submit it anew",
-    "-r": "whether it runs again is decided here: qalter -r",
-    "-hold_jid": "it has waited for other jobs here already",
-    "-a": "it has waited for its time here already",
+INSTEAD = {  # hints for qalter's other options
+    "-N": "the remote job's name is a copy: qalter -N changes the local job's name",
+    "-P": "the mapping sets the remote project ([map.CLUSTER.project.NAME])",
+    "-q": "the mapping sets the remote queues ([map.CLUSTER.queue.NAME])",
+    "-A": "the remote account is the transfer's name, by which the job is found",
+    "-pe": "the slots were granted at home: qdel_remote the job and submit it again",
+    "-m": "the home cluster sends the mail: qalter -m",
+    "-M": "the home cluster sends the mail: qalter -M",
+    "-o": "the output files are already set: qdel_remote the job and submit it again",
+    "-e": "the output files are already set: qdel_remote the job and submit it again",
+    "-r": "the home cluster decides whether the job runs again: qalter -r",
+    "-hold_jid": "the job has already waited for other jobs at home",
+    "-a": "the job has already waited for its start time at home",
 }
 
 
 class QalterCommand(click.Command):
-    """For options that we lack it says what to do instead; qalter's options have one dash."""
+    """A click command that refuses qalter's other options with a hint."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Refuse options that are qalter's but not ours."""
+        """Refuse options of qalter that qalter_remote lacks."""
         if args[-1:] == ["-h"]:
             raise click.UsageError("-h needs u, U or n, as of qalter; the help is --help")
         for word in args:
@@ -45,13 +45,13 @@ class QalterCommand(click.Command):
                 and name not in (*OWN, "--help", "-help")
                 and not word[1:].isdigit()
             ):
-                hint = "this changes -p, -l and -h of what waits there"
+                hint = "expected -p, -l or -h, for a remote job that waits"
                 raise click.UsageError(f"no {word}: {INSTEAD.get(word, hint)}")
         return super().parse_args(ctx, args)
 
 
 def _resources(_: click.Context, __: click.Parameter, value: tuple[str, ...]) -> Pairs | None:
-    """Read `name=value,name`; several -l are one list."""
+    """Parse `name=value,name`; several -l options make a single list."""
     words = [word for text in value for word in text.split(",")]
     pairs = tuple((name, amount) for name, _, amount in (word.partition("=") for word in words))
     if not all(name for name, _ in pairs):
@@ -61,19 +61,17 @@ def _resources(_: click.Context, __: click.Parameter, value: tuple[str, ...]) ->
 
 @click.command(cls=QalterCommand, context_settings={"help_option_names": ["--help", "-help"]})
 @click.argument("job", metavar="JOB[.TASK]")
-@click.option("-p", "priority", metavar="N", type=click.IntRange(-1023, 1024), help="Its priority.")
+@click.option("-p", "priority", metavar="N", type=click.IntRange(-1023, 1024), help="Set priority.")
 @click.option(
     *("-l", "resources"),
     metavar="NAME=VALUE,...",
     multiple=True,
     callback=_resources,
-    help="Its hard requests, all of them anew, in the words of home.",
+    help="Replace all hard resource requests, by the home cluster's names.",
 )
-@click.option(
-    *("-h", "hold"), type=click.Choice(["u", "U", "n"]), help="u holds it, U or n releases it."
-)
-@click.option("--hold", "hold", flag_value="u", help="As -h u.")
-@click.option("--release", "hold", flag_value="U", help="As -h U.")
+@click.option(*("-h", "hold"), type=click.Choice(["u", "U", "n"]), help="u: hold; U or n: release.")
+@click.option("--hold", "hold", flag_value="u", help="Same as -h u.")
+@click.option("--release", "hold", flag_value="U", help="Same as -h U.")
 @click.option("--dry-run", "is_dry", is_flag=True, help="Only print the command line.")
 @CONFIG_FILE
 @FOLDER
@@ -91,10 +89,10 @@ def qalter_remote(
 ) -> None:
     """Change your job that waits at another cluster.
 
-    The remote job is changed, as yourself: what it asks for here stays, and holds if it comes
-    home. Resources are brought into the words of that cluster by its mapping. JOB alone of an
-    array means all tasks of it that are away. Exit status: 0, 1 when something was not changed,
-    which is told, 2 for anything else, such as options of qalter that have no meaning there.
+    The remote job is changed, by its owner. The local job's request stays, and applies if the
+    job comes home. The mapping translates resources to the remote cluster's names. JOB alone
+    means all tasks of an array that are away. Exit status: 0, 1 when something was not changed,
+    with a message, 2 for any other error, such as an option of qalter that is not supported.
 
     \b
     Example:
@@ -115,10 +113,10 @@ def qalter_remote(
 def _single(job: str) -> Sequence[str]:
     jobs = remote_job.split((job,))
     if len(jobs) > 1:
-        raise click.UsageError("one job, or one task of it")
+        raise click.UsageError("several jobs; expected one JOB or JOB.TASK")
     return jobs
 
 
 def main() -> None:
-    """Run it."""
+    """Run qalter_remote within the commands' error boundary."""
     error_boundary.run(qalter_remote, "qalter_remote")

@@ -1,4 +1,4 @@
-"""qdel_remote: end jobs that are at another cluster, both halves of them."""
+"""qdel_remote: delete both halves of jobs that are at another cluster."""
 
 import click
 
@@ -8,13 +8,13 @@ from gridbridge.transfer.cli.act_results import show_results
 from gridbridge.transfer.remote_tools import qdel_remote as service
 from gridbridge.transfer.remote_tools import remote_job
 
-PATTERN = frozenset("*?[")  # qdel takes them (sge_types(1)); nobody's name has them
+PATTERN = frozenset("*?[")  # qdel takes patterns (sge_types(1)); no login name has these letters
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help", "-help"]})
 @click.argument("jobs", metavar="JOB[.TASK]...", nargs=-1)
-@click.option("-u", "owner", metavar="USER", help="All of USER's jobs that are away: your own.")
-@click.option("--dry-run", "is_dry", is_flag=True, help="Only say what would be deleted.")
+@click.option("-u", "owner", metavar="USER", help="All jobs of USER, your own name, that are away.")
+@click.option("--dry-run", "is_dry", is_flag=True, help="Only show the jobs to delete.")
 @CONFIG_FILE
 @FOLDER
 @JSON
@@ -22,13 +22,13 @@ PATTERN = frozenset("*?[")  # qdel takes them (sge_types(1)); nobody's name has 
 def qdel_remote(
     jobs: tuple[str, ...], owner: str, is_dry: bool, path: str, folder: str, is_json: bool
 ) -> None:
-    """Delete your jobs that are at another cluster, here and there.
+    """Delete your jobs that are at another cluster, both local and remote jobs.
 
-    It deletes the local job, and so the remote one: as qdel does, but only what is away. JOB alone
-    of an array means its tasks that are away; those that wait here stay. A remote job whose local
-    one is gone already is deleted by itself. There is no -f: what qdel -f forgets here would go
-    on there; when the other cluster can't be reached the service deletes the job as soon as it
-    can. Exit status: 0, 1 when something was not deleted, which is told, 2 for anything else.
+    It deletes the local job, and thereby the remote job: as qdel, but only for jobs that are
+    away. JOB alone means the tasks of an array that are away; tasks that wait at home stay. A
+    remote job without a local job is deleted directly. There is no -f: a remote job would outlive
+    `qdel -f`. If the remote cluster is unreachable, the service deletes the job as soon as
+    possible. Exit status: 0, 1 when something was not deleted, with a message, 2 for other errors.
 
     \b
     Example:
@@ -51,5 +51,5 @@ def qdel_remote(
 
 
 def main() -> None:
-    """Run it."""
+    """Run qdel_remote within the commands' error boundary."""
     error_boundary.run(qdel_remote, "qdel_remote")

@@ -1,4 +1,4 @@
-"""qstat_remote: where jobs are that were sent to another cluster, under their local ids."""
+"""qstat_remote: the states of jobs sent to another cluster, under their local ids."""
 
 import os
 import pwd
@@ -23,7 +23,7 @@ ME = "$user"  # qstat(1), -u
 
 
 def _states(_: click.Context, __: click.Parameter, value: str) -> str:
-    """Refuse a letter of -s that is none."""
+    """Refuse an unknown letter in option -s."""
     if not value or set(value) - set(STATES):
         raise click.BadParameter(
             f"{value!r}: unknown state; expected p (waiting), r (running), s (suspended),"
@@ -37,17 +37,17 @@ def _states(_: click.Context, __: click.Parameter, value: str) -> str:
     *("-u", "users"),
     metavar="USER[,USER]",
     multiple=True,
-    help="Of USER, or of all whose names match: '*' is everybody, '$user' yourself.",
+    help="Show jobs of USER, a name or pattern: '*' is everybody, '$user' yourself.",
 )
-@click.option("-j", "jobs", metavar="JOB[.TASK],...", multiple=True, help="Tell all of these jobs.")
+@click.option("-j", "jobs", metavar="JOB[.TASK],...", multiple=True, help="Show details of jobs.")
 @click.option(
     *("-s", "states"),
     metavar="p|r|s|h|a",
     callback=_states,
     default="a",
-    help="In these states there: waiting, running, suspended, held, all.",
+    help="Show remote jobs in these states: waiting, running, suspended, held, all.",
 )
-@click.option("--cluster", metavar="NAME", help="At this cluster.")
+@click.option("--cluster", metavar="NAME", help="Show jobs at this cluster.")
 @CONFIG_FILE
 @FOLDER
 @JSON
@@ -63,11 +63,11 @@ def qstat_remote(
 ) -> None:
     """Show your jobs that are at another cluster.
 
-    ID, STATE (in the letters of qstat), SINCE and HOST are those of the remote job, HERE the
-    state of the local one. A list is what the service saw last, and asks no cluster; when that is
-    too old, the first line says so. With -j the remote cluster is asked too: as yourself, for at
-    most ten seconds, about at most 20 remote jobs.
-    Exit status: 0, 1 for a job of which no transfer is known, 2 for anything else.
+    ID, STATE (in the letters of qstat), SINCE and HOST describe the remote job, HERE is the local
+    job's state. A list shows the service's last published state and queries no cluster; a stale
+    state is announced in the first line. With -j the remote cluster is queried too, as yourself,
+    for at most ten seconds, about at most 20 remote jobs.
+    Exit status: 0, 1 for a job without a known transfer, 2 for any other error.
 
     \b
     Example:
@@ -93,7 +93,7 @@ def qstat_remote(
 
 
 def main() -> None:
-    """Run it."""
+    """Run qstat_remote within the commands' error boundary."""
     error_boundary.run(qstat_remote, "qstat_remote")
 
 
@@ -104,7 +104,7 @@ def _me() -> str:
 def _print_jobs(
     jobs: tuple[str, ...], now: datetime, path: str, folder: str, is_json: bool
 ) -> None:
-    """Print each job; an unknown one does not stop the others."""
+    """Print the details of each job; unknown jobs are reported at the end."""
     asking = service.JobQueries(path)
     tasks: list[TaskDetail] = []
     alarm, unknown = "", []

@@ -1,1 +1,1 @@
-"""What the commands about remote jobs do, apart from their options and output."""
+"""The commands about remote jobs, without their options and output."""

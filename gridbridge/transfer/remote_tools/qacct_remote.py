@@ -1,4 +1,4 @@
-"""qacct_remote: a job's local record, its transfers and all that was used for it elsewhere."""
+"""qacct_remote: a job's local accounting records, its transfers and its remote usage."""
 
 import os
 import pwd
@@ -26,40 +26,40 @@ ANYBODY = "*"
 
 
 class NoAccountedJob(GridbridgeError):
-    """Nothing is known of that job, here or elsewhere."""
+    """The job has no accounting record and no transfer, at home or away."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskAccounting:
-    """One local job or task: both sides' records, in the order in which they ended."""
+    """The accounting of one local job or task, at home and away, in the order of the ends."""
 
     job: str  # 12, or 12.3
-    cluster: str  # at home
-    local: tuple[AccountingRecord, ...] = ()  # of its starter, if it was away
+    cluster: str  # the home cluster
+    local: tuple[AccountingRecord, ...] = ()  # usage of the starter, for a task that was away
     transfers: tuple[ShownTransfer, ...] = ()
     remote: tuple[RemoteRecord, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteUsageTotal:
-    """What one person's remote jobs used at one cluster."""
+    """The total usage of an owner's remote jobs at one cluster."""
 
     owner: str
     cluster: str
     jobs: int
-    wallclock_s: float | None  # of the jobs for which it is known; None if for no job
+    wallclock_s: float | None  # sum over the jobs with a known value; None without such jobs
     user_s: float | None
     system_s: float | None
-    max_rss_kb: float  # of the largest
+    max_rss_kb: float  # of the largest job
 
 
 def account(
     job: str, now: datetime, folder: str = PUBLISHED, path: str = CONFIG
 ) -> tuple[tuple[TaskAccounting, ...], tuple[str, ...]]:
-    """Return what is known of each task of a job, and notes about it.
+    """Return the accounting of each task of a job, and notes about missing values.
 
-    Raises ParseError for what is no job id, UnknownJob, ConfigError, and CommandFailed when the
-    local cell does not answer.
+    Raises ParseError for an invalid job id, NoAccountedJob, ConfigError, and CommandFailed
+    when the home cluster does not answer.
     """
     number, task = parse_local(job)
     policy, _ = users_configuration.load(path)
@@ -77,7 +77,7 @@ def account(
             transfer.owner for of_task in transfers.values() for transfer in of_task
         }
         kept_records, searched = _sought(policy, number, owners or {_caller()})
-        notes += () if transfers else searched  # the service will keep a known one's records
+        notes += () if transfers else searched  # the service will keep a known transfer's records
     locals_ = _by_task(records)
     names = {
         *kept_records,
@@ -104,7 +104,7 @@ def account(
 def totals(
     owner: str, days: float | None, now: datetime, folder: str = PUBLISHED, path: str = CONFIG
 ) -> tuple[tuple[RemoteUsageTotal, ...], tuple[str, ...]]:
-    """Add up what people's remote jobs used, of one or of ANYBODY, that ended since then."""
+    """Sum the usage of an owner's or ANYBODY's remote jobs that ended in the last `days`."""
     policy, _ = users_configuration.load(path)
     shown = files.read_all(folder)
     since = None if days is None else now - timedelta(days=days)
@@ -154,7 +154,7 @@ def _joined(
     remote: tuple[RemoteRecord, ...],
     notes: list[str],
 ) -> TaskAccounting:
-    """Leave out records of jobs that others submitted under a transfer's account."""
+    """Join a task's records, without remote records of other owners under the same account."""
     owners = {record.owner for record in local} or {transfer.owner for transfer in transfers}
     theirs = tuple(record for record in remote if not owners or record.owner in owners)
     if len(theirs) < len(remote):
@@ -176,16 +176,16 @@ def _caller() -> str:
 def _sought(
     policy: Policy, job: int, owners: Container[str]
 ) -> tuple[dict[str, tuple[RemoteRecord, ...]], list[str]]:
-    """Search the accounting files that this person can read for a job without kept records.
+    """Search the readable accounting files of remote clusters for a job without kept records.
 
-    Anybody may give jobs there its account, so only records of its owners count.
+    Any user may give a remote job this account, so only records of the job's owners count.
     """
     records: dict[str, tuple[RemoteRecord, ...]] = {}
     searched: list[str] = []
     for name, cluster in policy.clusters.items():
         if cluster.accounting and name != policy.site.cluster:
             once = {record.mark: record for record in _in_file(policy, name, job, owners)}
-            for record in once.values():  # a file that was rotated meanwhile is read again
+            for record in once.values():  # a file that is rotated meanwhile is read twice
                 local = parse_transfer(record.transfer).local
                 records[local] = (*records.get(local, ()), record)
                 searched = [f"found in {cluster.accounting}: the service has not kept it"]
@@ -199,7 +199,7 @@ def _in_file(policy: Policy, name: str, job: int, owners: Container[str]) -> Ite
         try:
             step = followed_file.read_on(cluster.accounting, position, 0.0)
         except StateError:
-            return  # not readable for this person
+            return  # the caller may not read the file
         lines, _ = accounts.read_lines(step.lines, f"{PREFIX}.{policy.site.cluster}.{job}.")
         yield from (
             record for record in remote_records(lines, name, cluster) if record.owner in owners
@@ -223,7 +223,7 @@ def _alarm(shown: PublishedState, now: datetime) -> tuple[str, ...]:
 def _blind(
     tasks: tuple[TaskAccounting, ...], policy: Policy, folder: str, now: datetime
 ) -> Iterator[str]:
-    """Name the clusters concerned whose accounting can't be seen, or not now."""
+    """Give a note for each of the tasks' clusters whose accounting is unreadable or behind."""
     readings = {reading.cluster: reading for reading in accounts.read_readings(folder)}
     concerned = {transfer.remote for task in tasks for transfer in task.transfers}
     concerned |= {record.cluster for task in tasks for record in task.remote}

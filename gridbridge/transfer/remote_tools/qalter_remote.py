@@ -1,4 +1,4 @@
-"""qalter_remote: change the remote half of a job that waits there, as the person who calls."""
+"""qalter_remote: change a remote job that waits, as the job's owner."""
 
 import os
 import pwd
@@ -39,10 +39,10 @@ HOLD, RELEASE = "u", "U"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestChange:
-    """The changes; None: that stays."""
+    """The changes to a remote job; a field with None stays unchanged."""
 
     priority: int | None = None
-    resources: Pairs | None = None  # replace the hard ones, in the words of home
+    resources: Pairs | None = None  # replace the hard requests, by the home cluster's names
     hold: str | None = None  # HOLD or RELEASE
 
 
@@ -54,9 +54,9 @@ def alter(
     folder: str = PUBLISHED,
     path: str = CONFIG,
 ) -> Iterator[ActResult]:
-    """Change the tasks of a job that are away; yield the result for each.
+    """Change the remote jobs of a job's tasks that are away; yield each task's result.
 
-    Raises ParseError for what is no job id, ConfigError, and StateError without published files.
+    Raises ParseError for an invalid job id, ConfigError, and StateError without published files.
     """
     policy, _ = users_configuration.load(path)
     return each_away(
@@ -90,14 +90,14 @@ def _alter(
 
 
 def alters_of(where: Away, cluster: str) -> "JobAlterer[Away]":
-    """Return the ability to change jobs at a cluster; NotDone if its adapter lacks it."""
+    """Return the adapter's ability to alter jobs at a cluster; NotDone if the adapter has none."""
     if alterer := adapter_of(where).alters:
         return alterer
     raise NotDone(f"{cluster} is of kind {where.kind}: use its own commands there")
 
 
 def hindrance(transfer: ShownTransfer, change: RequestChange) -> str:
-    """Say why a transfer can't be changed like that just now; empty when it can."""
+    """Say why a transfer's remote job can't be changed now; empty if it can."""
     local = parse_transfer(transfer.transfer).local
     if transfer.desired == DesiredJobState.DEAD:
         return "it was deleted here"
@@ -130,9 +130,10 @@ def _options(
 def _resources(
     transfer: ShownTransfer, pairs: Pairs, policy: Policy, folder: str
 ) -> tuple[Pairs, Pairs, bool]:
-    """Translate the new request, and the rest of what home was asked for, as the starter would.
+    """Translate a job's changed request, as its starter translates requests.
 
-    Returns the hard and the soft resources, and whether it asks for queues that send nothing away.
+    Return the hard and the soft resources, and whether the job asks for queues that are no
+    transfer queues.
     """
     home = reach(policy, policy.site.cluster)
     known_here = shows_requests(home).submitted(home, parse_transfer(transfer.transfer).job)

@@ -1,8 +1,8 @@
-"""qdel_remote: end jobs that are away, both halves, as the person who calls.
+"""qdel_remote: delete the local and remote halves of jobs that are away, as their owner.
 
-The remote job is never deleted first: the local one would end as killed, or wait for an accounting
-record, which Grid Engine does not write for a job that never started. The local job is deleted, and
-the transfer's ordinary end deletes the remote one.
+The local job is deleted, and the transfer's regular end deletes the remote job. If the remote job
+were deleted first, the local job would end as killed, or wait for an accounting record that Grid
+Engine does not write for a job that never started.
 """
 
 import os
@@ -30,9 +30,9 @@ from gridbridge.transfer.remote_tools.remote_job import (
 def delete(
     job: str, *, is_dry: bool = False, folder: str = PUBLISHED, path: str = CONFIG
 ) -> Iterator[ActResult]:
-    """Delete the tasks of a job that are away; yield the result for each.
+    """Delete the tasks of a job that are away; yield a result for each task.
 
-    Raises ParseError for what is no job id, ConfigError, and StateError without published files.
+    Raises ParseError for an invalid job id, ConfigError, and StateError without published files.
     """
     policy, _ = users_configuration.load(path)
     return each_away(
@@ -43,7 +43,7 @@ def delete(
 def delete_all(
     owner: str, *, is_dry: bool = False, folder: str = PUBLISHED, path: str = CONFIG
 ) -> Iterator[ActResult]:
-    """Delete all of a person's jobs that are away.
+    """Delete all jobs of an owner that are away; yield a result for each job.
 
     Raises ConfigError, and StateError without published files.
     """

@@ -1,6 +1,6 @@
-"""qstat_remote: the remote halves of people's jobs, from the published files.
+"""qstat_remote: the remote jobs of users' transfers, from the published files.
 
-Lists never ask a cluster, so nobody can load one with them; details of one job do, as the caller.
+A list queries no cluster, so no user can load a cluster; details of a job do, as the caller.
 """
 
 from collections.abc import Iterable
@@ -21,12 +21,12 @@ from gridbridge.transfer.remote_tools.remote_job import reach
 
 EVERY = "a"
 NOTHING_TOLD = "There are no messages available"
-MOST_ASKED = 20  # remote jobs: an array may have thousands of tasks
+MOST_ASKED = 20  # remote jobs queried by one command: an array may have thousands of tasks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferFilter:
-    """Which transfers to show."""
+    """The owners, states and cluster of the transfers to show."""
 
     users: tuple[str, ...]  # names or patterns, as qstat(1) takes them
     states: str = EVERY  # letters of qstat -s
@@ -35,19 +35,19 @@ class TransferFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskDetail:
-    """One task of a job, and what its cluster tells of the remote job when it is asked."""
+    """One task of a job, and the remote cluster's messages about the remote job."""
 
     attempt: TransferAttempt
-    messages: tuple[str, ...] = ()  # why it does not start, or what is wrong with it
-    asked: str = ""  # why the cluster was not asked, or did not answer; empty when it did
+    messages: tuple[str, ...] = ()  # reasons why the job does not start, and its errors
+    asked: str = ""  # why the cluster gave no answer; empty when it did
 
 
 def transfers(
     choice: TransferFilter, now: datetime, folder: str = PUBLISHED
 ) -> tuple[tuple[TransferReport, ...], tuple[str, ...]]:
-    """Return the open transfers of a choice, and why they may be old.
+    """Return the open transfers of a filter, and notes about stale state.
 
-    Raises StateError without published files, GridbridgeError for a cluster that nobody knows.
+    Raises StateError without published files, GridbridgeError for an unknown cluster.
     """
     report = reports.report(now, folder)
     _refuse_unknown(
@@ -65,7 +65,7 @@ def transfers(
 
 
 def is_chosen(report: TransferReport, choice: TransferFilter) -> bool:
-    """Say whether a transfer is one of those to show."""
+    """Say whether a transfer matches a filter."""
     transfer = report.transfer
     is_theirs = any(fnmatchcase(transfer.owner, user) for user in choice.users)
     is_there = choice.cluster in (None, transfer.remote)
@@ -73,11 +73,11 @@ def is_chosen(report: TransferReport, choice: TransferFilter) -> bool:
 
 
 def is_in(state: JobState, selection: str) -> bool:
-    """Say whether a remote job is in one of these states, as `qstat -s` counts them."""
+    """Say whether a remote job is in a state that the letters of `qstat -s` select."""
     if EVERY in selection:
         return True
     facts = {
-        "p": state.is_waiting or not state.is_listed,  # being sent
+        "p": state.is_waiting or not state.is_listed,  # an unlisted job is being sent
         "r": state.is_running,
         "s": state.is_suspended,
         "h": state.is_held,
@@ -94,7 +94,7 @@ def _refuse_unknown(
 
 
 class JobQueries:
-    """Asks clusters about a few single jobs; a cluster that did not answer is not asked again."""
+    """Queries clusters about single jobs, and skips a cluster that once gave no answer."""
 
     def __init__(self, path: str = CONFIG) -> None:
         self.path = path
@@ -103,7 +103,7 @@ class JobQueries:
         self._silent: dict[str, str] = {}
 
     def ask(self, transfer: ShownTransfer) -> tuple[tuple[str, ...], str]:
-        """Return what its cluster shows of a remote job, or why it shows nothing."""
+        """Return the remote cluster's messages about a job, or the reason for no messages."""
         if self._left == 0:
             return (), f"not asked: {MOST_ASKED} at once are enough, name a task"
         if transfer.remote in self._silent:
@@ -125,9 +125,9 @@ class JobQueries:
 def details(
     job: str, asking: JobQueries, now: datetime, folder: str = PUBLISHED
 ) -> tuple[str, tuple[TaskDetail, ...]]:
-    """Return the last attempt of each task of a job with what its cluster tells now.
+    """Return the alarm of queue_health.alarm, and the last attempt of each task of a job.
 
-    Before them comes the alarm of health.alarm. Raises what reports.why raises.
+    Each attempt has the remote cluster's current messages. Raises the errors of reports.why.
     """
     alarm, tasks = reports.why(job, now, folder, asking.path)
     taken_at = {
@@ -146,9 +146,9 @@ def details(
 
 
 def _messages(job: JobDetail, is_waiting: bool) -> tuple[str, ...]:
-    """Return what is wrong with it, and why it does not start, each sentence once.
+    """Return a remote job's errors and, if it waits, the scheduler's messages, each once.
 
-    Grid Engine prints the scheduler's messages of others with those of any job (qstat(1), -j).
+    Grid Engine prints messages about other jobs, too (qstat(1), -j).
     """
     words = (*job.errors, *(job.messages if is_waiting else ()))
     return tuple(printable(message) for message in dict.fromkeys(words) if message != NOTHING_TOLD)

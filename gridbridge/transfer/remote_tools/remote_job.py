@@ -1,4 +1,4 @@
-"""How a person's own command reaches the remote half of a job of theirs."""
+"""Finds and checks the remote job of a transfer, for commands that its owner runs."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -17,26 +17,26 @@ from gridbridge.state import published_json as files
 if TYPE_CHECKING:
     from gridbridge.batch.optional_abilities import ShowsRequests
 
-LIMIT_S = 10.0  # a person waits for each of these calls
+LIMIT_S = 10.0  # timeout of a query, since the user waits for the answer
 
 
 class NotDone(GridbridgeError):
-    """A request was not carried out; the text says why."""
+    """A request of the user was not carried out; the text gives the reason."""
 
 
 class RemoteJobGone(NotDone):
-    """The other cluster does not list the remote job any more."""
+    """The remote cluster does not list the remote job any more."""
 
 
 def reach(policy: Policy, cluster: str) -> Away:
-    """Return how we reach a cluster, as ourselves; NotDone for one that is not configured."""
+    """Return a cluster as this user reaches it; NotDone for a cluster that is not configured."""
     if cluster not in policy.clusters:
         raise NotDone(f"{cluster} is not in gridbridge.toml any more")
     return away(policy, cluster).within(LIMIT_S)
 
 
 def shows_requests(home: Away) -> "ShowsRequests[Away]":
-    """Return the ability to show requests at home; NotDone if home's adapter lacks it."""
+    """Return the adapter's ability to show requests at home; NotDone if the adapter has none."""
     if ability := adapter_of(home).shows_requests:
         return ability
     raise NotDone(f"a cluster of kind {home.kind} does not tell what its jobs ask for")
@@ -54,9 +54,9 @@ class ActResult:
 def each_away(
     job: str, folder: str, instead: str, act: Callable[[ShownTransfer], str]
 ) -> Iterator[ActResult]:
-    """Act on each task of a job that is away, and yield the results.
+    """Act on each task of a job that is away; yield a result for each task.
 
-    `instead` is the command for one that is here. Raises ParseError and StateError.
+    `instead` is the command for a job that waits at home. Raises ParseError and StateError.
     """
     transfers = open_transfers(job, folder)
     if not transfers:
@@ -68,7 +68,7 @@ def each_away(
 def each_of(
     transfers: Iterable[ShownTransfer], act: Callable[[ShownTransfer], str]
 ) -> Iterator[ActResult]:
-    """Act on each of these, and yield the results."""
+    """Act on each transfer; yield a result for each, a failed act included."""
     for transfer in transfers:
         local = parse_transfer(transfer.transfer).local
         try:
@@ -78,14 +78,14 @@ def each_of(
 
 
 def transfers_of(owner: str, folder: str) -> tuple[ShownTransfer, ...]:
-    """Return a person's transfers that are open."""
+    """Return the open transfers of an owner."""
     return tuple(
         transfer for transfer in files.read_all(folder).transfers if transfer.owner == owner
     )
 
 
 def open_transfers(job: str, folder: str) -> tuple[ShownTransfer, ...]:
-    """Return the open transfers of a job or task; ParseError for anything but a job id."""
+    """Return the open transfers of a job or task; ParseError for an invalid job id."""
     number, task = parse_local(job)
     names = (
         (transfer, parse_transfer(transfer.transfer))
@@ -97,7 +97,7 @@ def open_transfers(job: str, folder: str) -> tuple[ShownTransfer, ...]:
 
 
 def require_own(where: Away, transfer: ShownTransfer, me: str) -> None:
-    """Ask again who owns the recorded remote job; NotDone unless it is ours and this transfer's."""
+    """Query the remote job's owner and account; NotDone unless they are the transfer's."""
     local = parse_transfer(transfer.transfer).local
     if not transfer.remote_id:
         raise NotDone(f"job {local} is being sent to {transfer.remote} and has no id there yet")
@@ -115,7 +115,7 @@ def require_own(where: Away, transfer: ShownTransfer, me: str) -> None:
 
 
 def split(jobs: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the jobs of `12,13.2 14`; ParseError for anything else."""
+    """Parse job ids such as `12,13.2 14`; ParseError for an invalid job id."""
     names = tuple(job for words in jobs for job in words.split(",") if job)
     if not names:
         raise ParseError(f"{', '.join(map(repr, jobs))}: no job id")

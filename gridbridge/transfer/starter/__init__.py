@@ -1,1 +1,1 @@
-"""The hot programs: one step of a transfer, the queue's methods, the load sensor."""
+"""The programs of a transfer queue: the starter's steps, the methods, the load sensor."""

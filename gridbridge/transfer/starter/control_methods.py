@@ -1,9 +1,9 @@
 """suspend_method, resume_method, terminate_method and epilog of a transfer queue (queue_conf(5)).
 
-A method replaces the signal: no signal is sent, its exit status is ignored, and the shepherd waits
-for it without a limit. So each notes its intent, wakes the starter, and ends in bounded time; what
-the starter can't do the service does. Methods may run at the same time or twice, and the shepherd
-may skip one: the last note decides, and DEAD wins.
+Grid Engine runs a method instead of sending a signal, ignores its exit status, and waits for its
+end without a limit. So each method notes its intent, wakes the starter, and ends in bounded time;
+the service finishes the starter's work. Methods may run at the same time or twice, and the
+shepherd may skip a method: the last intent counts, and DEAD is final.
 """
 
 import os
@@ -19,18 +19,18 @@ from gridbridge.transfer.starter.local_task import BACK, LocalTask
 from gridbridge.transfer.starter.remote_state import delete_remote
 from gridbridge.transfer.starter.step_answers import complain
 
-PATIENCE_S = 8.0  # a starter has this time to end by itself; the local job is gone within 20 s
-EPILOG_S = 3.0  # for each of the epilog's two commands
+PATIENCE_S = 8.0  # a starter has this time to end by itself; the local job ends within 20 s
+EPILOG_S = 3.0  # timeout of each of the epilog's two commands
 
 
 def main() -> None:
-    """Carry out the method that our first argument names; never fail."""
+    """Run the method that the first argument names; report errors to the log and exit 0."""
     task = LocalTask(dict(os.environ))
     try:
         task.open_notes()
         task.open_log()
     except GridbridgeError as error:
-        complain(error)  # the starter ends the job for that
+        complain(error)  # the starter ends the job for this error
     try:
         METHODS[sys.argv[1]](task)
     except (GridbridgeError, OSError) as error:
@@ -38,20 +38,20 @@ def main() -> None:
 
 
 def suspend(task: LocalTask) -> None:
-    """Pass on that the local job was suspended: by hand, with its queue, or by a threshold."""
+    """Note that the local job was suspended: by hand, with its queue, or by a threshold."""
     want(task, DesiredJobState.SUSPENDED)
 
 
 def resume(task: LocalTask) -> None:
-    """Pass on that the local job may go on."""
+    """Note that the local job was resumed."""
     want(task, DesiredJobState.RUNNING)
 
 
 def terminate(task: LocalTask) -> None:
-    """End the local job, unless only its own time limit struck while the job is away.
+    """End the local job, unless only its local time limit struck while its remote job runs.
 
-    Nothing else may leave it running: nobody calls us again for the same `qdel`. While we ask home
-    about that, which may be slow, the starter releases nothing.
+    Any doubt ends the job, since Grid Engine calls no second method for the same `qdel`. While this
+    method asks the home cluster, the starter does not release the remote job.
     """
     doubt = _doubt(task)
     if not _is_deleted(task) and not task.is_dead():
@@ -77,7 +77,7 @@ def _doubt(task: LocalTask) -> str:
 
 
 def _is_deleted(task: LocalTask) -> bool:
-    from gridbridge.transfer.starter import local_limits  # few jobs are terminated
+    from gridbridge.transfer.starter import local_limits  # needed for few jobs
 
     try:
         return local_limits.is_deleted(task, task.route().home)
@@ -87,10 +87,10 @@ def _is_deleted(task: LocalTask) -> bool:
 
 
 def epilog(task: LocalTask) -> None:
-    """Delete the remote job of a starter that was killed; after a usual end do nothing.
+    """Delete the remote job of a starter that was killed; do nothing after a regular end.
 
-    At once, if nobody tried before; what does not succeed here the service does. Of a job that has
-    ended there the service keeps what may not be home.
+    The service deletes a remote job that the epilog can't. The remote folder of a job that has
+    ended stays with the service: the folder may hold outputs that are not yet at home.
     """
     record = task.record()
     if not record or task.closed() or task.is_dead():
@@ -104,20 +104,20 @@ def epilog(task: LocalTask) -> None:
 
 
 def _has_ended(task: LocalTask, record: StarterMessage) -> bool:
-    """Say whether the service published an end, and not only a wish."""
+    """Say whether the service published the transfer's end, not only a request such as a recall."""
     message = published_values.read_message(task.verdict(record.transfer))
     return message is not None and message.outcome not in TransferOutcome.WISHES
 
 
 def want(task: LocalTask, desired: str) -> None:
-    """Note an intent and wake the starter."""
+    """Note a method's intent for the local job, and wake its starter."""
     task.open_notes()
     task.ask(desired)
     task.wake()
 
 
 class StarterProcess:
-    """The starter's first process, held by a pidfd so that its number can't become another's."""
+    """The starter's first process, held by a pidfd: its pid can't pass to another process."""
 
     def __init__(self, task: LocalTask) -> None:
         try:
@@ -128,12 +128,12 @@ class StarterProcess:
             self.pid = 0
 
     def end_within(self, patience_s: float) -> None:
-        """Wait for it to end by itself; then kill its process group, which is the job's."""
+        """Wait for the starter to end by itself, then kill its process group."""
         if self.pid and not self._ends_within(patience_s):
             os.killpg(self.pid, SIGKILL)
 
     def be_alone_in(self, patience_s: float) -> None:
-        """Wait for it to end by itself; then kill the step that it waits for, to let it end."""
+        """Wait for the starter to end by itself, then kill its running step, so that it ends."""
         if not self.pid or self._ends_within(patience_s):
             return
         with open(f"/proc/{self.pid}/task/{self.pid}/children", encoding="ascii") as file:

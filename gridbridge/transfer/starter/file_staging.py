@@ -1,8 +1,8 @@
-"""Carries files of a job whose cluster sees none of ours: inputs before its release, outputs back.
+"""Carries a job's files to a cluster without a shared filesystem, and its outputs back.
 
-Each part may be killed anywhere and is then done again: inputs go into a folder under the
-transfer's name, in which the job can't have started; outputs come home to where they belong,
-the streams once; only then is the folder removed. Loaded for such jobs alone.
+Each step may be killed anywhere and is then repeated. Inputs go into a remote folder with the
+transfer's name before the job's release. Outputs go to their places at home, the streams once;
+then the folder is removed.
 """
 
 import errno
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
     from gridbridge.transfer.starter.starter_step import StarterStep
 
-STDIN, STREAMS = "stdin", ("stdout", "stderr")  # in the folder, beside the working directory
-HOME = "home"  # the note that all is here, and verified
-CARRIED = "carried"  # the note that all is there: from now on the job may run and change it
+STDIN, STREAMS = "stdin", ("stdout", "stderr")  # beside the working directory in the folder
+HOME = "home"  # the note that all outputs are at home, and verified
+CARRIED = "carried"  # the note that all inputs were carried; the job may change them from now on
 NOTE = "stage"
-BEHIND = "/./"  # what stands behind it is made there
-SHORT_BYTES = 1 << 20  # of a stream that needs no rsync
-LONG_S = 40.0  # of looking into a folder, and of removing it; as_user.LIMIT_S holds too
+BEHIND = "/./"  # rsync recreates the path behind this mark (rsync(1), --relative)
+SHORT_BYTES = 1 << 20  # a stream up to this size needs no rsync
+LONG_S = 40.0  # timeout for listing or removing a folder; as_user.LIMIT_S holds, too
 
 
 class StagingFolder:
-    """The folder there, and the lists of files to carry there and back, as they were declared."""
+    """The path of a job's remote folder, and the declared lists of files to carry."""
 
     __slots__ = ("cwd", "folder", "stage_in", "stage_out")
 
@@ -47,10 +47,10 @@ class StagingFolder:
 
 
 def begin(step: "StarterStep", request: JobRequest, config: dict[str, str]) -> str:
-    """Note what is carried and make the folder there; return its path.
+    """Note the files to carry and create the remote folder; return the folder's path.
 
-    If a starter that is gone has sent the job already, it is only noted. Raises Unstageable when a
-    list is wrong, or an input is not here; nothing is made then.
+    If an earlier starter already submitted the job, only the note is written. Raises
+    UnstageablePaths, before the folder is created, for a wrong list or a missing input.
     """
     stage = _declared(step, request, config)
     step.record = step.record.but(stage=stage.folder)
@@ -74,7 +74,7 @@ def begin(step: "StarterStep", request: JobRequest, config: dict[str, str]) -> s
 
 
 def _make_at_home(step: "StarterStep", stage: StagingFolder) -> str:
-    """Make the folder below the account's home, where nobody takes its name, and note that."""
+    """Create and note the folder below the remote home directory, closed to other users."""
     stage.folder = f"{folder.STAGE_DIR}/{step.record.transfer}"
     _note(step.task, stage)
     step.note(stage=stage.folder)
@@ -82,9 +82,9 @@ def _make_at_home(step: "StarterStep", stage: StagingFolder) -> str:
 
 
 def bring_in(step: "StarterStep") -> bool:
-    """Carry the inputs there; False when the job was deleted meanwhile.
+    """Carry the inputs to the remote folder; False if the local job was deleted.
 
-    Raises Unstageable when an input is gone, CommandFailed when it has to be tried again.
+    Raises UnstageablePaths when an input is gone, CommandFailed when a retry is needed.
     """
     task, login, at = step.task, _login(step), step.record.stage
     if task.is_done(CARRIED):
@@ -104,9 +104,9 @@ def bring_in(step: "StarterStep") -> bool:
 
 
 def settle(step: "StarterStep", has_run: bool) -> bool:
-    """Bring home what the job made and remove the folder; False when it was deleted meanwhile.
+    """Bring the outputs home and remove the remote folder; False if the job was deleted.
 
-    The folder of a job that has not run is left to the service if it can't be reached now.
+    If the job has not run and its cluster is unreachable now, the service removes the folder later.
     """
     try:
         if has_run and not _bring_home(step):
@@ -121,10 +121,10 @@ def settle(step: "StarterStep", has_run: bool) -> bool:
 
 
 def _bring_home(step: "StarterStep") -> bool:
-    """Carry the outputs home, once; False when the job was deleted meanwhile.
+    """Carry the outputs home, once; False when the local job was deleted meanwhile.
 
-    A declared output that the job did not make is skipped; if the folder is gone, so are all.
-    One that is a link is what that leads to.
+    Missing outputs are skipped, even all outputs if the folder is gone. A symlink is carried as
+    the file or folder that the symlink leads to.
     """
     task, login, at = step.task, _login(step), step.record.stage
     if task.is_done(HOME):
@@ -152,7 +152,7 @@ def _bring_home(step: "StarterStep") -> bool:
 
 
 def _fetch(task: LocalTask, login: SshLogin, at: str, name: str) -> bool:
-    """Fetch a short stream over the open connection; False for a long one."""
+    """Fetch a short stream over the open connection; False for a long stream."""
     data = folder.read(login, at, name, SHORT_BYTES + 1, LONG_S)
     is_whole = len(data) <= SHORT_BYTES
     if is_whole:
@@ -161,7 +161,7 @@ def _fetch(task: LocalTask, login: SshLogin, at: str, name: str) -> bool:
 
 
 def _declared(step: "StarterStep", request: JobRequest, config: dict[str, str]) -> StagingFolder:
-    """Return the lists; the job's own take precedence over its queue's."""
+    """Return the lists of files to carry; the job's lists take precedence over the queue's."""
     route = step.route
     lists = staged_paths.lists(route.stage_in, route.stage_out, request.context)
     base = folder.place(route.remote_stage_dir, _login(step).user or me())
@@ -195,14 +195,14 @@ def _standard_input(task: LocalTask) -> str:
 
 
 def _source(stage: StagingFolder, path: str) -> str:
-    """Return an input as rsync takes it: what stands behind `/./` is its name there."""
+    """Return an input's path for rsync, with `/./` before its name in the remote folder."""
     name = staged_paths.name_of(path)
     above = os.path.dirname(os.path.normpath(path)) if path.startswith("/") else stage.cwd
     return f"{os.path.normpath(above)}{BEHIND}{name}"
 
 
 def _refuse_missing(task: LocalTask, stage: StagingFolder) -> None:
-    """Refuse an input that can't be read, before anything depends on it."""
+    """Raise UnstageablePaths for an unreadable input."""
     declared = [
         _source(stage, path) for path in staged_paths.paths(staged_paths.IN, stage.stage_in)
     ]
@@ -214,7 +214,7 @@ def _refuse_missing(task: LocalTask, stage: StagingFolder) -> None:
 
 
 def _wrong(path: str) -> str:
-    """Say why an input can't be carried, nothing when it can."""
+    """Say why an input can't be carried; empty for a good input."""
     if not os.path.exists(path):
         return "a link that leads nowhere" if os.path.islink(path) else "no such file or folder"
     if not (os.path.isfile(path) or os.path.isdir(path)):
@@ -226,9 +226,9 @@ def _wrong(path: str) -> str:
 
 
 def _endless(top: str) -> "Iterator[str]":
-    """Yield the links below a folder that lead to a folder above them: rsync would never end.
+    """Yield symlinks that lead to a parent folder: rsync would never end.
 
-    rsync itself reports what can't be read.
+    Unreadable folders are skipped, as rsync reports such folders.
     """
     pending = [(top, _holders(os.path.realpath(top)))]
     while pending:
@@ -246,7 +246,7 @@ def _endless(top: str) -> "Iterator[str]":
 
 
 def _holders(path: str) -> frozenset[tuple[int, int]]:
-    """Return a folder and all that it is in."""
+    """Return the device and inode numbers of a folder and all its parents."""
     ancestors = {_identity(path)}
     while path != "/":
         path = os.path.dirname(path)
@@ -260,10 +260,10 @@ def _identity(path: str) -> tuple[int, int]:
 
 
 def _append_once(fetched: str, path: str) -> None:
-    """Append what came to a file of the owner's, which may have had content, and others' too.
+    """Append a fetched stream to the owner's file, which may have content by other writers.
 
-    It notes beforehand where it begins, so a step after a killed one goes on behind what was
-    written. To anything that is no file or can't be read it simply appends.
+    A note keeps the offset of the first byte, so a repeated step continues behind the bytes that a
+    killed step wrote. A pipe, device or unreadable file is simply appended to.
     """
     note = f"{fetched}.from"
     try:
@@ -280,7 +280,7 @@ def _append_once(fetched: str, path: str) -> None:
 
 
 def _lock(descriptor: int) -> None:
-    """Keep other tasks from appending until it is closed; some filesystems have no locks."""
+    """Lock the output file against other tasks, if its filesystem has locks."""
     import fcntl
 
     try:
@@ -291,9 +291,9 @@ def _lock(descriptor: int) -> None:
 
 
 def _agreeing(fetched: str, path: str, begun: int) -> int:
-    """Return how many bytes of a file another has already, from a place on.
+    """Return how many bytes of the fetched stream the file already has from `begun` on.
 
-    None, if something else follows them: others wrote there, and twice is better than lost.
+    Return 0 if other bytes follow: other writers appended, and twice is better than lost.
     """
     if not os.access(path, os.R_OK):
         return 0

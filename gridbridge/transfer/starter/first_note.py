@@ -1,4 +1,4 @@
-"""A transfer's first note: a new one, or one that an earlier starter of the task had begun."""
+"""Writes the first note about a transfer, whether the transfer is new or adopted."""
 
 from gridbridge.model.message import MessageKind, StarterMessage, StarterPhase
 from gridbridge.state import published_values, spool
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def begin(step: "StarterStep") -> bool:
-    """Make the first note; False while the service is asked about an earlier transfer."""
+    """Write the transfer's first note; False until the service has named the transfer."""
     wake = step.record.wake or spool.make_wake(step.task.our_spool)
     step.record = StarterMessage(remote=step.route.remote, queue=step.task.queue, wake=wake)
     if step.task.was_sent_before() and not _learn_of_the_last(step):
@@ -33,7 +33,7 @@ def begin(step: "StarterStep") -> bool:
 
 
 def _learn_of_the_last(step: "StarterStep") -> bool:
-    """Ask the service which transfer this is: a new one, or one to adopt."""
+    """Ask the service whether to begin a new transfer or to adopt the last transfer."""
     reply = published_values.read_message(step.task.verdict(step.record.wake))
     if reply is None:
         put_back = "yes" if step.task.restarted else ""
@@ -49,7 +49,7 @@ def _learn_of_the_last(step: "StarterStep") -> bool:
 
 
 def _adopt(step: "StarterStep", reply: StarterMessage) -> None:
-    """Use the route of the queue in which the task was sent; it may be in another one now."""
+    """Use the route of the queue that began the transfer, which may be an earlier queue."""
     step.go_by(step.task.route(reply.queue))
     step.require_same(reply)
     step.may_be_there = True

@@ -1,8 +1,8 @@
-"""Tells a deletion or suspension from a local time limit: both come as the same call or signal.
+"""Distinguishes a local time limit from a deletion or suspension of the local job.
 
-execd counts h_rt and s_rt from the local dispatch, so they strike while the remote job waits
-or is still within its own limit, which decides (facts B2.9). With -notify the shepherd sends
-USR1 before a suspension and USR2 before a deletion, and execd sends USR1 for s_rt too.
+Grid Engine reports both alike. execd counts h_rt and s_rt from the local dispatch, so a limit
+may strike while the remote job waits or is within its own limit, which decides (facts B2.9). With
+-notify the shepherd sends USR1 before a suspension and for s_rt, and USR2 before a deletion.
 """
 
 from gridbridge.batch import keeper_of
@@ -13,15 +13,15 @@ from gridbridge.model.states import JobState
 from gridbridge.shell import files
 from gridbridge.transfer.starter.local_task import BACK, LocalTask, seconds
 
-SLACK_S = 2.0  # execd's clock starts up to that much before it writes its config file
-PATIENCE_S = 3.0  # for an answer of home; the local job has to be gone within 20 s
+SLACK_S = 2.0  # execd starts its clock up to 2 s before it writes its config file
+PATIENCE_S = 3.0  # timeout of a query at home; the local job has to end within 20 s
 
 
 def is_deleted(task: LocalTask, home: Home) -> bool:
-    """Say whether somebody deleted the local job, or only its h_rt has passed.
+    """Say whether a user deleted the local job; False if only its h_rt has passed.
 
-    When home does not answer, the limit that the job itself asked for decides. It notes whether the
-    job is put back: its starter's end may count for its next start.
+    If the home cluster does not answer, the h_rt that the job asked for decides. A job that
+    was put back is noted, since the end of this starter may count for the next start.
     """
     try:
         state = keeper_of(home).state(home.within(PATIENCE_S), task.local)
@@ -35,23 +35,23 @@ def is_deleted(task: LocalTask, home: Home) -> bool:
 
 
 def is_suspended(task: LocalTask, home: Home) -> bool:
-    """Say whether the local job is suspended, by hand, with its queue or by a threshold."""
+    """Say whether the local job is suspended: by hand, with its queue, by a threshold."""
     return keeper_of(home).state(home, task.local).is_suspended
 
 
 def is_wanted(task: LocalTask, home: Home, intent: str) -> bool:
-    """Say whether a signal that the starter got means what -notify says."""
+    """Say whether the home cluster confirms the intent that a -notify signal announced."""
     return is_deleted(task, home) if intent == DesiredJobState.DEAD else is_suspended(task, home)
 
 
 def _is_leaving(task: LocalTask, state: JobState) -> bool:
-    """Say whether the local job was deleted, is gone by force, or was rescheduled."""
+    """Say whether the local job was deleted, removed by force, or rescheduled."""
     is_rescheduled = state.is_waiting or (state.is_restarted and not task.restarted)
     return not state.is_listed or state.is_deleting or is_rescheduled
 
 
 def _note_back(task: LocalTask, state: JobState) -> None:
-    """Note whether it is to run again: it waits for that, or was dispatched again already."""
+    """Note whether the local job was put back: it waits to run again, or already does."""
     if not state.is_deleting and (state.is_waiting or state.is_restarted):
         task.note_done(BACK)
     else:

@@ -1,7 +1,7 @@
-"""The local task that a hot program works for: execd's variables and files, and our own notes.
+"""The local task of a starter or method: execd's files and the task's own notes.
 
-Our notes lie in TMPDIR/.gridbridge, which belongs to the job's owner and goes with the task; the
-spool has a copy of everything that must outlive it.
+The notes are in TMPDIR/.gridbridge, which belongs to the job's owner and goes with the task; the
+spool has a copy of each note that must outlive the task.
 """
 
 import os
@@ -18,18 +18,18 @@ from gridbridge.shell import files
 from gridbridge.state import published_values, spool
 from gridbridge.transfer.starter import method_intents, task_notes
 
-NO_TASK = "undefined"  # SGE_TASK_ID of a job that is no array
-GUARDED = "guarded"  # the step that gives the local task its guard
-WARNED = "warned"  # the step that deletes the remote job before our time is over (-notify)
-BACK = "back"  # the note that home has put the task back (qmod -rj)
-INTENT = "intent"  # the mark that a method has noted something: the starter's shell looks for it
+NO_TASK = "undefined"  # SGE_TASK_ID of a job that is not an array
+GUARDED = "guarded"  # the note that the local task has its guard
+WARNED = "warned"  # the note that -notify announced a deletion, so the remote job is deleted
+BACK = "back"  # the note that the local task was rescheduled (qmod -rj)
+INTENT = "intent"  # the mark of a new intent, which wakes the starter's shell
 UNLIMITED = ("", "INFINITY", "NONE")
-WHY_CHARACTERS = 400  # of a reason in a record
+WHY_CHARACTERS = 400  # a reason in a record is cut at this length
 INFINITE_S = float("inf")
 
 
 class LocalTask:
-    """One task of a local job in a transfer queue, and where it meets the service."""
+    """A task of a local job in a transfer queue, with its notes and messages."""
 
     def __init__(
         self, env: dict[str, str], spool_dir: str = SPOOL, published_dir: str = PUBLISHED
@@ -45,10 +45,10 @@ class LocalTask:
         self.private = f"{env['TMPDIR']}/.gridbridge"
 
     def open_notes(self) -> None:
-        """Make the folder of our notes; starter or method, the first of them does.
+        """Create the folder of the task's notes, in the first starter or method that runs.
 
-        Anybody may have made TMPDIR before execd, which then made it the job owner's as it was:
-        from now on nobody else puts anything there, and what is not ours is moved aside.
+        Another user may have created TMPDIR before execd, which then gave the folder to the owner.
+        So others lose write access to TMPDIR, and files of others are moved aside.
         """
         folder = self.env["TMPDIR"]
         try:
@@ -59,7 +59,7 @@ class LocalTask:
             raise task_notes.lack(error, folder) or why from error
 
     def open_log(self) -> None:
-        """Write our errors to a file beside the notes, if there is room."""
+        """Redirect standard error to a log beside the notes, unless TMPDIR is full."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
         try:
             log = os.open(f"{self.private}/log", flags, 0o600)
@@ -70,39 +70,39 @@ class LocalTask:
 
     @property
     def local(self) -> str:
-        """The task as Grid Engine's commands take it."""
+        """The task's id for Grid Engine's commands, such as 12.3."""
         return TransferId("", self.job, self.task, 0).local
 
     def route(self, queue: str = "") -> TransferRoute:
-        """Return where the task's queue leads, or the one in which its transfer began."""
+        """Return the route of a transfer queue, by default the task's current queue."""
         return published_values.read_route(queue or self.queue, self.published)
 
     def remote_system(self, route: TransferRoute) -> Away:
-        """Return the cluster that the task's jobs run in, as their owner reaches it."""
+        """Return the route's cluster, as the job's owner reaches it."""
         return route.away_as(me()) if route.remote_ssh else route.away
 
     def verdict(self, transfer: str) -> str:
-        """Return where the verdict on a transfer of ours appears."""
+        """Return the path of the published verdict on a transfer of this owner."""
         return published_values.verdict_path(transfer, os.getuid(), self.published)
 
     def was_sent_before(self) -> bool:
-        """Say whether a transfer of this task is known, open or over.
+        """Say whether an open or closed transfer of this task is known.
 
-        Grid Engine sets RESTARTED for a task that was rescheduled, not for one whose error state
-        was cleared (qmod -cj).
+        Grid Engine sets RESTARTED for a task that was rescheduled, not for a task whose error
+        state was cleared (qmod -cj).
         """
         unproved = published_values.told_path(self.local, os.getuid(), self.published)
         proved = published_values.history_path(self.local, self.published)
         return self.restarted or os.path.exists(unproved) or os.path.exists(proved)
 
     def wake(self) -> None:
-        """Wake the starter, if it sleeps already."""
+        """Wake the task's starter, if it sleeps."""
         record = self.record()
         if record and record.wake:
             spool.wake(record.wake, self.our_spool)
 
     def transfer(self, route: TransferRoute, attempt: int) -> TransferId:
-        """Return the name of this task's n-th transfer; 0 asks which it should be."""
+        """Return the name of this task's n-th transfer; 0 stands for an unknown attempt."""
         return TransferId(route.cluster, self.job, self.task, attempt)
 
     def config(self) -> dict[str, str]:
@@ -110,20 +110,20 @@ class LocalTask:
         return read_config(_whole(f"{self.spool_dir}/config"))
 
     def environment(self) -> dict[str, str]:
-        """Return the job's variables as execd was given them, long ones whole."""
+        """Return the job's environment from execd's file, with long values whole."""
         return read_environment(_whole(f"{self.spool_dir}/environment"))
 
     def record(self) -> StarterMessage | None:
-        """Return how far the transfer has come, None before its first act."""
+        """Return the record of the transfer's progress; None before its first act."""
         return task_notes.read(f"{self.private}/record")
 
     def save(self, record: StarterMessage) -> None:
-        """Note how far the transfer has come; the service learns it before anything follows."""
+        """Note the transfer's progress; the service gets the record before the next act."""
         spool.send(record, self.our_spool)
         self._keep("record", record)
 
     def excuse(self, why: str, cause: str) -> StarterMessage:
-        """Tell the service why a step is tried again, if the spool has room; return the record."""
+        """Report to the service why a step is tried again; return the record."""
         record = self.record() or StarterMessage()
         why = f"tried in vain: {why}".replace("\n", " ")[:WHY_CHARACTERS]
         excused = record.but(cause=cause, reason=why)
@@ -133,26 +133,26 @@ class LocalTask:
         try:
             self.save(excused)
         except GridbridgeError:
-            return excused  # a full disk: the next try tells it
+            return excused  # the spool is full: the next try reports the reason
         return excused
 
     def is_dead(self) -> bool:
-        """Say whether the local job was deleted; nothing overwrites that note."""
+        """Say whether the local job was deleted; a noted deletion is final."""
         return os.path.exists(f"{self.private}/dead")
 
     def doubt(self) -> str:
-        """Note that this process asks whether the local job is to end; return the note."""
+        """Note that this process finds out whether the local job is to end; return the note."""
         self.open_notes()
         return method_intents.doubt(self.private)
 
     def is_in_doubt(self) -> bool:
-        """Say whether a process asks that now."""
+        """Say whether a process still finds out whether the local job is to end."""
         return method_intents.is_in_doubt(self.private)
 
     def ask(self, desired: str) -> None:
-        """Note an intent for the starter; the service has to know of a deletion.
+        """Note an intent for the starter, and report a deletion to the service.
 
-        The starter, which knows the order, reports all others.
+        The starter, which knows the order of intents, reports all other intents.
         """
         if desired == DesiredJobState.DEAD:
             self.note_done("dead")
@@ -163,23 +163,23 @@ class LocalTask:
             self.report_intent(desired)
 
     def report_intent(self, desired: str) -> None:
-        """Tell the service the intent, if there is a transfer."""
+        """Report an intent to the service, if the task has a transfer."""
         self._send(StarterMessage(kind=MessageKind.INTENT, desired=desired, at=now()))
 
     def tell_spared(self) -> None:
-        """Tell the service, and so `gridbridge why`, that a local time limit ended nothing."""
+        """Report to the service that a local time limit did not end the job."""
         self._send(StarterMessage(kind=MessageKind.SPARED, at=now()))
 
     def _send(self, news: StarterMessage) -> None:
         record = self.record()
-        if record and record.kind == MessageKind.RECORD:  # a question has no transfer yet
+        if record and record.kind == MessageKind.RECORD:  # a question names no transfer
             spool.send(news.but(transfer=record.transfer), self.our_spool)
 
     def desired(self) -> str:
-        """Return the last intent (message.Desired), empty when there never was one.
+        """Return the latest intent (message.DesiredJobState), empty without an intent.
 
-        The service learns a new intent before anything follows from it. A note that comes meanwhile
-        makes the mark anew, and is left to the next step.
+        The service gets a new intent before any act follows from it. A note that arrives meanwhile
+        renews the mark, so the next step handles that note.
         """
         if self.is_dead():
             return DesiredJobState.DEAD
@@ -192,41 +192,41 @@ class LocalTask:
         return desired
 
     def learn(self, desired: str, order: method_intents.Order) -> None:
-        """Note an intent that no method noted, because the job was seen in that state, and when."""
+        """Note an intent for which no method ran, because the job was seen in that state."""
         if method_intents.is_before(method_intents.newest(self.private), order):
             method_intents.note(self.private, desired, order)
 
     def close(self, outcome: StarterMessage) -> None:
-        """Report that the transfer has no job any more: the service closes it."""
+        """Report that the transfer has no remote job any more, so the service closes it."""
         self._keep("closed", outcome)
         spool.send(outcome, self.our_spool)
 
     def begun_recall(self) -> StarterMessage | None:
-        """Return the recall that was begun, None when there is none."""
+        """Return the recall in progress, None without a recall."""
         return task_notes.read(f"{self.private}/recall")
 
     def keep_recall(self, recall: StarterMessage) -> None:
-        """Note how far a recall has come."""
+        """Note a recall's progress."""
         self._keep("recall", recall)
 
     def forget_recall(self) -> None:
-        """Note that the task stays where it is."""
+        """Remove the note of a recall: the task stays at the remote cluster."""
         files.remove(f"{self.private}/recall")
 
     def closed(self) -> StarterMessage | None:
-        """Return how the transfer ended, None while it has not."""
+        """Return the transfer's end, None while the transfer is open."""
         end = task_notes.read(f"{self.private}/closed")
         return end if end and end.tells_end() else None
 
     def limit(self, name: str) -> float:
-        """Return a limit that the job asked for, in seconds, as its starter noted it."""
+        """Return a time limit that the job asked for, in seconds, from its starter's note."""
         try:
             return seconds(_whole(f"{self.private}/{name}").decode())
         except (GridbridgeError, ValueError):
             return INFINITE_S
 
     def note_limit(self, name: str, value: str) -> None:
-        """Note a limit that the job asked for: home may not answer a method."""
+        """Note a limit that the job asked for: the home cluster may not answer a method."""
         task_notes.write(f"{self.private}/{name}", value.encode())
 
     def is_done(self, step: str) -> bool:
@@ -234,22 +234,22 @@ class LocalTask:
         return os.path.exists(f"{self.private}/{step}")
 
     def note_done(self, step: str) -> None:
-        """Note that a step is done, so that nobody does it again."""
+        """Note that a step is done, so that no later step repeats it."""
         task_notes.write(f"{self.private}/{step}")
 
     def ran_for_s(self) -> float:
-        """Return how long the local job has run; execd writes `config` as it starts the job."""
+        """Return the local job's run time; execd writes `config` at the job's start."""
         return time.time() - os.stat(f"{self.spool_dir}/config").st_mtime
 
     def tries(self, of: str = "tries") -> int:
-        """Count a try, of a kind, and return how many there were before it."""
+        """Count a try of some kind; return the number of earlier tries."""
         path = f"{self.private}/{of}"
         before = int(task_notes.number(path) or 0)
         task_notes.write(path, b"%d" % (before + 1))
         return before
 
     def known_for_s(self, note: str) -> float:
-        """Return how long ago something was first noted, by a clock that nobody sets."""
+        """Return the time since the first call for a note, by the boot-time clock."""
         path, now_s = f"{self.private}/{note}", time.clock_gettime(time.CLOCK_BOOTTIME)
         if (first_s := task_notes.number(path)) is None:
             first_s = now_s
@@ -257,11 +257,11 @@ class LocalTask:
         return now_s - first_s
 
     def require_room(self) -> None:
-        """Raise NoRoom unless TMPDIR takes our notes; called before anything is sent."""
+        """Raise NoRoom unless TMPDIR has space for notes; called before a job is sent."""
         task_notes.require_room(self.private)
 
     def blame(self, reason: str) -> None:
-        """Leave the reason that `qstat -j` and the mail show (the shepherd's error file)."""
+        """Write a reason to the shepherd's error file, for `qstat -j` and the mail."""
         with open(
             f"{self.spool_dir}/error", "w", encoding="utf-8", errors="surrogateescape"
         ) as error:
@@ -272,17 +272,17 @@ class LocalTask:
 
 
 def me() -> str:
-    """Return our login name."""
+    """Return the login name of this process's user."""
     return pwd.getpwuid(os.getuid()).pw_name
 
 
 def now() -> str:
-    """Return the time as messages carry it."""
+    """Return the current time in the format of messages."""
     return f"{time.time():.3f}"
 
 
 def seconds(limit: str) -> float:
-    """Read a time limit, `[[hours:]minutes:]seconds` or INFINITY (sge_types(5))."""
+    """Parse a time limit, `[[hours:]minutes:]seconds` or INFINITY (sge_types(5))."""
     if limit.upper() in UNLIMITED:
         return INFINITE_S
     total = 0.0

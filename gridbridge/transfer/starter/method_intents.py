@@ -1,8 +1,8 @@
-"""The intents of a local job's methods, in the order in which the methods began.
+"""The intents of a local job's methods, in the order of the methods' starts.
 
-Grid Engine's shepherd runs methods side by side, so the order in which they end says nothing. Each
-leaves a note of its own that is named by when its shell began (proc(5): starttime): the note of
-the last counts, nobody overwrites another's, and no lock is needed. Dead wins over all (Task).
+The shepherd runs methods side by side, so the order of their ends means nothing. Each method
+(suspend, resume, terminate) writes a note named by its shell's start time (proc(5): starttime).
+The latest note counts, and no lock is needed. DEAD overrides all other intents (LocalTask).
 """
 
 import os
@@ -11,31 +11,31 @@ import time
 from gridbridge.shell import files
 from gridbridge.transfer.starter import task_notes
 
-ASKED, TOLD = "asked", "told"  # names of notes: new ones, and those that the service knows
-DOUBT = "doubt"  # a note of a process that finds out whether the local job is to end
-START = 19  # of a process, in the fields of /proc/PID/stat behind its name
-TICKS = os.sysconf("SC_CLK_TCK")  # a second
+ASKED, TOLD = "asked", "told"  # prefixes of new notes, and of notes that the service knows
+DOUBT = "doubt"  # prefix of a note: its process finds out whether the local job is to end
+START = 19  # index of starttime in /proc/PID/stat behind the process name
+TICKS = os.sysconf("SC_CLK_TCK")  # clock ticks a second
 
-Order = tuple[int, int]  # clock ticks since the host's start, and a pid
+Order = tuple[int, int]  # clock ticks since the host's boot, and a pid
 
 
 def begun(pid: int) -> Order:
-    """Return when a process began."""
+    """Return a process's start time and pid."""
     with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
         fields = file.read().rpartition(")")[2].split()
     return int(fields[START]), pid
 
 
 def ago(age_s: float = 0.0) -> Order:
-    """Return when something began, by a clock that nobody can set; never later than now.
+    """Return the order of an event that happened `age_s` ago, by the boot-time clock.
 
-    A note from the future would count for as long.
+    A negative age counts as 0: a note from the future would override later notes.
     """
     return int((time.clock_gettime(time.CLOCK_BOOTTIME) - max(0.0, age_s)) * TICKS), 0
 
 
 def note(folder: str, desired: str, order: Order) -> None:
-    """Note an intent (message.Desired)."""
+    """Write a note with an intent (message.DesiredJobState)."""
     task_notes.write(f"{folder}/{ASKED}.{order[0]}.{order[1]}.{desired}")
 
 
@@ -54,27 +54,27 @@ def is_in_doubt(folder: str) -> bool:
 
 
 def newest(folder: str) -> str:
-    """Return the name of the last note; empty when there is none."""
+    """Return the name of the latest intent note, empty without a note."""
     return max(_notes(folder), key=_order, default="")
 
 
 def desired_of(name: str) -> str:
-    """Return the intent of a note; empty for none."""
+    """Return the intent in a note's name; empty for an empty name."""
     return name.rpartition(".")[2]
 
 
 def is_told(name: str) -> bool:
-    """Say whether the service knows of a note; true when there is none yet."""
+    """Say whether the service knows the intent of a note; true for an empty name."""
     return not name.startswith(ASKED)
 
 
 def is_before(name: str, order: Order) -> bool:
-    """Say whether a note, or none, is older than that moment, by more than clocks differ."""
+    """Say whether a note is over a second older than `order`; true for an empty name."""
     return not name or _order(name)[0] + TICKS < order[0]
 
 
 def settle(folder: str, name: str) -> None:
-    """Keep the last note as one that the service knows, and remove those before it."""
+    """Mark the latest note as known to the service, and remove older notes."""
     settled = f"{TOLD}{name.removeprefix(ASKED)}"
     os.rename(f"{folder}/{name}", f"{folder}/{settled}")
     for note in _notes(folder):
@@ -83,7 +83,7 @@ def settle(folder: str, name: str) -> None:
 
 
 def _lives(order: Order) -> bool:
-    """Say whether a process lives; its number may be another's by now."""
+    """Say whether the process still lives; a reused pid has another start time."""
     try:
         return begun(order[1]) == order
     except OSError:
@@ -95,6 +95,6 @@ def _notes(folder: str) -> list[str]:
 
 
 def _order(name: str) -> tuple[int, int, bool]:
-    """Order notes; of one moment, which only a test can meet, the one that is new is the last."""
+    """Return a note's sort key: time, pid, and new notes behind known notes."""
     word, ticks, pid, _ = name.split(".")
     return int(ticks), int(pid), word == ASKED

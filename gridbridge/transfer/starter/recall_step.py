@@ -1,8 +1,8 @@
-"""A starter's part of a recall: the remote job is held, read again, deleted, and confirmed gone.
+"""A starter's part of a recall: hold, query and delete the remote job, and confirm its end.
 
-Each step is safe to repeat, so one that was killed is done again. Between the hold and the deletion
-a scheduler may still start a job that it had chosen before: there is a pause for that, and a job
-that runs then is left alone. The deletion itself tells whether the job had started.
+Each step is safe to repeat. Between the hold and the deletion the remote scheduler may still start
+a job that it had chosen before. So the starter pauses, and leaves a started job alone; the deletion
+itself shows whether the job had started.
 """
 
 import time
@@ -17,16 +17,16 @@ TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
     from gridbridge.batch.protocol import RecallsJobs
 
-SETTLE_S = 2  # in this time an earlier order of the scheduler arrives
-CONFIRM_S = 1  # between two looks whether a deleted job is gone
-DELETING = "deleting"  # phase of a wish whose job is being deleted, or was: no answer came yet
-GONE = "gone"  # phase of a wish whose job was deleted
+SETTLE_S = 2  # an earlier start order of the remote scheduler arrives within this time
+CONFIRM_S = 1  # pause between two queries whether a deleted job is gone
+DELETING = "deleting"  # phase of a recall whose job's deletion was sent but not confirmed
+GONE = "gone"  # phase of a recall whose remote job was deleted
 WAITING = {
     JobFact.WAITING,
     JobFact.HELD,
     JobFact.RESTARTED,
-}  # or put back by a transfer queue of theirs
-KILLS = ("9", "12", "15")  # of a deletion: KILL, before it USR2 (-notify), or TERM in its place
+}  # RESTARTED: put back by a transfer queue of the remote cluster
+KILLS = ("9", "12", "15")  # signals of a deletion: KILL, USR2 before it (-notify), or TERM
 KILLED = "it had just started there and was deleted"
 
 
@@ -37,18 +37,18 @@ def recall(
     record: StarterMessage,
     wished: StarterMessage,
 ) -> StarterMessage | int:
-    """Do what is due; return how the task ends, or in how many seconds to look again."""
+    """Run the recall's next step; return the task's end, or seconds until the next step."""
     remote_id, begun = record.remote_id, task.begun_recall()
     if begun is None:
         begun = wished.but(at=now())
         task.keep_recall(begun)
     if begun.phase == GONE:
         return _confirm(cell, remote, remote_id, begun)
-    remote_state.is_there(remote, record)  # and not another's under its number
+    remote_state.is_there(remote, record)  # raises NotOurs if the id is another job's by now
     cell.hold(remote, remote_id, gone_is_fine=True)
     state = cell.state(remote, remote_id)
     if begun.phase == DELETING and (not state.is_listed or state.is_deleting):
-        return CONFIRM_S  # deleted by us, or it ran: the service finds out, see settled
+        return CONFIRM_S  # the service finds out whether the job ran or was deleted, see settled
     if not state.is_listed or not state.facts <= WAITING:
         return _let_be(cell, task, remote, remote_id)
     if time.time() - float(begun.at) < SETTLE_S:
@@ -71,17 +71,17 @@ def _delete(
 
 
 def settled(begun: StarterMessage, verdict: StarterMessage) -> StarterMessage | None:
-    """Return the end of a task whose remote job was deleted; None if the verdict tells it.
+    """Return the end of a task whose remote job the recall deleted, else None.
 
-    A job that waited until it was deleted leaves no trace: the service finds no end, and the recall
-    has succeeded. A job that had just started was killed by the deletion.
+    A job that was deleted while waiting has no accounting record, so the service finds no end,
+    and the recall has succeeded. A job that had just started was killed by the deletion.
     """
     is_kill = verdict.outcome == TransferOutcome.SIGNAL and verdict.signal in KILLS
     if begun.phase not in (DELETING, GONE) or not (
         is_kill or verdict.outcome == TransferOutcome.ERROR
     ):
         return None
-    is_news = is_kill and begun.phase == DELETING  # an answer has told so already
+    is_news = is_kill and begun.phase == DELETING  # in phase GONE the reason has this already
     reason = f"{begun.reason}; {KILLED}" if is_news else begun.reason
     return StarterMessage(
         outcome=TransferOutcome.REQUEUE, cause=FailureCause.RECALLED, reason=reason
@@ -99,7 +99,7 @@ def _confirm(
 
 
 def _let_be(cell: "RecallsJobs[Away]", task: LocalTask, remote: Away, remote_id: str) -> int:
-    """Leave a job that started or ended; the service sees that, and takes the wish back."""
+    """Leave a remote job that has started or ended; the service then ends the recall."""
     cell.release(remote, remote_id, gone_is_fine=True)
     task.forget_recall()
     return SETTLE_S

@@ -1,6 +1,6 @@
-"""The local job as the remote wrapper is to run it (facts: starter_method's contract, B2).
+"""Describes the local job for the remote wrapper (facts: starter_method, B2).
 
-What execd and the shepherd tell a starter: SGE_STARTER_* and SGE_STD*_PATH in the environment,
+execd and the shepherd give a starter SGE_STARTER_* and SGE_STD*_PATH in the environment, and
 `handle_as_binary`, `no_shell` and the limits in active_jobs/N.T/config.
 """
 
@@ -11,8 +11,8 @@ from gridbridge.model.request import JobRequest, JobSpec, is_place
 from gridbridge.model.route import SshLogin, TransferRoute
 from gridbridge.transfer.starter.local_task import LocalTask
 
-INTERACTIVE = ("QLOGIN", "QRSH", "QRLOGIN", "INTERACTIVE")  # JOB_SCRIPT of such jobs
-LOCAL_IDENTITY = (  # variables that the job gets from home, not from where it runs
+INTERACTIVE = ("QLOGIN", "QRSH", "QRLOGIN", "INTERACTIVE")  # JOB_SCRIPT of interactive jobs
+LOCAL_IDENTITY = (  # variables with the home cluster's values, not the remote cluster's
     "JOB_ID",
     "JOB_NAME",
     "REQUEST",
@@ -30,8 +30,8 @@ LOCAL_IDENTITY = (  # variables that the job gets from home, not from where it r
     "SGE_TASK_STEPSIZE",
 )
 HOME_JOB_ID = "GRIDBRIDGE_HOME_JOB_ID"
-SUBMIT_SIDE = "SGE_O_"  # what qsub noted about the submission: it was made at home
-DEVICES = "/dev/"  # they are everywhere
+SUBMIT_SIDE = "SGE_O_"  # prefix of variables in which qsub describes the submission at home
+DEVICES = "/dev/"  # every host has these paths
 SERIAL = "none"  # pe in execd's config
 PARALLEL = ("PE", "PE_HOSTFILE")  # set by the execd that runs a parallel job
 EXECD_OWNS = (  # set by the execd that runs the job, whatever -v says
@@ -72,9 +72,9 @@ def wrapped(
     stage: str = "",
     claim: str = "",
 ) -> WrappedJob:
-    """Describe the job for the wrapper; GridbridgeError when it can't be run elsewhere.
+    """Return the wrapper's description of the job; GridbridgeError if it can't run away.
 
-    `stage` is the transfer's own folder there, if it has one; `claim` what claims the job.
+    `stage` is the transfer's remote staging folder or empty, `claim` the claim's shell lines.
     """
     env = task.env
     start = _start(env, config)
@@ -96,27 +96,27 @@ def wrapped(
 
 
 def _own(task: LocalTask, route: TransferRoute) -> str:
-    """Return what tells Grid Engine's commands the job's number there, if JOB_ID is another."""
+    """Return shell lines that give Grid Engine's commands the job's remote id, or ""."""
     if route.identity or not submitter(route.away).HAS_QSTAT:
         return ""
     return home_id.lines(task.job, task.env["SGE_TASK_ID"])
 
 
 def folder(route: TransferRoute, config: dict[str, str], stage: str = "") -> str:
-    """Return the job's working directory there; empty: the home of its account."""
+    """Return the job's remote working directory; empty for the account's home directory."""
     if stage:
         return f"{stage}/work"
     return "" if route.remote_ssh else config["cwd"]
 
 
 def has_files(env: dict[str, str]) -> bool:
-    """Say whether any of the streams is a file at home, which a job elsewhere does not see."""
+    """Say whether a standard stream is a file at home, which a remote job does not see."""
     streams = ("SGE_STDIN_PATH", "SGE_STDOUT_PATH", "SGE_STDERR_PATH")
     return not all(env[stream].startswith(DEVICES) for stream in streams)
 
 
 def output_stays(env: dict[str, str], login: SshLogin) -> str:
-    """Say where the output of a job without carried files lies; empty for no output."""
+    """Say which remote files keep the job's output; empty for no output."""
     paths = dict.fromkeys((env["SGE_STDOUT_PATH"], env["SGE_STDERR_PATH"]))
     names = [path.rpartition("/")[2] for path in paths if not path.startswith(DEVICES)]
     account = login.user or env["LOGNAME"]
@@ -125,9 +125,9 @@ def output_stays(env: dict[str, str], login: SshLogin) -> str:
 
 
 def _landing(route: TransferRoute, path: str, staged: str) -> str:
-    """Return where a stream's file is there; `staged` in the transfer's own folder.
+    """Return a stream's remote path: `staged`, if the job has a staging folder.
 
-    By ssh without a folder: of that name in the working directory, where it stays.
+    By ssh without a staging folder, the stream stays in the remote working directory.
     """
     if not route.remote_ssh or path.startswith(DEVICES):
         return path
@@ -135,7 +135,7 @@ def _landing(route: TransferRoute, path: str, staged: str) -> str:
 
 
 def _streams(route: TransferRoute, env: dict[str, str], stage: str) -> dict[str, str]:
-    """Return where the three streams are there."""
+    """Return the remote paths of the three standard streams."""
     merged = env["SGE_STDERR_PATH"] == env["SGE_STDOUT_PATH"]
     names = {"stdin": "stdin", "stdout": "stdout", "stderr": "stdout" if merged else "stderr"}
     return {
@@ -145,7 +145,7 @@ def _streams(route: TransferRoute, env: dict[str, str], stage: str) -> dict[str,
 
 
 def parallel(config: dict[str, str]) -> tuple[str, int]:
-    """Return the parallel environment and the granted slots, empty and 1 for a serial job."""
+    """Return the parallel environment and the granted slots; empty and 1 for a serial job."""
     return (config["pe"], int(config["pe_slots"])) if config["pe"] != SERIAL else ("", 1)
 
 
@@ -156,7 +156,7 @@ def asks_for_something(spec: JobSpec) -> bool:
 
 
 def is_interactive(env: dict[str, str]) -> bool:
-    """Say whether this job is interactive (qrsh, qlogin)."""
+    """Say whether the starter's job is interactive (qrsh, qlogin)."""
     return env.get("JOB_SCRIPT", "") in INTERACTIVE or not env.get("SGE_STARTER_SHELL_PATH")
 
 
@@ -177,16 +177,16 @@ def _script(path: str) -> bytes:
 def _environment(
     task: LocalTask, request: JobRequest, config: dict[str, str], is_script: bool, identity: str
 ) -> tuple[tuple[str, str], ...]:
-    """Return the user's own variables and the job's identity at home, in a stable order."""
+    """Return the job's own variables and its identity at home, sorted by name."""
     values = task.environment()
     execds = EXECD_OWNS + LOCAL_IDENTITY + (PARALLEL if parallel(config)[0] else ())
     own = {name: values.get(name, "") for name in request.variables if name not in execds}
-    if "PATH" in own:  # execd put our TMPDIR in front; the wrapper puts its own there
+    if "PATH" in own:  # execd put the local TMPDIR in front; the wrapper adds the remote TMPDIR
         own["PATH"] = own["PATH"].removeprefix(f"{task.env['TMPDIR']}:")
     home = {name: task.env[name] for name in LOCAL_IDENTITY if name in task.env}
     home |= {name: value for name, value in task.env.items() if name.startswith(SUBMIT_SIDE)}
-    if identity:  # JOB_ID is that of the cluster that runs it
+    if identity:  # JOB_ID is the remote cluster's id
         home[HOME_JOB_ID] = home.pop("JOB_ID")
-    if not is_script:  # of a script it is the copy's path
+    if not is_script:  # a script's JOB_SCRIPT is the path of the remote copy
         home["JOB_SCRIPT"] = task.env["JOB_SCRIPT"]
     return tuple(sorted((own | home).items()))

@@ -1,7 +1,7 @@
-"""Brings the remote job of a record to the state of the local one, and touches no other job.
+"""Brings a record's remote job, and no other job, to the local job's state.
 
-An earlier step may have been killed before it noted the id, and the other cluster's numbers may
-have begun anew since it was noted.
+An earlier step may have been killed before it noted the remote job's id. A reset remote cluster
+may have given a noted id to another job.
 """
 
 import time
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 
 def follow(step: "StarterStep", message: StarterMessage | None) -> bool:
-    """Bring the remote job to the state that the local one should have; safe to repeat.
+    """Bring the remote job to the local job's desired state; safe to repeat.
 
-    `message` has the state in which the service saw the local job, against its methods' intents.
-    False when this has to be tried again: nobody knows yet whether the local job is to end.
+    `message` has the local job's state as the service saw it. Returns False, for a retry, while a
+    process still finds out whether the local job is to end.
     """
     now = method_intents.ago()
     if step.noted and not _is_wanted(step):
         step.noted = ""
-    if step.noted == DesiredJobState.DEAD:  # its job has its time: we wait for its end
+    if step.noted == DesiredJobState.DEAD:  # -notify leaves time to wait for the job's end
         step.task.note_done(WARNED)
         delete_remote(step.away, step.record)
         return True
@@ -40,18 +40,18 @@ def follow(step: "StarterStep", message: StarterMessage | None) -> bool:
 
 
 def _is_wanted(step: "StarterStep") -> bool:
-    """Say whether the signal that the starter got means what -notify says."""
-    from gridbridge.transfer.starter import local_limits  # few get one
+    """Say whether the home cluster confirms the intent that a -notify signal announced."""
+    from gridbridge.transfer.starter import local_limits  # few starters get a signal
 
     return local_limits.is_wanted(step.task, step.route.home, step.noted)
 
 
 def _learn(step: "StarterStep", message: StarterMessage | None, now: method_intents.Order) -> None:
-    """Note the states that we and the service have seen at home, beside the methods' notes."""
+    """Note the local job's states that this step and the service saw, in order of time."""
     desired = step.task.desired()
     if (
         not desired and step.record.desired == DesiredJobState.SUSPENDED
-    ):  # an adopted one; ours runs
+    ):  # the adopted transfer was suspended, and our task runs
         step.task.learn(DesiredJobState.RUNNING, now)
     if step.noted and step.noted != desired:
         step.task.learn(step.noted, now)
@@ -60,15 +60,15 @@ def _learn(step: "StarterStep", message: StarterMessage | None, now: method_inte
 
 
 def _release(step: "StarterStep") -> bool:
-    """Let the remote job start if the local one is to run; False while nobody knows that.
+    """Release the remote job if the local job is to run; False while that is not known.
 
-    Carrying its inputs may take hours, in which it may be suspended or deleted.
+    Carrying the inputs may take hours, so the local job's state is read again afterwards.
     """
     if not _is_to_run(step):
         return True
     _make_sure(step)
     is_carried = _is_carried(step)
-    if step.task.is_in_doubt():  # before we look for its deletion, which is noted first
+    if step.task.is_in_doubt():  # read before is_dead: a deletion is noted before the doubt ends
         return False
     if is_carried and _is_to_run(step):
         step.far.release_as(step.away, step.record.remote_id, step.task.env["JOB_NAME"])
@@ -81,7 +81,7 @@ def _is_to_run(step: "StarterStep") -> bool:
 
 
 def _is_carried(step: "StarterStep") -> bool:
-    """Carry what it declares there; False when it was deleted meanwhile."""
+    """Carry the declared inputs to the remote cluster; False if the job was deleted."""
     if not step.record.stage:
         return True
     from gridbridge.transfer.starter import file_staging
@@ -90,7 +90,7 @@ def _is_carried(step: "StarterStep") -> bool:
 
 
 def _act(step: "StarterStep", desired: str) -> None:
-    """Suspend or resume the remote job, waiting or running."""
+    """Suspend or resume the remote job, whether waiting or running."""
     if desired not in (DesiredJobState.SUSPENDED, DesiredJobState.RUNNING):
         return
     _make_sure(step)
@@ -101,26 +101,23 @@ def _act(step: "StarterStep", desired: str) -> None:
 
 
 def _make_sure(step: "StarterStep") -> None:
-    """Ask whose job it is, unless this step has submitted it; GridbridgeError if not ours."""
+    """Check, once a step, the remote job's owner and account; raises NotOurs on a mismatch."""
     if not step.is_sure:
         is_there(step.away, step.record)
         step.is_sure = True
 
 
 def find(remote: Away, record: StarterMessage) -> str:
-    """Return our remote job that an earlier step submitted without noting its id."""
+    """Return the id of a held remote job of this transfer, empty without such a job."""
     return submitter(remote).find_held(remote, record.transfer, _owner(remote))
 
 
 def delete_remote(remote: Away, record: StarterMessage) -> None:
-    """Delete the remote job of a record if the other cluster can be asked just now.
-
-    These are two requests, whatever the record knows.
-    """
+    """Delete the remote job of a record, after a query that finds or verifies the job."""
     if record.kind != MessageKind.RECORD:
         return
     if not record.remote_id:
-        remote_id = find(remote, record)  # which is not somebody else's
+        remote_id = find(remote, record)  # finds only jobs of this owner
     else:
         remote_id = record.remote_id if is_there(remote, record) else ""
     if remote_id:
@@ -128,10 +125,10 @@ def delete_remote(remote: Away, record: StarterMessage) -> None:
 
 
 def is_there(remote: Away, record: StarterMessage) -> bool:
-    """Say whether the other cluster still knows the job of a record.
+    """Say whether the remote cluster still lists the job of a record.
 
-    Raises NotOurs when the job of that id is another's, or of another transfer: a
-    cluster's numbers may have begun anew.
+    Raises NotOurs when the id belongs to another owner or transfer, as after a reset of the
+    remote cluster's job numbers.
     """
     owner_account = submitter(remote).owner_and_account(remote, record.remote_id)
     if owner_account[0] and owner_account != (_owner(remote), record.transfer):

@@ -1,12 +1,10 @@
-"""The load sensor: passes the poller's published load values on to execd (sge_execd(8)).
+"""The load sensor: passes the poller's load values on to execd (sge_execd(8)).
 
-execd writes one newline for each report that it wants and reads the answer with fscanf, so a report
-is one write of at most PIPE_BUF bytes, and newlines that piled up get one answer. When the
-published values are stale the answer has values that close every queue (model.transfer.load), or
-none where none was known, which does as well: the sensor fails closed. It runs as root, and so
-reads nothing that a user could have written: the published files are owned by the service account
-and found through its folder. After an answer it starts a poller if none runs, and kills one that
-hangs.
+execd writes a newline for each report and reads the report with fscanf. So a report is one write of
+at most PIPE_BUF bytes, and several pending newlines get one report. The sensor fails closed: for
+stale published values it reports values that close every queue (model.transfer.load_values), or
+no values if none are known. The sensor runs as root, so it reads only files of the service account,
+through that account's folder. After a report it starts a missing poller and kills a hung poller.
 """
 
 import os
@@ -19,21 +17,21 @@ from gridbridge.shell import poller_lock
 from gridbridge.state import published_values
 
 START_AGAIN_S = 10  # a poller that dies at once is not started more often than this
-HUNG_S = 60  # a poller without a sign of life for this time hangs; shorter where stale_s is low
-PIPE_BUF = 4096  # what one write puts into a pipe whole (pipe(7)); as Linux has it
-QUIT, REPORT, NOTHING_YET = "quit", "report", ""  # what execd asks for
-LINE_MAX = 64  # bytes; none of execd's words is as long
+HUNG_S = 60  # a poller without a sign of life for this time is hung; less for a low stale_s
+PIPE_BUF = 4096  # bytes of an atomic write to a pipe on Linux (pipe(7))
+QUIT, REPORT, NOTHING_YET = "quit", "report", ""  # execd's requests
+LINE_MAX = 64  # bytes; execd's words are shorter
 POLLER = (PYTHON, "-I", "-c", "from gridbridge.transfer.poller.program import main; main()")
 CLEAN = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"}
 
 
 def main() -> None:
-    """Answer execd until it says quit or goes away."""
+    """Answer execd's requests until execd says quit or exits."""
     Sensor(os.environ.get("HOST", "")).serve()
 
 
 class Sensor:
-    """One host's sensor; it remembers what it has logged, and when it started a poller."""
+    """The load sensor of a host, with its last log line and its last start of a poller."""
 
     def __init__(
         self,
@@ -47,15 +45,15 @@ class Sensor:
         self._log = log
         self._poller = poller
         self._told = ""
-        self._names: list[str] = []  # of the load values, as they were last seen
+        self._names: list[str] = []  # names of the load values in the last report
         self._started = -1.0e9
         self._hung_s: float = HUNG_S
         self._beat = 0.0  # the poller's last sign of life
-        self._silent_s = 0.0  # how long we have seen that one
+        self._silent_s = 0.0  # seconds in which the sensor saw no newer sign of life
         self._looked = 0.0
 
     def serve(self) -> None:
-        """Answer each request, and look after the poller only after that."""
+        """Answer each of execd's requests, and check the poller only after each answer."""
         requests = SensorRequests()
         while came := os.read(0, 65536):
             request = requests.take(came)
@@ -69,7 +67,7 @@ class Sensor:
                 self.see_to_poller()
 
     def report(self, now: float) -> bytes:
-        """Return one whole report; its values close every queue when none are fresh."""
+        """Return a whole report; its values close every queue when no values are fresh."""
         try:
             report = self._report(self._values(now))
         except (OSError, GridbridgeError) as error:
@@ -97,7 +95,7 @@ class Sensor:
         return f"begin\n{lines}end\n".encode("ascii", "replace")
 
     def see_to_poller(self) -> None:
-        """Start the poller when none runs, and not again for a while; end one that hangs."""
+        """Start a missing poller, at most every START_AGAIN_S, and kill a hung poller."""
         path = f"{self._home}/poller.lock"
         if self._hangs(poller_lock.last_beat(path), time.time(), time.monotonic()):
             self._replace(path)
@@ -106,14 +104,14 @@ class Sensor:
         self._started = time.monotonic()
         try:
             start(self._poller, self._home)
-        except OSError as error:  # no process can be had now; a later look tries again
+        except OSError as error:  # fork failed; the next check tries again
             self._log_trouble(f"no poller could be started: {error.strerror}")
 
     def _hangs(self, beat: float, now: float, passed: float) -> bool:
-        """Say whether the poller gave no sign of life for long, by a clock that nobody sets.
+        """Say whether the poller gave no sign of life for long, by the monotonic clock.
 
-        A sign with a future time announces a silence until then. Time in which we did not look
-        counts little: the poller may have been frozen with us, and go on as we do.
+        A sign of life with a future time announces a silence until then. A long pause of the
+        sensor counts little: the host may have been frozen, and the poller with it.
         """
         step, self._looked = passed - self._looked, passed
         is_heard = beat != self._beat or beat > now
@@ -122,7 +120,7 @@ class Sensor:
         return self._silent_s > self._hung_s
 
     def _replace(self, path: str) -> None:
-        """End the poller that hangs; a later look starts another one."""
+        """Kill the hung poller; the next check starts a new poller."""
         from gridbridge.shell import lock_holder  # seldom needed
 
         self._silent_s = 0.0
@@ -130,7 +128,7 @@ class Sensor:
             self._log_trouble(f"poller {pid} gave no sign of life for {self._hung_s:g} s: killed")
 
     def _log_trouble(self, trouble: str) -> None:
-        """Log a new failure, or its end: execd sends our standard error to /dev/null."""
+        """Log a new failure, or its end, as execd discards the sensor's standard error."""
         if trouble == self._told:
             return
         self._told = trouble
@@ -147,13 +145,13 @@ class Sensor:
 
 
 class SensorRequests:
-    """execd's lines, however they are cut: a pipe keeps bytes in order, and nothing else."""
+    """The buffer for execd's lines, which a pipe may deliver in parts."""
 
     def __init__(self) -> None:
         self._begun = b""
 
     def take(self, came: bytes) -> str:
-        """Return what the lines ask for that are whole by now; several ask for one report."""
+        """Return the request of the complete lines; several lines request a single report."""
         *lines, begun = (self._begun + came).split(b"\n")
         self._begun = begun[-LINE_MAX:]
         if any(line.strip() == QUIT.encode() for line in lines):
@@ -162,9 +160,10 @@ class SensorRequests:
 
 
 def start(program: tuple[str, ...], home: str) -> None:
-    """Start the poller as the service account, in a session of its own and without our pipes.
+    """Start the poller as the service account, in its own session, with its own log.
 
-    Our own uid stays root: execd can't kill a sensor that changed it, and would wait for ever.
+    The sensor's own uid stays root: execd can't kill a sensor with another uid, and would wait
+    for ever.
     """
     child = os.fork()
     if child:

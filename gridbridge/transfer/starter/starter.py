@@ -1,9 +1,9 @@
 """One step of a transfer, run by sge-methods/starter as the job's owner.
 
-A step reads the notes of the step before, does what is due, and answers the shell in one line:
+A step reads the notes of the step before, acts, and answers the shell in one line:
 `wait SECONDS FIFO VERDICT`, `again SECONDS FIFO VERDICT`, `exit STATUS` or `signal NUMBER`.
-Every act is preceded by a note of the intent and safe to repeat, so a step that was killed is
-simply run again (Transfer Queues how-to; design: exactly once).
+A note of the intent precedes every act, and every act is safe to repeat, so a step that was
+killed is simply run again (Transfer Queues how-to; design: exactly once).
 """
 
 import os
@@ -46,23 +46,23 @@ from gridbridge.transfer.starter.local_task import BACK, WARNED, LocalTask, now
 from gridbridge.transfer.starter.remote_state import delete_remote, follow
 from gridbridge.transfer.starter.starter_step import StarterStep
 
-LOOK_S = 60  # how often a starter looks at its verdict without being woken
-LOOK = "look"  # the shell's word for a long sleep without any intent
-DOUBT_S = 1  # between two checks whether a terminate method knows what home wants
-DELETE_S = 3  # for each of two commands: terminate_method kills us after a while
+LOOK_S = 60  # a starter reads its verdict so often without being woken
+LOOK = "look"  # the shell's word after a long sleep without an intent
+DOUBT_S = 1  # pause between two checks whether terminate_method has decided
+DELETE_S = 3  # timeout of each of two commands: terminate_method kills a slow starter
 
 
 def main() -> None:
-    """Do the step that is due, for the shell that reads our answer."""
+    """Run the step that is due, and print the answer for the starter's shell."""
     intent, *arguments = sys.argv[1:]
     task = LocalTask(dict(os.environ))
     answer = give_up(task) or take(task, intent, tuple(arguments))
     os.write(1, f"{answer}\n".encode())
-    os._exit(0)  # nothing is left to flush, and taking the interpreter down costs 2 ms
+    os._exit(0)  # skips the interpreter's shutdown, which takes 2 ms
 
 
 def give_up(task: LocalTask) -> str:
-    """Answer that the job is to enter the error state if there is no place even for our notes."""
+    """Answer how to end or wait if the task's notes can't be written; empty if they can."""
     try:
         task.open_notes()
     except NoRoom as error:
@@ -74,7 +74,7 @@ def give_up(task: LocalTask) -> str:
 
 
 def take(task: LocalTask, intent: str, arguments: tuple[str, ...]) -> str:
-    """Do the step that is due; a step that failed is tried again."""
+    """Run the step that is due; without space for notes, answer that it is tried again."""
     try:
         return _try(task, intent, arguments)
     except NoRoom as error:
@@ -88,7 +88,7 @@ def _try(task: LocalTask, intent: str, arguments: tuple[str, ...]) -> str:
             return step.take()
         except UnstageablePaths as error:
             if step.record.phase == StarterPhase.RELEASED:
-                raise  # its job has run, or runs
+                raise  # the remote job runs or has run
             return step.unstageable(error)
     except NoRoom:
         raise
@@ -104,10 +104,10 @@ def _try(task: LocalTask, intent: str, arguments: tuple[str, ...]) -> str:
 
 
 class Starter(StarterStep):
-    """Does what is due for a transfer, given the notes of the steps before."""
+    """A step of a transfer, which decides by the notes of the steps before."""
 
     def take(self) -> str:
-        """Do what is due and return the answer; any step before us may have been killed."""
+        """Run the step that is due, whatever step was killed before; return the answer."""
         if closed := self.task.closed():
             return self.finish(closed, has_run=False)
         if self.task.is_dead():
@@ -126,7 +126,7 @@ class Starter(StarterStep):
         return self.go_on()
 
     def go_on(self) -> str:
-        """Do what is due for a job that is there."""
+        """Act for a submitted job, by the service's verdict and the local job's state."""
         message = published_values.read_message(self.task.verdict(self.record.transfer))
         agreement = message if message and message.outcome == TransferOutcome.AGREE else None
         if answer := self.obey_service(None if agreement else message):
@@ -139,7 +139,7 @@ class Starter(StarterStep):
         return step_answers.pause(self.task, self.record) if agreement else self.wait()
 
     def obey_service(self, verdict: StarterMessage | None) -> str:
-        """Obey a verdict, a wish of the service, or a recall that began; empty for none."""
+        """Obey a verdict, a request of the service, or a recall in progress; empty for none."""
         begun = self.task.begun_recall()
         request = verdict or begun
         if request and request.outcome == TransferOutcome.RECALL:
@@ -158,17 +158,17 @@ class Starter(StarterStep):
         from gridbridge.transfer.starter import recall_step as recall
 
         if (system := recaller_of(self.away)) is None:
-            return self.wait()  # the service takes such a wish back
+            return self.wait()  # the service withdraws a recall of such a cluster
         result = recall.recall(system, self.task, self.away, self.record, request)
         if isinstance(result, StarterMessage):
             return self.finish(result, has_run=False)
         return step_answers.sleep(self.task, "again", result, self.record)
 
     def send_record_again(self) -> str:
-        """Send the record again: a service that lost or refused it would bring no end home.
+        """Send the record again, in case the service lost or refused the earlier record.
 
-        An intent that came meanwhile is the next step's, as this one may be killed. If the
-        spool was wiped, the FIFO and the claim's key are gone, too.
+        The next step handles an intent that arrived meanwhile. The FIFO and the claim's key are
+        written again, in case the spool was wiped.
         """
         spool.keep_wake(self.record.wake, self.task.our_spool)
         self.note()
@@ -176,14 +176,14 @@ class Starter(StarterStep):
         return self.wait()
 
     def wait(self) -> str:
-        """Answer that nothing is due until the service or a method wakes the shell."""
+        """Answer that the shell should sleep until the service or a method wakes the starter."""
         return step_answers.sleep(self.task, "wait", LOOK_S, self.record)
 
     def submit(self) -> str:
-        """Submit the job, held; return an answer for the shell only when that failed.
+        """Submit the remote job, held; return an answer for the shell only on failure.
 
-        An earlier step may have been killed after it submitted the job, before it noted the id: so
-        the job is looked up.
+        An earlier step may have been killed between submission and note, so the remote cluster
+        is searched for the job first.
         """
         try:
             remote_id = submission_step.find_again(self) if self.may_be_there else ""
@@ -204,7 +204,7 @@ class Starter(StarterStep):
         return ""
 
     def refused(self, reason: str, cause: str) -> str:
-        """End a job that can't go there: it runs at home, or nowhere."""
+        """End a refused job: it runs at home, or enters the error state."""
         from gridbridge.transfer.acts import refused_jobs
 
         own_queues = published_values.queues(self.task.published)
@@ -213,7 +213,7 @@ class Starter(StarterStep):
         return self.finish(verdict.but(cause=cause), has_run=False)
 
     def unstageable(self, error: UnstageablePaths) -> str:
-        """End a job whose files can't be carried: it enters the error state, for its owner."""
+        """End a job whose files can't be carried, in the error state."""
         delete_remote(self.away, self.record)
         end = StarterMessage(
             outcome=TransferOutcome.ERROR, cause=FailureCause.FILES, reason=str(error)
@@ -221,12 +221,12 @@ class Starter(StarterStep):
         return self.finish(end, has_run=False)
 
     def end_deleted(self) -> str:
-        """Delete the remote job and end by SIGKILL, as `qdel` would have ended it at home.
+        """Delete the remote job and end the starter by SIGKILL, as `qdel` ends a job at home.
 
-        One that was put back ends with 99: while its first run ends, execd takes no second one,
-        and Grid Engine takes this end for that of the second. The service,
-        which has the intent from the spool, closes the transfer once the remote job is really
-        gone, and deletes what we could not.
+        The starter of a rescheduled job exits with 99: execd starts no second run while the first
+        run ends, and Grid Engine takes this end for the second run's. The service has the intent
+        from the spool: it deletes the remote job if the starter can't, and closes the transfer
+        when the remote job is gone.
         """
         try:
             delete_remote(self.away.within(DELETE_S), self.record)
@@ -235,7 +235,7 @@ class Starter(StarterStep):
         return f"exit {REQUEUE}" if self.task.is_done(BACK) else f"signal {SIGKILL}"
 
     def finish(self, verdict: StarterMessage, has_run: bool = True) -> str:
-        """End as the verdict says; a task that is to run again must not stay held."""
+        """End as the verdict says, and remove the guard of a task that is to run again."""
         if not self.is_home(has_run):
             return self.end_deleted()
         if step_answers.status(verdict) in (REQUEUE, ERROR):
@@ -258,7 +258,7 @@ class Starter(StarterStep):
         return f"exit {REQUEUE}" if is_back else step_answers.end(verdict)
 
     def is_home(self, has_run: bool) -> bool:
-        """Remove its files there; False when it was deleted before all came home."""
+        """Bring the outputs home and remove the remote folder; False if the job was deleted."""
         if not self.record.stage:
             return True
         from gridbridge.transfer.starter import file_staging

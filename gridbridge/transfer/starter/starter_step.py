@@ -1,4 +1,4 @@
-"""What a starter's step knows of its transfer, and how it notes its progress."""
+"""The state of a starter's step: notes, route, clusters and request."""
 
 from gridbridge.batch import keeper_of, submitter
 from gridbridge.errors import GridbridgeError
@@ -9,23 +9,23 @@ from gridbridge.transfer.starter.local_task import LocalTask, now
 
 
 class StarterStep:
-    """The step that is due, given the notes of those before it."""
+    """A starter's step, with the notes of the steps before."""
 
     def __init__(self, task: LocalTask, intent: str, arguments: tuple[str, ...]) -> None:
         self.task = task
         self.noted = intent
-        self.left_out = ""  # of its request, and why
-        self.is_sure = False  # that the job of the record's id is ours
+        self.left_out = ""  # parts of the request without a remote counterpart, and why
+        self.is_sure = False  # whether the job with the record's id is known to be ours
         self.arguments = arguments
         self._request: JobRequest | None = None
         self.record = task.record() or StarterMessage()
-        self.may_be_there = self.record.kind == MessageKind.RECORD  # submitted by a step before us
+        self.may_be_there = self.record.kind == MessageKind.RECORD  # a killed step may have sent
         self.go_by(task.route(self.record.queue))
         self.require_same(self.record)
         self.home = keeper_of(self.route.home)
 
     def go_by(self, route: TransferRoute) -> None:
-        """Use the route of a queue: our own, or the one in which another starter had begun."""
+        """Use the route of a queue: the task's own, or the queue that began the transfer."""
         self.route = route
         self.away = self.task.remote_system(route)
         self.far = submitter(self.away)
@@ -35,19 +35,19 @@ class StarterStep:
             ssh.carry_by(ssh_session.SshSession())
 
     def require_same(self, record: StarterMessage) -> None:
-        """Refuse the route of a queue that leads elsewhere than when its job was sent."""
+        """Raise GridbridgeError if the queue's route leads to another cluster by now."""
         if record.remote and self.route.remote != record.remote:
             leads = f"{record.queue} leads to {self.route.remote} by now"
             raise GridbridgeError(f"{leads}, and the job is at {record.remote}")
 
     @property
     def request(self) -> JobRequest:
-        """What the job asked for; home is asked once a step."""
+        """The local job's request, which is queried at home once a step."""
         if self._request is None:
             self._request = self.home.request_of(self.route.home, str(self.task.job))
         return self._request
 
     def note(self, **values: str) -> None:
-        """Note how far we are, before the act that the note announces."""
+        """Note the transfer's progress, before the act that the note announces."""
         self.record = self.record.but(at=now(), cause="", reason=self.left_out, **values)
         self.task.save(self.record)

@@ -1,4 +1,4 @@
-"""The one-line answers of a starter's step to its shell: sleep, step again, or how to end."""
+"""The answers of a starter's step to its shell: sleep, step again, or end."""
 
 import os
 
@@ -25,16 +25,16 @@ from gridbridge.transfer.starter.local_task import GUARDED, LocalTask, now
 
 RETRY_S = 5  # the first pause before a refused submission is tried again; it doubles
 RETRY_MAX_S = 60
-EARLY = "early"  # the note since when a job is in a queue that has no route
-EARLY_S = 60  # in which the service may take a gridbridge.toml that is newer
-ROOM_S = 20  # a job that was not sent waits so long for room for our notes
-ROOM_AGAIN_S = 10  # between two tries to write notes
-UNABLE = 3  # tries after which we give up on a program that dies at its start
-NOT_LOADED = b"error while loading shared libraries"  # by the dynamic linker, without memory
+EARLY = "early"  # the note with the time when a job's queue was first seen without a route
+EARLY_S = 60  # the service loads a changed gridbridge.toml within this time
+ROOM_S = 20  # an unsent job waits so long for free space in TMPDIR
+ROOM_AGAIN_S = 10  # pause between two tries to write notes
+UNABLE = 3  # tries of a client program that dies at its start
+NOT_LOADED = b"error while loading shared libraries"  # the dynamic linker is short of memory
 
 
 def end_unable(task: LocalTask, error: CommandFailed) -> str:
-    """End a job, of which nothing was sent, because no client program runs within its limits."""
+    """End an unsent job if no client program runs within the job's resource limits."""
     is_unable = (error.status or 0) < 0 or NOT_LOADED in error.stderr
     if task.is_done(GUARDED) or not is_unable or task.tries("unable") < UNABLE:
         return ""
@@ -43,7 +43,7 @@ def end_unable(task: LocalTask, error: CommandFailed) -> str:
 
 
 def complain(error: Exception) -> None:
-    """Write to the task's private log, which standard error is, if there is room."""
+    """Write an error to the task's private log, standard error, unless the disk is full."""
     try:
         os.write(2, f"{now()} {plain_words(error)}\n".encode("utf-8", "replace"))
     except OSError:
@@ -51,10 +51,10 @@ def complain(error: Exception) -> None:
 
 
 def end_nowhere(task: LocalTask, error: Exception, configuration: str = CONFIG) -> str:
-    """End a job without a route, if nothing was sent; else wait until the route is back.
+    """End an unsent job whose queue has no route; otherwise wait until the route is back.
 
-    So waits, for a while, a job that is there before the service has taken a changed file: Grid
-    Engine opens a queue that was made anew by load values of the one before.
+    An unsent job first waits for a changed gridbridge.toml: Grid Engine may open a queue that was
+    deleted and made again by the earlier queue's load values.
     """
     record = task.record()
     may_lead = published_values.may_lead_soon(task.queue, task.published, configuration)
@@ -64,7 +64,7 @@ def end_nowhere(task: LocalTask, error: Exception, configuration: str = CONFIG) 
 
 
 def wait_for_room(task: LocalTask, error: NoRoom) -> str:
-    """Try until TMPDIR takes our notes; a job that was not sent gives up after ROOM_S."""
+    """Try until TMPDIR has space for notes; an unsent job gives up after ROOM_S."""
     complain(error)
     if task.record() is None and task.ran_for_s() >= ROOM_S:
         return end_in_error(task, str(error))
@@ -73,13 +73,13 @@ def wait_for_room(task: LocalTask, error: NoRoom) -> str:
 
 
 def end_in_error(task: LocalTask, reason: str) -> str:
-    """Answer that the job is to enter the error state; `qstat -j` shows the reason."""
+    """Answer that the job is to enter the error state, with the reason for `qstat -j`."""
     blame(task, reason)
     return f"exit {ERROR}"
 
 
 def blame(task: LocalTask, reason: str) -> None:
-    """Leave the reason for `qstat -j`, if execd's spool has room; the job ends anyway."""
+    """Write the reason for `qstat -j`, if execd's spool has space."""
     try:
         task.blame(reason)
     except OSError as error:
@@ -87,12 +87,12 @@ def blame(task: LocalTask, reason: str) -> None:
 
 
 def excuse(task: LocalTask, error: GridbridgeError) -> str:
-    """Answer that the step should be tried again, and tell the service why."""
+    """Answer that the step should be tried again, and report the reason to the service."""
     return pause(task, task.excuse(str(error), cause_of(error)))
 
 
 def cause_of(error: GridbridgeError) -> str:
-    """Return the cause that keeps a starter from going on."""
+    """Return the failure cause for an error that stopped a starter's step."""
     if isinstance(error, NotAccepted):
         return error.cause
     if isinstance(error, NotAdmitted):
@@ -101,13 +101,13 @@ def cause_of(error: GridbridgeError) -> str:
 
 
 def pause(task: LocalTask, record: StarterMessage) -> str:
-    """Answer that the step should be tried again: after a while that grows, with jitter."""
+    """Answer that the step should be tried again, after a growing pause with jitter."""
     longest_s = min(RETRY_MAX_S, RETRY_S * 2 ** min(task.tries(), 8))
     return sleep(task, "again", longest_s // 2 + os.urandom(1)[0] * longest_s // 512 + 1, record)
 
 
 def sleep(task: LocalTask, verb: str, how_long_s: int, record: StarterMessage) -> str:
-    """Answer that the shell should sleep, then `wait` or step `again`, and what may end that."""
+    """Answer that the shell should sleep, and which FIFO or verdict file ends the sleep."""
     if not record.wake:
         return f"{verb} {how_long_s} - -"
     verdict = task.verdict(record.wake if record.kind == MessageKind.ASK else record.transfer)
@@ -122,7 +122,7 @@ def end(verdict: StarterMessage) -> str:
 
 
 def status(verdict: StarterMessage) -> int:
-    """Return the exit status that carries the verdict to the shepherd."""
+    """Return the exit status that reports the verdict to the shepherd."""
     if verdict.outcome == TransferOutcome.REQUEUE:
         return REQUEUE
     if verdict.outcome == TransferOutcome.ERROR:

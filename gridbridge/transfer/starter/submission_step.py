@@ -1,6 +1,6 @@
-"""A starter's submission: the job with what it asked for at home, in the other cluster's words.
+"""Submits a starter's job to the remote cluster, with a translated request.
 
-Code that only some jobs need (mapping, claim, carried files) is loaded for them alone.
+Code that few jobs need (mapping, claim, carried files) is imported on demand.
 """
 
 import os
@@ -15,15 +15,15 @@ from gridbridge.state import published_values
 from gridbridge.transfer.starter import remote_job_spec
 from gridbridge.transfer.starter.remote_state import find
 
-LOGINS = 3  # tries of a person's key before the job is refused
-SHUT_OUT_S = 600  # at least: the directory of accounts there may be down for minutes
-SHUT_OUT = "shut_out"  # the note of the first refusal
+LOGINS = 3  # ssh logins with the owner's key before the job is refused
+SHUT_OUT_S = 600  # the remote cluster's account directory may be down for minutes
+SHUT_OUT = "shut_out"  # the note with the time of the first refused login
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
     from gridbridge.transfer.starter.starter_step import StarterStep
 
-CAUSES = {  # the causes of failed submissions
+CAUSES = {
     Result.REFUSED: FailureCause.REFUSED,
     Result.DENIED: FailureCause.DENIED,
     Result.LATER: FailureCause.UNREACHED,
@@ -33,7 +33,7 @@ CAUSES = {  # the causes of failed submissions
 
 
 def send(step: "StarterStep") -> Submission:
-    """Submit the job; Unmappable when it can't go there, Barred when its owner is not let in."""
+    """Submit the remote job, held; raises UnmappableRequest or OwnerBarred."""
     try:
         return _send(step)
     except NotLetIn as error:
@@ -41,7 +41,7 @@ def send(step: "StarterStep") -> Submission:
 
 
 def _send(step: "StarterStep") -> Submission:
-    """Submit the job with what it asked for at home, unless it was sent to this cluster."""
+    """Submit the remote job, unless the local job itself came from another cluster."""
     if _was_sent(step.task.env.get("SGE_ACCOUNT", "")):
         raise UnmappableRequest(ONE_HOP)
     request = step.request
@@ -80,16 +80,16 @@ def _send(step: "StarterStep") -> Submission:
 
 
 def _was_sent(account: str) -> bool:
-    """Say whether a transfer or a campaign brought a job here, by its account."""
+    """Say whether a job's account is that of a transfer or a campaign."""
     if not account.startswith("gc."):
         return is_transfer(account)
-    from gridbridge.model.campaigns.campaign_names import is_array  # of few jobs
+    from gridbridge.model.campaigns.campaign_names import is_array  # few jobs need this
 
     return is_array(account)
 
 
 def find_again(step: "StarterStep") -> str:
-    """Return the job that an earlier step may have submitted, empty for none; else as `send`."""
+    """Return the id of a remote job that a killed step submitted, or an empty string."""
     try:
         return find(step.away, step.record)
     except NotLetIn as error:
@@ -97,11 +97,7 @@ def find_again(step: "StarterStep") -> str:
 
 
 def _judged(step: "StarterStep", error: NotLetIn) -> GridbridgeError:
-    """Return a refusal once the owner's key was refused often and long enough, else the error.
-
-    A job that an earlier try may have submitted is held, and nobody releases it; nothing was
-    carried.
-    """
+    """Return OwnerBarred once the key was refused often and long enough, else the error."""
     is_often = step.task.tries("logins") >= LOGINS - 1
     is_long = step.task.known_for_s(SHUT_OUT) >= SHUT_OUT_S
     if not (is_often and is_long):
@@ -111,11 +107,11 @@ def _judged(step: "StarterStep", error: NotLetIn) -> GridbridgeError:
 
 
 def claim_lines(step: "StarterStep") -> str:
-    """Return what the wrapper does for the claim that the first note tells of.
+    """Return the wrapper's shell lines for the claim in the transfer's first note.
 
-    A job that an earlier try has sent has the same claim. If the configuration has changed since,
-    there is no claim, and nothing comes home by one. The key of a claim by file exists before
-    anybody can read the script that names the key.
+    A retried submission keeps its claim. A claim of a kind that the configuration has dropped
+    is removed. The key of a claim by file is written before the script that names the key
+    becomes readable.
     """
     kind = step.route.remote_claim.partition(" ")[0]
     if not step.record.claim.startswith(f"{kind}."):
@@ -132,7 +128,7 @@ def claim_lines(step: "StarterStep") -> str:
 
 
 def keep_key(step: "StarterStep") -> None:
-    """Write the key of the transfer's claim, if it has one, also over an earlier key."""
+    """Write the key of the transfer's claim, if any, and replace an earlier key."""
     if step.record.claim:
         from gridbridge.batch import wrapper_claim
 
@@ -140,9 +136,9 @@ def keep_key(step: "StarterStep") -> None:
 
 
 def stage(step: "StarterStep", request: JobRequest, config: dict[str, str]) -> str:
-    """Make the transfer's folder there if files are carried for it; return its path.
+    """Create the remote staging folder if files are carried; return its path or "".
 
-    For a job that declares nothing those are its streams, if they go to files.
+    A job without declared files has only its standard streams carried, if they are files.
     """
     route, env = step.route, step.task.env
     is_wanted = route.declares(request.context) or (route.staged and remote_job_spec.has_files(env))
@@ -154,7 +150,7 @@ def stage(step: "StarterStep", request: JobRequest, config: dict[str, str]) -> s
 
 
 def _kept_there(step: "StarterStep", spec: JobSpec) -> JobSpec:
-    """Keep it from the queues there that would send it on, where there are any."""
+    """Keep the job out of the remote cluster's own transfer queues."""
     published = published_values.read_stay(step.route.remote, step.task.published)
     if not published:
         return spec
@@ -164,7 +160,7 @@ def _kept_there(step: "StarterStep", spec: JobSpec) -> JobSpec:
 
 
 def _translated(step: "StarterStep", spec: JobSpec) -> JobSpec:
-    """Bring the job into the remote cluster's words."""
+    """Translate the job's request into the remote cluster's names."""
     if not (step.route.remote_mapped or remote_job_spec.asks_for_something(spec)):
         return spec
     from gridbridge.transfer.acts.request_translation import translated_for

@@ -1,4 +1,4 @@
-"""A starter guards its task at home: a task that is put back must not start beside its copy."""
+"""Guards a local task at home, so that the task does not run beside its remote job."""
 
 from gridbridge.model.request import OWN_HOLD, OWN_START
 from gridbridge.model.transfer import guard
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def chosen(step: "StarterStep") -> str:
-    """Return the guard that the task needs; a cluster without start times has only one."""
+    """Return the guard that the task needs; without start times (qalter -a) only a hold."""
     if not step.home.HAS_START_TIMES:
         return Guard.HOLD
     request, task = step.request, step.task
@@ -21,7 +21,7 @@ def chosen(step: "StarterStep") -> str:
 
 
 def put(step: "StarterStep") -> None:
-    """Guard the running task: the first act, once noted."""
+    """Guard the running local task, if an earlier step has not done so."""
     task, how = step.task, step.record.guard or Guard.HOLD
     if task.is_done(GUARDED):
         return
@@ -33,7 +33,7 @@ def put(step: "StarterStep") -> None:
 
 
 def take_back(step: "StarterStep") -> None:
-    """Let the task start again anywhere: it has no job elsewhere any more."""
+    """Remove the guard of a task without a remote job, so that the task may start again."""
     how = step.record.guard or Guard.HOLD
     if how == Guard.NONE:
         how = _put_by_the_service(step)
@@ -44,7 +44,7 @@ def take_back(step: "StarterStep") -> None:
 
 
 def _put_by_the_service(step: "StarterStep") -> str:
-    """Return the guard of a task that needed none before its request was changed."""
+    """Return the guard that the service set after a change of the task's request."""
     context = dict(step.request.context)
     if OWN_START in context:
         return Guard.START

@@ -1,6 +1,6 @@
-"""The notes of a local task, in TMPDIR/.gridbridge: an empty or cut note counts as none.
+"""Reads and writes a local task's notes, files in TMPDIR/.gridbridge.
 
-sge-methods/finish writes them in the same way, from a shell.
+An empty or truncated note counts as missing. sge-methods/finish writes notes in the same way.
 """
 
 import os
@@ -9,12 +9,12 @@ from gridbridge.errors import NoRoom, ParseError, StateError
 from gridbridge.model.message import MAX_BYTES, StarterMessage, decode
 from gridbridge.shell import files
 
-NO_ROOM = (28, 122)  # ENOSPC, EDQUOT: errno(3), which is one import less
-TRIED = "tried"  # the note that is written to test for room
+NO_ROOM = (28, 122)  # ENOSPC, EDQUOT of errno(3), as numbers to save an import
+TRIED = "tried"  # the note that tests for free space
 
 
 def write(path: str, data: bytes = b"") -> None:
-    """Write a note under another name and rename it; NoRoom where TMPDIR takes no more."""
+    """Write a note atomically, by a rename; NoRoom when TMPDIR is full."""
     try:
         files.replace(path, data, durable=False)
     except StateError as error:
@@ -22,7 +22,7 @@ def write(path: str, data: bytes = b"") -> None:
 
 
 def read(path: str) -> StarterMessage | None:
-    """Read a note that is a message; None for a missing, empty or cut note."""
+    """Read a note that holds a message; None for a missing, empty or truncated note."""
     try:
         return decode(files.read(path, MAX_BYTES, os.getuid())[0])
     except (FileNotFoundError, ParseError):
@@ -30,7 +30,7 @@ def read(path: str) -> StarterMessage | None:
 
 
 def number(path: str) -> float | None:
-    """Read a note that is a number; None for a missing or empty note."""
+    """Read a note that holds a number; None for a missing or empty note."""
     try:
         return float(files.read(path, MAX_BYTES, os.getuid())[0])
     except (FileNotFoundError, ValueError):
@@ -38,14 +38,14 @@ def number(path: str) -> float | None:
 
 
 def require_room(folder: str) -> None:
-    """Raise NoRoom unless the folder takes a note of the largest size."""
+    """Raise NoRoom unless the folder has space for a note of the largest size."""
     path = f"{folder}/{TRIED}"
     write(path, bytes(MAX_BYTES))
     files.remove(path)
 
 
 def lack(error: BaseException | None, path: str) -> NoRoom | None:
-    """Return the error for a full filesystem of TMPDIR, or a used up quota there."""
+    """Return NoRoom if TMPDIR's filesystem is full or the quota is used up, else None."""
     if not isinstance(error, OSError) or error.errno not in NO_ROOM:
         return None
     return NoRoom(f"no room in $TMPDIR: {path}: {error.strerror}")

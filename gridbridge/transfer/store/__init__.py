@@ -1,1 +1,1 @@
-"""What is kept of transfers."""
+"""Database tables and shared files of transfers."""

@@ -1,9 +1,9 @@
-"""Claims as files below the shared spool: the first to create one has it (the service's half).
+"""The service's claims, files in the shared spool: the first to create a claim has it.
 
-Creating a name that must not be there is atomic, on NFS too (open(2), O_EXCL; symlink(2)). Home's
-is a link to itself, through which nobody opens anything; its job's is a file, made by the wrapper
-as the job's owner. A name begins with that owner's uid, which the kernel told us: a file there that
-belongs to somebody else decides nothing. The service removes both, since the folder is its own.
+Creating a missing name is atomic, on NFS, too (open(2), O_EXCL; symlink(2)). The home cluster's
+claim is a symlink to itself, which can't be opened. The remote job's claim is a file that the
+wrapper creates as the owner. A claim's name begins with the owner's uid, and a file of any other
+uid is no claim. The service owns the folder and removes both kinds of claim.
 """
 
 import os
@@ -17,13 +17,13 @@ from gridbridge.model.transfer.claim import FOLDER, NOT_SERVICES
 from gridbridge.shell import files
 from gridbridge.state.spool_reader import FolderScan
 
-MAX_AGE_S = 86400  # of a job's claim that no transfer knows
+MAX_AGE_S = 86400  # a job's claim without a known transfer is kept so long
 
 
 def take(name: str, uid: int, spool: str = SPOOL) -> bool:
-    """Take a claim for home, again if it has it already; False when the job of `uid` has it.
+    """Take the claim for the home cluster, repeatably; False if the job of `uid` has it.
 
-    Raises StateError when nobody can know.
+    Raises StateError when the claim's holder can't be found out.
     """
     path = f"{spool}/{FOLDER}/{name}"
     try:
@@ -37,7 +37,7 @@ def take(name: str, uid: int, spool: str = SPOOL) -> bool:
 
 
 def _shown(path: str) -> str:
-    """Return a claim's path for everybody to read, without the secret word in its key."""
+    """Return a claim's path for messages, without the secret word in its name."""
     return f"{path[: -len(path.rpartition('.')[2]) // 2]}..."
 
 
@@ -59,7 +59,7 @@ def _refuse_foreign(folder: str) -> None:
 
 
 def remove(name: str, spool: str = SPOOL) -> None:
-    """Remove a claim on a job that can't run any more."""
+    """Remove the claim on a job that can't run any more."""
     try:
         files.remove(f"{spool}/{FOLDER}/{name}")
     except OSError as error:
@@ -69,18 +69,18 @@ def remove(name: str, spool: str = SPOOL) -> None:
 def sweep(
     claimed: Container[str], now_s: float, spool: str = SPOOL, names: FolderScan | None = None
 ) -> None:
-    """Remove old claims of jobs that no transfer knows; home's stay: they fence what may start.
+    """Remove old claims of jobs without a known transfer, but no home claim.
 
-    Of very many names some are looked at, and the next sweep with the same `names` goes on.
+    A home claim fences a late remote job. The next sweep with the same `names` continues.
     """
     try:
         _refuse_foreign(f"{spool}/{FOLDER}")
         entries = (names or FolderScan()).take(f"{spool}/{FOLDER}")
         strange = [entry.path for entry in entries if entry.name not in claimed]
     except (OSError, StateError):
-        return  # there is none where no cluster has claims
+        return  # the folder is missing if no cluster uses claims
     for path in strange:
-        with suppress(OSError):  # its owner was quicker
+        with suppress(OSError):  # its owner may have removed it
             _remove_old(path, now_s)
 
 

@@ -1,4 +1,4 @@
-"""The published files about remote accounting: one for each local task that was ever away.
+"""Reads the published remote usage: a file for each local task that was ever away.
 
 `accounting/12/12345.json`, or `12345.3.json` for a task of an array, and `readings.json`.
 """
@@ -18,12 +18,12 @@ _TASK = re.compile(r"(\d{1,9})(?:\.(\d{1,9}))?\.json")
 
 
 def read_task(folder: str, job: int, task: int) -> ShownUsage | None:
-    """Read what is published of one task; None if there is nothing."""
+    """Read the published usage of a local task, None without published usage."""
     return published_json.read(published_values.accounting_path(job, task, folder), ShownUsage)
 
 
 def read_job(folder: str, job: int) -> tuple[ShownUsage, ...]:
-    """Read what is published of a job or of each task of an array, by their numbers."""
+    """Read the published usage of a job, or of each task of an array, by task number."""
     around = os.path.dirname(published_values.accounting_path(job, 0, folder))
     tasks = sorted(task for number, task, _ in _tasks(around) if number == job)
     usages = (read_task(folder, job, task) for task in tasks)
@@ -31,7 +31,7 @@ def read_job(folder: str, job: int) -> tuple[ShownUsage, ...]:
 
 
 def read_since(folder: str, since: datetime | None) -> Iterator[ShownUsage]:
-    """Read everything that was published since then, or all of it."""
+    """Read all usage that was published since `since`, or ever."""
     for around in _folders(folder):
         for job, task, changed_s in _tasks(around):
             if since is None or changed_s >= since.timestamp():
@@ -41,13 +41,13 @@ def read_since(folder: str, since: datetime | None) -> Iterator[ShownUsage]:
 
 
 def read_readings(folder: str) -> tuple[ShownReading, ...]:
-    """Read how far each accounting file was read; nothing when none is."""
+    """Read the read position of each accounting file; empty if none is published."""
     published = published_json.read(f"{folder}/{READINGS}", ShownReadings)
     return published.readings if published else ()
 
 
 def sweep(folder: str, before: datetime) -> None:
-    """Remove files that have not grown since then."""
+    """Remove published usage files that have not changed since `before`."""
     for around in _folders(folder):
         for name in os.listdir(around):
             if os.lstat(f"{around}/{name}").st_mtime < before.timestamp():
@@ -61,7 +61,7 @@ def _folders(folder: str) -> Iterator[str]:
 
 
 def _tasks(around: str) -> Iterator[tuple[int, int, float]]:
-    """Yield job, task and time of change of each file in one of the folders."""
+    """Yield job, task and time of change of each usage file in a folder."""
     if not os.path.isdir(around):
         return
     for entry in os.scandir(around):

@@ -1,4 +1,4 @@
-"""Moves of tasks that wait away: rebalancing asks for them, and the poller does them."""
+"""The table of task moves that rebalancing requests and the poller carries out."""
 
 from dataclasses import asdict, fields
 from datetime import datetime
@@ -30,27 +30,27 @@ _DROPPED = select(MOVES.c.name, MOVES.c.uid).where(
 
 
 class MoveRows:
-    """What is kept of them."""
+    """The table of task moves."""
 
     def __init__(self, database: StateFile) -> None:
         self._database = database
         self._upsert = database.upsert(MOVES)
 
     def put(self, move: TaskMoveState) -> None:
-        """Keep a move, new or changed."""
+        """Insert or update a move."""
         self._database.execute(self._upsert, asdict(move))
 
     def in_flight(self) -> tuple[TaskMoveState, ...]:
-        """Return those that have not ended, oldest first."""
+        """Return the moves that have not ended, oldest first."""
         rows = map(dict, self._database.rows(_IN_FLIGHT))
         return tuple(TaskMoveState(**row | {"stage": MoveStage(row["stage"])}) for row in rows)
 
     def dropped(self, at: datetime, until: datetime) -> frozenset[Key]:
-        """Return what was asked for between these times, and did not hold any more."""
+        """Return the transfers whose moves were requested in this time and dropped."""
         rows = self._database.rows(_DROPPED, at=at, until=until)
         return frozenset((row["name"], row["uid"]) for row in rows)
 
     def forget(self, before: datetime) -> None:
-        """Forget those that ended and were asked for before that time."""
+        """Delete ended moves that were requested before `before`."""
         ended = MOVES.c.stage.not_in(IN_FLIGHT)
         self._database.execute(delete(MOVES).where(ended, MOVES.c.asked_at < before))

@@ -1,4 +1,4 @@
-"""The transfers and their histories."""
+"""The database tables of transfers and their histories."""
 
 from dataclasses import asdict, fields
 from datetime import datetime
@@ -86,7 +86,7 @@ _EVENT = tuple(EVENTS.c[field.name] for field in fields(TransferEvent))
 _OLDEST_FIRST = select(*_TRANSFER).order_by(
     TRANSFERS.c.created_at, TRANSFERS.c.name, TRANSFERS.c.uid
 )
-# Built once: building a query costs more than running it.
+# Built at import: building a query costs more than running the query.
 _BY_NAME = _OLDEST_FIRST.where(
     TRANSFERS.c.name == bindparam("name"), TRANSFERS.c.uid == bindparam("uid")
 )
@@ -114,26 +114,26 @@ _ADD_EVENT = insert(EVENTS)
 
 
 class TransferRows:
-    """What is kept of each transfer; readers get values that never change."""
+    """The tables of transfers and their events; readers get immutable values."""
 
     def __init__(self, database: StateFile) -> None:
         self._database = database
         self._upsert = database.upsert(TRANSFERS)
 
     def put(self, transfer: Transfer) -> None:
-        """Keep a transfer, new or changed; ParseError for a wrong name."""
+        """Insert or update a transfer; ParseError for an invalid name."""
         name = parse_transfer(transfer.name)
         values = {column.name: getattr(transfer, column.name) for column in _TRANSFER}
         values |= {"cluster": name.cluster, "job": name.job, "task": name.task}
         self._database.execute(self._upsert, values)
 
     def find(self, name: str, uid: int) -> Transfer | None:
-        """Look a transfer up."""
+        """Return the transfer of a name and an owner's uid, None if unknown."""
         transfers = self._select(_BY_NAME, name=name, uid=uid)
         return transfers[0] if transfers else None
 
     def of_task(self, cluster: str, job: int, task: int) -> tuple[Transfer, ...]:
-        """Return every attempt to run a local task elsewhere, by anybody, first attempt first."""
+        """Return all transfers of a local task, of all owners, first attempt first."""
         transfers = self._select(_OF_TASK, cluster=cluster, job=job, task=task)
         return tuple(
             sorted(
@@ -143,7 +143,7 @@ class TransferRows:
         )
 
     def open(self) -> tuple[Transfer, ...]:
-        """Return the transfers that may have a job, oldest first."""
+        """Return the transfers that are not closed, oldest first."""
         return self._select(_OPEN)
 
     def ended(self) -> tuple[Transfer, ...]:
@@ -155,24 +155,24 @@ class TransferRows:
         return self._select(_REGUARDED)
 
     def closed_since(self, at: datetime) -> tuple[Transfer, ...]:
-        """Return the transfers that closed at that time or later, oldest first."""
+        """Return the transfers that closed at or after `at`, oldest first."""
         return self._select(_CLOSED_SINCE, at=at)
 
     def add_event(self, event: TransferEvent) -> None:
-        """Add a line to a transfer's history."""
+        """Add an event to a transfer's history."""
         self._database.execute(_ADD_EVENT, asdict(event))
 
     def events(self, name: str, uid: int) -> tuple[TransferEvent, ...]:
-        """Return a transfer's history in the order in which it was written."""
+        """Return a transfer's events in the order in which they were added."""
         return tuple(
             TransferEvent(**row) for row in self._database.rows(_EVENTS_OF, name=name, uid=uid)
         )
 
     def forget(self, before: datetime) -> int:
-        """Remove transfers that closed before that time; return how many.
+        """Delete transfers that closed before `before`; return their number.
 
-        Their events go with them, whatever their time; those of
-        transfers that were never kept go by their own time.
+        A transfer's events are deleted with the transfer, however old the events are. Events
+        without a transfer are deleted by their own time.
         """
         theirs = and_(TRANSFERS.c.name == EVENTS.c.name, TRANSFERS.c.uid == EVENTS.c.uid)
         closed = TRANSFERS.c.closed_at < before
@@ -182,7 +182,7 @@ class TransferRows:
             return self._database.execute(delete(TRANSFERS).where(closed)).rowcount
 
     def forget_unproved(self, name: str, uid: int) -> None:
-        """Remove a transfer that is over and at rest, and that home's list did not prove."""
+        """Delete a closed transfer whose owner the home cluster's job list never proved."""
         it, events = (
             delete(table).where(table.c.name == name, table.c.uid == uid)
             for table in (TRANSFERS, EVENTS)
@@ -192,7 +192,7 @@ class TransferRows:
                 self._database.execute(events)
 
     def sweep_unproved(self, before: datetime) -> None:
-        """Remove all unproved transfers that closed before that time, with their events."""
+        """Delete the unproved transfers that closed before `before`, with their events."""
         closed = and_(TRANSFERS.c.closed_at < before, _UNPROVED)
         theirs = and_(TRANSFERS.c.name == EVENTS.c.name, TRANSFERS.c.uid == EVENTS.c.uid)
         with self._database.transaction():

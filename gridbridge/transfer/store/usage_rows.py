@@ -1,4 +1,4 @@
-"""What remote jobs used, and how far each cluster's accounting was read."""
+"""The tables of remote jobs' usage, and of the read position in each accounting."""
 
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
@@ -27,14 +27,14 @@ from gridbridge.model.ids import parse_transfer
 from gridbridge.state.database.columns import METADATA, MomentColumn, PrintableText
 from gridbridge.state.database.transaction import StateFile
 
-ALWAYS = datetime(1, 1, 2, tzinfo=UTC)  # before anything was kept; a zone may be a day behind
+ALWAYS = datetime(1, 1, 2, tzinfo=UTC)  # before any record; a time zone may be a day behind
 
 CURSORS = Table(
     "cursors",
     METADATA,
     Column("cluster", PrintableText, primary_key=True),
     Column("path", PrintableText, nullable=False),
-    Column("device", Text, nullable=False),  # 64 bits without a sign: too much for SQL's numbers
+    Column("device", Text, nullable=False),  # unsigned 64 bits: too large for SQL integers
     Column("inode", Text, nullable=False),
     Column("offset", BigInteger, nullable=False),
     Column("tail", Text, nullable=False),
@@ -73,7 +73,7 @@ _RECORDS_OF = (
 
 
 class UsageRows:
-    """What is kept of remote jobs' records."""
+    """The tables of remote accounting records and accounting cursors."""
 
     def __init__(self, database: StateFile) -> None:
         self._database = database
@@ -81,21 +81,21 @@ class UsageRows:
         self._upsert_record = database.upsert(REMOTE_RECORDS)
 
     def put_cursor(self, cursor: AccountingCursor) -> None:
-        """Keep how far a cluster's accounting was read."""
+        """Insert or update the read position in a cluster's accounting."""
         position = asdict(cursor.place)
         values = position | {"device": str(position["device"]), "inode": str(position["inode"])}
         values |= {"cluster": cursor.cluster, "path": cursor.path, "skipped": cursor.skipped}
         self._database.execute(self._upsert_cursor, values)
 
     def cursors(self) -> tuple[AccountingCursor, ...]:
-        """Return how far each cluster's accounting was read."""
+        """Return the read position in each cluster's accounting."""
         return tuple(_cursor(row) for row in self._database.rows(select(CURSORS)))
 
     def put_record(self, record: RemoteRecord, at: datetime) -> tuple[RemoteRecord, ...]:
-        """Keep what a remote job used, once; return all records of its task.
+        """Insert or update the usage record of a remote job; return all records of its task.
 
-        Nothing is added to a transfer and owner that have enough. ParseError when it names no
-        transfer.
+        A transfer and owner with PER_TRANSFER records get no further record. Raises ParseError
+        if the record names no transfer.
         """
         name = parse_transfer(record.transfer)
         records = self.records_of(name.cluster, name.job, name.task)
@@ -111,9 +111,9 @@ class UsageRows:
     def records_of(
         self, home: str, job: int, task: int, since: datetime | None = None
     ) -> tuple[RemoteRecord, ...]:
-        """Return what the remote jobs of a local task used, in the order in which they ended.
+        """Return the usage records of a local task's remote jobs, in the order of their ends.
 
-        With `since` only what was added from then on.
+        With `since`, only records that were added at or after that time.
         """
         rows = self._database.rows(
             _RECORDS_OF, home=home, job=job, task=task, since=since or ALWAYS
@@ -121,7 +121,7 @@ class UsageRows:
         return tuple(RemoteRecord(**{**row, "source": UsageSource(row["source"])}) for row in rows)
 
     def forget_records(self, before: datetime) -> None:
-        """Remove what was kept of remote jobs before that time."""
+        """Delete the usage records that were added before `before`."""
         self._database.execute(delete(REMOTE_RECORDS).where(REMOTE_RECORDS.c.kept_at < before))
 
 
