@@ -125,7 +125,7 @@ def _require_ours(conf: str) -> None:
 
 def _host(text: str) -> str:
     if not HOST.fullmatch(text) or len(text) > HOST_MAX or text.lower() == "localhost":
-        raise RootRefusal(f"{text[:80]!r} is no name of a host; expected letters, digits, - and .")
+        raise RootRefusal(f"{text[:80]!r} is not a host name; expected letters, digits, - and .")
     return text
 
 
@@ -135,10 +135,10 @@ def _address(text: str) -> str:
     except ValueError as error:
         raise RootRefusal(f"{text[:80]!r} is no address") from error
     if "%" in text:  # a link-local scope, which may be any text, even with newlines
-        raise RootRefusal(f"{text[:80]!r} is an address of one link alone")
+        raise RootRefusal(f"{text[:80]!r} is a link-local address; expected an address without %")
     plain = getattr(address, "ipv4_mapped", None) or address
     if plain.is_loopback or plain.is_unspecified or plain.is_multicast:
-        raise RootRefusal(f"{address} is no address of a node")
+        raise RootRefusal(f"{address} is not an address for a node")
     return str(address)
 
 
@@ -183,9 +183,9 @@ def named(text: str, host: str, address: str, leads: frozenset[str] = frozenset(
     before, ours, after = split(text)
     for line in before + after:
         if {host.lower(), address} & set(line.partition("#")[0].lower().split()):
-            raise RootRefusal(f"{HOSTS} has {line[:80]!r}, which is not ours: {host} is not added")
+            raise RootRefusal(f"{HOSTS} has {line[:80]!r} outside our block: {host} is not added")
     if leads - {address} and not any(host in line.split() for line in ours):
-        raise RootRefusal(f"{host} leads to {min(leads)[:80]} already: it is not added")
+        raise RootRefusal(f"{host} leads to {min(leads)[:80]} already: no address is added")
     remaining = [line for line in ours if not {host, address} & set(line.split())]
     return joined(before, [*remaining, f"{address} {host}"], after)
 
@@ -203,7 +203,7 @@ def split(text: str) -> tuple[list[str], list[str], list[str]]:
     """
     lines = text.removesuffix("\n").split("\n") if text else []  # splitlines splits at form feeds
     if lines.count(BEGIN) != lines.count(END) or lines.count(BEGIN) > 1:
-        raise RootRefusal(f"{HOSTS}: half of our block; mend the lines {BEGIN!r} and {END!r}")
+        raise RootRefusal(f"{HOSTS}: half of our block; repair the lines {BEGIN!r} and {END!r}")
     if BEGIN not in lines:
         return lines, [], []
     first, last = lines.index(BEGIN), lines.index(END)

@@ -110,7 +110,7 @@ def read_record(name: str) -> tuple[StarterMessage, int]:
     """Return a spool record and the uid of its owner."""
     unique = name.removeprefix(spool.MESSAGE)
     if unique == name or not (unique.isascii() and unique.isalnum()):
-        raise OwnerRefusal(f"{name!r} is no name of a spool record")
+        raise OwnerRefusal(f"{name!r} is not the name of a spool record")
     try:
         data, facts = files.read(f"{SPOOL}/{name}", message.MAX_BYTES)
         record = message.decode(data)

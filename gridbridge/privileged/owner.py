@@ -91,7 +91,7 @@ def in_a_line(error: Exception) -> str:
 def lift_limits() -> None:
     """Raise the resource limits to root's, as low limits could make an answer fail."""
     if (files_open := account.lift_limits()) < account.FEWEST_FILES:
-        raise OwnerNotReady(f"no more than {files_open} files may be open")
+        raise OwnerNotReady(f"only {files_open} files may be open")
 
 
 def status_of(error: Exception) -> int:
@@ -160,7 +160,7 @@ def watch(child: ProcessScope, limit_s: float = LIMIT_S) -> NoReturn:
         raise GridbridgeError(f"not done within {limit_s} s")
     status = os.waitstatus_to_exitcode(os.waitpid(child.pid, 0)[1])
     if status < 0 or status > FIRST_SIGNAL:
-        raise GridbridgeError(f"its process was ended by signal {abs(status) % FIRST_SIGNAL}")
+        raise GridbridgeError(f"the process was ended by signal {abs(status) % FIRST_SIGNAL}")
     os._exit(status)
 
 

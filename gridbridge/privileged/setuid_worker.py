@@ -79,11 +79,11 @@ class OwnerWorker:
                 self.scope.end()
                 raise WorkerGone(f"not done within {self._limit_s:g} s")
             if not (chunk := os.read(self._answers, CHUNK_BYTES)):
-                raise WorkerGone("its process ended")
+                raise WorkerGone("the owner's process ended")
             read += chunk
             if len(read) > ANSWER_BYTES:
                 self.scope.end()
-                raise WorkerGone(f"it told more than {ANSWER_BYTES >> 20} MiB")
+                raise WorkerGone(f"its answer exceeds {ANSWER_BYTES >> 20} MiB")
         return read.decode("utf-8", "replace").rstrip("\n")
 
 

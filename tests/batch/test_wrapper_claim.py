@@ -152,7 +152,7 @@ def test_nothing_is_opened_through_homes_claim(site: Site, shell: str) -> None:
 def test_what_another_made_decides_nothing(site: Site) -> None:
     (site.spool / FOLDER / "1001.t0").touch()
 
-    with pytest.raises(StateError, match=f"made by uid {ME}, who has no claim"):
+    with pytest.raises(StateError, match=f"made by uid {ME}, which may not claim"):
         claim_folder.take("1001.t0", 1001, str(site.spool))
 
 

@@ -134,19 +134,19 @@ def _text(header: Header, key: str) -> str:
     try:
         return str(header[key])
     except KeyError as error:
-        raise OwnerRefusal(f"no {key}") from error
+        raise OwnerRefusal(f"key {key} is missing") from error
 
 
 def _groups(header: Header, slots: int) -> tuple[tuple[int, int], ...]:
     """Return the number of nodes and the slots on each node."""
     nodes = header.get("nodes")
     if not isinstance(nodes, int) or nodes < 0 or (nodes and slots % nodes):
-        raise OwnerRefusal(f"nodes = {nodes!r}: as many of {slots} slots on each")
+        raise OwnerRefusal(f"nodes = {nodes!r}; expected a divisor of {slots} slots")
     return ((nodes, slots // nodes),) if nodes else ((0, slots),)
 
 
 def _amount(header: Header, key: str, most: int) -> int:
     value = header.get(key)
     if not isinstance(value, int) or not 0 < value <= most:
-        raise OwnerRefusal(f"{key} = {value!r}: 1 to {most}")
+        raise OwnerRefusal(f"{key} = {value!r}; expected 1 to {most}")
     return value

@@ -55,7 +55,7 @@ class ClusterSite:
         is_ours = self._is_there(name, job)
         if order.verb == DELETE_WAITING:
             if not is_ours:  # the tasks may have ended or been deleted
-                raise GridbridgeError(f"job {job} is there no more: nothing is deleted")
+                raise GridbridgeError(f"job {job} is not listed any more: no task is deleted")
             return self._delete_waiting(name, job)
         if is_ours and order.verb != DELETE:
             adapter.release_arrays(far, (job,), self._name)

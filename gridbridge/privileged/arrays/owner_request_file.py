@@ -17,7 +17,7 @@ def require_asked(token: str, campaign: int, uid: int) -> str:
     Raises OwnerRefusal unless the campaign's owner, or root, asks for new tries of its tasks.
     """
     if not (token.isascii() and token.isalnum()):
-        raise OwnerRefusal(f"{token!r} is no name of a request")
+        raise OwnerRefusal(f"{token!r} is not the name of a request")
     path = f"{CAMPAIGNS}/{TAKEN_REQUEST}{token}"
     try:
         data, facts = files.read(path, MAX_BYTES)

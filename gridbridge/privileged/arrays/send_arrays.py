@@ -1,9 +1,9 @@
 """send-arrays: note intents, submit arrays held, note ids, release, all in one call.
 
 The intents of all arrays are written together before the first submission, and the ids together
-before the release, so a call waits twice for the disk, not twice for each array. An array with an
+before the release. So a call waits twice for the disk, not twice for each array. An array with an
 id in root's ledger is not submitted again. An array whose answer was lost is found by its name.
-Only arrays in the ledger are released, so the next call knows all running tasks, whenever this
+Only arrays in the ledger are released. So the next call knows all running tasks, whenever this
 program is killed.
 """
 
@@ -121,7 +121,7 @@ class ArraySender:
             return
         job = self._worker.ask(SUBMIT, str(sent.place), str(int(sent.is_new)))
         if not is_number(job):
-            raise GridbridgeError(f"{job[:40]!r} is no id")
+            raise GridbridgeError(f"{job[:40]!r} is not a job id")
         sent.job = job
 
     def _note(self, begun: list[SentArray], unbegun: list[SentArray]) -> None:

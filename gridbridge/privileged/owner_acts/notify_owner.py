@@ -44,7 +44,7 @@ def read_wish(name: str) -> tuple[str, int]:
     """Return the program of a user's notification request, and the user's uid."""
     unique = name.removeprefix(WISH)
     if unique == name or not (unique.isascii() and unique.isalnum()):
-        raise OwnerRefusal(f"{name!r} is no name of such a request")
+        raise OwnerRefusal(f"{name!r} is not the name of a notification request")
     try:
         data, facts = files.read(f"{CAMPAIGNS}/{name}", MAX_BYTES)
         request = json.loads(data)
@@ -52,7 +52,7 @@ def read_wish(name: str) -> tuple[str, int]:
     except owner.UNREADABLE as error:
         raise OwnerRefusal(f"{name}: {error!r}") from error
     if (verb, way) != ("subscribe", "program") or not isinstance(path, str) or path[:1] != "/":
-        raise OwnerRefusal(f"{name}: nobody asks to be told by a program there")
+        raise OwnerRefusal(f"{name}: not a request for notification by a program")
     return path, facts.st_uid
 
 

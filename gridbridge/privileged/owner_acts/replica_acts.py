@@ -41,7 +41,7 @@ def perform(arguments: list[str]) -> NoReturn:
             raise OwnerRefusal(f"{CONFIG}: no storage area {name[:80]!r}")
     let = [read(file) for file in files_]
     if len({uid for _, uid in let}) > 1:
-        raise OwnerRefusal("the files are of several people")
+        raise OwnerRefusal("the files have several owners; expected one")
     uid = let[0][1]
     owner.require_person(config, files_[0], uid)
     owner.go_on_apart(owner.LIMIT_S if verb == "look" else LONG_S)
@@ -57,7 +57,7 @@ def read(name: str) -> tuple[str, int]:
     words = (unique, token or "0")
     is_ours = letter == "u" and unique != file and number.isdigit() and number.isascii()
     if not (is_ours and all(word.isascii() and word.isalnum() for word in words)):
-        raise OwnerRefusal(f"{name[:80]!r} is no name of such a file")
+        raise OwnerRefusal(f"{name[:80]!r} is not the name of a dataset's file")
     try:
         _require_own(f"{CAMPAIGNS}/{person}", int(number))
         data, facts = files.read(f"{CAMPAIGNS}/{name}", MAX_BYTES, int(number))
@@ -65,7 +65,7 @@ def read(name: str) -> tuple[str, int]:
     except owner.UNREADABLE as error:
         raise OwnerRefusal(f"{name}: {error!r}") from error
     if not _is_dataset(dataset):
-        raise OwnerRefusal(f"{name}: no name of a dataset")
+        raise OwnerRefusal(f"{name}: the dataset has an invalid name")
     return dataset, facts.st_uid
 
 

@@ -13,7 +13,7 @@ from gridbridge.model.message import StarterMessage, TransferOutcome
 from gridbridge.model.route import Home
 from gridbridge.model.transfer.guard import stays
 
-NOBODY = "no queue here could run it either"
+NOBODY = "no local queue can run the job either"
 
 
 def refused(home: Home, job: str, own_queues: Collection[str], reason: str) -> StarterMessage:
@@ -23,7 +23,7 @@ def refused(home: Home, job: str, own_queues: Collection[str], reason: str) -> S
     """
     own, marker = keeper_of(home).request_of(home, job), marker_of(home)
     if own.is_pinned:
-        raise GridbridgeError(f"{reason}; it goes home when no task of it waits for adoption")
+        raise GridbridgeError(f"{reason}; the job goes home when no task waits for adoption")
     is_marked = stays(own.hard) and marker.REFUSED in dict(own.context)
     variants = ((mark.hard, mark.queues) for mark in marks(own.hard, own.queues, own_queues))
     if is_marked or marker.keep(home, job, own, variants, reason):

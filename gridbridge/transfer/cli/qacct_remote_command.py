@@ -58,11 +58,11 @@ def qacct_remote(
 ) -> None:
     """Show the usage of jobs that ran on another cluster.
 
-    With -j it shows the local record of a job (its starter's) and each remote record of each
-    transfer of the job, however long ago the job ended ([retention] accounting_d). Without -j
-    it sums the usage by owner and cluster, as qacct does. WAITED is the time from submission
-    to start, CPU is user and system time. Notes below the table, on standard error, name
-    unknown values and values from another source than the remote cluster's accounting.
+    With -j it shows the local record of a job (its starter's) and the remote records of the job's
+    transfers. Remote records are kept for [retention] accounting_d. Without -j it sums the usage
+    by owner and cluster, as qacct does. WAITED is the time from submission to start, CPU is user
+    and system time. Notes below the table, on standard error, name unknown values and values from
+    another source than the remote cluster's accounting.
     Exit status: 0, 1 for a job without a known transfer, 2 for any other error.
 
     \b

@@ -158,9 +158,9 @@ def _joined(
     owners = {record.owner for record in local} or {transfer.owner for transfer in transfers}
     theirs = tuple(record for record in remote if not owners or record.owner in owners)
     if len(theirs) < len(remote):
-        notes.append(f"job {job}: {len(remote) - len(theirs)} of another's under its account")
+        notes.append(f"job {job}: other owners' records left out: {len(remote) - len(theirs)}")
     if not local and all(transfer.closed_at for transfer in transfers):
-        notes.append(f"job {job}: no record of its end here (yet)")
+        notes.append(f"job {job}: no local accounting record (yet)")
     return TaskAccounting(
         job=job, cluster=cluster, local=local, transfers=transfers, remote=best_told(theirs)
     )
@@ -188,7 +188,7 @@ def _sought(
             for record in once.values():  # a file that is rotated meanwhile is read twice
                 local = parse_transfer(record.transfer).local
                 records[local] = (*records.get(local, ()), record)
-                searched = [f"found in {cluster.accounting}: the service has not kept it"]
+                searched = [f"found in {cluster.accounting}, unknown to the service"]
     return records, searched
 
 
@@ -211,8 +211,8 @@ def _in_file(policy: Policy, name: str, job: int, owners: Container[str]) -> Ite
 
 def _unknown(job: str, is_accounted: bool) -> str:
     if is_accounted:
-        return f"job {job}: nothing of it is known to have been away; qacct -j tells of it here"
-    return f"job {job}: no accounting of it, neither here nor away"
+        return f"job {job}: no transfer is known; qacct -j shows the local usage"
+    return f"job {job}: no accounting record, at home or away"
 
 
 def _alarm(shown: PublishedState, now: datetime) -> tuple[str, ...]:
@@ -235,10 +235,10 @@ def _blind(
 def _blindness(cluster: str, reading: ShownReading | None, now: datetime) -> str:
     if reading is None:
         return (
-            f"{cluster}'s accounting can't be seen from here ([cluster.{cluster}] accounting): "
-            "what was told of each end is all"
+            f"{cluster}'s accounting is not readable here ([cluster.{cluster}] accounting): "
+            "only end messages are shown"
         )
     if reading.trouble:
         last = f"{age(now - reading.read_at)} ago" if reading.read_at else "never"
         return f"{cluster}'s accounting was last read {last}: {reading.trouble}"
-    return f"{cluster}'s accounting is being read: more may follow" if reading.is_behind else ""
+    return f"{cluster}'s accounting is not read to the end yet" if reading.is_behind else ""

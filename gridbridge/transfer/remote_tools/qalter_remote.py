@@ -72,7 +72,7 @@ def _alter(
 ) -> str:
     me = pwd.getpwuid(os.getuid()).pw_name
     if transfer.owner != me:
-        raise NotDone(f"it is {transfer.owner}'s, not yours")
+        raise NotDone(f"owned by {transfer.owner}, not by you")
     if why := hindrance(transfer, change):
         raise NotDone(why)
     where = reach(policy, transfer.remote)
@@ -82,7 +82,7 @@ def _alter(
     job, local = str(transfer.remote_id), parse_transfer(transfer.transfer).local
     state = submitter(where).state(where, job)
     if not state.is_waiting:
-        raise NotDone(f"job {job} at {transfer.remote} is {state.text or 'gone'}: it waits no more")
+        raise NotDone(f"job {job} at {transfer.remote} is {state.text or 'gone'}; expected waiting")
     if is_dry:
         return printable(shlex.join(alters.alteration(where, job, options)))
     alters.alter(where, job, options)
@@ -100,13 +100,13 @@ def hindrance(transfer: ShownTransfer, change: RequestChange) -> str:
     """Say why a transfer's remote job can't be changed now; empty if it can."""
     local = parse_transfer(transfer.transfer).local
     if transfer.desired == DesiredJobState.DEAD:
-        return "it was deleted here"
+        return "the local job was deleted"
     if transfer.outcome:
-        return f"it has ended at {transfer.remote}: {transfer.outcome}"
+        return f"the remote job has ended at {transfer.remote}: {transfer.outcome}"
     if change.hold == RELEASE and transfer.desired == DesiredJobState.SUSPENDED:
-        return f"it is held by its suspend here: qmod -usj {local} lets it go on"
+        return f"the local job is suspended; resume it by qmod -usj {local}"
     if transfer.phase != StarterPhase.RELEASED and transfer.desired != DesiredJobState.SUSPENDED:
-        return f"it is just being sent to {transfer.remote}: try again in a moment"
+        return f"the job is being sent to {transfer.remote}: try again in a moment"
     return ""
 
 
@@ -151,6 +151,6 @@ def _resources(
         raise NotDone(str(error)) from error
     hard = tuple(pair for pair in spec.request.hard if not is_place(pair[0]))
     if not hard:
-        raise NotDone(f"nothing of that is asked for at {transfer.remote}")
+        raise NotDone(f"no such resource is requested at {transfer.remote}")
     remote_request = keep_there(spec, transfer.remote, folder).request
     return hard, remote_request.soft, remote_request.stays

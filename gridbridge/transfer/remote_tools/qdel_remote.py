@@ -1,8 +1,8 @@
 """qdel_remote: delete the local and remote halves of jobs that are away, as their owner.
 
 The local job is deleted, and the transfer's regular end deletes the remote job. If the remote job
-were deleted first, the local job would end as killed, or wait for an accounting record that Grid
-Engine does not write for a job that never started.
+were deleted first, the local job would end as killed. Or it would wait for an accounting record,
+which Grid Engine does not write for a job that never started.
 """
 
 import os
@@ -57,12 +57,12 @@ def delete_all(
 def _delete(transfer: ShownTransfer, policy: Policy, is_dry: bool) -> str:
     local, me = parse_transfer(transfer.transfer).local, pwd.getpwuid(os.getuid()).pw_name
     if transfer.owner != me:
-        raise NotDone(f"it is {transfer.owner}'s, not yours; an operator uses qdel {local}")
+        raise NotDone(f"owned by {transfer.owner}, not by you; an operator uses qdel {local}")
     home = reach(policy, policy.site.cluster)
     remote_half = (
         f"job {transfer.remote_id} at {transfer.remote}"
         if transfer.remote_id
-        else f"its half at {transfer.remote}"
+        else f"its remote job at {transfer.remote}"
     )
     if submitter(home).state(home, local).is_listed:
         if not is_dry:

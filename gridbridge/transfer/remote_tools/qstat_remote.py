@@ -90,7 +90,7 @@ def _refuse_unknown(
 ) -> None:
     clusters = sorted({*names, *(row.transfer.remote for row in rows)})
     if cluster is not None and cluster not in clusters:
-        raise GridbridgeError(f"no cluster {cluster!r}; there are {', '.join(clusters) or 'none'}")
+        raise GridbridgeError(f"no cluster {cluster!r}; known: {', '.join(clusters) or 'none'}")
 
 
 class JobQueries:
@@ -105,7 +105,7 @@ class JobQueries:
     def ask(self, transfer: ShownTransfer) -> tuple[tuple[str, ...], str]:
         """Return the remote cluster's messages about a job, or the reason for no messages."""
         if self._left == 0:
-            return (), f"not asked: {MOST_ASKED} at once are enough, name a task"
+            return (), f"not queried: at most {MOST_ASKED} jobs a command; name a task"
         if transfer.remote in self._silent:
             return (), self._silent[transfer.remote]
         self._left -= 1
@@ -118,7 +118,7 @@ class JobQueries:
             return (), self._silent[transfer.remote]
         ours = [job for job in jobs if job.account == transfer.transfer]
         if not ours:
-            return (), "does not list it any more"
+            return (), "does not list the job any more"
         return _messages(ours[0], is_waiting=is_in(transfer.there, "p")), ""
 
 
@@ -140,7 +140,7 @@ def details(
         messages, trouble = asking.ask(transfer) if is_there else ((), "")
         at = taken_at.get(transfer.remote)
         if trouble and at:
-            trouble += f"; what stands above is {age(now - at)} old"
+            trouble += f"; the state above is {age(now - at)} old"
         task_details.append(TaskDetail(attempt=task.attempts[-1], messages=messages, asked=trouble))
     return alarm, tuple(task_details)
 

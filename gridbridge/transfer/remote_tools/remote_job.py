@@ -39,7 +39,7 @@ def shows_requests(home: Away) -> "ShowsRequests[Away]":
     """Return the adapter's ability to show requests at home; NotDone if the adapter has none."""
     if ability := adapter_of(home).shows_requests:
         return ability
-    raise NotDone(f"a cluster of kind {home.kind} does not tell what its jobs ask for")
+    raise NotDone(f"a cluster of kind {home.kind} does not show the requests of its jobs")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ def each_away(
     """
     transfers = open_transfers(job, folder)
     if not transfers:
-        text = f"job {job}: nothing of it is away; if it waits here, {instead} it"
+        text = f"job {job}: no task is away; {instead} a job at home"
         yield ActResult(job=job, is_done=False, text=text)
     yield from each_of(transfers, act)
 

@@ -216,11 +216,11 @@ def _refuse_missing(task: LocalTask, stage: StagingFolder) -> None:
 def _wrong(path: str) -> str:
     """Say why an input can't be carried; empty for a good input."""
     if not os.path.exists(path):
-        return "a link that leads nowhere" if os.path.islink(path) else "no such file or folder"
+        return "a dangling symlink" if os.path.islink(path) else "no such file or folder"
     if not (os.path.isfile(path) or os.path.isdir(path)):
         return "neither a file nor a folder"
     if not os.access(path, os.R_OK):
-        return "can not be read"
+        return "not readable"
     endless = next(_endless(path), "") if os.path.isdir(path) else ""
     return f"{endless} leads to a folder that holds it" if endless else ""
 

@@ -1,6 +1,6 @@
 """Distinguishes a local time limit from a deletion or suspension of the local job.
 
-Grid Engine reports both alike. execd counts h_rt and s_rt from the local dispatch, so a limit
+Grid Engine reports both alike. execd counts h_rt and s_rt from the local dispatch. So a local limit
 may strike while the remote job waits or is within its own limit, which decides (facts B2.9). With
 -notify the shepherd sends USR1 before a suspension and for s_rt, and USR2 before a deletion.
 """

@@ -27,7 +27,7 @@ WAITING = {
     JobFact.RESTARTED,
 }  # RESTARTED: put back by a transfer queue of the remote cluster
 KILLS = ("9", "12", "15")  # signals of a deletion: KILL, USR2 before it (-notify), or TERM
-KILLED = "it had just started there and was deleted"
+KILLED = "the remote job had just started and was deleted"
 
 
 def recall(

@@ -121,7 +121,7 @@ def output_stays(env: dict[str, str], login: SshLogin) -> str:
     names = [path.rpartition("/")[2] for path in paths if not path.startswith(DEVICES)]
     account = login.user or env["LOGNAME"]
     files = " and ".join(f"~{account}/{name}" for name in names)
-    return f"its output stays at {login.host} in {files}" if names else ""
+    return f"the output stays at {login.host} in {files}" if names else ""
 
 
 def _landing(route: TransferRoute, path: str, staged: str) -> str:

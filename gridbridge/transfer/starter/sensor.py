@@ -79,7 +79,7 @@ class Sensor:
     def _values(self, now: float) -> dict[str, str]:
         owner = os.stat(self._home).st_uid
         if owner == 0:
-            raise StateError(f"{self._home} is root's: it has to be the service account's")
+            raise StateError(f"{self._home}: owned by root; expected the service account")
         path = published_values.load_path(f"{self._home}/published")
         values, stale_s, is_fresh = published_values.load(path, now, owner)
         self._hung_s = min(HUNG_S, 2 * stale_s)

@@ -2,7 +2,7 @@
 
 A step reads the notes of the step before, acts, and answers the shell in one line:
 `wait SECONDS FIFO VERDICT`, `again SECONDS FIFO VERDICT`, `exit STATUS` or `signal NUMBER`.
-A note of the intent precedes every act, and every act is safe to repeat, so a step that was
+A note of the intent precedes every act, and every act is safe to repeat. So a step that was
 killed is simply run again (Transfer Queues how-to; design: exactly once).
 """
 
@@ -195,7 +195,7 @@ class Starter(StarterStep):
         if answer:
             cause = submission_step.CAUSES.get(answer.result, "")
             if answer.result in (Result.REFUSED, Result.DENIED):
-                return self.refused(f"{self.route.remote} refused it: {answer.reason}", cause)
+                return self.refused(f"{self.route.remote} refused the job: {answer.reason}", cause)
             if answer.result != Result.ACCEPTED:
                 raise NotAccepted(answer.reason, cause)
             remote_id = answer.remote_id

@@ -37,8 +37,8 @@ class StarterStep:
     def require_same(self, record: StarterMessage) -> None:
         """Raise GridbridgeError if the queue's route leads to another cluster by now."""
         if record.remote and self.route.remote != record.remote:
-            leads = f"{record.queue} leads to {self.route.remote} by now"
-            raise GridbridgeError(f"{leads}, and the job is at {record.remote}")
+            leads = f"queue {record.queue} leads to {self.route.remote} by now"
+            raise GridbridgeError(f"{leads}; expected {record.remote}")
 
     @property
     def request(self) -> JobRequest:

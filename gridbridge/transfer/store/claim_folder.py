@@ -48,7 +48,7 @@ def _is_homes(path: str, uid: int) -> bool:
         raise StateError(f"{_shown(path)}: {error.strerror}") from error
     is_link = stat.S_ISLNK(facts.st_mode)
     if facts.st_uid != (os.geteuid() if is_link else uid):
-        raise StateError(f"{_shown(path)}: made by uid {facts.st_uid}, who has no claim")
+        raise StateError(f"{_shown(path)}: made by uid {facts.st_uid}, which may not claim")
     return is_link
 
 

@@ -36,7 +36,7 @@ def config(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 def test_a_home_without_records_has_accounted_for_nobodys_job(tmp_path: Path, config: str) -> None:
-    with pytest.raises(NoAccountedJob, match="no accounting of it, neither here nor away"):
+    with pytest.raises(NoAccountedJob, match="no accounting record, at home or away"):
         account("12", NOW, publish(tmp_path, shown()), config)
 
     assert owners_at_home(12, config) == frozenset()
@@ -47,7 +47,7 @@ def test_a_home_without_records_has_accounted_for_nobodys_job(tmp_path: Path, co
 def test_a_home_that_does_not_tell_requests_is_not_asked(
     words: tuple[str, ...], config: str
 ) -> None:
-    with pytest.raises(NotDone, match="kind embedded does not tell what its jobs ask for"):
+    with pytest.raises(NotDone, match="kind embedded does not show the requests of its jobs"):
         explain_submission(words, "beta", config)
 
 

@@ -93,9 +93,7 @@ def test_an_unreachable_cluster_is_told_and_the_published_is_shown(
         done = tool(grid, "qstat_remote", "-j", job)
 
     assert f"job {job}.1 of alice is at beta as job {remote}\n" in done.out
-    assert (
-        done.out.count("  beta       no answer: qstat: no answer in time; what stands above") == 2
-    )
+    assert done.out.count("  beta       no answer: qstat: no answer in time; the state above") == 2
 
 
 def test_a_change_reaches_the_remote_job_alone(grid: Grid, waiting: tuple[str, str]) -> None:
@@ -122,7 +120,7 @@ def test_nobody_touches_anothers_job(grid: Grid, waiting: tuple[str, str], name:
     done = tool(grid, name, job, *words, user="bob")
 
     assert (done.status, len(done.err.splitlines())) == (1, 2)
-    assert "it is alice's, not yours" in done.err
+    assert "owned by alice, not by you" in done.err
     assert grid.states("beta")[remote] == "qw"
 
 
@@ -160,7 +158,7 @@ def test_a_running_job_is_deleted_but_not_altered(grid: Grid, sent: Sent) -> Non
 
     assert refused.status == 1
     assert refused.err == (
-        f"qalter_remote: job {job}: job {remote} at beta is r: it waits no more\n"
+        f"qalter_remote: job {job}: job {remote} at beta is r; expected waiting\n"
     )
     assert done.status == 0
     wait_for(grid, remote, "")

@@ -133,8 +133,8 @@ def test_where_no_accounting_is_seen_the_end_tells_the_usage(
     assert remote["wallclock_s"] is not None
     assert (remote["max_rss_kb"] is None) == (cluster == "gamma")
     assert told["notes"] == [
-        f"{cluster}'s accounting can't be seen from here ([cluster.{cluster}] accounting): "
-        "what was told of each end is all"
+        f"{cluster}'s accounting is not readable here ([cluster.{cluster}] accounting): "
+        "only end messages are shown"
     ]
 
 
@@ -146,7 +146,7 @@ def test_totals_and_unknown_jobs_are_told(grid: Grid, sent: Sent) -> None:
 
     assert next(one for one in totals if one["cluster"] == "beta")["jobs"] >= 1
     assert (unknown.status, unknown.out) == (1, "")
-    assert unknown.err == "qacct_remote: job 987654: no accounting of it, neither here nor away\n"
+    assert unknown.err == "qacct_remote: job 987654: no accounting record, at home or away\n"
 
 
 def test_an_epilog_accounts_for_the_remote_job_here(grid: Grid) -> None:

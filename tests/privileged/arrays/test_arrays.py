@@ -180,7 +180,7 @@ def test_a_worker_that_tells_without_end_is_killed(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(worker_module, "ANSWER_BYTES", 1 << 20)
     worker = OwnerWorker(7, lambda _: lambda _: "x" * (8 << 20))
 
-    with pytest.raises(WorkerGone, match="it told more than 1 MiB"):
+    with pytest.raises(WorkerGone, match="its answer exceeds 1 MiB"):
         worker.ask("submit")
     assert os.waitstatus_to_exitcode(os.waitpid(worker.scope.pid, 0)[1]) in KILLED
 

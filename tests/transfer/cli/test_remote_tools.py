@@ -175,7 +175,7 @@ def test_a_detail_falls_back_on_what_was_published(
     assert "job 12 of alice is at beta as job 34\n" in told.out
     assert "  transfer   gb.alpha.12.0.1, sent at " in told.out
     assert "  beta       no answer: " in told.out
-    assert "; what stands above is " in told.out
+    assert "; the state above is " in told.out
     assert told.err.startswith("qstat_remote: job 99: no transfer of it in the last 24 h")
 
 
@@ -268,7 +268,7 @@ def test_what_is_still_away_has_a_row_without_figures(capsys: pytest.CaptureFixt
     ("name", "words", "status", "told"),
     [
         ("qstat_remote", ("-s", "x"), 2, "'x': unknown state; expected p (waiting), r (running)"),
-        ("qstat_remote", ("--cluster", "gamma"), 2, "no cluster 'gamma'; there are alpha, beta"),
+        ("qstat_remote", ("--cluster", "gamma"), 2, "no cluster 'gamma'; known: alpha, beta"),
         ("qstat_remote", ("-j", "a"), 2, "'a' is not a job id"),
         ("qstat_remote", ("-j", ","), 2, "no job id"),
         ("qacct_remote", ("-j", "12.x"), 2, "'12.x' is not a job id"),
@@ -279,7 +279,7 @@ def test_what_is_still_away_has_a_row_without_figures(capsys: pytest.CaptureFixt
         ("qalter_remote", ("12",), 2, "nothing to change; expected -p, -l or -h"),
         ("qalter_remote", ("12", "-pe", "smp", "4"), 2, "no -pe: the slots were granted at home"),
         ("qalter_remote", ("12", "-N", "x"), 2, "no -N: the remote job's name is a copy"),
-        ("qalter_remote", ("12", "-w", "e"), 2, "no -w: this changes -p, -l and -h"),
+        ("qalter_remote", ("12", "-w", "e"), 2, "no -w: expected -p, -l or -h"),
         ("qalter_remote", ("12", "-l", "=1"), 2, "name=value,..., as qsub -l takes it"),
         ("qalter_remote", ("12", "-h", "x"), 2, "'x' is not one of"),
         ("qalter_remote", ("12", "-p", "2000"), 2, "2000 is not in the range"),
@@ -288,17 +288,17 @@ def test_what_is_still_away_has_a_row_without_figures(capsys: pytest.CaptureFixt
             "qalter_remote",
             ("99", "-p", "-1"),
             1,
-            "job 99: nothing of it is away; if it waits here, qalter 99",
+            "job 99: no task is away; qalter 99",
         ),
-        ("qalter_remote", ("13", "-p", "-1"), 1, "job 13.2: it is bob's, not yours"),
+        ("qalter_remote", ("13", "-p", "-1"), 1, "job 13.2: owned by bob, not by you"),
         ("qdel_remote", (), 2, "expected either JOB[.TASK]... or -u USER"),
         ("qdel_remote", ("12", "-u", "alice"), 2, "expected either JOB[.TASK]... or -u USER"),
         ("qdel_remote", ("-u", "carol"), 1, "no job of carol is away"),
-        ("qdel_remote", ("-u", "bob"), 1, "job 13.2: it is bob's, not yours; an operator uses"),
+        ("qdel_remote", ("-u", "bob"), 1, "job 13.2: owned by bob, not by you; an operator uses"),
         ("qdel_remote", ("x",), 2, "'x' is not a job id"),
-        ("qdel_remote", ("99",), 1, "away; if it waits here, qdel 99 deletes it"),
+        ("qdel_remote", ("99",), 1, "no task is away; qdel 99 deletes a job"),
         ("qdel_remote", ("-u", "*"), 2, "-u takes no pattern; expected your own name"),
-        ("qdel_remote", ("13.2",), 1, "job 13.2: it is bob's, not yours; an operator uses qdel"),
+        ("qdel_remote", ("13.2",), 1, "job 13.2: owned by bob, not by you; an operator uses qdel"),
         ("qdel_remote", ("-f", "12"), 2, "No such option '-f'"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
@@ -389,4 +389,4 @@ def test_what_came_of_an_act_is_told_as_json_too(
     told, error = capsys.readouterr()
     (only,) = json.loads(told)
     assert (ended, error, only["job"], only["is_done"]) == (1, "", "99", False)
-    assert only["text"].startswith("job 99: nothing of it is away; if it waits here, q")
+    assert only["text"].startswith("job 99: no task is away; q")

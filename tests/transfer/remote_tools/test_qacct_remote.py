@@ -85,7 +85,7 @@ def test_what_others_submitted_under_its_account_is_left_out_and_told(here: Here
 
     _, remote, notes = here.account()
 
-    assert (remote, notes) == ([("alice", 34)], ("job 2: 1 of another's under its account",))
+    assert (remote, notes) == ([("alice", 34)], ("job 2: other owners' records left out: 1",))
 
 
 def test_an_end_message_yields_to_the_record(here: Here) -> None:
@@ -106,7 +106,7 @@ def test_what_is_not_kept_is_searched_for_in_the_file_that_a_person_can_read(her
     local, remote, notes = here.account()
 
     assert (local, remote) == ([("alice", 2)], [("alice", 2)])
-    assert f"found in {here.accounting}: the service has not kept it" in notes
+    assert f"found in {here.accounting}, unknown to the service" in notes
 
 
 @pytest.mark.parametrize("job", ["2", "7"])
@@ -150,8 +150,8 @@ def test_a_cluster_whose_accounting_is_not_seen_is_named(here: Here) -> None:
     publish(Path(here.folder), shown(), history(ENDED))
 
     assert here.account()[2] == (
-        "beta's accounting can't be seen from here ([cluster.beta] accounting): "
-        "what was told of each end is all",
+        "beta's accounting is not readable here ([cluster.beta] accounting): "
+        "only end messages are shown",
     )
 
 
@@ -164,9 +164,9 @@ def test_a_file_that_can_not_be_read_now_is_told_with_its_age(here: Here) -> Non
 @pytest.mark.parametrize(
     ("job", "told"),
     [
-        ("2", "job 2: nothing of it is known to have been away; qacct -j tells of it here"),
-        ("3", "job 3: no accounting of it, neither here nor away"),
-        ("2.1", "job 2.1: nothing of it is known to have been away"),
+        ("2", "job 2: no transfer is known; qacct -j shows the local usage"),
+        ("3", "job 3: no accounting record, at home or away"),
+        ("2.1", "job 2.1: no transfer is known"),
     ],
 )
 def test_a_job_that_was_never_away_is_told_as_such(here: Here, job: str, told: str) -> None:

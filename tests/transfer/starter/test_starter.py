@@ -354,7 +354,7 @@ def test_a_job_is_submitted_nowhere_else_than_its_record_says(place: Place) -> N
     with pytest.raises(GridbridgeError) as told:
         place.step()
 
-    assert str(told.value) == "transfer-beta leads to delta by now, and the job is at beta"
+    assert str(told.value) == "queue transfer-beta leads to delta by now; expected beta"
     assert place.away() is None
 
 
@@ -375,7 +375,7 @@ def test_a_job_that_can_run_nowhere_ends_in_error_and_nothing_is_sent(place: Pla
 
     assert (answer, place.calls("beta qsub")) == ("exit 100", [])
     error = (place.folder / "active/error").read_text()
-    reason = "beta has no h_rt: no limits there; no queue here could run it either"
+    reason = "beta has no h_rt: no limits there; no local queue can run the job either"
     assert error == f"gridbridge: {reason}\n"
     assert [closed.outcome for closed in place.sent(MessageKind.CLOSED)] == ["error"]
 

@@ -31,8 +31,8 @@ def test_a_job_without_a_file_of_home_has_nothing_to_be_carried(
     ("env", "user", "expected"),
     [
         (an_env("/dev/null", "/dev/null"), "", ""),
-        (an_env("/a/out", "/a/out"), "al", "its output stays at far in ~al/out"),
-        (an_env("/a/o", "/b/e"), "", "its output stays at far in ~alice/o and ~alice/e"),
+        (an_env("/a/out", "/a/out"), "al", "the output stays at far in ~al/out"),
+        (an_env("/a/o", "/b/e"), "", "the output stays at far in ~alice/o and ~alice/e"),
     ],
     ids=["none", "one file", "two files"],
 )

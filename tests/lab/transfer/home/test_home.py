@@ -155,7 +155,7 @@ def test_what_nothing_at_home_could_run_is_in_error_with_the_reason(
     told, now_asked = came.of(NOWHERE[way])
 
     assert NO_PROJECT in told
-    assert "no queue here could run it either" in told
+    assert "no local queue can run the job either" in told
     assert "remote=false" not in now_asked
 
 

@@ -256,7 +256,7 @@ def test_where_output_lies_that_does_not_come_home_is_told(ready: Grid, stays: s
     ready.accounting(stays, limit_s=LONG_S)
     why = ready.on(HOME, "gridbridge", "why", stays, user="alice").out
 
-    assert "its output stays at gamma-master in ~al_gamma/out and ~al_gamma/err" in why
+    assert "the output stays at gamma-master in ~al_gamma/out and ~al_gamma/err" in why
     assert "" == here(ready, "stays", "cat out")
     assert "away\n" == ready.sh("gamma-master", "cat out && rm out err", user="al_gamma")
 
