@@ -1,4 +1,4 @@
-"""Read new lines of a cluster's accounting file, and pick the records of remote jobs."""
+"""Read new lines of a cluster's accounting file, and pick transfers' records."""
 
 import logging
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ class AccountingLook:
 
 
 class AccountingReader:
-    """Periodic reader of a cluster's accounting file, in a thread as the disk may hang."""
+    """Reads a cluster's accounting file regularly, in a thread as the disk may hang."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class AccountingReader:
         self._open: Future[AccountingLook] | None = None
 
     def is_of(self, cluster: Cluster) -> bool:
-        """Return whether this reader fits the accounting file of a cluster's configuration."""
+        """Return whether the accounting reader fits a changed cluster configuration."""
         ours, theirs = (
             (section.kind, section.accounting, section.users, bool(section.ssh))
             for section in (self._cluster, cluster)
@@ -66,7 +66,7 @@ class AccountingReader:
         return ours == theirs
 
     def look_if_due(self, interval_s: float) -> None:
-        """Start to read the accounting file if a reading is due and no reading runs."""
+        """Start to read the accounting file if the time has come and no reading runs."""
         if self._open is None and self._clock.steady_s() >= self._due:
             self._due = self._clock.steady_s() + interval_s
             self._open = self._threads.submit(self.look)
@@ -76,7 +76,7 @@ class AccountingReader:
         self._due = self._clock.steady_s()
 
     def take(self) -> AccountingLook | None:
-        """Return a finished reading once, else None; unread lines make the next reading due."""
+        """Return each finished reading of the accounting file once, else None."""
         if self._open is None or not self._open.done():
             return None
         look, self._open = self._read(self._open), None

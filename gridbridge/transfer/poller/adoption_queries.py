@@ -38,10 +38,10 @@ class AdoptionQueries:
         self._clock = clock
 
     def answer(self, spooled: SpooledMessage) -> RejectedAction | None:
-        """Tell a restarted task's starter its transfer; refuse a malformed question."""
+        """Tell a restarted task's starter the task's transfer; refuse a wrong question."""
         message = spooled.message
         if fault(message) or not message.wake:
-            return RejectedAction(what="question", reason="no FIFO of ours")
+            return RejectedAction(what="question", reason="invalid question or no FIFO")
         attempts = tuple(self._disowned(transfer, message) for transfer in self._attempts(spooled))
         self.with_new_starter |= {
             transfer.key for transfer in attempts if has_new_starter(transfer, message)
@@ -54,7 +54,7 @@ class AdoptionQueries:
         return None
 
     def _attempts(self, spooled: SpooledMessage) -> tuple[Transfer, ...]:
-        """Return a task's transfers; reopen an ended transfer if home may have missed its end."""
+        """Return a task's transfers; reopen a transfer whose end home may have missed."""
         message, uid = spooled.message, spooled.uid
         attempts = self._ledger.attempts(message.transfer, uid)
         ended = of_asker(attempts, message)
@@ -64,7 +64,7 @@ class AdoptionQueries:
         return self._ledger.attempts(message.transfer, uid)
 
     def _disowned(self, transfer: Transfer, message: StarterMessage) -> Transfer:
-        """Delete a transfer whose job number a new job has; the new job waits until then."""
+        """Delete a transfer whose job number now belongs to a new job at home."""
         is_live = (
             not transfer.is_over
             and transfer.desired != DesiredJobState.DEAD

@@ -30,9 +30,7 @@ class Breakers:
         self._known.update(
             {state.cluster: self._shortened(state) for state in views.shown_breakers()}
         )
-        self._unproved: dict[
-            tuple[str, str], dict[int, BreakerObservation]
-        ] = {}  # by owner and cluster, then by local job
+        self._unproved: dict[tuple[str, str], dict[int, BreakerObservation]] = {}  # by local job
         self._proved: set[Key] = set()  # transfers whose task home listed in its queue
         self._probes: dict[str, tuple[datetime | None, dict[str, datetime]]] = {}  # by cluster
 
@@ -48,7 +46,7 @@ class Breakers:
     def take_news(
         self, before: Transfer | None, transfer: Transfer, transfers: Iterable[Transfer]
     ) -> None:
-        """Count a job's success or failure once the home cluster lists the transfer's task."""
+        """Count a remote job's success or failure once the home cluster lists its task."""
         observation = breaker.news(before, transfer, self._policy)
         if observation is None:
             return
@@ -61,7 +59,7 @@ class Breakers:
             waiting[observation.job] = observation
 
     def prove(self, home: ClusterSnapshot, transfers: Collection[Transfer]) -> None:
-        """Count observations that the home cluster's job list confirms; drop refuted ones."""
+        """Count job results that the home cluster's list confirms; drop refuted results."""
         self._proved &= {transfer.key for transfer in transfers}
         self._proved.update(
             transfer.key
@@ -85,7 +83,7 @@ class Breakers:
         return {job for waiting in self._unproved.values() for job in waiting}
 
     def begin_anew(self) -> None:
-        """Drop unconfirmed observations, and publish all breakers after a clock change."""
+        """Drop unconfirmed job results, and publish all breakers after a clock change."""
         self._unproved.clear()
         self._show()
 
@@ -110,7 +108,7 @@ class Breakers:
         return probes
 
     def _of_queues(self, transfers: Iterable[Transfer]) -> tuple[Transfer, ...]:
-        """Return the transfers whose task the home cluster has listed, without invented ones."""
+        """Return the transfers whose task the home cluster has listed in its queue."""
         return tuple(transfer for transfer in transfers if transfer.key in self._proved)
 
     def why(self) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Grant claims to remote jobs, take claims back for recalls, and remove claim files.
+"""Grant claims to remote jobs, take claims for recalls, and remove claim files.
 
 The state file has each grant before the poller sends the grant, and each recall before the starter
 learns of the recall. One process decides grants and recalls, so a claim has one holder. The poller
@@ -32,7 +32,7 @@ from gridbridge.shell.clock import Clock
 from gridbridge.transfer.acts.claim_files import ClaimFiles
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 
-AT_ONCE = 500  # grants in one command
+AT_ONCE = 500  # most grants sent in one command
 FIRST_S, LONGEST_S = 2.0, 20.0  # pause before a grant is sent again: its job occupies a slot
 
 DOUBT_S = 30.0  # a job without its grant ends at most this long after claim_wait_s
@@ -41,7 +41,7 @@ _log = logging.getLogger(__name__)
 
 
 class Claims:
-    """The grants being sent and claims being removed; the state file has their holders."""
+    """Sends grants and removes claims; the state file has the holder of each claim."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class Claims:
                 self._due.setdefault(transfer.remote, {})[transfer.key] = transfer
 
     def decide(self, situation: TransferSituation) -> None:
-        """Record a grant for each remote job that waits for its claim; `send` sends the grant."""
+        """Record a grant for each remote job that waits for its claim; `send` delivers."""
         for transfer in tuple(self._ledger.all()):
             if transfer.claim and waits_for_grant(transfer, situation):
                 self._ledger.keep(transfer.but(claimed=JOB))
@@ -126,7 +126,7 @@ class Claims:
         return is_grant(transfer.claim) or self._files.take(transfer)
 
     def limited(self, transfer: Transfer, end: StarterMessage) -> StarterMessage:
-        """Return a job's end, as an error if the task's jobs ended without a claim too often."""
+        """Return a job's end; too many ends without a claim become an error of the task."""
         self._doubt(transfer, end)
         queue = self._policy.queues.get(transfer.queue)
         if end.claim != FENCED or queue is None:
@@ -147,11 +147,11 @@ class Claims:
         if transfer.claimed == JOB and 0 <= waited_s - cluster.claim_wait_s < DOUBT_S:
             _log.warning("event=unseen_grant name=%s cluster=%s", transfer.name, transfer.remote)
             self._ledger.note(
-                transfer, f"ended with 99 after {waited_s:.0f} s: did it see its grant?"
+                transfer, f"ended with 99 after {waited_s:.0f} s: its grant may be unseen"
             )
 
     def are_removed(self, ended: Transfer) -> bool:
-        """Return whether an ended transfer's claim files are gone, else start their removal."""
+        """Return whether a transfer's claim files are gone, else start their removal."""
         kind, _ = split(ended.claim)
         if kind == FILE:
             return self._is_removed(ended)

@@ -1,4 +1,4 @@
-"""Delete orphans, remote jobs that outlive their end, and leftover files of transfers."""
+"""Delete orphans, remote jobs that outlive their end, and transfers' files."""
 
 import logging
 from collections.abc import Callable, Container
@@ -45,7 +45,7 @@ class Cleaner:
     def clean(self, situation: TransferSituation, waiting: Container[tuple[str, str]] = ()) -> None:
         """Delete orphans and surviving remote jobs; stop watching transfers without jobs.
 
-        `waiting` has name and owner of transfers whose records wait: their jobs are no orphans.
+        `waiting` has name and owner of transfers whose records wait; such jobs are no orphans.
         """
         for orphan in orphans.orphans(self._ledger.all(), situation):
             if (orphan.name, orphan.owner) in waiting:
@@ -60,7 +60,7 @@ class Cleaner:
                 self._stop_watching(transfer)
 
     def let_go(self, before: datetime) -> None:
-        """Stop watching transfers closed before `before`; log files left at remote clusters."""
+        """Stop watching transfers closed before a time; log files left remotely."""
         for transfer in tuple(self._ledger.ended.values()):
             if transfer.closed_at and transfer.closed_at < before:
                 if folder := self._inbox.stage_of(transfer.record):
@@ -81,7 +81,7 @@ class Cleaner:
         return self._claims.are_removed(ended) and is_unstaged
 
     def _is_unstaged(self, ended: Transfer) -> bool:
-        """Return whether a transfer's remote stage folder is gone, else start its removal."""
+        """Return whether a transfer's remote stage folder is gone, else begin removal."""
         name = ended.key
         if name in self._unstaging and self._unstaging[name].done():
             removal = self._unstaging.pop(name)
@@ -98,19 +98,19 @@ class Cleaner:
             return True
         if orphans.holds_outputs(ended):
             reason = f"kept at {ended.remote}, {folder}"
-            self._ledger.note(ended, f"what it made may not be home: {reason}")
+            self._ledger.note(ended, f"its output files may not be home: {reason}")
             return False
         if self._backoff.may_try(name):
             self._unstaging[name] = self._workers.do(ended.owner, self._remote.unstage, ended)
         return False
 
     def _stop_watching(self, ended: Transfer) -> None:
-        """Remove a transfer's record before its row: a record without a row would look new."""
+        """Remove a transfer's record before its row: a record without a row looks new."""
         self._inbox.remove(ended.record)
         self._ledger.stop_watching(ended)
 
     def _delete(self, orphan: Orphan) -> None:
-        """Start to delete an orphan job, unless its deletion runs or has to pause."""
+        """Start to delete an orphan job, unless the deletion runs or has to pause."""
         for finished in [
             finished for finished, deletion in self._deleting.items() if deletion.done()
         ]:
@@ -123,7 +123,7 @@ class Cleaner:
         self._deleting[job] = self._workers.do(orphan.owner, self._remote.delete_orphan, orphan)
 
     def _tell_failure(self, job: tuple[str, int], deletion: Future[None]) -> None:
-        """Log a failed deletion: over ssh the service account may be no operator."""
+        """Log an orphan's failed deletion: over ssh the service may be no operator."""
         if error := deletion.exception():
             _log.warning(
                 "event=failed act=delete_orphan cluster=%s job=%d why=%r", *job, str(error)

@@ -1,4 +1,4 @@
-"""Remove guards that qresub has copied from a job that is away to its copy."""
+"""Remove guards that qresub copies with a job while the job is away."""
 
 import logging
 from collections.abc import Callable
@@ -50,7 +50,7 @@ class CopiedGuards:
         return frozenset(parse_transfer(transfer.name).job for transfer in self._ledger.all())
 
     def _free_copies(self, remote_jobs: frozenset[int]) -> frozenset[int]:
-        """Clear the copied start time of qresub copies; return the jobs that are no copies."""
+        """Clear the copied start time of qresub copies; return all other deferred jobs."""
         waiting = self._tasks.deferred()
         new = tuple(sorted(waiting - self._others)[:AT_ONCE])
         requests = self._tasks.requests(new) if new else {}

@@ -1,4 +1,4 @@
-"""Run gridbridge-poller's rounds by the newest valid configuration until it is stopped."""
+"""Run gridbridge-poller's rounds by the newest valid gridbridge.toml."""
 
 import logging
 import os
@@ -44,7 +44,7 @@ def run(signals: ProcessSignals) -> None:
 
 
 def _go_on_from_the_last(configuration: Configuration, clock: Clock) -> None:
-    """Keep the last configuration if the new file is invalid or open transfers need it."""
+    """Keep the last configuration if the new one is invalid or drops open transfers."""
     if earlier := kept(clock.now()):
         configuration.go_on_from(earlier, _away_jobs)
     configuration.tell()
@@ -63,7 +63,7 @@ def _away_jobs(policy: Policy) -> Iterable[AwayJob]:
 
 
 class PollerDaemon:
-    """The transfer service under the newest valid gridbridge.toml, run round by round."""
+    """Runs the transfer service's rounds under the newest valid gridbridge.toml."""
 
     def __init__(self, configuration: Configuration, signals: ProcessSignals, clock: Clock) -> None:
         """Build the transfer service; StateError if its state can't be loaded."""

@@ -38,13 +38,11 @@ class Dispatcher:
         self._workers = workers
         self._usage_records = usage_records
         self._clock = clock
-        self._backoff = Backoff(clock)  # between look-ups of an end
+        self._backoff = Backoff(clock)  # between look-ups of a job's end
         self._failing: dict[Name, Backoff] = {}  # pauses of acts whose last run failed
         self.disputed: set[Key] = set()  # transfers with conflicting ends
         self.not_ours: list[Transfer] = []  # transfers whose remote id another job has
-        self.not_deleted: list[
-            tuple[Transfer, str]
-        ] = []  # transfers of owners without an account, and the reason
+        self.not_deleted: list[tuple[Transfer, str]] = []  # no account of the owner
         self.open: dict[Name, tuple[TransferAction, Future[StarterMessage | None]]] = {}
 
     def may_begin(self, action: TransferAction) -> bool:

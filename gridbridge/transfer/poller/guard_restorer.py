@@ -1,4 +1,4 @@
-"""Restore guards at the home cluster that people removed while their jobs are away.
+"""Restore guards at the home cluster that people removed from jobs that are away.
 
 Every snapshot shows holds. A query once a minute returns start times and queue lists of at most a
 hundred jobs.
@@ -21,11 +21,11 @@ from gridbridge.transfer.acts.local_tasks import LocalTasks
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 
 LOOK_S = 60.0
-WHY = "somebody has taken its guard away"
+WHY = "its guard was removed by hand"
 
 
 class GuardRestorer:
-    """The guards missing at the home cluster, found from its snapshots."""
+    """Finds missing guards in the home cluster's snapshots and restores the guards."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class GuardRestorer:
         self._policy = policy
         self._ledger = ledger
         self._act = act
-        self._unheld: frozenset[str] = frozenset()  # without a hold in the last home snapshot
+        self._unheld: frozenset[str] = frozenset()  # transfers without a hold in home's last answer
         self._after = 0  # the last local job that was checked
         home = policy.site.cluster
         self._look = BackgroundQuery(
@@ -58,7 +58,7 @@ class GuardRestorer:
                 self._check_holds(answer.snapshot)
 
     def _check_holds(self, local: ClusterSnapshot) -> None:
-        """Restore holds missing in two snapshots: a starter may just have released its task."""
+        """Restore holds missing in two snapshots: one gap may be a starter's release."""
         unheld = guard_restoration.missing_holds(self._ledger.all(), local)
         for transfer in tuple(self._ledger.all()):
             if transfer.name in unheld & self._unheld:
@@ -70,7 +70,7 @@ class GuardRestorer:
             self._ask(guard_restoration.jobs_to_check(self._ledger.all(), local))
 
     def _ask(self, jobs: tuple[int, ...]) -> None:
-        """Query the guards of all jobs, or of the next hundred jobs."""
+        """Query the guards of all local jobs, or of the next hundred local jobs."""
         next_ones = [job for job in jobs if job > self._after]
         due = next_ones if next_ones and len(jobs) > AT_ONCE else list(jobs)
         if batch := tuple(due[:AT_ONCE]):
@@ -78,7 +78,7 @@ class GuardRestorer:
             self._look.ask(batch)
 
     def _take(self, requests: dict[int, RequestAtHome]) -> None:
-        """Restore the guards that the queried jobs lack."""
+        """Restore the guards that are missing in the answer to a query of local jobs."""
         for transfer in tuple(self._ledger.all()):
             request = requests.get(parse_transfer(transfer.name).job)
             guard = (
@@ -90,7 +90,7 @@ class GuardRestorer:
                 self._put_back(transfer, guard)
 
     def _put_back(self, transfer: Transfer, guard: str) -> None:
-        """Record a task's restored guard, as the end of its transfer must remove that guard."""
+        """Record that a task gets its guard again; `send` restores the guard."""
         transfer = transfer.but(guard=guard, reguarded=True)
         self._ledger.keep(transfer)
         self._missing.append(transfer)

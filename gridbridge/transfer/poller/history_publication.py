@@ -1,4 +1,4 @@
-"""Publish the history of each local task from the state file when its transfers change.
+"""Publish each local task's history from the state file when transfers change.
 
 The histories of open transfers are cached: reading a history for every change would cost as much
 as writing the history.
@@ -15,13 +15,11 @@ from gridbridge.transfer.poller.published_rows import History
 from gridbridge.transfer.poller.published_views import PublishedViews
 from gridbridge.transfer.store.transfer_rows import TransferRows
 
-UNSHOWN = timedelta(
-    minutes=1
-)  # republish transfers that closed this long before the last publication
+UNSHOWN = timedelta(minutes=1)  # republish transfers closed this long before a publication
 
 
 class JobHistory:
-    """Publishes task histories; remembers the tasks whose published history is outdated."""
+    """Publishes task histories; remembers tasks with an outdated published history."""
 
     def __init__(self, cluster: str, database: StateFile, views: PublishedViews) -> None:
         self._cluster = cluster
@@ -45,7 +43,7 @@ class JobHistory:
             self._behind.add(name.local)
 
     def keep(self, before: Transfer | None, after: Transfer) -> None:
-        """Update a transfer in its task's history; mark the task if readers see a change."""
+        """Update a transfer in its task's history; republish the task after a change."""
         if attempts := self._attempts(after.name):
             attempts.setdefault(after.key, _Attempt(after)).transfer = after
         if before and before.but(seen_at=after.seen_at, missed_polls=after.missed_polls) != after:
@@ -57,7 +55,7 @@ class JobHistory:
             attempt.events.append(event)
 
     def _attempts(self, transfer: str) -> "dict[Key, _Attempt]":
-        """Return the cached attempts of a transfer's task; empty before the first publication."""
+        """Return the cached attempts of a transfer's task; empty before a publication."""
         name = parse_transfer(transfer)
         return self._known.get(name.local, {}) if name.cluster == self._cluster else {}
 
@@ -98,7 +96,7 @@ class JobHistory:
 
 
 def _of(attempts: "dict[Key, _Attempt]", uids: frozenset[int]) -> list[History]:
-    """Return the attempts' histories of these uids, without attempts that home refuted."""
+    """Return the histories of some uids' attempts, except attempts home refuted."""
     theirs = (attempt for attempt in attempts.values() if attempt.transfer.uid in uids)
     return [
         (attempt.transfer, attempt.events)

@@ -23,7 +23,7 @@ from gridbridge.transfer.poller.undelivered_ends import UndeliveredEnds
 from gridbridge.transfer.poller.unverified_quota import UnverifiedQuota
 
 PREMATURE_S = 60.0  # a message may arrive this long before its transfer's record
-PREMATURE_OF_UID = 100  # early messages: remote hosts may write before starters do
+PREMATURE_OF_UID = 100  # messages of a uid without a record: remote hosts may be faster
 LINGER_S = 1.5  # `closed` messages wait this long, so that one round takes several
 LINGERING = 20  # more waiting `closed` messages start a round
 KIND_ORDER = (
@@ -70,7 +70,7 @@ class InboxReader:
 
         Routes of older configurations stay valid: a starter uses the route that it has read.
         """
-        self.linger_s = LINGER_S - policy.poller.spool_interval_s  # until the last read in LINGER_S
+        self.linger_s = LINGER_S - policy.poller.spool_interval_s  # until the last spool read
         self._home = policy.site.cluster
         self.allow((name, queue.cluster) for name, queue in policy.queues.items())
         self._limit = policy.poller.spool_files_per_uid
@@ -107,7 +107,7 @@ class InboxReader:
         self._done += self.unproved.take_answer(home, snapshots)
 
     def put_away(self) -> None:
-        """Remove processed messages from the spool, after the state file has their effects."""
+        """Remove processed messages from the spool, once the state file has all changes."""
         for path in self._done:
             self._inbox.remove(path)
         self._done.clear()
@@ -115,7 +115,7 @@ class InboxReader:
         self._quota.tell_left_out(_log)
 
     def _may_linger(self, new: tuple[SpooledMessage, ...]) -> bool:
-        """Return whether the new messages only close transfers and may wait for a later round."""
+        """Return whether new messages only close transfers, and so may wait for a round."""
         if self.premature or not 0 < len(new) <= LINGERING:
             return False
         if any(spooled.message.kind != MessageKind.CLOSED for spooled in new):
@@ -168,7 +168,7 @@ class InboxReader:
         return [previous.record] if previous and previous.record != spooled.path else []
 
     def _received(self, spooled: SpooledMessage, previous: Transfer | None) -> ReceivedMessage:
-        """Return a message with all inputs of its judgement.
+        """Return a spool message with all inputs that decide about the message.
 
         A known transfer keeps its route after its queue is removed from the configuration.
         """
@@ -199,7 +199,7 @@ class InboxReader:
         return open_ >= half or open_ + ended >= half + half // 2 + 1
 
     def _postpone(self, spooled: SpooledMessage) -> list[str]:
-        """Keep a new transfer's record waiting until its owner may have one more transfer."""
+        """Keep a new transfer's record waiting until its owner may have more transfers."""
         if not self._may_wait(spooled):
             reason = f"{self._limit // 2} transfers are open"
             return self._refuse(
@@ -211,7 +211,7 @@ class InboxReader:
     def _refuse(
         self, spooled: SpooledMessage, refusal: RejectedAction, is_early: bool
     ) -> list[str]:
-        """Keep a message without a record for a minute; log any other refusal."""
+        """Keep a message without a record for a minute; log and remove any other message."""
         first_at, _ = self.premature.get(spooled.path, (self._clock.steady_s(), spooled))
         if is_early and self._may_wait(spooled) and self._clock.steady_s() - first_at < PREMATURE_S:
             self.premature[spooled.path] = first_at, spooled
@@ -223,7 +223,7 @@ class InboxReader:
         return [spooled.path]
 
     def _may_wait(self, spooled: SpooledMessage) -> bool:
-        """Return whether an early message may wait: every round judges each waiting message."""
+        """Return whether a message without a record may wait; the number is limited."""
         of_uid = sum(waiting.uid == spooled.uid for _, waiting in self.premature.values())
         return spooled.path in self.premature or of_uid < PREMATURE_OF_UID
 

@@ -1,4 +1,4 @@
-"""Journal the decisions about transfers with their input rows, and replay decisions."""
+"""Journal decisions about transfers with all input rows, and replay decisions."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -69,7 +69,7 @@ def _entry(
 
 
 def rows(transfers: Sequence[Transfer], situation: TransferSituation) -> dict[str, object]:
-    """Encode the first transfers for the journal, with the rows that decide about them."""
+    """Encode the first transfers for the journal, with the snapshot rows behind them."""
     first = transfers[:ROWS]
     return {
         "not_kept": len(transfers) - len(first),
@@ -98,7 +98,7 @@ def sentence(action: TransferAction) -> str:
 
 
 def said(actions: Sequence[str]) -> list[str]:
-    """Summarize journalled actions: one sentence per act and reason for all transfers."""
+    """Summarize journalled actions: one sentence for each pair of act and reason."""
     alike: dict[tuple[str, str, str], list[str]] = {}
     for action in actions:
         act, name, why = _parts(action)
@@ -107,7 +107,7 @@ def said(actions: Sequence[str]) -> list[str]:
 
 
 def _parts(action: str) -> tuple[str, str, str]:
-    """Split a journalled action into act, transfer and reason; empty texts if malformed."""
+    """Split a journalled action into act, transfer and reason; empty if malformed."""
     match = KEPT.fullmatch(action)
     return (match[1], match[2], match[3]) if match else ("", "", "")
 

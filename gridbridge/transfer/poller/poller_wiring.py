@@ -1,4 +1,4 @@
-"""Build the transfer service from a configuration, and apply configuration changes.
+"""Build the transfer service from gridbridge.toml, and apply changes of the file.
 
 Unchanged clusters keep their polling and their last snapshot, so the queues to these clusters stay
 open. The service keeps all its transfers and running acts.
@@ -110,7 +110,7 @@ def _parts(service: TransferService) -> tuple[Reloadable, ...]:
 def _follow_observers(
     service: TransferService, policy: Policy, clusters: frozenset[str], same: frozenset[str]
 ) -> None:
-    """Keep observers of unchanged clusters; replace all others and drop their snapshots."""
+    """Keep the observers of unchanged clusters; replace all others, drop snapshots."""
     observers = service.resources.observers
     for name in observers.keys() - same:
         observers.pop(name).dismiss()
@@ -163,7 +163,7 @@ def _observer(policy: Policy, name: str, clock: Clock) -> ClusterObserver:
 
 
 def _own_queues(policy: Policy, name: str) -> tuple[str, ...]:
-    """Return the home cluster's transfer queues, whose slots are not the cluster's own."""
+    """Return the home cluster's transfer queues, whose slots are at remote clusters."""
     return tuple(policy.queues) if name == policy.site.cluster else ()
 
 
@@ -180,7 +180,7 @@ def _push(policy: Policy, name: str, clock: Clock) -> PushedEnds | EndListener:
 
 
 def _clusters(policy: Policy, transfers: Iterable[Transfer]) -> frozenset[str]:
-    """Return the clusters to query: home, and all clusters with a queue or a transfer.
+    """Return the clusters to query: home, and each cluster of a queue or transfer.
 
     A site that can have no transfer queue queries all clusters, as other programs send jobs.
     """

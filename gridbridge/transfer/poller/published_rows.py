@@ -1,4 +1,4 @@
-"""Convert transfers, histories, usage records and snapshots to their published form."""
+"""Convert transfers, histories, usage and snapshots to the published form."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -30,7 +30,7 @@ History = tuple[Transfer, Sequence[TransferEvent]]
 
 
 def show(transfer: Transfer, home: ClusterSnapshot | None = None) -> ShownTransfer:
-    """Return a transfer's published row; `home` tells since when the local state lasts."""
+    """Return a transfer's published row; snapshot `home` dates the local state."""
     local = parse_transfer(transfer.name)
     task = home.find(local.job, local.task) if home else None
     return ShownTransfer(
@@ -57,7 +57,7 @@ def show(transfer: Transfer, home: ClusterSnapshot | None = None) -> ShownTransf
 
 
 def row(transfer: Transfer, home: ClusterSnapshot | None) -> ShownTransfer:
-    """Return a transfer's published row, without reason and host until its owner is proved."""
+    """Return a transfer's published row; omit reason and host of unconfirmed owners."""
     shown = show(transfer, home)
     return (
         shown
@@ -109,7 +109,7 @@ def routes(policy: Policy) -> Iterator[ShownRoute]:
 
 
 def cluster(answer: ClusterAnswer, last: ClusterSnapshot | None, now: datetime) -> ShownCluster:
-    """Return a cluster's last snapshot in published form, and its last query's error."""
+    """Return a cluster's published row: the last snapshot and the last query's error."""
     return ShownCluster(
         cluster=answer.cluster,
         asked_at=now,

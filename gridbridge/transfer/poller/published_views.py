@@ -1,4 +1,4 @@
-"""Publish the service's state as files, each replaced when its content has changed."""
+"""Publish the service's state as files; replace a file when its content changes."""
 
 import os
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -134,7 +134,7 @@ class PublishedViews:
         self._put(published_json.TRANSFERS, ShownTransfers(transfers=listed))
 
     def answer(self, answer: ClusterAnswer, last: ClusterSnapshot | None) -> None:
-        """Publish a cluster's last snapshot, and why the last query of the cluster failed."""
+        """Publish a cluster's last snapshot, and the error of the last query if any."""
         cluster = published_rows.cluster(answer, last, self._clock.now())
         self._put(f"{published_json.CLUSTERS}/{answer.cluster}.json", cluster)
         if answer.snapshot:
@@ -167,7 +167,7 @@ class PublishedViews:
     def unproved_task(
         self, local: str, uid: int, attempts: Sequence[published_rows.History]
     ) -> None:
-        """Publish a history known from one uid's messages alone; no attempts remove the file."""
+        """Publish a history that only one uid's messages tell; remove an empty history."""
         path = published_values.told_path(local, uid, self._folder)
         if not attempts:
             files.remove(path)
@@ -184,7 +184,7 @@ class PublishedViews:
         put(path, published_json.encode(published_rows.usage(local, records)))
 
     def epilog_usage(self, local: str, owner: str, figures: dict[str, str]) -> None:
-        """Publish a remote job's usage, which the root epilog at home adds to the local job."""
+        """Publish a remote job's usage for the root epilog of the local job at home."""
         put(
             published_values.usage_path(local, owner, self._folder), key_value_lines.encode(figures)
         )

@@ -1,4 +1,4 @@
-"""Journal the decisions about recalls with their input rows, and replay decisions."""
+"""Journal decisions about recalls with all input rows, and replay decisions."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -23,7 +23,7 @@ def entry(
     troubles: Mapping[str, str],
     free: int,
 ) -> JournalEntry:
-    """Return a journal entry: the due recalls in order, and the rows up to the last recall."""
+    """Return a journal entry of the due recalls, with all rows up to the last recall."""
     considered = candidates[: 1 + candidates.index(due[-1].transfer)]
     inputs = {
         **rows(considered, situation),

@@ -1,4 +1,4 @@
-"""Recall waiting tasks by requests, which the tasks' starters carry out if possible.
+"""Recall waiting tasks by requests, which the tasks' starters carry out.
 
 A recall request is published in the verdict's file, so a later verdict replaces the request.
 """
@@ -130,7 +130,7 @@ class RecallService:
         return transfer.key in self._out
 
     def may(self, transfer: Transfer) -> bool:
-        """Return whether a proved transfer's queue allows one more recall of its task.
+        """Return whether the owner is confirmed and the queue allows one more recall.
 
         A job without a claim needs a batch system that tells that the job has not started.
         """
@@ -163,7 +163,7 @@ class RecallService:
                 self._bring(recall, transfer)
 
     def _bring(self, recall: Recall, transfer: Transfer) -> None:
-        """Recall a task by its claim, or by a request to its starter; count the task's slots."""
+        """Recall a task by taking its claim, or by a request to the task's starter."""
         if not transfer.claim:
             self._publish_request(recall, transfer)
         elif self._claims.recall(transfer, recall.why):
@@ -185,14 +185,14 @@ class RecallService:
         )
 
     def _follow(self, key: Key, situation: TransferSituation) -> None:
-        """Forget a finished recall; withdraw a recall that is too late or not carried out."""
+        """Forget a finished recall; withdraw a recall that is late or not carried out."""
         transfer = self._ledger.open.get(key)
         if transfer is None or (transfer.verdict and transfer.claimed != HOME):
             self._forget(key)
         elif not transfer.verdict and _has_started(transfer, situation):
-            self._take_back(transfer, f"recall: too late, it runs at {transfer.remote}")
+            self._take_back(transfer, f"recall: too late, running at {transfer.remote}")
         elif not transfer.verdict and self._is_unheeded(key):
-            self._take_back(transfer, "recall: taken back, its starter did not do it")
+            self._take_back(transfer, "recall: withdrawn, its starter did not act")
 
     def _is_unheeded(self, key: Key) -> bool:
         return self._clock.steady_s() - self._wished_at_s.get(key, math.inf) > HEED_S

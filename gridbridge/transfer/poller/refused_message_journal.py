@@ -1,4 +1,4 @@
-"""Journal refused messages with the inputs of each refusal, and judge messages again."""
+"""Journal refused messages with all inputs, and judge journalled messages again."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

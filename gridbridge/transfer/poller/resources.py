@@ -1,4 +1,4 @@
-"""The transfer service's resources: files, cluster observers, threads and the clock."""
+"""The transfer service's resources: files, cluster observers, threads and clock."""
 
 from dataclasses import dataclass, field
 

@@ -17,7 +17,7 @@ from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 
 
 class ReusedIds:
-    """Checks the owner of listed remote job ids; queries a cluster about doubtful ids only."""
+    """Checks whose job has a listed remote id; queries a cluster about doubtful ids."""
 
     def __init__(
         self,
@@ -32,9 +32,7 @@ class ReusedIds:
         self._clock = clock
         self._known: dict[Key, ListedJob] = {}
         self._found: set[Key] = set()
-        self._questions: dict[
-            str, BackgroundQuery[dict[Key, ListedJob], dict[int, str]]
-        ] = {}  # by cluster
+        self._questions: dict[str, BackgroundQuery[dict[Key, ListedJob], dict[int, str]]] = {}
 
     def now(self) -> frozenset[Key]:
         """Return the transfers whose remote job id another job has."""

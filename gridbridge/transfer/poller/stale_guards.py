@@ -18,7 +18,7 @@ from gridbridge.transfer.poller.dispatcher import Dispatcher
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 from gridbridge.transfer.store.transfer_rows import TransferRows
 
-WHY = "its guard may have come too late"
+WHY = "its guard may have been restored after its release"
 
 
 class StaleGuards:
@@ -47,7 +47,7 @@ class StaleGuards:
         return {parse_transfer(transfer.name).job for transfer in self._left.values()}
 
     def take_answer(self, local: ClusterSnapshot) -> None:
-        """Release closed transfers' tasks that home lists, except tasks that were sent again."""
+        """Release closed transfers' tasks that home lists, except tasks sent again."""
         for transfer in tuple(self._left.values()):
             if is_gone(transfer, local) or self._is_sent_anew(transfer):
                 self.forget_released(transfer)

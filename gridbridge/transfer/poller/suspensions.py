@@ -1,4 +1,4 @@
-"""Make starters correct transfers whose local and remote job differ in suspension.
+"""Make starters correct a remote job whose suspension differs from the local job.
 
 The service publishes the local job's state in the verdict's file until the starter reports that
 the remote job follows. Only the starter acts on the remote job. A verdict or recall has priority.
@@ -22,8 +22,8 @@ AGAIN_S = 60.0  # first pause between requests to a starter
 SELDOM_S = 3600.0  # longest pause between requests to a starter that does nothing
 FEW = 3  # requests, before the history says that the starter does nothing
 WHAT_FOLLOWS = (
-    "its starter does not follow, and is told ever more seldom, in the end once an hour;"
-    " a deletion here still deletes its remote job, after half a minute"
+    "its starter does not act on suspension requests, which now come less often, at last hourly;"
+    " qdel of the local job still deletes the remote job, after half a minute"
 )
 
 
@@ -54,7 +54,7 @@ class Suspensions:
         self._seen.clear()
 
     def decide(self, situation: TransferSituation, busy: Container[Key]) -> None:
-        """Request a correction of mismatches in two snapshots; withdraw finished requests.
+        """Request corrections after two snapshots with a mismatch; withdraw old requests.
 
         Transfers in `busy` are being recalled, and their recall request uses the same file.
         """
@@ -78,7 +78,7 @@ class Suspensions:
                 self._seen[key] = before[key]  # only another cluster has answered
 
     def _publish_mismatch(self, key: Key, shown: SuspensionMismatch) -> None:
-        """Publish the request to the starter, again after growing pauses if nothing changes."""
+        """Publish a suspension request to the starter, again after growing pauses."""
         last = self._out.get(key)
         if last and last.desired != shown.desired:
             self._forget(key)
@@ -88,7 +88,7 @@ class Suspensions:
         self._out[key] = shown
         self._times[key] += 1
         if self._times[key] <= FEW:
-            self._ledger.note(transfer, f"its starter is told: {shown.why}")
+            self._ledger.note(transfer, f"suspension request to its starter: {shown.why}")
         elif self._times[key] == FEW + 1:
             self._ledger.note(transfer, WHAT_FOLLOWS)
         self._verdicts.publish(
@@ -101,7 +101,7 @@ class Suspensions:
         )
 
     def _take_back(self, key: Key, busy: Container[Key]) -> None:
-        """Withdraw a request, unless a verdict or recall has replaced the request."""
+        """Withdraw a suspension request, unless a verdict or recall has replaced it."""
         del self._out[key]
         self._forget(key)
         transfer = self._ledger.open.get(key)

@@ -51,11 +51,9 @@ class TaskMoves:
         self._recalls = recalls
         self._workers = workers
         self._clock = clock
-        self._keeping: dict[Key, Future[None]] = {}  # queue lists being changed
+        self._keeping: dict[Key, Future[None]] = {}  # changes of queue lists in progress
         self._wished: set[Key] = set()
-        self._ending: dict[
-            Key, tuple[TaskMoveState, Future[None]]
-        ] = {}  # queue lists being restored
+        self._ending: dict[Key, tuple[TaskMoveState, Future[None]]] = {}  # restore queue lists
 
     def follow(self, policy: Policy) -> None:
         """Apply a changed configuration."""
@@ -72,7 +70,7 @@ class TaskMoves:
         for move in moves:
             transfer = self._ledger.find(move.key)
             if transfer is None:
-                self._give_back(move, NOBODY, MoveStage.DROPPED, "nothing is known of it any more")
+                self._give_back(move, NOBODY, MoveStage.DROPPED, "its transfer is unknown")
             elif move.stage is MoveStage.HOME:
                 self._follow(move, transfer, situation)
             else:
@@ -95,7 +93,7 @@ class TaskMoves:
         elif transfer.key in self._recalls.out():
             return
         elif transfer.key in self._wished:
-            self._give_up(move, transfer, situation, "its starter did not bring it home")
+            self._give_up(move, transfer, situation, "its starter did not carry out the recall")
         elif keeping is None:
             self._keep_off(move, transfer, situation)
         else:
@@ -105,9 +103,9 @@ class TaskMoves:
         self, move: TaskMoveState, transfer: Transfer, situation: TransferSituation
     ) -> None:
         if not self._recalls.may(transfer):
-            self._give_up(move, transfer, situation, "its queue lets it be recalled no more")
+            self._give_up(move, transfer, situation, "its queue's recall limit is reached")
         elif situation.now - move.asked_at > task_move_progress.LATEST:
-            self._give_up(move, transfer, situation, "it could not be begun in time")
+            self._give_up(move, transfer, situation, "the move could not begin in time")
         elif task_move_progress.is_ready(transfer, situation):
             keep = self._workers.do(transfer.owner, self._tasks.keep_off, transfer)
             self._keeping[transfer.key] = keep
@@ -121,12 +119,12 @@ class TaskMoves:
         why = f"recalled from {move.source}: rebalanced, {move.target} had room"
         self._wished.add(transfer.key)
         if not self._recalls.bring(transfer, why):
-            self._give_up(move, transfer, situation, "it can not be brought home just now")
+            self._give_up(move, transfer, situation, "its recall can't begin now")
 
     def _follow(
         self, move: TaskMoveState, transfer: Transfer, situation: TransferSituation
     ) -> None:
-        """Restore a job's queue list once its task has started, or no queue takes the task."""
+        """Restore a job's queue list once its task has started, ended or found no queue."""
         newest = self._ledger.attempts(move.name, move.uid)[-1]
         if newest.name != move.name:
             self._ledger.note(newest, f"moved: it waited at {move.source} before")
@@ -160,7 +158,7 @@ class TaskMoves:
         self._ending[move.key] = ended, giving
 
     def _take_ends(self, situation: TransferSituation) -> None:
-        """End the moves whose jobs have their queue list back, or are gone."""
+        """End task moves whose job has its queue list back or is gone."""
         for key in [key for key, (_, giving) in self._ending.items() if giving.done()]:
             move, giving = self._ending.pop(key)
             error, transfer = giving.exception(), self._ledger.find(key)

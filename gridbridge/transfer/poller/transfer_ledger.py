@@ -18,13 +18,13 @@ from gridbridge.transfer.poller.history_publication import JobHistory
 from gridbridge.transfer.store.transfer_rows import TransferRows
 
 EVENTS_AN_HOUR = 60  # history events of a transfer: its owner could cause any number
-LOGGED_AN_HOUR = 4000  # log lines about a person's unproved transfers
+LOGGED_AN_HOUR = 4000  # log lines about a person's unconfirmed transfers
 
 _log = logging.getLogger(__name__)
 
 
 class TransferLedger:
-    """The open and ended transfers in memory; the state file has the same data."""
+    """Holds the open and ended transfers; the state file has the same data."""
 
     def __init__(
         self, database: StateFile, job_history: JobHistory, breakers: Breakers, clock: Clock
@@ -32,11 +32,10 @@ class TransferLedger:
         self.open: dict[Key, Transfer] = clock.dated(Transfer.moved)
         # closed transfers whose remote jobs may still be listed
         self.ended: dict[Key, Transfer] = clock.dated(Transfer.moved)
-        self.rested: dict[int, deque[tuple[str, datetime]]] = {}  # closed and unproved, by uid
-        self._told_of = LogQuota(clock.steady_s, EVENTS_AN_HOUR, 3600.0)  # events of a transfer
-        # log lines about a person's unproved transfers
+        self.rested: dict[int, deque[tuple[str, datetime]]] = {}  # closed, unconfirmed; by uid
+        self._told_of = LogQuota(clock.steady_s, EVENTS_AN_HOUR, 3600.0)
         self._logged_of = LogQuota(clock.steady_s, LOGGED_AN_HOUR, 3600.0)
-        self._withheld = WithheldLines()  # log lines of unproved transfers
+        self._withheld = WithheldLines()  # log lines of unconfirmed transfers
         self._clock = clock
         self._database = database
         self._transfers = TransferRows(database)
@@ -129,7 +128,7 @@ class TransferLedger:
                 self._transfers.put(transfer)
 
     def note(self, transfer: Transfer, text: str) -> None:
-        """Add a line to a transfer's history and the log, unless the last line is the same."""
+        """Add a line to a transfer's history and the log, unless the line repeats."""
         if self._told.get(transfer.key) == text:
             return
         self._told[transfer.key] = text
@@ -147,7 +146,7 @@ class TransferLedger:
             self._withheld.keep(transfer.uid, transfer.key, text)
 
     def _tell_withheld(self, transfer: Transfer) -> None:
-        """Log a transfer's withheld lines once its owner is proved; drop refuted lines."""
+        """Log a transfer's withheld lines once the home cluster confirms the owner."""
         is_proved = transfer.listed == OwnershipProof.YES
         if is_proved or (transfer.listed and transfer.is_over):
             for text in self._withheld.take(transfer.uid, transfer.key):
@@ -161,7 +160,7 @@ class TransferLedger:
             _log.warning("event=left_out of=%s events=%d", of, count)
 
     def forget(self, transfer: Transfer) -> None:
-        """Move a closed transfer from the open to the ended ones; drop one without a record."""
+        """Remove a closed transfer from the open transfers; keep watching its record."""
         self.open.pop(transfer.key, None)
         self._told.pop(transfer.key, None)
         if transfer.record:
@@ -177,11 +176,11 @@ class TransferLedger:
             rested.append((transfer.name, transfer.closed_at))
 
     def forget_unproved(self, name: str, uid: int) -> None:
-        """Delete a closed transfer from the state file, unless it is proved or reopened."""
+        """Delete a closed transfer from the state file, unless home confirms it or it is open."""
         self._transfers.forget_unproved(name, uid)
 
     def sweep_unproved(self, before: datetime) -> None:
-        """Delete the unproved transfers that closed before a time."""
+        """Delete transfers that closed before a time and that home has not confirmed."""
         self._transfers.sweep_unproved(before)
         for uid, rested in tuple(self.rested.items()):
             while rested and rested[0][1] < before:

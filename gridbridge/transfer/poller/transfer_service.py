@@ -52,7 +52,7 @@ class TransferService:
 
     @classmethod
     def of(cls, policy: Policy, resources: Resources) -> Self:
-        """Build the service: each group of parts depends on the groups before."""
+        """Build the service from groups of parts, in order of their dependencies."""
         state = wiring_state.build(policy, resources)
         acts = acting.build(policy, resources, state)
         looks_after = maintenance.build(policy, resources, state, acts)
@@ -81,7 +81,7 @@ class TransferService:
         self.show_routes()
 
     def show_routes(self) -> None:
-        """Publish the queues' routes; log removed clusters that still have open transfers."""
+        """Publish the queues' routes; log removed clusters that have open transfers."""
         state, views = self.known, self.resources.views
         used = {(transfer.queue, transfer.remote) for transfer in state.ledger.all()}
         state.mail.allow(used)  # starters of open transfers still read these routes
@@ -147,7 +147,7 @@ class TransferService:
         return frozenset(remote | local | queried | late | moved)
 
     def sent(self, cluster: str) -> SentJob:
-        """Return the jobs that campaigns sent to a cluster: transfers never wait for these."""
+        """Return the jobs that campaigns sent to a cluster; these jobs delay no transfer."""
         return sent_to(self.resources.database, cluster)
 
     def shut_down(self) -> None:

@@ -46,7 +46,7 @@ class UndeliveredEnds:
         return {parse_transfer(transfer.name).job for transfer in watched}
 
     def prove(self, local: ClusterSnapshot) -> tuple[Transfer, ...]:
-        """Return closed transfers whose owner a home snapshot proves or refutes, each once."""
+        """Return closed transfers whose owner a home snapshot confirms or denies."""
         due = [
             transfer
             for transfer in self._unproved.values()
@@ -58,16 +58,16 @@ class UndeliveredEnds:
         return tuple(transfer for transfer in proved if transfer.listed)
 
     def awaits(self, closed: Transfer) -> bool:
-        """Return whether home has listed the task ever since its transfer closed."""
+        """Return whether home has listed a task ever since the task's transfer closed."""
         return closed.key in self._ended
 
     def take_answer(
         self, local: ClusterSnapshot, queues: frozenset[str] = frozenset()
     ) -> tuple[Transfer, ...]:
-        """Return closed transfers whose end the home cluster missed, so that their task waits.
+        """Return closed transfers whose end the qmaster missed, so the task waits again.
 
-        A transfer is forgotten if its number now belongs to another job, which began outside
-        the transfer `queues`: that job may be put back, and its starter may ask.
+        A transfer is forgotten if its job number now belongs to another job, which began outside
+        the transfer `queues`: the qmaster may requeue that job, and its starter may ask.
         """
         unheard = tuple(
             transfer for transfer in self._ended.values() if is_unheard(transfer, local)

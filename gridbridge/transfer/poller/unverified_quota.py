@@ -1,8 +1,8 @@
-"""Limit each person's unproved transfers, as anybody may write invented records.
+"""Limit each person's transfers that the home job list has not confirmed.
 
-Above the limit, a new record stays in the spool until the home cluster has been queried. No real
-job is lost: home lists each job that is away. A job that home no longer lists is still accepted
-while the remote cluster lists the job with the same owner.
+Anybody may write invented records. Above the limit, a new record stays in the spool until the home
+cluster has been queried. No real job is lost: home lists each job that is away. A job that home no
+longer lists is still accepted while the remote cluster lists the job with the same owner.
 """
 
 import logging
@@ -23,7 +23,7 @@ from gridbridge.state.inbox import Inbox
 from gridbridge.state.spool_reader import SpooledMessage
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 
-KEPT = timedelta(hours=1)  # closed transfers that were never proved
+KEPT = timedelta(hours=1)  # closed transfers that home never confirmed
 SWEEP_S = 600.0
 
 _log = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ class _Waiting(NamedTuple):
 
 
 class UnverifiedQuota:
-    """Counts unproved transfers per uid, and lets records above the limit wait."""
+    """Counts unconfirmed transfers per uid, and lets records above the limit wait."""
 
     def __init__(self, ledger: TransferLedger, inbox: Inbox, clock: Clock) -> None:
         self.most = MOST_UNPROVED
@@ -55,11 +55,11 @@ class UnverifiedQuota:
         self._swept_s = 0.0
 
     def begin(self) -> None:
-        """Reset the count of unproved transfers at the start of a round."""
+        """Reset the count of unconfirmed transfers at the start of a round."""
         self._count = None
 
     def keeps(self, spooled: SpooledMessage, verdict: Transfer | RejectedAction) -> bool:
-        """Return whether a new transfer's message must wait for the home cluster's job list."""
+        """Return whether a new transfer's message must wait for the home job list."""
         name = spooled.message.transfer, spooled.uid
         if spooled.message.kind != MessageKind.RECORD:
             return name in self._waiting
@@ -68,7 +68,7 @@ class UnverifiedQuota:
         return name in self._waiting or self._counted()[spooled.uid] >= self.most
 
     def park(self, spooled: SpooledMessage, verdict: Transfer | RejectedAction) -> list[str]:
-        """Let a message wait in the spool; return the older record that the message replaces."""
+        """Let a message wait in the spool; return the older record that is replaced."""
         name = spooled.message.transfer, spooled.uid
         entry = self._waiting.get(name)
         if isinstance(verdict, RejectedAction):
@@ -82,7 +82,7 @@ class UnverifiedQuota:
         return [entry.transfer.record] if entry.transfer.record != verdict.record else []
 
     def admit(self, transfer: Transfer) -> Transfer:
-        """Count an accepted transfer; mark its owner as proved if home just listed its task."""
+        """Count an accepted transfer; mark its owner confirmed if home listed the task."""
         self._counted()[transfer.uid] += 1
         return transfer.but(listed=self._admitted.pop(transfer.key, ""))
 
@@ -103,13 +103,13 @@ class UnverifiedQuota:
                 refused += (entry.transfer.record, *entry.others)
                 uids[entry.transfer.uid] += 1
         for uid, count in uids.items():
-            why = f"{home.cluster} lists no such jobs of theirs, and {self.most} are known"
+            why = f"{home.cluster} lists no such jobs of the uid; {self.most} are unproved"
             _log.warning("event=unproved uid=%d refused=%d why=%r", uid, count, why)
         self._forget(home.taken_at)
         return refused
 
     def jobs(self) -> set[int]:
-        """Return the waiting transfers' local and remote job ids, which snapshots must keep."""
+        """Return the waiting transfers' local and remote job ids for the next snapshots."""
         waiting = [entry.transfer for entry in self._waiting.values()]
         return {parse_transfer(transfer.name).job for transfer in waiting} | {
             transfer.remote_id for transfer in waiting if transfer.remote_id
@@ -122,7 +122,7 @@ class UnverifiedQuota:
         )
 
     def _counted(self) -> "Counter[int]":
-        """Return each uid's number of unproved transfers, with closed transfers over the limit."""
+        """Return each uid's number of unconfirmed transfers, surplus closed ones included."""
         if self._count is None:
             transfers = chain(self._ledger.open.values(), self._ledger.ended.values())
             self._count = Counter(
@@ -133,7 +133,7 @@ class UnverifiedQuota:
         return self._count
 
     def _forget(self, asked_at: datetime) -> None:
-        """Delete unproved closed transfers: the oldest over the limit, and all after an hour."""
+        """Delete unconfirmed closed transfers above the limit or older than an hour."""
         for uid, rested in self._ledger.rested.items():
             while len(rested) > self.most and rested[0][1] < asked_at:
                 self._ledger.forget_unproved(rested.popleft()[0], uid)
@@ -145,7 +145,7 @@ class UnverifiedQuota:
 def _judge(
     entry: _Waiting, home: ClusterSnapshot, snapshots: Mapping[str, ClusterSnapshot]
 ) -> str | None:
-    """Return YES if home lists the task, NO if only the remote cluster does, else empty.
+    """Return YES if home lists a task, NO if only the remote cluster does, else ''.
 
     Return None while a snapshot newer than the record is missing.
     """

@@ -1,4 +1,4 @@
-"""Read remote jobs' usage from accounting files, and store and publish the usage records.
+"""Read remote jobs' usage from accounting files; store and publish usage records.
 
 One transaction stores a file's new records and moves the read cursor, so a killed service loses no
 record. A line that is read twice makes one record.
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
     from gridbridge.batch.optional_abilities import AccountingSource
     from gridbridge.model.route import Away
 
-MOST_TOLD = 1000  # unproved ends stored per person between two sweeps
+MOST_TOLD = 1000  # unconfirmed job ends stored per person between two sweeps
 UNHEARD = timedelta(minutes=1)  # longest time between two answers of a cluster
-FRESHEN = timedelta(seconds=20)  # unchanged readings are published after this time
+FRESHEN = timedelta(seconds=20)  # unchanged reading positions are published after this time
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, kw_only=True)
 class UsageRecords:
-    """The usage records of remote clusters whose accounting file the service can read."""
+    """Usage records of remote clusters whose accounting file the service can read."""
 
     policy: Policy
     database: StateFile
@@ -50,7 +50,7 @@ class UsageRecords:
     readings: dict[str, ShownReading] = field(default_factory=dict)  # published states
     cursors: dict[str, AccountingCursor] = field(default_factory=dict)  # stored read positions
     accounting: UsageRows = field(init=False)
-    told: dict[int, int] = field(default_factory=dict)  # unproved ends since the last sweep, by uid
+    told: dict[int, int] = field(default_factory=dict)  # unconfirmed ends by uid
 
     def __post_init__(self) -> None:
         self.accounting = UsageRows(self.database)
@@ -91,7 +91,7 @@ class UsageRecords:
             reader.look_if_due(self.policy.poller.interval_s)
 
     def take(self) -> None:
-        """Keep and publish what the readings have found."""
+        """Store and publish the usage records of all finished readings."""
         for reader in self.readers.values():
             if look := reader.take():
                 self.keep(look)
@@ -111,7 +111,7 @@ class UsageRecords:
         self._note(look)
 
     def _show(self, local: str, records: tuple[RemoteRecord, ...]) -> None:
-        """Publish a task's usage records; if several jobs have records, only the owner's."""
+        """Publish a task's usage records, without records of other owners' jobs."""
         if len({(record.owner, record.job_id) for record in records}) > 1:
             name = parse_transfer(records[0].transfer)
             transfers = TransferRows(self.database).of_task(name.cluster, name.job, name.task)
@@ -137,12 +137,12 @@ class UsageRecords:
             self.views.readings(self.readings.values())
 
     def tells(self, transfer: Transfer) -> bool:
-        """Return whether the cluster's accounting file is read here, instead of using `qacct`."""
+        """Return whether the service reads a job's accounting file and needs no `qacct`."""
         reading = self.readings.get(transfer.remote)
         return bool(reading and reading.read_at and not reading.trouble and not reading.is_behind)
 
     def end(self, transfer: Transfer) -> JobEnd | None:
-        """Return a remote job's end from its accounting records; None if no record has the end.
+        """Return a remote job's end from its accounting records; None without a record.
 
         Raises ConflictingEnds if the records disagree on the end.
         """
@@ -159,7 +159,7 @@ class UsageRecords:
         return end
 
     def _accounted(self, transfer: Transfer) -> list[RemoteRecord]:
-        """Return a remote job's accounting records, without records from before its delisting."""
+        """Return a job's accounting records since the remote cluster last listed the job."""
         name = parse_transfer(transfer.name)
         records = self.accounting.records_of(
             name.cluster, name.job, name.task, last_listed(transfer)
@@ -173,7 +173,7 @@ class UsageRecords:
         ]
 
     def tell_end(self, transfer: Transfer) -> None:
-        """Store a verdict's usage if no accounting file is read; publish usage for an epilog.
+        """Store a verdict's usage if no accounting file is read; publish epilog usage.
 
         An accounting file that is read has the job's record within seconds.
         """
@@ -192,16 +192,16 @@ class UsageRecords:
             self._tell_epilog(local, record)
 
     def _tell_epilog(self, local: str, record: RemoteRecord) -> None:
-        """Publish a job's usage for the root epilog; log a failure, as the end must not wait."""
+        """Publish a job's usage for the root epilog; only log a failed publication."""
         try:
             self.views.epilog_usage(local, record.owner, for_shepherd(record))
         except StateError as error:
             _log.warning("event=no_epilog_usage name=%s why=%r", record.transfer, str(error))
 
     def _may_tell(self, transfer: Transfer) -> bool:
-        """Return whether to store a verdict's usage: for proved jobs and a few unproved jobs.
+        """Return whether to store a verdict's usage; limit jobs that are not confirmed.
 
-        A short job may end before home lists the job. An invented job looks the same.
+        A short job may end before the home cluster lists the job, as may an invented job.
         """
         if transfer.listed:
             return transfer.listed == OwnershipProof.YES
@@ -209,7 +209,7 @@ class UsageRecords:
         return self.told[transfer.uid] <= MOST_TOLD
 
     def sweep(self) -> None:
-        """Delete old usage records, and reset the count of unproved ends."""
+        """Delete old usage records, and reset the count of unconfirmed ends."""
         self.told.clear()
         before = self.clock.now() - timedelta(days=self.policy.retention.accounting_d)
         self.accounting.forget_records(before)
@@ -236,7 +236,7 @@ def last_listed(transfer: Transfer) -> datetime | None:
 
 
 def is_news(before: ShownReading, after: ShownReading) -> bool:
-    """Return whether to publish a reading: the reading changed, or looks outdated."""
+    """Return whether an accounting reading has changed or its published time is old."""
     if replace(before, read_at=after.read_at) != after or before.read_at is None:
         return before != after
     return after.read_at is not None and after.read_at - before.read_at > FRESHEN

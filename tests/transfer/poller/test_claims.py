@@ -427,7 +427,7 @@ def test_a_job_that_may_not_have_seen_its_grant_is_told(machine: Machine, link: 
         told = machine.service.acting.claims.limited(known(machine), end)
 
     assert told is end
-    assert "did it see its grant?" in " ".join(
+    assert "its grant may be unseen" in " ".join(
         event.text
         for event in TransferRows(machine.service.resources.database).events(NAME, os.getuid())
     )

@@ -77,7 +77,7 @@ def test_a_move_of_nothing_that_is_known_is_dropped(machine: Machine) -> None:
     machine.send(RECORD)
     ask(machine, name="gb.alpha.9.0.1")
 
-    assert ended(machine, "qw") == [("dropped", "nothing is known of it any more")]
+    assert ended(machine, "qw") == [("dropped", "its transfer is unknown")]
 
 
 def test_without_a_proof_from_home_nothing_is_recalled(machine: Machine) -> None:
@@ -85,7 +85,7 @@ def test_without_a_proof_from_home_nothing_is_recalled(machine: Machine) -> None
     machine.send(RECORD)
     ask(machine)
 
-    assert ended(machine, "qw") == [("dropped", "its queue lets it be recalled no more")]
+    assert ended(machine, "qw") == [("dropped", "its queue's recall limit is reached")]
 
 
 def test_a_new_process_goes_on_with_a_task_that_has_come_home(machine: Machine) -> None:

@@ -1,4 +1,4 @@
-"""Pass new cluster snapshots to the service's parts before any decision."""
+"""Pass cluster answers to the service's parts before decisions use the answers."""
 
 from dataclasses import dataclass
 

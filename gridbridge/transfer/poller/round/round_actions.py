@@ -1,4 +1,4 @@
-"""Do a round's quick acts at once, and begin its slow acts in the owner's threads."""
+"""Do a round's quick acts at once, and begin slow acts in the owner's threads."""
 
 from collections.abc import Callable, Container
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class RoundActions:
         self.policy = policy
 
     def act(self, action: TransferAction) -> None:
-        """Do a quick act at once; begin an act that needs a cluster in the owner's thread."""
+        """Do a quick act at once; begin an act at a cluster in the owner's thread."""
         transfer = action.transfer
         if action.act is TransferAct.CLOSE:
             self._close(action.transfer, action.why)
@@ -68,7 +68,7 @@ class RoundActions:
         return changed
 
     def _tell_not_deleted(self) -> None:
-        """Record for `gridbridge why` why jobs of owners without an account are left."""
+        """Record for `gridbridge why` that jobs of owners without an account are left."""
         for action_of, why in self.dispatcher.not_deleted:
             if (transfer := self.ledger.find(action_of.key)) and not transfer.is_over:
                 self.ledger.keep(transfer.but(reason=why))
@@ -119,6 +119,6 @@ class RoundActions:
         self.forget(closed)
 
     def forget(self, closed: Transfer) -> None:
-        """Remove data that only open transfers need; a record stays until its job is gone."""
+        """Remove a closed transfer's verdict and FIFO; the record outlives the job."""
         self.over(closed)
         self.verdicts.tidy(closed)

@@ -1,4 +1,4 @@
-"""Publish load values, histories and transfers after a round, and remove old data."""
+"""Publish load values, histories and transfers after a round; remove old data."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -21,7 +21,7 @@ PAUSE_S = 10.0  # a longer pause between rounds: the process was stopped
 
 @dataclass(slots=True, kw_only=True)
 class TransferSituations:
-    """Gathers decision inputs; remembers queries without pause, and deletions at home."""
+    """Gathers decision inputs; remembers gaps in polling, and deletions at home."""
 
     policy: Policy
     ledger: TransferLedger
@@ -32,7 +32,7 @@ class TransferSituations:
     clock: Clock
     since_s: float = field(init=False)  # all clusters are queried without a pause since this time
     looked_at_s: float = field(init=False)
-    deleted_at_home: dict[str, datetime] = field(init=False)  # since when, by transfer name
+    deleted_at_home: dict[str, datetime] = field(init=False)  # time of deletion, by transfer name
 
     def __post_init__(self) -> None:
         self.since_s = self.looked_at_s = self.clock.steady_s()
@@ -43,7 +43,7 @@ class TransferSituations:
         self.policy = policy
 
     def listen_anew(self) -> None:
-        """Restart the clusters' silence times, as not all clusters were queried until now."""
+        """Restart the clusters' silence times, as a cluster was not queried until now."""
         self.since_s = self.clock.steady_s()
 
     def notice_pause(self) -> None:

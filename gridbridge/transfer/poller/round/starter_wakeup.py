@@ -1,4 +1,4 @@
-"""Wake starters that could not submit to a cluster once the cluster answers again."""
+"""Wake starters that failed to submit to a cluster once the cluster answers."""
 
 from collections.abc import Iterable
 
@@ -9,16 +9,16 @@ from gridbridge.state import spool
 
 
 class StarterWakeup:
-    """Remembers silent clusters, whose starters pause longer and longer between tries."""
+    """Remembers silent clusters, for which starters pause ever longer between tries."""
 
     def __init__(self, folder: str) -> None:
         self._silent: set[str] = set()
         self._folder = folder
 
     def take_answer(self, answer: ClusterAnswer, transfers: Iterable[Transfer]) -> bool:
-        """Wake starters that wait to submit, at a cluster's first good answer after silence.
+        """Wake starters that wait to submit when a silent cluster answers again.
 
-        Return whether the answer is the first after silence.
+        Return whether the answer ended a cluster's silence.
         """
         if answer.snapshot is None:
             self._silent.add(answer.cluster)

@@ -19,7 +19,7 @@ from gridbridge.transfer.store.transfer_rows import TransferRows
 
 SWEEP_S = 3600.0
 PORTION_S = 5.0  # between two portions of a long folder sweep
-UNFETCHED_S = 86400.0  # age at which unfetched verdict files are removed
+UNFETCHED_S = 86400.0  # age at which unfetched verdicts and replies are removed
 
 
 @dataclass(slots=True)

@@ -48,7 +48,7 @@ class TransferProgram:
         self.policy = policy
 
     def gather(self) -> RoundInput:
-        """Gather a round's input; an answer concerns all transfers, a message its own only."""
+        """Gather a round's input; any cluster answer concerns all open transfers."""
         came, changed = self.intake.take()
         concerned = tuple(self.ledger.all()) if came else self.ledger.among(changed)
         return RoundInput(
