@@ -111,7 +111,7 @@ def of_node(words: tuple[str, ...], conf: str = OAR_CONF) -> None:
         raise RootRefusal(USAGE)
     _host(words[1])
     if not oar_nodes.are_valid_oar_tags("".join(words[2:])):
-        raise RootRefusal(f"{words[2][:80]!r} are no tags; expected letters, digits and :._+-")
+        raise RootRefusal(f"{words[2][:80]!r} are invalid tags; expected letters, digits and :._+-")
     for argv in commands:
         run(argv, dict(ENV), LIMIT_S).checked()
 
@@ -133,7 +133,7 @@ def _address(text: str) -> str:
     try:
         address = ipaddress.ip_address(text)
     except ValueError as error:
-        raise RootRefusal(f"{text[:80]!r} is no address") from error
+        raise RootRefusal(f"{text[:80]!r} is not an IP address") from error
     if "%" in text:  # a link-local scope, which may be any text, even with newlines
         raise RootRefusal(f"{text[:80]!r} is a link-local address; expected an address without %")
     plain = getattr(address, "ipv4_mapped", None) or address

@@ -76,7 +76,7 @@ def confine() -> None:
     """Limit the number of processes of the current user, unless systemd does.
 
     The kernel counts a uid's processes on the whole machine, where a user may have thousands. So
-    the lowest limit at which the user can start another process is found, and raised.
+    the limit is doubled until the user can start another process, and then raised by some spare.
     """
     most = _more // 2
     while 0 < most < NO_LIMIT and not _may_fork(most):

@@ -44,7 +44,7 @@ class OwnerWorker:
     """A process that works as a campaign's owner until root has no more requests."""
 
     def __init__(self, uid: int, begin: "Begin", limit_s: float = owner.LIMIT_S) -> None:
-        """Start the process; its owner can stop it, so root limits its whole time."""
+        """Start the owner's process; the owner can stop it, so root limits its total time."""
         asks, self._ask = os.pipe()
         self._answers, tells = os.pipe()
         self._deadline = time.monotonic() + limit_s
@@ -58,7 +58,7 @@ class OwnerWorker:
         os.close(tells)
 
     def ask(self, *words: str) -> str:
-        """Return the answer to a request; raise the process's error, or WorkerGone."""
+        """Return the owner's process's answer to a request; raise its error, or WorkerGone."""
         with suppress(BrokenPipeError):  # an ended process may have sent its reason
             os.write(self._ask, f"{' '.join(words)}\n".encode())
         status, _, answer = self._line().partition(" ")

@@ -1,1 +1,1 @@
-"""Grid Engine queues whose jobs run on another cluster."""
+"""Transfer queues: Grid Engine queues whose jobs run on another cluster."""

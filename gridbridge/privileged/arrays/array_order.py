@@ -46,7 +46,7 @@ class ArrayOrder:
 
     @property
     def tasks(self) -> tuple[str, ...]:
-        """The tasks of each array to send."""
+        """The attempts of tasks that each array to submit has, in short notation."""
         return tuple(self._told)
 
     @property
@@ -59,7 +59,7 @@ class ArrayOrder:
         return isinstance(self.config.get("cluster", {}).get(cluster), dict)
 
     def at(self, cluster: str) -> "ArrayOrder":
-        """Return the same order at another configured cluster."""
+        """Return the same order, addressed to another configured cluster."""
         from copy import copy  # few orders concern several clusters
 
         order = copy(self)

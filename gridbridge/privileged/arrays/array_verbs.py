@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def perform(arguments: list[str]) -> NoReturn:
-    """Check everything, then act in a process of its own as the owner of the campaign."""
+    """Check a campaign verb's arguments, then act as the campaign's owner."""
     if arguments[0] == "list-arrays":
         _list(*_campaign(arguments, "c.CAMPAIGN", 2))
     if arguments[0] == "end-campaign":
@@ -131,7 +131,7 @@ def _acted(order: ArrayOrder, ledger: RootLedger) -> str:
     if not ledger.uid and order.verb in (DELETE, DELETE_WAITING):
         return ""  # the campaign has no submitted array
     if not ledger.uid:  # an array that was never submitted can't be released
-        raise LedgerLost(f"{order.file}: root's ledger has nothing of it")
+        raise LedgerLost(f"{order.file}: root's ledger lacks the campaign")
     owner.require_person(order.config, order.file, ledger.uid)
     (array,) = order.arrays
     if order.verb == DELETE_WAITING:
@@ -150,7 +150,7 @@ def _require_there(order: ArrayOrder, ledger: RootLedger, array: int) -> None:
     tasks = next((row[2] for row in ledger.arrays() if row[0] == str(array)), "")
     size = len(read_attempts(tasks)) if tasks else 0
     if any(span[-1] > size for span in read_places(order.indices)):
-        raise OwnerRefusal(f"{order.file}: array {array} has {size} places")
+        raise OwnerRefusal(f"{order.file}: array {array} has only {size} places")
 
 
 def _answers(order: ArrayOrder, person: str) -> "Answers":

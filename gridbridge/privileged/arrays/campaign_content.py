@@ -59,7 +59,7 @@ class VerifiedTasks:
         self._order, self._ledger = order, ledger
 
     def tasks(self, index: int) -> tuple[ScriptTask, ...]:
-        """Return the tasks of an array, with copy numbers from the ledger."""
+        """Return the tasks of an array, with copy numbers from root's ledger."""
         if script_tasks := self._step_tasks.get(index):
             return script_tasks
         script_tasks = tuple(

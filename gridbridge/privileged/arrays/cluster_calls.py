@@ -28,11 +28,11 @@ class ClusterSite:
             _keep_connection()
 
     def find(self, name: str) -> str:
-        """Return the id of the held array with a submission name, empty without such an array."""
+        """Return the id of the held array with a submission name, empty if unknown."""
         return self._adapter.find_held(self._far, name, self._account)
 
     def submit(self, spec: JobSpec) -> str:
-        """Submit an array, held; return its id."""
+        """Submit a campaign's array, held; return its job id."""
         placed = on_their_hosts(spec, self._order.cluster)
         answer = self._adapter.submit(self._far, kept_there(placed, self._order.cluster))
         if answer.result != Result.ACCEPTED:

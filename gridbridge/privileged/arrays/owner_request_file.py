@@ -26,5 +26,5 @@ def require_asked(token: str, campaign: int, uid: int) -> str:
     except UNREADABLE as error:
         raise OwnerRefusal(f"{path}: {error!r}") from error
     if not is_asked or facts.st_uid not in (uid, ROOT):
-        raise OwnerRefusal(f"{path}: its owner does not ask for tasks of campaign {campaign} there")
+        raise OwnerRefusal(f"{path}: expected the owner's resubmit request for campaign {campaign}")
     return f"{facts.st_ino}.{facts.st_mtime_ns}"

@@ -34,5 +34,5 @@ def kept_there(spec: JobSpec, cluster: str, folder: str = PUBLISHED) -> JobSpec:
 
     request = vocabulary.decode_queues(published).only(spec.request)
     if request is None:
-        raise RefusedThere(f"queue {spec.request.targets}: sends its jobs on, or is not there")
+        raise RefusedThere(f"queue {spec.request.targets} is a transfer queue or missing")
     return spec.but(request=request)

@@ -55,7 +55,7 @@ def _read(order: ArrayOrder, ledger: RootLedger) -> VerifiedTasks:
 
 
 class ArraySender:
-    """The arrays of one call; root notes each step in the ledger."""
+    """The arrays of one send-arrays call; root notes each step in the ledger."""
 
     def __init__(
         self, order: ArrayOrder, ledger: RootLedger, content: VerifiedTasks | None
@@ -97,7 +97,7 @@ class ArraySender:
 
     @contextmanager
     def _noted_together(self, arrays: list[SentArray]) -> "Iterator[None]":
-        """Write all notes of a block at once; a failed write fails every array."""
+        """Write the block's ledger notes at once; a failed write fails every array."""
         try:
             with self._ledger.batch():
                 yield
@@ -134,7 +134,7 @@ class ArraySender:
                 self._ledger.withdraw(sent.array.array)
 
     def release(self, sent: list[SentArray]) -> None:
-        """Release the arrays, all new arrays in one call."""
+        """Release the submitted arrays, with a single call for all new arrays."""
         ready = [sent_array for sent_array in sent if sent_array.job and not sent_array.error]
         new = [sent_array for sent_array in ready if sent_array.is_new]
         if new:

@@ -15,7 +15,7 @@ class SentArray:
         self.error: Exception | None = None
 
     def line(self) -> str:
-        """Return the line for the service: exit status, job id or 0, and error."""
+        """Return an array's line for the service: exit status, job id or 0, and error."""
         if not self.error:
             return f"0 {self.job or 0} "
         return f"{owner.status_of(self.error)} {self.job or 0} {owner.in_a_line(self.error)}"

@@ -25,7 +25,7 @@ NOTHING = "-"  # stands for a missing cluster
 
 
 def perform(arguments: list[str]) -> NoReturn:
-    """Check everything, then run the program in a process of its own."""
+    """Check the user's request and the words, then run the program as the user."""
     if len(arguments) < 2 or len(arguments) > 1 + MOST:
         raise OwnerRefusal(
             "usage: gridbridge-as-user notify-owner FILE CAMPAIGN:CODE:CLUSTER:TASKS..."

@@ -27,7 +27,7 @@ MOST_LETTERS = 100
 
 
 def perform(arguments: list[str]) -> NoReturn:
-    """Check everything, then act in a process of its own as the owner of the dataset."""
+    """Check the files and storage areas, then act as the dataset's owner."""
     verb, *words = arguments
     least, most = AREAS[verb]
     shown = " ".join(["STORAGE"] * least + ["[STORAGE]"] * (most - least))
@@ -72,7 +72,7 @@ def read(name: str) -> tuple[str, int]:
 def _require_own(folder: str, uid: int) -> None:
     """Refuse a folder of another user: that user could have moved the file into the folder."""
     if os.lstat(folder).st_uid != uid:
-        raise OwnerRefusal(f"{folder}: not uid {uid}'s")
+        raise OwnerRefusal(f"{folder}: not owned by uid {uid}")
 
 
 def _is_dataset(name: object) -> bool:

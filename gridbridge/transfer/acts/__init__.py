@@ -1,1 +1,1 @@
-"""The acts on transfers, local jobs and remote jobs."""
+"""The service's acts on transfers, local jobs and remote jobs."""

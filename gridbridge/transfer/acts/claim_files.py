@@ -20,11 +20,11 @@ class ClaimFiles:
 
     @property
     def is_amid_sweep(self) -> bool:
-        """Whether the next sweeps have names left to check."""
+        """Whether a sweep of the claims folder is unfinished and goes on in the next sweep."""
         return self._names.is_amid
 
     def follow(self, policy: Policy) -> None:
-        """Use a changed configuration from now on."""
+        """Apply a changed gridbridge.toml to later acts on claims."""
         self._policy = policy
 
     def take(self, transfer: Transfer) -> bool:
@@ -37,7 +37,7 @@ class ClaimFiles:
         claim_folder.remove(name_of(transfer.claim, transfer.uid), self._spool)
 
     def sweep(self, claimed: frozenset[str], now_s: float) -> None:
-        """Remove the claims of jobs without a known transfer."""
+        """Remove the claim files of jobs without a known transfer."""
         claim_folder.sweep(claimed, now_s, self._spool, self._names)
 
     def give_grants(self, cluster: str, transfers: tuple[Transfer, ...]) -> None:
@@ -46,5 +46,5 @@ class ClaimFiles:
         grants.give(away(self._policy, cluster), names)
 
     def remove_grant(self, transfer: Transfer) -> None:
-        """Remove the grant of a remote job that is gone."""
+        """Remove the grant file of a remote job that is gone."""
         grants.remove(away(self._policy, transfer.remote), name_of(transfer.claim, transfer.uid))

@@ -17,12 +17,12 @@ REMOVE = f'rm -f -- "{GRANTS}/$1"'
 
 
 def give(remote: Away, names: tuple[str, ...]) -> None:
-    """Make grants at a remote cluster; CommandFailed unless each grant is known to exist."""
+    """Create grant files at a remote cluster; CommandFailed unless all files exist."""
     _ask(remote, GIVE, names)
 
 
 def remove(remote: Away, name: str) -> None:
-    """Remove a grant at a remote cluster; safe to repeat."""
+    """Remove a grant file at a remote cluster; safe to repeat."""
     _ask(remote, REMOVE, (name,))
 
 

@@ -26,15 +26,15 @@ AT_ONCE = 100  # jobs of one query
 class LocalTasks:
     """The local tasks of the home cluster, which has the transfer queues.
 
-    Every act is safe to repeat. It raises CommandFailed on failure, and ConfigError where the
-    site can have no transfer queues.
+    Every act on a task is safe to repeat. A failed act raises CommandFailed, and ConfigError
+    where the site can have no transfer queues.
     """
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
 
     def follow(self, policy: Policy) -> None:
-        """Use a changed configuration from now on."""
+        """Apply a changed gridbridge.toml to later acts on local tasks."""
         self._policy = policy
 
     @property
@@ -42,28 +42,28 @@ class LocalTasks:
         return tuple(self._policy.queues)
 
     def release(self, action: TransferAction) -> None:
-        """Remove a task's guard, so that the task may start again."""
+        """Remove a local task's guard (hold or start time), so that the task may start again."""
         where, tasks = self._home()
         tasks.release(where, _task(action.transfer), action.transfer.guard)
 
     def adopt(self, action: TransferAction) -> None:
-        """Let a task start again only in the queue where its remote job is known."""
+        """Let a local task start again only in the queue that knows its remote job."""
         transfer = action.transfer
         where, tasks = self._home()
         tasks.adopt(where, _task(transfer), transfer.queue, transfer.guard)
 
     def guard(self, action: TransferAction) -> None:
-        """Guard a task, so that the task does not start again."""
+        """Keep a local task from starting again, by a hold or a start time."""
         where, tasks = self._home()
         tasks.guard(where, _task(action.transfer), action.transfer.guard)
 
     def unpin(self, action: TransferAction) -> None:
-        """Let a job start in all queues that the job asked for."""
+        """Let a job start again in all queues of its own request."""
         where, tasks = self._home()
         tasks.unpin(where, _task(action.transfer))
 
     def requests(self, jobs: tuple[int, ...]) -> dict[int, RequestAtHome]:
-        """Return the jobs' current requests, without jobs that are gone."""
+        """Return the current requests of local jobs, without jobs that are gone."""
         where, tasks = self._home()
         requests = tasks.requests_of(where, jobs)
         return {job: _request(request) for job, request in requests.items()}
@@ -94,9 +94,9 @@ class LocalTasks:
         tasks.release(where, copy, Guard.START)
 
     def keep_off(self, transfer: Transfer) -> None:
-        """Keep a job off the queues to the remote cluster that has its task, until unpinned.
+        """Keep a local job off the queues to the remote cluster that has its task.
 
-        Raises GridbridgeError when no other queue can run the job.
+        The job gets its own queues back by `unpin`. Raises GridbridgeError without other queues.
         """
         where, tasks = self._home()
         queues = self._policy.queues.items()
@@ -108,7 +108,7 @@ class LocalTasks:
         tasks.keep_off(where, _task(transfer), other_queues)
 
     def give_queues_back(self, name: str) -> None:
-        """Let the job of a transfer start in all queues that the job asked for."""
+        """Let a transfer's job start again in all queues of its own request."""
         where, tasks = self._home()
         tasks.unpin(where, parse_transfer(name))
 

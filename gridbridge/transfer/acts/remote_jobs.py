@@ -19,14 +19,14 @@ from gridbridge.transfer.acts.local_tasks import LocalTasks
 
 
 class RemoteJobs:
-    """The remote jobs of transfers, at their clusters."""
+    """The service's acts on the remote jobs of transfers."""
 
     def __init__(self, policy: Policy, tasks: LocalTasks) -> None:
         self._policy = policy
         self._tasks = tasks
 
     def follow(self, policy: Policy) -> None:
-        """Use a changed configuration from now on."""
+        """Apply a changed gridbridge.toml to later acts on remote jobs."""
         self._policy = policy
 
     def delete(self, action: TransferAction) -> None:
@@ -55,20 +55,20 @@ class RemoteJobs:
         return _error(transfer, FailureCause.BLOCKED, reason)
 
     def look_up_end(self, action: TransferAction) -> StarterMessage | None:
-        """Return the verdict by the remote accounting; None without an accounting record."""
+        """Return the verdict by the remote cluster's accounting; None without a record."""
         transfer = action.transfer
         where = away(self._policy, transfer.remote)
         end = status_of(where).end(where, transfer.remote_id, transfer.name)
         return self.judge(end, transfer) if end else None
 
     def judge(self, end: JobEnd, transfer: Transfer) -> StarterMessage:
-        """Return the verdict for an end; the home cluster decides whether a lost job runs again."""
+        """Return the verdict for a remote job's end; home may say that a lost job runs again."""
         if end.is_unseen and not transfer.rerun:
             transfer = transfer.but(rerun=self._tasks.rerun(transfer))
         return verdict_of(transfer, end)
 
     def accounts(self, cluster: str, jobs: tuple[int, ...]) -> dict[int, str]:
-        """Return the accounts of jobs at a cluster, without jobs that are gone."""
+        """Return the accounts of jobs at a remote cluster, without jobs that are gone."""
         where = away(self._policy, cluster)
         system = adapter_of(where).tells_accounts
         return system.accounts_of(where, jobs) if system else {}
@@ -83,7 +83,7 @@ class RemoteJobs:
             submitter(where).delete(where, str(orphan.job_id))
 
     def unstage(self, transfer: Transfer) -> None:
-        """Remove a closed transfer's files from the remote cluster."""
+        """Remove a closed transfer's carried files from the remote cluster."""
         _as_owner("unstage", transfer)
 
 

@@ -33,12 +33,12 @@ class TransferActs:
         }
 
     def follow(self, policy: Policy) -> None:
-        """Use a changed configuration from now on."""
+        """Apply a changed gridbridge.toml to later acts on transfers."""
         for subject in (self.verdicts, self.claims, self.tasks, self.remote):
             subject.follow(policy)
 
     def far(self, action: TransferAction) -> StarterMessage | None:
-        """Run an act that needs a cluster; return the verdict that the act found, if any."""
+        """Run an act at a cluster; return the transfer's verdict if the act found the end."""
         return self._far[action.act](action)
 
     def judge(self, end: JobEnd, transfer: Transfer) -> StarterMessage:

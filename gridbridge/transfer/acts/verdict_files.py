@@ -19,7 +19,7 @@ class VerdictFiles:
         self._spool = spool
 
     def follow(self, policy: Policy) -> None:
-        """Use a changed configuration from now on."""
+        """Apply a changed gridbridge.toml to later verdicts and answers."""
         self._policy = policy
 
     def publish(self, action: TransferAction) -> None:
@@ -44,11 +44,11 @@ class VerdictFiles:
         published_values.hide_verdicts(UNLISTED, self._folder)
 
     def is_asleep(self, transfer: Transfer) -> bool:
-        """Say whether a transfer's starter sleeps."""
+        """Say whether a transfer's starter sleeps on its FIFO."""
         return spool.is_asleep(transfer.wake, transfer.uid, self._spool)
 
     def retract(self, name: str, uid: int) -> None:
-        """Remove the verdict of a closed transfer."""
+        """Remove the published verdict of a closed transfer."""
         files.remove(published_values.verdict_path(name, uid, self._folder))
 
     def tidy(self, closed: Transfer) -> None:
@@ -57,5 +57,5 @@ class VerdictFiles:
         spool.remove_wake(closed.wake, self._spool)
 
     def sweep(self, open_transfers: frozenset[str], until: float) -> None:
-        """Remove unfetched answers and unfinished files that are older than `until`."""
+        """Remove unfetched answers to starters, and unfinished files, older than `until`."""
         published_values.sweep(open_transfers, until, self._folder)

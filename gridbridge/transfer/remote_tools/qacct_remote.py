@@ -223,7 +223,7 @@ def _alarm(shown: PublishedState, now: datetime) -> tuple[str, ...]:
 def _blind(
     tasks: tuple[TaskAccounting, ...], policy: Policy, folder: str, now: datetime
 ) -> Iterator[str]:
-    """Give a note for each of the tasks' clusters whose accounting is unreadable or behind."""
+    """Yield a note for each remote cluster whose accounting is unreadable or behind."""
     readings = {reading.cluster: reading for reading in accounts.read_readings(folder)}
     concerned = {transfer.remote for task in tasks for transfer in task.transfers}
     concerned |= {record.cluster for task in tasks for record in task.remote}

@@ -93,7 +93,7 @@ def alters_of(where: Away, cluster: str) -> "JobAlterer[Away]":
     """Return the adapter's ability to alter jobs at a cluster; NotDone if the adapter has none."""
     if alterer := adapter_of(where).alters:
         return alterer
-    raise NotDone(f"{cluster} is of kind {where.kind}: use its own commands there")
+    raise NotDone(f"{cluster} is of kind {where.kind}: use the commands of {where.kind}")
 
 
 def hindrance(transfer: ShownTransfer, change: RequestChange) -> str:

@@ -67,12 +67,12 @@ def _delete(transfer: ShownTransfer, policy: Policy, is_dry: bool) -> str:
     if submitter(home).state(home, local).is_listed:
         if not is_dry:
             submitter(home).delete(home, local)
-        return f"job {local}: {'would be ' * is_dry}deleted here, and {remote_half} with it"
+        return f"job {local}: {'would be ' * is_dry}deleted at home, and {remote_half} with it"
     where = reach(policy, transfer.remote)
     try:
         require_own(where, transfer, me)
     except RemoteJobGone:
-        return f"job {local}: gone, here and at {transfer.remote}"
+        return f"job {local}: gone, at home and at {transfer.remote}"
     if not is_dry:
         submitter(where).delete(where, str(transfer.remote_id))
-    return f"job {local}: gone here; {remote_half} {'would be' if is_dry else 'is'} deleted there"
+    return f"job {local}: gone at home; {remote_half} {'would be' if is_dry else 'is'} deleted"

@@ -65,7 +65,7 @@ def transfers(
 
 
 def is_chosen(report: TransferReport, choice: TransferFilter) -> bool:
-    """Say whether a transfer matches a filter."""
+    """Say whether a transfer matches a filter by owner, cluster and state."""
     transfer = report.transfer
     is_theirs = any(fnmatchcase(transfer.owner, user) for user in choice.users)
     is_there = choice.cluster in (None, transfer.remote)

@@ -44,7 +44,7 @@ def shows_requests(home: Away) -> "ShowsRequests[Away]":
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActResult:
-    """The result of an act on one job or task, in a sentence."""
+    """The result of a command on one local job or task, as a sentence for the user."""
 
     job: str  # 12, or 12.3
     is_done: bool
@@ -68,7 +68,7 @@ def each_away(
 def each_of(
     transfers: Iterable[ShownTransfer], act: Callable[[ShownTransfer], str]
 ) -> Iterator[ActResult]:
-    """Act on each transfer; yield a result for each, a failed act included."""
+    """Act on the remote job of each transfer; yield results, for failed acts, too."""
     for transfer in transfers:
         local = parse_transfer(transfer.transfer).local
         try:
@@ -97,10 +97,10 @@ def open_transfers(job: str, folder: str) -> tuple[ShownTransfer, ...]:
 
 
 def require_own(where: Away, transfer: ShownTransfer, me: str) -> None:
-    """Query the remote job's owner and account; NotDone unless they are the transfer's."""
+    """Query the remote job's owner and account; NotDone unless both match the transfer."""
     local = parse_transfer(transfer.transfer).local
     if not transfer.remote_id:
-        raise NotDone(f"job {local} is being sent to {transfer.remote} and has no id there yet")
+        raise NotDone(f"job {local} is being sent to {transfer.remote} and has no remote id yet")
     owner, account = submitter(where).owner_and_account(where, str(transfer.remote_id))
     if not owner:
         raise RemoteJobGone(

@@ -110,7 +110,7 @@ def _has_ended(task: LocalTask, record: StarterMessage) -> bool:
 
 
 def want(task: LocalTask, desired: str) -> None:
-    """Note a method's intent for the local job, and wake its starter."""
+    """Note an intent for the local job (suspend, resume, delete), and wake its starter."""
     task.open_notes()
     task.ask(desired)
     task.wake()

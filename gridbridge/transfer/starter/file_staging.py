@@ -222,7 +222,7 @@ def _wrong(path: str) -> str:
     if not os.access(path, os.R_OK):
         return "not readable"
     endless = next(_endless(path), "") if os.path.isdir(path) else ""
-    return f"{endless} leads to a folder that holds it" if endless else ""
+    return f"symlink {endless} leads to its parent folder" if endless else ""
 
 
 def _endless(top: str) -> "Iterator[str]":

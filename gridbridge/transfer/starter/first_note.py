@@ -10,7 +10,10 @@ if TYPE_CHECKING:
 
 
 def begin(step: "StarterStep") -> bool:
-    """Write the transfer's first note; False until the service has named the transfer."""
+    """Write a transfer's first note; False while the starter waits for the service.
+
+    Only a starter of a task that was sent before asks the service which transfer to continue.
+    """
     wake = step.record.wake or spool.make_wake(step.task.our_spool)
     step.record = StarterMessage(remote=step.route.remote, queue=step.task.queue, wake=wake)
     if step.task.was_sent_before() and not _learn_of_the_last(step):
@@ -49,7 +52,7 @@ def _learn_of_the_last(step: "StarterStep") -> bool:
 
 
 def _adopt(step: "StarterStep", reply: StarterMessage) -> None:
-    """Use the route of the queue that began the transfer, which may be an earlier queue."""
+    """Use the route of the queue that began the adopted transfer."""
     step.go_by(step.task.route(reply.queue))
     step.require_same(reply)
     step.may_be_there = True

@@ -51,7 +51,7 @@ def _is_leaving(task: LocalTask, state: JobState) -> bool:
 
 
 def _note_back(task: LocalTask, state: JobState) -> None:
-    """Note whether the local job was put back: it waits to run again, or already does."""
+    """Note whether the local job was rescheduled, and so waits to run or runs again."""
     if not state.is_deleting and (state.is_waiting or state.is_restarted):
         task.note_done(BACK)
     else:

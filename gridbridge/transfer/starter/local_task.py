@@ -29,7 +29,7 @@ INFINITE_S = float("inf")
 
 
 class LocalTask:
-    """A task of a local job in a transfer queue, with its notes and messages."""
+    """A task of a job in a transfer queue, with its starter's notes and messages."""
 
     def __init__(
         self, env: dict[str, str], spool_dir: str = SPOOL, published_dir: str = PUBLISHED
@@ -45,10 +45,10 @@ class LocalTask:
         self.private = f"{env['TMPDIR']}/.gridbridge"
 
     def open_notes(self) -> None:
-        """Create the folder of the task's notes, in the first starter or method that runs.
+        """Create the task's private folder for notes, before the first step or method.
 
-        Another user may have created TMPDIR before execd, which then gave the folder to the owner.
-        So others lose write access to TMPDIR, and files of others are moved aside.
+        Another user may have created TMPDIR before execd, which then gave TMPDIR to the owner. So
+        other users lose write access to TMPDIR, and their files are moved aside.
         """
         folder = self.env["TMPDIR"]
         try:
@@ -59,7 +59,7 @@ class LocalTask:
             raise task_notes.lack(error, folder) or why from error
 
     def open_log(self) -> None:
-        """Redirect standard error to a log beside the notes, unless TMPDIR is full."""
+        """Redirect standard error to the task's private log, unless TMPDIR is full."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
         try:
             log = os.open(f"{self.private}/log", flags, 0o600)
@@ -78,11 +78,11 @@ class LocalTask:
         return published_values.read_route(queue or self.queue, self.published)
 
     def remote_system(self, route: TransferRoute) -> Away:
-        """Return the route's cluster, as the job's owner reaches it."""
+        """Return the remote cluster of a route, as the job's owner reaches the cluster."""
         return route.away_as(me()) if route.remote_ssh else route.away
 
     def verdict(self, transfer: str) -> str:
-        """Return the path of the published verdict on a transfer of this owner."""
+        """Return the path of the verdict file of a transfer."""
         return published_values.verdict_path(transfer, os.getuid(), self.published)
 
     def was_sent_before(self) -> bool:
@@ -96,7 +96,7 @@ class LocalTask:
         return self.restarted or os.path.exists(unproved) or os.path.exists(proved)
 
     def wake(self) -> None:
-        """Wake the task's starter, if it sleeps."""
+        """Wake the task's sleeping starter."""
         record = self.record()
         if record and record.wake:
             spool.wake(record.wake, self.our_spool)
@@ -114,16 +114,16 @@ class LocalTask:
         return read_environment(_whole(f"{self.spool_dir}/environment"))
 
     def record(self) -> StarterMessage | None:
-        """Return the record of the transfer's progress; None before its first act."""
+        """Return the record of the transfer's progress; None before the starter's first act."""
         return task_notes.read(f"{self.private}/record")
 
     def save(self, record: StarterMessage) -> None:
-        """Note the transfer's progress; the service gets the record before the next act."""
+        """Note the transfer's progress, and send the record to the service before the next act."""
         spool.send(record, self.our_spool)
         self._keep("record", record)
 
     def excuse(self, why: str, cause: str) -> StarterMessage:
-        """Report to the service why a step is tried again; return the record."""
+        """Report to the service why the starter retries a step; return the record."""
         record = self.record() or StarterMessage()
         why = f"tried in vain: {why}".replace("\n", " ")[:WHY_CHARACTERS]
         excused = record.but(cause=cause, reason=why)
@@ -141,16 +141,16 @@ class LocalTask:
         return os.path.exists(f"{self.private}/dead")
 
     def doubt(self) -> str:
-        """Note that this process finds out whether the local job is to end; return the note."""
+        """Note that this method finds out whether the local job is to end; return the note."""
         self.open_notes()
         return method_intents.doubt(self.private)
 
     def is_in_doubt(self) -> bool:
-        """Say whether a process still finds out whether the local job is to end."""
+        """Say whether a living method still finds out whether the local job is to end."""
         return method_intents.is_in_doubt(self.private)
 
     def ask(self, desired: str) -> None:
-        """Note an intent for the starter, and report a deletion to the service.
+        """Note a method's intent for the starter, and report a deletion to the service.
 
         The starter, which knows the order of intents, reports all other intents.
         """
@@ -163,7 +163,7 @@ class LocalTask:
             self.report_intent(desired)
 
     def report_intent(self, desired: str) -> None:
-        """Report an intent to the service, if the task has a transfer."""
+        """Report an intent to the service, if the local task has a transfer."""
         self._send(StarterMessage(kind=MessageKind.INTENT, desired=desired, at=now()))
 
     def tell_spared(self) -> None:
@@ -178,8 +178,8 @@ class LocalTask:
     def desired(self) -> str:
         """Return the latest intent (message.DesiredJobState), empty without an intent.
 
-        The service gets a new intent before any act follows from it. A note that arrives meanwhile
-        renews the mark, so the next step handles that note.
+        The service gets a new intent before the starter acts on the intent. A note that arrives
+        meanwhile renews the mark file, so the starter's next step handles that note.
         """
         if self.is_dead():
             return DesiredJobState.DEAD
@@ -192,12 +192,12 @@ class LocalTask:
         return desired
 
     def learn(self, desired: str, order: method_intents.Order) -> None:
-        """Note an intent for which no method ran, because the job was seen in that state."""
+        """Note a state of the local job that no method has noted, as that job's intent."""
         if method_intents.is_before(method_intents.newest(self.private), order):
             method_intents.note(self.private, desired, order)
 
     def close(self, outcome: StarterMessage) -> None:
-        """Report that the transfer has no remote job any more, so the service closes it."""
+        """Report a transfer without a remote job to the service, which closes the transfer."""
         self._keep("closed", outcome)
         spool.send(outcome, self.our_spool)
 
@@ -206,11 +206,11 @@ class LocalTask:
         return task_notes.read(f"{self.private}/recall")
 
     def keep_recall(self, recall: StarterMessage) -> None:
-        """Note a recall's progress."""
+        """Note the progress of the task's recall."""
         self._keep("recall", recall)
 
     def forget_recall(self) -> None:
-        """Remove the note of a recall: the task stays at the remote cluster."""
+        """Remove the recall's note: the task stays at the remote cluster."""
         files.remove(f"{self.private}/recall")
 
     def closed(self) -> StarterMessage | None:
@@ -219,22 +219,22 @@ class LocalTask:
         return end if end and end.tells_end() else None
 
     def limit(self, name: str) -> float:
-        """Return a time limit that the job asked for, in seconds, from its starter's note."""
+        """Return a time limit of the local job in seconds, from the starter's note."""
         try:
             return seconds(_whole(f"{self.private}/{name}").decode())
         except (GridbridgeError, ValueError):
             return INFINITE_S
 
     def note_limit(self, name: str, value: str) -> None:
-        """Note a limit that the job asked for: the home cluster may not answer a method."""
+        """Note a time limit of the local job, for methods that get no answer from Grid Engine."""
         task_notes.write(f"{self.private}/{name}", value.encode())
 
     def is_done(self, step: str) -> bool:
-        """Say whether a step was noted as done."""
+        """Say whether an earlier step of the starter noted `step` as done."""
         return os.path.exists(f"{self.private}/{step}")
 
     def note_done(self, step: str) -> None:
-        """Note that a step is done, so that no later step repeats it."""
+        """Note that `step` is done, so that no later step of the starter repeats it."""
         task_notes.write(f"{self.private}/{step}")
 
     def ran_for_s(self) -> float:
@@ -242,14 +242,14 @@ class LocalTask:
         return time.time() - os.stat(f"{self.spool_dir}/config").st_mtime
 
     def tries(self, of: str = "tries") -> int:
-        """Count a try of some kind; return the number of earlier tries."""
+        """Count another try of a starter's act; return the number of earlier tries."""
         path = f"{self.private}/{of}"
         before = int(task_notes.number(path) or 0)
         task_notes.write(path, b"%d" % (before + 1))
         return before
 
     def known_for_s(self, note: str) -> float:
-        """Return the time since the first call for a note, by the boot-time clock."""
+        """Return the seconds since the first call with this note's name."""
         path, now_s = f"{self.private}/{note}", time.clock_gettime(time.CLOCK_BOOTTIME)
         if (first_s := task_notes.number(path)) is None:
             first_s = now_s
@@ -272,12 +272,12 @@ class LocalTask:
 
 
 def me() -> str:
-    """Return the login name of this process's user."""
+    """Return the login name of the current user."""
     return pwd.getpwuid(os.getuid()).pw_name
 
 
 def now() -> str:
-    """Return the current time in the format of messages."""
+    """Return the current time as messages between starter and service carry times."""
     return f"{time.time():.3f}"
 
 

@@ -20,14 +20,14 @@ Order = tuple[int, int]  # clock ticks since the host's boot, and a pid
 
 
 def begun(pid: int) -> Order:
-    """Return a process's start time and pid."""
+    """Return a process's start time in clock ticks, and its pid."""
     with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
         fields = file.read().rpartition(")")[2].split()
     return int(fields[START]), pid
 
 
 def ago(age_s: float = 0.0) -> Order:
-    """Return the order of an event that happened `age_s` ago, by the boot-time clock.
+    """Return the sort key of an event `age_s` seconds ago, by the boot-time clock.
 
     A negative age counts as 0: a note from the future would override later notes.
     """
@@ -35,7 +35,7 @@ def ago(age_s: float = 0.0) -> Order:
 
 
 def note(folder: str, desired: str, order: Order) -> None:
-    """Write a note with an intent (message.DesiredJobState)."""
+    """Write a note with a method's intent (message.DesiredJobState)."""
     task_notes.write(f"{folder}/{ASKED}.{order[0]}.{order[1]}.{desired}")
 
 
@@ -54,27 +54,27 @@ def is_in_doubt(folder: str) -> bool:
 
 
 def newest(folder: str) -> str:
-    """Return the name of the latest intent note, empty without a note."""
+    """Return the name of the local job's latest intent note, empty without a note."""
     return max(_notes(folder), key=_order, default="")
 
 
 def desired_of(name: str) -> str:
-    """Return the intent in a note's name; empty for an empty name."""
+    """Return the intent in an intent note's name; empty for an empty name."""
     return name.rpartition(".")[2]
 
 
 def is_told(name: str) -> bool:
-    """Say whether the service knows the intent of a note; true for an empty name."""
+    """Say whether the service knows an intent note's intent; true for an empty name."""
     return not name.startswith(ASKED)
 
 
 def is_before(name: str, order: Order) -> bool:
-    """Say whether a note is over a second older than `order`; true for an empty name."""
+    """Say whether an intent note is over 1 s older than `order`; true for an empty name."""
     return not name or _order(name)[0] + TICKS < order[0]
 
 
 def settle(folder: str, name: str) -> None:
-    """Mark the latest note as known to the service, and remove older notes."""
+    """Mark the latest intent note as known to the service, and remove older notes."""
     settled = f"{TOLD}{name.removeprefix(ASKED)}"
     os.rename(f"{folder}/{name}", f"{folder}/{settled}")
     for note in _notes(folder):
@@ -95,6 +95,6 @@ def _notes(folder: str) -> list[str]:
 
 
 def _order(name: str) -> tuple[int, int, bool]:
-    """Return a note's sort key: time, pid, and new notes behind known notes."""
+    """Return an intent note's sort key: time, pid, and new notes behind known notes."""
     word, ticks, pid, _ = name.split(".")
     return int(ticks), int(pid), word == ASKED

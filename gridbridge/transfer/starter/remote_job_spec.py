@@ -72,7 +72,7 @@ def wrapped(
     stage: str = "",
     claim: str = "",
 ) -> WrappedJob:
-    """Return the wrapper's description of the job; GridbridgeError if it can't run away.
+    """Return the job for the wrapper; GridbridgeError if the script is unreadable.
 
     `stage` is the transfer's remote staging folder or empty, `claim` the claim's shell lines.
     """

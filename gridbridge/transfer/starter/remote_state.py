@@ -60,7 +60,7 @@ def _learn(step: "StarterStep", message: StarterMessage | None, now: method_inte
 
 
 def _release(step: "StarterStep") -> bool:
-    """Release the remote job if the local job is to run; False while that is not known.
+    """Release the remote job if the local job is to run; False while that is unknown.
 
     Carrying the inputs may take hours, so the local job's state is read again afterwards.
     """
@@ -90,7 +90,7 @@ def _is_carried(step: "StarterStep") -> bool:
 
 
 def _act(step: "StarterStep", desired: str) -> None:
-    """Suspend or resume the remote job, whether waiting or running."""
+    """Suspend or resume the remote job, whether the remote job waits or runs."""
     if desired not in (DesiredJobState.SUSPENDED, DesiredJobState.RUNNING):
         return
     _make_sure(step)

@@ -84,10 +84,10 @@ class Sensor:
         values, stale_s, is_fresh = published_values.load(path, now, owner)
         self._hung_s = min(HUNG_S, 2 * stale_s)
         if max(map(len, (self._report(values), self._report(closed(list(values)))))) > PIPE_BUF:
-            raise StateError(f"{path}: a report has at most {PIPE_BUF} bytes")
+            raise StateError(f"{path}: report too long; expected at most {PIPE_BUF} bytes")
         self._names = list(values)
         if not is_fresh:
-            raise StateError(f"{path}: stale, the queues are closed")
+            raise StateError(f"{path}: stale load values, the queues are closed")
         return values
 
     def _report(self, values: dict[str, str]) -> bytes:
@@ -133,7 +133,7 @@ class Sensor:
             return
         self._told = trouble
         at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        line = f"{at} {trouble or 'well again'}\n".encode("utf-8", "replace")
+        line = f"{at} {trouble or 'recovered'}\n".encode("utf-8", "replace")
         try:
             end = os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o644)
             try:

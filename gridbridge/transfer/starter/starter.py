@@ -53,7 +53,7 @@ DELETE_S = 3  # timeout of each of two commands: terminate_method kills a slow s
 
 
 def main() -> None:
-    """Run the step that is due, and print the answer for the starter's shell."""
+    """Run the starter's next step, and print the answer for the starter's shell."""
     intent, *arguments = sys.argv[1:]
     task = LocalTask(dict(os.environ))
     answer = give_up(task) or take(task, intent, tuple(arguments))
@@ -74,7 +74,7 @@ def give_up(task: LocalTask) -> str:
 
 
 def take(task: LocalTask, intent: str, arguments: tuple[str, ...]) -> str:
-    """Run the step that is due; without space for notes, answer that it is tried again."""
+    """Run the starter's next step; without space for notes, answer to try again."""
     try:
         return _try(task, intent, arguments)
     except NoRoom as error:
@@ -107,7 +107,7 @@ class Starter(StarterStep):
     """A step of a transfer, which decides by the notes of the steps before."""
 
     def take(self) -> str:
-        """Run the step that is due, whatever step was killed before; return the answer."""
+        """Run the starter's next step, whatever step was killed before; return the answer."""
         if closed := self.task.closed():
             return self.finish(closed, has_run=False)
         if self.task.is_dead():
@@ -165,10 +165,10 @@ class Starter(StarterStep):
         return step_answers.sleep(self.task, "again", result, self.record)
 
     def send_record_again(self) -> str:
-        """Send the record again, in case the service lost or refused the earlier record.
+        """Send the transfer's record again, in case the service lost or refused the record.
 
-        The next step handles an intent that arrived meanwhile. The FIFO and the claim's key are
-        written again, in case the spool was wiped.
+        The starter's next step handles an intent that arrived meanwhile. The FIFO and the claim's
+        key are written again, in case the spool was wiped.
         """
         spool.keep_wake(self.record.wake, self.task.our_spool)
         self.note()
@@ -176,7 +176,7 @@ class Starter(StarterStep):
         return self.wait()
 
     def wait(self) -> str:
-        """Answer that the shell should sleep until the service or a method wakes the starter."""
+        """Answer the shell to sleep until the service or a method wakes the starter."""
         return step_answers.sleep(self.task, "wait", LOOK_S, self.record)
 
     def submit(self) -> str:
@@ -204,7 +204,7 @@ class Starter(StarterStep):
         return ""
 
     def refused(self, reason: str, cause: str) -> str:
-        """End a refused job: it runs at home, or enters the error state."""
+        """End a starter whose job was refused: the job is put back, or enters the error state."""
         from gridbridge.transfer.acts import refused_jobs
 
         own_queues = published_values.queues(self.task.published)
@@ -213,7 +213,7 @@ class Starter(StarterStep):
         return self.finish(verdict.but(cause=cause), has_run=False)
 
     def unstageable(self, error: UnstageablePaths) -> str:
-        """End a job whose files can't be carried, in the error state."""
+        """End a starter whose job's files can't be carried; the job enters the error state."""
         delete_remote(self.away, self.record)
         end = StarterMessage(
             outcome=TransferOutcome.ERROR, cause=FailureCause.FILES, reason=str(error)
@@ -235,7 +235,7 @@ class Starter(StarterStep):
         return f"exit {REQUEUE}" if self.task.is_done(BACK) else f"signal {SIGKILL}"
 
     def finish(self, verdict: StarterMessage, has_run: bool = True) -> str:
-        """End as the verdict says, and remove the guard of a task that is to run again."""
+        """End the starter as the verdict says; a task that is to run again loses its guard."""
         if not self.is_home(has_run):
             return self.end_deleted()
         if step_answers.status(verdict) in (REQUEUE, ERROR):

@@ -64,7 +64,7 @@ def end_nowhere(task: LocalTask, error: Exception, configuration: str = CONFIG) 
 
 
 def wait_for_room(task: LocalTask, error: NoRoom) -> str:
-    """Try until TMPDIR has space for notes; an unsent job gives up after ROOM_S."""
+    """Answer to wait until TMPDIR has space for notes; an unsent job gives up after ROOM_S."""
     complain(error)
     if task.record() is None and task.ran_for_s() >= ROOM_S:
         return end_in_error(task, str(error))
@@ -73,13 +73,13 @@ def wait_for_room(task: LocalTask, error: NoRoom) -> str:
 
 
 def end_in_error(task: LocalTask, reason: str) -> str:
-    """Answer that the job is to enter the error state, with the reason for `qstat -j`."""
+    """Answer the starter's shell that the job enters the error state, with a reason."""
     blame(task, reason)
     return f"exit {ERROR}"
 
 
 def blame(task: LocalTask, reason: str) -> None:
-    """Write the reason for `qstat -j`, if execd's spool has space."""
+    """Write the reason of the job's error for `qstat -j`, if execd's spool has space."""
     try:
         task.blame(reason)
     except OSError as error:
@@ -87,7 +87,7 @@ def blame(task: LocalTask, reason: str) -> None:
 
 
 def excuse(task: LocalTask, error: GridbridgeError) -> str:
-    """Answer that the step should be tried again, and report the reason to the service."""
+    """Answer the starter's shell to try the step again; report the reason to the service."""
     return pause(task, task.excuse(str(error), cause_of(error)))
 
 
@@ -101,13 +101,13 @@ def cause_of(error: GridbridgeError) -> str:
 
 
 def pause(task: LocalTask, record: StarterMessage) -> str:
-    """Answer that the step should be tried again, after a growing pause with jitter."""
+    """Answer the starter's shell to try the step again, after a growing pause with jitter."""
     longest_s = min(RETRY_MAX_S, RETRY_S * 2 ** min(task.tries(), 8))
     return sleep(task, "again", longest_s // 2 + os.urandom(1)[0] * longest_s // 512 + 1, record)
 
 
 def sleep(task: LocalTask, verb: str, how_long_s: int, record: StarterMessage) -> str:
-    """Answer that the shell should sleep, and which FIFO or verdict file ends the sleep."""
+    """Answer the starter's shell to sleep; a FIFO and a verdict file may end the sleep."""
     if not record.wake:
         return f"{verb} {how_long_s} - -"
     verdict = task.verdict(record.wake if record.kind == MessageKind.ASK else record.transfer)
@@ -115,14 +115,14 @@ def sleep(task: LocalTask, verb: str, how_long_s: int, record: StarterMessage) -
 
 
 def end(verdict: StarterMessage) -> str:
-    """Answer that the job is to end as the verdict says."""
+    """Return the answer for a transfer's verdict: an exit status or a signal."""
     if verdict.outcome == TransferOutcome.SIGNAL:
         return f"signal {verdict.signal}"
     return f"exit {status(verdict)}"
 
 
 def status(verdict: StarterMessage) -> int:
-    """Return the exit status that reports the verdict to the shepherd."""
+    """Return the exit status by which the starter reports a verdict to the shepherd."""
     if verdict.outcome == TransferOutcome.REQUEUE:
         return REQUEUE
     if verdict.outcome == TransferOutcome.ERROR:

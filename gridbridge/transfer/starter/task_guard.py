@@ -1,4 +1,4 @@
-"""Guards a local task at home, so that the task does not run beside its remote job."""
+"""Guards a local task, by a hold or start time, from running beside its remote job."""
 
 from gridbridge.model.request import OWN_HOLD, OWN_START
 from gridbridge.model.transfer import guard
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def chosen(step: "StarterStep") -> str:
-    """Return the guard that the task needs; without start times (qalter -a) only a hold."""
+    """Return the guard for the local task; a cluster without start times has only holds."""
     if not step.home.HAS_START_TIMES:
         return Guard.HOLD
     request, task = step.request, step.task
@@ -21,7 +21,7 @@ def chosen(step: "StarterStep") -> str:
 
 
 def put(step: "StarterStep") -> None:
-    """Guard the running local task, if an earlier step has not done so."""
+    """Guard the running local task, unless an earlier step of the starter has done so."""
     task, how = step.task, step.record.guard or Guard.HOLD
     if task.is_done(GUARDED):
         return
@@ -33,7 +33,7 @@ def put(step: "StarterStep") -> None:
 
 
 def take_back(step: "StarterStep") -> None:
-    """Remove the guard of a task without a remote job, so that the task may start again."""
+    """Remove the guard of a local task without a remote job: it may start again."""
     how = step.record.guard or Guard.HOLD
     if how == Guard.NONE:
         how = _put_by_the_service(step)
@@ -44,7 +44,7 @@ def take_back(step: "StarterStep") -> None:
 
 
 def _put_by_the_service(step: "StarterStep") -> str:
-    """Return the guard that the service set after a change of the task's request."""
+    """Return the guard that the service set after a change of the local task's request."""
     context = dict(step.request.context)
     if OWN_START in context:
         return Guard.START

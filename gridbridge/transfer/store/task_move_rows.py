@@ -30,27 +30,27 @@ _DROPPED = select(MOVES.c.name, MOVES.c.uid).where(
 
 
 class MoveRows:
-    """The table of task moves."""
+    """The table of task moves between remote clusters."""
 
     def __init__(self, database: StateFile) -> None:
         self._database = database
         self._upsert = database.upsert(MOVES)
 
     def put(self, move: TaskMoveState) -> None:
-        """Insert or update a move."""
+        """Insert or update the move of a task."""
         self._database.execute(self._upsert, asdict(move))
 
     def in_flight(self) -> tuple[TaskMoveState, ...]:
-        """Return the moves that have not ended, oldest first."""
+        """Return the task moves that have not ended, oldest first."""
         rows = map(dict, self._database.rows(_IN_FLIGHT))
         return tuple(TaskMoveState(**row | {"stage": MoveStage(row["stage"])}) for row in rows)
 
     def dropped(self, at: datetime, until: datetime) -> frozenset[Key]:
-        """Return the transfers whose moves were requested in this time and dropped."""
+        """Return the transfers whose moves were requested in a period and then dropped."""
         rows = self._database.rows(_DROPPED, at=at, until=until)
         return frozenset((row["name"], row["uid"]) for row in rows)
 
     def forget(self, before: datetime) -> None:
-        """Delete ended moves that were requested before `before`."""
+        """Delete ended task moves that were requested before `before`."""
         ended = MOVES.c.stage.not_in(IN_FLIGHT)
         self._database.execute(delete(MOVES).where(ended, MOVES.c.asked_at < before))

@@ -143,7 +143,7 @@ class TransferRows:
         )
 
     def open(self) -> tuple[Transfer, ...]:
-        """Return the transfers that are not closed, oldest first."""
+        """Return the open transfers, oldest first."""
         return self._select(_OPEN)
 
     def ended(self) -> tuple[Transfer, ...]:

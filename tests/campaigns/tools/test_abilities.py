@@ -52,5 +52,5 @@ def test_a_home_that_does_not_tell_requests_is_not_asked(
 
 
 def test_jobs_of_another_system_are_changed_by_its_own_commands() -> None:
-    with pytest.raises(NotDone, match="gamma is of kind oar: use its own commands there"):
+    with pytest.raises(NotDone, match="gamma is of kind oar: use the commands of oar"):
         alters_of(OarServer(timeout_s=15), "gamma")

@@ -133,7 +133,7 @@ def test_a_dry_run_says_what_it_would_do_and_does_nothing(
     deleted = tool(grid, "qdel_remote", f"{job}.1", "--dry-run").out
 
     assert altered == f"/usr/lib/gridengine/qalter -p -70 {remote}\n"
-    assert deleted == f"job {job}.1: would be deleted here, and job {remote} at beta with it\n"
+    assert deleted == f"job {job}.1: would be deleted at home, and job {remote} at beta with it\n"
     assert "-70" not in grid.cell("beta", "qstat", "-j", remote).out
 
 
@@ -144,7 +144,7 @@ def test_a_task_that_waits_is_deleted_on_both_sides_and_its_neighbour_is_not(
 
     done = tool(grid, "qdel_remote", f"{job}.1")
 
-    assert done.out == f"job {job}.1: deleted here, and job {remote} at beta with it\n"
+    assert done.out == f"job {job}.1: deleted at home, and job {remote} at beta with it\n"
     wait_for(grid, remote, "")
     wait_for(grid, f"{job}.1", "", "alpha")
     assert grid.states("beta")[remote_of(grid, job, 2)] == "qw"
@@ -199,7 +199,7 @@ def test_all_of_ones_own_is_deleted_and_nothing_of_anybody_else(grid: Grid, sent
     done = tool(grid, "qdel_remote", "-u", "alice")
 
     told = {
-        f"job {job}: deleted here, and job {away} at beta with it"
+        f"job {job}: deleted at home, and job {away} at beta with it"
         for job, away in zip(sent.mine, remotes, strict=True)
     }
     assert done.status == 0

@@ -152,7 +152,7 @@ def test_a_job_is_suspended_resumed_and_deleted_there(gamma: Gamma) -> None:
     assert "137" == record["exit_status"].split()[0]
     assert f"is at gamma as job {number}" in asked
     assert [] == [no for no in ("no answer", "not asked", "does not list") if no in asked]
-    assert "gamma is of kind oar: use its own commands there" in changed.out + changed.err
+    assert "gamma is of kind oar: use the commands of oar" in changed.out + changed.err
 
 
 def sleeper(gamma: Gamma) -> str:

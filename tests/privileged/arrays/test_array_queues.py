@@ -31,7 +31,7 @@ def test_one_that_names_a_queue_that_sends_on_is_refused_there(tmp_path: Path) -
     publish(tmp_path, LocalQueues(queues="all.q", all_say="yes"))
     spec = JobSpec(transfer="gc.alpha.1.1", request=JobRequest(targets="transfer-alpha"), tasks=3)
 
-    with pytest.raises(RefusedThere, match=r"^queue transfer-alpha: sends its jobs on"):
+    with pytest.raises(RefusedThere, match=r"^queue transfer-alpha is a transfer queue"):
         kept_there(spec, "beta", str(tmp_path))
     assert STATUS[RefusedThere] == REFUSED_THERE
 

@@ -189,7 +189,7 @@ def test_a_ledger_that_is_lost_is_told(tmp_path: Path, asked: Callable[[str], Ar
     """Its array can't be released until somebody has put it back: no person is to blame."""
     with (
         RootLedger(12, str(tmp_path / "ledger")) as ledger,
-        pytest.raises(LedgerLost, match=r"c\.12: root's ledger has nothing of it"),
+        pytest.raises(LedgerLost, match=r"c\.12: root's ledger lacks the campaign"),
     ):
         array_verbs._acted(asked("release-array c.12 beta 3"), ledger)
 

@@ -291,7 +291,7 @@ def test_each_trouble_is_logged_once_and_its_end_too(home: Path) -> None:
         sensor.report(time.time())
 
     lines = (home.parent / "sensor.log").read_text().splitlines()
-    assert [line.rpartition(" ")[2] for line in lines] == ["closed", "again", "closed"]
+    assert [line.rpartition(" ")[2] for line in lines] == ["closed", "recovered", "closed"]
 
 
 def test_a_log_that_cannot_be_written_is_no_trouble(home: Path) -> None:
