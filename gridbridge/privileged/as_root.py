@@ -8,8 +8,8 @@ command or a path. Exit status: 0 done, 1 failed, 2 refused.
   export HOST         run the program that [bootstrap] export of root's gridbridge.toml names
   unexport HOST       run the program of [bootstrap] unexport; do nothing if none is named
   node drain HOST     on an OAR server: start no more jobs on a node
-  node settle HOST    have OAR check the state of a node that is alive
-  node halt HOST      have OAR treat a node as standby: OAR may wake the node
+  node settle HOST    request the state Alive again, for a node that is Alive
+  node halt HOST      mark a node as halted and wakeable
   node undrain HOST   start jobs on a drained node again
   node open HOST      start jobs on a halted node again
   node tag HOST [TAGS]  set a node's tags in OAR
@@ -75,7 +75,7 @@ def main() -> None:
 
 
 def forget_caller() -> None:
-    """Drop the caller's limits and variables, which may change name lookups (resolver(3)).
+    """Drop the caller's limits and variables: they affect name lookups (resolver(3)).
 
     sudo passes limits on, and at some sites variables such as HOSTALIASES.
     """

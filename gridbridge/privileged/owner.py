@@ -142,7 +142,7 @@ def become(uid: int) -> str:
 
 
 def go_on_apart(limit_s: float = LIMIT_S) -> None:
-    """Continue in a child process with its own scope; the parent exits as the child does."""
+    """Continue in a child process with its own scope; the parent exits as the child."""
     child = ProcessScope(limit_s)
     if child.pid:
         watch(child, limit_s)

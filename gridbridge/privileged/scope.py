@@ -137,7 +137,7 @@ def _groups(pid: int) -> str:
 
 
 def _fork_apart() -> tuple[int, bool]:
-    """Fork the first process of a PID namespace; say whether the kernel made a namespace.
+    """Fork the first process of a PID namespace; say whether the namespace exists.
 
     Later children of the parent stay in the parent's namespace.
     """
@@ -175,7 +175,7 @@ def _begin(line: int, limit_s: float, *, is_closed: bool) -> None:
 
 
 def _watch(main: int, line: int, *, is_closed: bool) -> NoReturn:
-    """Wait for the working process or the end of the parent, then end all other processes."""
+    """Wait for the working process or the parent's end, then end all other processes."""
     status = 1
     try:
         line = os.dup2(line, 3)  # the parent's locks and pipes must not stay open in this process
@@ -188,7 +188,7 @@ def _watch(main: int, line: int, *, is_closed: bool) -> NoReturn:
 
 
 def _end_of(main: int, line: int) -> int:
-    """Return a process's exit code, -SIGKILL if the line closes first; reap other processes."""
+    """Return a process's exit code, or -SIGKILL if the line closes first."""
     poll = select.poll()
     poll.register(line, select.POLLIN)
     poll.register(os.pidfd_open(main), select.POLLIN)

@@ -112,7 +112,7 @@ def _error_line(error: Exception) -> bytes:
 
 
 def _become(uid: int) -> str:
-    """Become the owner; NoOwner without an account, as the account directory may be down."""
+    """Become the owner; NoOwner if the account directory does not know the owner."""
     try:
         return owner.become(uid)
     except NoAccount as error:

@@ -67,7 +67,7 @@ class ArrayOrder:
         return order
 
     def reached_by(self, person: str) -> "tuple[Away, str]":
-        """Return the cluster as the owner reaches it, and the owner's account at the cluster."""
+        """Return the cluster, as the owner reaches the cluster, and the owner's account."""
         assert isinstance(self.section, dict)
         far = away(self.section, self.cluster, person)
         return far, far.login.user if far.login else person

@@ -90,7 +90,7 @@ def note_end(campaign: int, ledger: RootLedger, folder: str = CAMPAIGNS) -> None
 
 
 def _claims_file(campaign: int, ledger: RootLedger, folder: str) -> bool:
-    """Note the file of a campaign without submissions; False if root would never submit it.
+    """Note the file of an unsubmitted campaign; False if root would never submit it.
 
     Root refuses a missing file and a file with another campaign's number. If a user has replaced
     the file since, only the end is noted. Raises NotRead for a file that is unreadable now.
@@ -123,7 +123,7 @@ def _take_up(campaign: int, request: str) -> NoReturn:
 
 
 def _acted(order: ArrayOrder, ledger: RootLedger) -> str:
-    """Release or delete an array, and return its job id; empty for an array without a job.
+    """Release or delete an array; return its job id, empty without a job.
 
     Of an array that was submitted several times, a single job is left. For `delete-waiting`, the
     places of the tasks that had begun follow the id.

@@ -36,7 +36,7 @@ class VerifiedTasks:
     """
 
     def __init__(self, order: ArrayOrder, brought: VerifiedCampaign, ledger: "RootLedger") -> None:
-        """Read the file; OwnerRefusal for an invalid file, NotACopy for tasks without copies."""
+        """Read the file; OwnerRefusal if invalid, NotACopy if copies are not allowed."""
         try:
             header = json.loads(brought.header())
             outputs = " ".join(map(str, header.get("outputs") or ()))

@@ -44,7 +44,7 @@ class ClusterSite:
         self._adapter.release_arrays(self._far, tuple(jobs), self._name)
 
     def act(self, name: str, job: str, is_repeated: bool) -> str:
-        """Release or delete an array, if the job id is still the array's, and its duplicates.
+        """Release or delete an array, after a check of its job id, and its duplicates.
 
         For `delete-waiting`, return the places of tasks that had begun or ended.
         """
@@ -66,7 +66,7 @@ class ClusterSite:
         return ""
 
     def _delete_waiting(self, name: str, job: str) -> str:
-        """Hold tasks before querying their states, so that no waiting task starts meanwhile."""
+        """Hold tasks, delete those that wait, and release tasks that had begun."""
         adapter, far = self._adapter, self._far
         indices = {index for span in read_places(self._order.indices) for index in span}
         held = adapter.hold_places(far, job, name, ranges_of(indices))
@@ -78,7 +78,7 @@ class ClusterSite:
         return write_places(begun)
 
     def _is_there(self, name: str, job: str) -> bool:
-        """Say whether the array's job still exists; NotOurs for another owner's or array's job."""
+        """Say whether the array's job still exists; NotOurs if the id is another job's."""
         owner_account = self._adapter.owner_and_account(self._far, job) if job else ("", "")
         if owner_account[0] and owner_account != (self._account, name):
             raise NotOurs(

@@ -21,7 +21,7 @@ class PrologueJobs:
         self._clusters = clusters
 
     def task(self, attempts: "Attempts") -> tuple[ScriptTask, ...]:
-        """Return the task of a prologue or epilogue; OwnerRefusal if missing, and for copies."""
+        """Return a prologue's or epilogue's task; OwnerRefusal if missing, or for copies."""
         ((number, attempt),) = attempts
         step, cluster = step_of(number, self._clusters)
         lines = self._clusters[cluster].get(step)
@@ -33,7 +33,7 @@ class PrologueJobs:
 
     @staticmethod
     def header(header: "dict[str, object]", tasks: tuple[ScriptTask, ...]) -> "dict[str, object]":
-        """Return a cluster's header for an array; a prologue or epilogue has its own walltime."""
+        """Return an array's header; a prologue or epilogue has its own walltime."""
         if not tasks[0].label:
             return header
         return header | PLAIN | {"walltime_s": header.get(f"{tasks[0].label}_walltime_s")}

@@ -70,7 +70,7 @@ def read(name: str) -> tuple[str, int]:
 
 
 def _require_own(folder: str, uid: int) -> None:
-    """Refuse a folder of another user: that user could have moved the file into the folder."""
+    """Refuse another user's folder: that user could have moved the file into the folder."""
     if os.lstat(folder).st_uid != uid:
         raise OwnerRefusal(f"{folder}: not owned by uid {uid}")
 

@@ -28,7 +28,7 @@ class ClaimFiles:
         self._policy = policy
 
     def take(self, transfer: Transfer) -> bool:
-        """Take a claim by file for the home cluster; False when the remote job holds the claim."""
+        """Take a claim file for the home cluster; False when the remote job has the claim."""
         return claim_folder.take(name_of(transfer.claim, transfer.uid), transfer.uid, self._spool)
 
     def remove(self, transfer: Transfer) -> None:

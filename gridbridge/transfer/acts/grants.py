@@ -1,4 +1,4 @@
-"""Grants by ssh: files that only the service's own account at the remote cluster can make."""
+"""Grants: files of the service's own account at a remote cluster, created by ssh."""
 
 from gridbridge.batch.wrapper_claim import GRANTS
 from gridbridge.errors import ParseError

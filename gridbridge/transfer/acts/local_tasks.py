@@ -1,4 +1,4 @@
-"""The service's acts on local tasks, for every batch system: release, adopt, guard, unpin."""
+"""The service's acts on local tasks: release, adopt, guard, unpin."""
 
 from collections.abc import Collection, Iterator, Mapping
 from functools import partial
@@ -42,7 +42,7 @@ class LocalTasks:
         return tuple(self._policy.queues)
 
     def release(self, action: TransferAction) -> None:
-        """Remove a local task's guard (hold or start time), so that the task may start again."""
+        """Remove a local task's hold or start time, so that the task may start again."""
         where, tasks = self._home()
         tasks.release(where, _task(action.transfer), action.transfer.guard)
 

@@ -1,4 +1,4 @@
-"""Sends a refused job home: the job is marked, so that no transfer queue takes it again.
+"""Sends a refused job home, with a mark that keeps it off transfer queues.
 
 Starters import this module when a cluster has refused their job for good. An array's request is
 common to its tasks (qalter(1): -l and -q work on jobs, not on tasks), so the whole array is marked.
@@ -17,7 +17,7 @@ NOBODY = "no local queue can run the job either"
 
 
 def refused(home: Home, job: str, own_queues: Collection[str], reason: str) -> StarterMessage:
-    """Mark a job for the home cluster alone; return whether its task is put back or in error.
+    """Mark a job to stay at home; return its end: put back, or error state.
 
     Raises GridbridgeError when the job can't be marked now.
     """

@@ -62,7 +62,7 @@ class RemoteJobs:
         return self.judge(end, transfer) if end else None
 
     def judge(self, end: JobEnd, transfer: Transfer) -> StarterMessage:
-        """Return the verdict for a remote job's end; home may say that a lost job runs again."""
+        """Return the verdict for a remote job's end; home decides on a lost job's rerun."""
         if end.is_unseen and not transfer.rerun:
             transfer = transfer.but(rerun=self._tasks.rerun(transfer))
         return verdict_of(transfer, end)
@@ -74,7 +74,7 @@ class RemoteJobs:
         return system.accounts_of(where, jobs) if system else {}
 
     def delete_orphan(self, orphan: Orphan) -> None:
-        """Delete a held orphan under a transfer's name, as operator: no record proves its owner."""
+        """Delete a held orphan under a transfer's name, as operator without its owner."""
         where = away(self._policy, orphan.cluster)
         if any(
             job.name == orphan.name and job.account == orphan.name

@@ -56,7 +56,7 @@ def translated(
     remote: str,
     own_queues: Container[str],
 ) -> tuple[JobSpec, tuple[str, ...]]:
-    """Translate a job's request for the cluster `remote`; return also notes on omitted parts.
+    """Translate a job's request for a cluster; return also notes on omitted parts.
 
     `offered` are the remote cluster's names, None while they are unknown. `own_queues` are the
     transfer queues, which no rule concerns. Raises UnmappableRequest when no translation exists.
@@ -96,7 +96,7 @@ def _groups(remote_request: MappedRequest, nodes: int) -> tuple[tuple[int, int],
 
 
 def _queues(request: JobRequest) -> Iterator[str]:
-    """Yield the queues that a job asked for, without hosts, even if the job is pinned now."""
+    """Yield the queues of a job's own request, without hosts."""
     for name in request.own_queues.split(","):
         queue = name.partition("@")[0]
         if queue not in ("", "*"):

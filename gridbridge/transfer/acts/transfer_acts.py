@@ -1,4 +1,4 @@
-"""The service's acts on transfers: each act reads its facts again, and is safe to repeat."""
+"""The service's acts on transfers; each act re-reads its facts and is repeatable."""
 
 from collections.abc import Callable, Mapping
 
@@ -15,7 +15,7 @@ from gridbridge.transfer.acts.verdict_files import VerdictFiles
 
 
 class TransferActs:
-    """Carries out acts on transfers; acts that need a cluster run in threads of their own."""
+    """Runs acts on transfers; an act that needs a cluster has a thread of its own."""
 
     def __init__(self, policy: Policy, folder: str = PUBLISHED, spool: str = SPOOL) -> None:
         self.verdicts = VerdictFiles(policy, folder, spool)

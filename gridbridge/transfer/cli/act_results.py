@@ -10,7 +10,7 @@ NOT_DONE = 1
 
 
 def show_results(program: str, outcomes: Iterable[ActResult], is_json: bool) -> None:
-    """Print done acts, and failures on standard error; SystemExit(NOT_DONE) on failures."""
+    """Print done acts, and failures on standard error; then SystemExit(NOT_DONE)."""
     results = []
     for result in outcomes:
         results.append(result)

@@ -1,4 +1,4 @@
-"""qacct_remote: a job's local accounting records, its transfers and its remote usage."""
+"""qacct_remote: a job's local accounting, its transfers and its remote usage."""
 
 import os
 import pwd
@@ -31,7 +31,7 @@ class NoAccountedJob(GridbridgeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskAccounting:
-    """The accounting of one local job or task, at home and away, in the order of the ends."""
+    """The accounting of a local job or task, at home and away, in order of the ends."""
 
     job: str  # 12, or 12.3
     cluster: str  # the home cluster
@@ -104,7 +104,7 @@ def account(
 def totals(
     owner: str, days: float | None, now: datetime, folder: str = PUBLISHED, path: str = CONFIG
 ) -> tuple[tuple[RemoteUsageTotal, ...], tuple[str, ...]]:
-    """Sum the usage of an owner's or ANYBODY's remote jobs that ended in the last `days`."""
+    """Sum the usage of an owner's (or all) remote jobs that ended in the last `days`."""
     policy, _ = users_configuration.load(path)
     shown = files.read_all(folder)
     since = None if days is None else now - timedelta(days=days)
@@ -154,7 +154,7 @@ def _joined(
     remote: tuple[RemoteRecord, ...],
     notes: list[str],
 ) -> TaskAccounting:
-    """Join a task's records, without remote records of other owners under the same account."""
+    """Join a task's records, without other owners' remote records under its account."""
     owners = {record.owner for record in local} or {transfer.owner for transfer in transfers}
     theirs = tuple(record for record in remote if not owners or record.owner in owners)
     if len(theirs) < len(remote):
@@ -176,7 +176,7 @@ def _caller() -> str:
 def _sought(
     policy: Policy, job: int, owners: Container[str]
 ) -> tuple[dict[str, tuple[RemoteRecord, ...]], list[str]]:
-    """Search the readable accounting files of remote clusters for a job without kept records.
+    """Search remote accounting files for a job without kept records.
 
     Any user may give a remote job this account, so only records of the job's owners count.
     """

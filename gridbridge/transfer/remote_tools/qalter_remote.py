@@ -90,7 +90,7 @@ def _alter(
 
 
 def alters_of(where: Away, cluster: str) -> "JobAlterer[Away]":
-    """Return the adapter's ability to alter jobs at a cluster; NotDone if the adapter has none."""
+    """Return the adapter's ability to alter jobs; NotDone if the adapter has none."""
     if alterer := adapter_of(where).alters:
         return alterer
     raise NotDone(f"{cluster} is of kind {where.kind}: use the commands of {where.kind}")

@@ -1,4 +1,4 @@
-"""qdel_remote: delete the local and remote halves of jobs that are away, as their owner.
+"""qdel_remote: delete both halves of jobs that are away, as their owner.
 
 The local job is deleted, and the transfer's regular end deletes the remote job. If the remote job
 were deleted first, the local job would end as killed. Or it would wait for an accounting record,

@@ -125,7 +125,7 @@ class JobQueries:
 def details(
     job: str, asking: JobQueries, now: datetime, folder: str = PUBLISHED
 ) -> tuple[str, tuple[TaskDetail, ...]]:
-    """Return the alarm of queue_health.alarm, and the last attempt of each task of a job.
+    """Return the alarm of queue_health, and the last attempt of each task of a job.
 
     Each attempt has the remote cluster's current messages. Raises the errors of reports.why.
     """
@@ -146,7 +146,7 @@ def details(
 
 
 def _messages(job: JobDetail, is_waiting: bool) -> tuple[str, ...]:
-    """Return a remote job's errors and, if it waits, the scheduler's messages, each once.
+    """Return a remote job's errors and, if it waits, the scheduler's messages.
 
     Grid Engine prints messages about other jobs, too (qstat(1), -j).
     """

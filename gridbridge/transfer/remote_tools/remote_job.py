@@ -29,14 +29,14 @@ class RemoteJobGone(NotDone):
 
 
 def reach(policy: Policy, cluster: str) -> Away:
-    """Return a cluster as this user reaches it; NotDone for a cluster that is not configured."""
+    """Return a cluster as this user reaches it; NotDone if it is not configured."""
     if cluster not in policy.clusters:
         raise NotDone(f"{cluster} is not in gridbridge.toml any more")
     return away(policy, cluster).within(LIMIT_S)
 
 
 def shows_requests(home: Away) -> "ShowsRequests[Away]":
-    """Return the adapter's ability to show requests at home; NotDone if the adapter has none."""
+    """Return the adapter's ability to show requests; NotDone if the adapter has none."""
     if ability := adapter_of(home).shows_requests:
         return ability
     raise NotDone(f"a cluster of kind {home.kind} does not show the requests of its jobs")

@@ -1,1 +1,1 @@
-"""The programs of a transfer queue: the starter's steps, the methods, the load sensor."""
+"""The programs of a transfer queue: starter, methods and load sensor."""

@@ -1,4 +1,4 @@
-"""suspend_method, resume_method, terminate_method and epilog of a transfer queue (queue_conf(5)).
+"""The suspend, resume and terminate methods and the epilog (queue_conf(5)).
 
 Grid Engine runs a method instead of sending a signal, ignores its exit status, and waits for its
 end without a limit. So each method notes its intent, wakes the starter, and ends in bounded time;
@@ -48,7 +48,7 @@ def resume(task: LocalTask) -> None:
 
 
 def terminate(task: LocalTask) -> None:
-    """End the local job, unless only its local time limit struck while its remote job runs.
+    """End the local job, unless only its local time limit struck while the job is away.
 
     Any doubt ends the job, since Grid Engine calls no second method for the same `qdel`. While this
     method asks the home cluster, the starter does not release the remote job.
@@ -87,7 +87,7 @@ def _is_deleted(task: LocalTask) -> bool:
 
 
 def epilog(task: LocalTask) -> None:
-    """Delete the remote job of a starter that was killed; do nothing after a regular end.
+    """Delete the remote job of a killed starter; do nothing after a regular end.
 
     The service deletes a remote job that the epilog can't. The remote folder of a job that has
     ended stays with the service: the folder may hold outputs that are not yet at home.
@@ -104,7 +104,7 @@ def epilog(task: LocalTask) -> None:
 
 
 def _has_ended(task: LocalTask, record: StarterMessage) -> bool:
-    """Say whether the service published the transfer's end, not only a request such as a recall."""
+    """Say whether the service published the transfer's end, not just a request."""
     message = published_values.read_message(task.verdict(record.transfer))
     return message is not None and message.outcome not in TransferOutcome.WISHES
 
@@ -117,7 +117,7 @@ def want(task: LocalTask, desired: str) -> None:
 
 
 class StarterProcess:
-    """The starter's first process, held by a pidfd: its pid can't pass to another process."""
+    """The starter's first process, held by a pidfd against reuse of its pid."""
 
     def __init__(self, task: LocalTask) -> None:
         try:
@@ -133,7 +133,7 @@ class StarterProcess:
             os.killpg(self.pid, SIGKILL)
 
     def be_alone_in(self, patience_s: float) -> None:
-        """Wait for the starter to end by itself, then kill its running step, so that it ends."""
+        """Wait for the starter to end by itself, then kill its running step to end it."""
         if not self.pid or self._ends_within(patience_s):
             return
         with open(f"/proc/{self.pid}/task/{self.pid}/children", encoding="ascii") as file:

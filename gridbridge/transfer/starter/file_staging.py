@@ -1,4 +1,4 @@
-"""Carries a job's files to a cluster without a shared filesystem, and its outputs back.
+"""Carries a job's files to a cluster without a shared filesystem, and back.
 
 Each step may be killed anywhere and is then repeated. Inputs go into a remote folder with the
 transfer's name before the job's release. Outputs go to their places at home, the streams once;
@@ -161,7 +161,7 @@ def _fetch(task: LocalTask, login: SshLogin, at: str, name: str) -> bool:
 
 
 def _declared(step: "StarterStep", request: JobRequest, config: dict[str, str]) -> StagingFolder:
-    """Return the lists of files to carry; the job's lists take precedence over the queue's."""
+    """Return the lists of files to carry; a job's list overrides its queue's list."""
     route = step.route
     lists = staged_paths.lists(route.stage_in, route.stage_out, request.context)
     base = folder.place(route.remote_stage_dir, _login(step).user or me())
@@ -260,7 +260,7 @@ def _identity(path: str) -> tuple[int, int]:
 
 
 def _append_once(fetched: str, path: str) -> None:
-    """Append a fetched stream to the owner's file, which may have content by other writers.
+    """Append a fetched stream to the owner's file, which others may also write to.
 
     A note keeps the offset of the first byte, so a repeated step continues behind the bytes that a
     killed step wrote. A pipe, device or unreadable file is simply appended to.

@@ -118,7 +118,7 @@ class LocalTask:
         return task_notes.read(f"{self.private}/record")
 
     def save(self, record: StarterMessage) -> None:
-        """Note the transfer's progress, and send the record to the service before the next act."""
+        """Send the record of the transfer's progress to the service, then note it."""
         spool.send(record, self.our_spool)
         self._keep("record", record)
 
@@ -226,7 +226,7 @@ class LocalTask:
             return INFINITE_S
 
     def note_limit(self, name: str, value: str) -> None:
-        """Note a time limit of the local job, for methods that get no answer from Grid Engine."""
+        """Note a time limit of the local job, in case Grid Engine does not answer later."""
         task_notes.write(f"{self.private}/{name}", value.encode())
 
     def is_done(self, step: str) -> bool:

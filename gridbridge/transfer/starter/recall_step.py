@@ -1,4 +1,4 @@
-"""A starter's part of a recall: hold, query and delete the remote job, and confirm its end.
+"""A starter's part of a recall: hold, query and delete the remote job.
 
 Each step is safe to repeat. Between the hold and the deletion the remote scheduler may still start
 a job that it had chosen before. So the starter pauses, and leaves a started job alone; the deletion

@@ -72,7 +72,7 @@ def wrapped(
     stage: str = "",
     claim: str = "",
 ) -> WrappedJob:
-    """Return the job for the wrapper; GridbridgeError if the script is unreadable.
+    """Return the job for the wrapper; GridbridgeError if the job's files are unreadable.
 
     `stage` is the transfer's remote staging folder or empty, `claim` the claim's shell lines.
     """
@@ -145,7 +145,7 @@ def _streams(route: TransferRoute, env: dict[str, str], stage: str) -> dict[str,
 
 
 def parallel(config: dict[str, str]) -> tuple[str, int]:
-    """Return the parallel environment and the granted slots; empty and 1 for a serial job."""
+    """Return the parallel environment and granted slots; ("", 1) for a serial job."""
     return (config["pe"], int(config["pe_slots"])) if config["pe"] != SERIAL else ("", 1)
 
 

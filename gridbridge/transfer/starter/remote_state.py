@@ -101,7 +101,7 @@ def _act(step: "StarterStep", desired: str) -> None:
 
 
 def _make_sure(step: "StarterStep") -> None:
-    """Check, once a step, the remote job's owner and account; raises NotOurs on a mismatch."""
+    """Check the remote job's owner and account once a step; NotOurs on a mismatch."""
     if not step.is_sure:
         is_there(step.away, step.record)
         step.is_sure = True

@@ -204,7 +204,7 @@ class Starter(StarterStep):
         return ""
 
     def refused(self, reason: str, cause: str) -> str:
-        """End a starter whose job was refused: the job is put back, or enters the error state."""
+        """End the starter of a refused job: put the job back, or in error state."""
         from gridbridge.transfer.acts import refused_jobs
 
         own_queues = published_values.queues(self.task.published)
@@ -221,7 +221,7 @@ class Starter(StarterStep):
         return self.finish(end, has_run=False)
 
     def end_deleted(self) -> str:
-        """Delete the remote job and end the starter by SIGKILL, as `qdel` ends a job at home.
+        """Delete the remote job and end the starter by SIGKILL, as `qdel` would.
 
         The starter of a rescheduled job exits with 99: execd starts no second run while the first
         run ends, and Grid Engine takes this end for the second run's. The service has the intent

@@ -51,10 +51,10 @@ def complain(error: Exception) -> None:
 
 
 def end_nowhere(task: LocalTask, error: Exception, configuration: str = CONFIG) -> str:
-    """End an unsent job whose queue has no route; otherwise wait until the route is back.
+    """End an unsent job whose queue has no route; a sent job waits for the route.
 
-    An unsent job first waits for a changed gridbridge.toml: Grid Engine may open a queue that was
-    deleted and made again by the earlier queue's load values.
+    An unsent job first waits EARLY_S for a new gridbridge.toml: Grid Engine opens a re-created
+    queue by the load values of the queue that was deleted.
     """
     record = task.record()
     may_lead = published_values.may_lead_soon(task.queue, task.published, configuration)
@@ -64,7 +64,7 @@ def end_nowhere(task: LocalTask, error: Exception, configuration: str = CONFIG) 
 
 
 def wait_for_room(task: LocalTask, error: NoRoom) -> str:
-    """Answer to wait until TMPDIR has space for notes; an unsent job gives up after ROOM_S."""
+    """Answer to wait until TMPDIR has space; an unsent job ends after ROOM_S."""
     complain(error)
     if task.record() is None and task.ran_for_s() >= ROOM_S:
         return end_in_error(task, str(error))
@@ -87,7 +87,7 @@ def blame(task: LocalTask, reason: str) -> None:
 
 
 def excuse(task: LocalTask, error: GridbridgeError) -> str:
-    """Answer the starter's shell to try the step again; report the reason to the service."""
+    """Answer the starter's shell to retry the step; report the reason to the service."""
     return pause(task, task.excuse(str(error), cause_of(error)))
 
 
@@ -101,7 +101,7 @@ def cause_of(error: GridbridgeError) -> str:
 
 
 def pause(task: LocalTask, record: StarterMessage) -> str:
-    """Answer the starter's shell to try the step again, after a growing pause with jitter."""
+    """Answer the starter's shell to retry the step, after a growing pause with jitter."""
     longest_s = min(RETRY_MAX_S, RETRY_S * 2 ** min(task.tries(), 8))
     return sleep(task, "again", longest_s // 2 + os.urandom(1)[0] * longest_s // 512 + 1, record)
 

@@ -1,4 +1,4 @@
-"""The service's claims, files in the shared spool: the first to create a claim has it.
+"""Claim files in the shared spool: a claim belongs to its first creator.
 
 Creating a missing name is atomic, on NFS, too (open(2), O_EXCL; symlink(2)). The home cluster's
 claim is a symlink to itself, which can't be opened. The remote job's claim is a file that the

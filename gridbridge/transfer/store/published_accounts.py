@@ -41,7 +41,7 @@ def read_since(folder: str, since: datetime | None) -> Iterator[ShownUsage]:
 
 
 def read_readings(folder: str) -> tuple[ShownReading, ...]:
-    """Read the read position of each accounting file; empty if none is published."""
+    """Read the state of each accounting file's last reading; empty if none is published."""
     published = published_json.read(f"{folder}/{READINGS}", ShownReadings)
     return published.readings if published else ()
 

@@ -30,7 +30,7 @@ _DROPPED = select(MOVES.c.name, MOVES.c.uid).where(
 
 
 class MoveRows:
-    """The table of task moves between remote clusters."""
+    """The table of moves of tasks that wait at remote clusters."""
 
     def __init__(self, database: StateFile) -> None:
         self._database = database

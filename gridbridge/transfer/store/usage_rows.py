@@ -111,7 +111,7 @@ class UsageRows:
     def records_of(
         self, home: str, job: int, task: int, since: datetime | None = None
     ) -> tuple[RemoteRecord, ...]:
-        """Return the usage records of a local task's remote jobs, in the order of their ends.
+        """Return the usage records of a local task's remote jobs, in order of their ends.
 
         With `since`, only records that were added at or after that time.
         """
