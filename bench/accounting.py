@@ -44,8 +44,8 @@ import json, os, subprocess, sys, time
 from dataclasses import replace
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.site_section import Site
-from gridbridge.transfer.poller.usage_records import UsageRecords
+from gridbridge.model.site.site_section import SiteSection
+from gridbridge.transfer.poller.usage_records import RemoteUsageService
 from gridbridge.transfer.poller.published_views import PublishedViews
 from gridbridge.shell.clock import Clock
 from gridbridge.transfer.store import published_accounts as accounts
@@ -70,12 +70,12 @@ def qacct(job):
 
 cluster = Cluster(qmaster_port=1, execd_port=2)
 clusters = {"alpha": cluster, "beta": replace(cluster, accounting=path)}
-policy = Policy(site=Site(cluster="alpha"), clusters=clusters, queues={})
+policy = Policy(site=SiteSection(cluster="alpha"), clusters=clusters, queues={})
 database = StateFile.open(f"sqlite:///{folder}/state.db")
 clock = Clock()
 views = PublishedViews(policy, clock, f"{folder}/published")
 os.makedirs(f"{folder}/published")
-records = UsageRecords(policy=policy, database=database, views=views, clock=clock)
+records = RemoteUsageService(policy=policy, database=database, views=views, clock=clock)
 records.load()
 reader = records.readers["beta"]
 
@@ -95,7 +95,7 @@ ours = []
 for job in range(count + 1, count + new + 1):
     add(job)
     ours.append(read_on()[0])
-    assert accounts.read_task(f"{folder}/published", job, 0).records[0].job_id == job
+    assert accounts.read_task_accounts(f"{folder}/published", job, 0).records[0].job_id == job
 theirs = [qacct(count + new) for _ in range(runs)]
 size = os.stat(path).st_size
 print(json.dumps({"first_s": first_s, "ours": ours, "qacct": theirs, "bytes": size}))

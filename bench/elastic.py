@@ -109,7 +109,7 @@ def plan(folder: Path) -> int:
     """Decide as `gridbridge balance plan --from FOLDER` does; return how many tasks count."""
     from gridbridge.elastic.balancer import cell_observer, plan_preview
     from gridbridge.model.elastic.balance_sections import BalanceSection, DemandSection, PoolSection
-    from gridbridge.model.text_tables import QueueDefaults
+    from gridbridge.model.settings import QueueDefaults
 
     pools = {
         "small": PoolSection(slots=4, resources=QueueDefaults(h_vmem="16G"), price=1, limit=5000),

@@ -19,10 +19,10 @@ from bench.brief import sized
 from bench.rows import Row
 from gridbridge.campaigns.runner.campaign_forecast_updates import CampaignForecastUpdater
 from gridbridge.campaigns.runner.campaign_publication import CampaignPublisher
-from gridbridge.campaigns.store.campaign_attempts import CampaignTries
+from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.predictions import PredictionRows
-from gridbridge.campaigns.store.speculative_attempts import CampaignCopies
+from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
+from gridbridge.campaigns.store.speculative_attempts import SpeculativeAttemptRows
 from gridbridge.model.campaigns.campaign import Array, ArrayState, TaskOutcome
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
@@ -65,14 +65,14 @@ class _Site:
         self._database, clock = StateFile.open(f"sqlite:///{folder}/state.db"), Clock()
         self._campaigns = CampaignRows(self._database)
         forecasts = CampaignForecastUpdater(
-            self._campaigns, PredictionRows(self._database), clock, 15.0
+            self._campaigns, CampaignStatisticsRows(self._database), clock, 15.0
         )
         published = f"{folder}/published"
         self._publication = CampaignPublisher(
             self._database, self._campaigns, forecasts, clock, published
         )
-        self._tries = CampaignTries(self._database, self._campaigns)
-        self._copies = CampaignCopies(self._database, self._campaigns)
+        self._tries = CampaignAttemptRows(self._database, self._campaigns)
+        self._copies = SpeculativeAttemptRows(self._database, self._campaigns)
         self._number = self._campaigns.add(campaign(tasks), "token")
         self._last: list[Array] = []
 

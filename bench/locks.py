@@ -22,8 +22,8 @@ from gridbridge.campaigns.runner import campaign_journal
 from gridbridge.campaigns.runner.cycle_plan_executor import CyclePlanExecutor
 from gridbridge.campaigns.runner.task_end_recorder import CycleStatisticsRecorder
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.campaign_task_rows import CampaignTasks
-from gridbridge.campaigns.store.cancellation_marks import CancellationMarks
+from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
+from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
 from gridbridge.errors import AlreadySubmitted
 from gridbridge.model.campaigns.campaign import Attempt, LedgerArray, TaskOutcome
 from gridbridge.model.campaigns.campaign_sections import Failures
@@ -108,7 +108,7 @@ def _held(tasks: int) -> dict[str, Longest]:
         again_s = database.told()
         _wipe(database, number, tasks // 10)
         wiped_s = database.told()
-        CampaignTasks(database).purge(number)
+        CampaignTaskRows(database).purge(number)
         purged_s = database.told()
     return {
         "state file held, tasks sent": first_s,
@@ -210,7 +210,7 @@ def _end(database: StateFile, campaigns: CampaignRows) -> tuple[Attempt, ...]:
 
 def _wipe(database: StateFile, number: int, tasks: int) -> None:
     """Mark waiting tasks as nikita does before it deletes them, and take the marks off again."""
-    marks, left = CancellationMarks(database), tasks
+    marks, left = CancellationMarkRows(database), tasks
     wipes = []
     for array in reversed(CampaignRows(database).open_arrays()):
         places = range(1, min(left, array.size) + 1)

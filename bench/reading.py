@@ -15,13 +15,13 @@ from bench.brief import sized
 from bench.rows import Row
 from gridbridge.campaigns.runner.campaign_situation import CampaignSituationGatherer
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.cancellation_marks import CancellationMarks
-from gridbridge.campaigns.store.predictions import PredictionRows
+from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
+from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
 from gridbridge.decisions.campaigns.ending.ended_attempts import MissingAttemptJudge
 from gridbridge.model.campaigns.campaign import Array, ArrayState
 from gridbridge.model.job import JobEnd
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.site_section import Site
+from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.states import JobFact, JobState
 from gridbridge.shell.clock import Clock
@@ -58,9 +58,9 @@ def _measured(path: str, arrays: int) -> tuple[float, float]:
         array = campaigns.intend(1, "beta", SIZE, NOON)
         assert array
         campaigns.array_is(array, ArrayState.RELEASED, array.number)
-    policy = Policy(site=Site(cluster="alpha"), clusters={}, queues={})
+    policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
     updator = CampaignSituationGatherer(
-        policy, database, PredictionRows(database), CancellationMarks(database), Clock()
+        policy, database, CampaignStatisticsRows(database), CancellationMarkRows(database), Clock()
     )
     sent, answers = campaigns.open_arrays(), {"beta": _listed(arrays)}
     ends = {place: JobEnd(exit_status=0) for place in range(1, 101)}

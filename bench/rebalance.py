@@ -21,10 +21,10 @@ from random import Random
 
 from bench.brief import sized
 from bench.rows import Row, show
-from gridbridge.decisions.rebalance.automatic_round import plan
-from gridbridge.decisions.rebalance.evacuation import plan_fail
-from gridbridge.decisions.rebalance.host_balance import plan_host
-from gridbridge.decisions.rebalance.job_balance import plan_job
+from gridbridge.decisions.rebalance.automatic_round import plan_automatic_round
+from gridbridge.decisions.rebalance.evacuation import plan_host_evacuation
+from gridbridge.decisions.rebalance.host_balance import plan_host_balance
+from gridbridge.decisions.rebalance.job_balance import plan_job_balance
 from gridbridge.model.rebalance.moves import MovePlan
 from gridbridge.model.rebalance.placement_snapshot import (
     HostState,
@@ -35,14 +35,14 @@ from gridbridge.model.rebalance.placement_snapshot import (
     RecentMoves,
     TaskState,
 )
-from gridbridge.model.rebalance.rebalance_section import Rebalance
+from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 
 NOW = datetime(2026, 11, 25, 12, tzinfo=UTC)
 HOSTS, TASKS = sized(1000, 100), sized(1_000_000, 100_000)
 TASKS_PER_JOB, REPLICATED = 1000, 10  # every tenth has a replica
 TB = 10**12
 MOST_S, MOST_GROWTH = 2.0, 12.0  # for ten times the tasks
-RULES = Rebalance()
+RULES = RebalanceSection()
 REPEATS = sized(3, 1)
 ALL = "all"  # the job of all tasks
 
@@ -66,35 +66,35 @@ def main() -> int:
 
 
 def _round(seen: PlacementSnapshot) -> MovePlan:
-    return plan(seen, RULES)
+    return plan_automatic_round(seen, RULES)
 
 
 def _still(seen: PlacementSnapshot) -> MovePlan:
     """Plan a round that finds every host even, and looks at every job."""
     hosts = tuple(replace(host, used_bytes=TB // 2, mean_active=0.5) for host in seen.hosts)
-    return plan(replace(seen, hosts=hosts), RULES)
+    return plan_automatic_round(replace(seen, hosts=hosts), RULES)
 
 
 def _host(seen: PlacementSnapshot) -> MovePlan:
-    return plan_host(seen, "h0007", RULES)
+    return plan_host_balance(seen, "h0007", RULES)
 
 
 def _job(seen: PlacementSnapshot) -> MovePlan:
-    return plan_job(seen, "job7", RULES)
+    return plan_job_balance(seen, "job7", RULES)
 
 
 def _fail(seen: PlacementSnapshot) -> MovePlan:
     hosts = (replace(seen.hosts[7], state=HostState.DEAD), *seen.hosts[8:])
-    return plan_fail(replace(seen, hosts=(*seen.hosts[:7], *hosts)), "h0007", RULES)
+    return plan_host_evacuation(replace(seen, hosts=(*seen.hosts[:7], *hosts)), "h0007", RULES)
 
 
 def _huge(seen: PlacementSnapshot) -> MovePlan:
     """Plan the one job that has all tasks."""
-    return plan_job(seen, ALL, RULES)
+    return plan_job_balance(seen, ALL, RULES)
 
 
 def _huge_round(seen: PlacementSnapshot) -> MovePlan:
-    return plan(seen, replace(RULES, level=2))
+    return plan_automatic_round(seen, replace(RULES, level=2))
 
 
 def _drained(seen: PlacementSnapshot) -> MovePlan:

@@ -18,7 +18,7 @@ from typing import cast
 
 from bench.brief import sized
 from bench.rows import Row
-from gridbridge.campaigns.store.campaign_reader import VerifiedCampaign
+from gridbridge.campaigns.store.campaign_reader import VerifiedCampaignFiles
 from gridbridge.campaigns.store.root_ledger import RootLedger
 from gridbridge.model.campaigns.campaign_names import UNIQUE, ArrayId
 from gridbridge.privileged.arrays.array_order import ArrayOrder
@@ -80,7 +80,7 @@ class _Site:
         return read_s, sent_s / LAST
 
     def _read(self, ledger: RootLedger) -> VerifiedTasks:
-        brought = VerifiedCampaign(1, str(self._folder))
+        brought = VerifiedCampaignFiles(1, str(self._folder))
         brought.note(ledger)
         order = SimpleNamespace(
             arrays=tuple(ArrayId("alpha", 1, one + 1) for one in self._new),

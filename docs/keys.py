@@ -11,8 +11,8 @@ from sphinx.application import Sphinx
 from gridbridge.config import mistakes
 from gridbridge.config.capabilities import GROUPS
 from gridbridge.config.sections import NamedSections, SingleSection
-from gridbridge.model.settings import describe
-from gridbridge.model.transfer.mapping_sections import KINDS
+from gridbridge.model.settings import setting_of_field
+from gridbridge.model.transfer.transfer_sections import KINDS
 
 
 def sections() -> dict[str, type[Any]]:
@@ -44,10 +44,10 @@ def _item(key: Field[Any]) -> nodes.definition_list_item:
 
 
 def _described(key: Field[Any]) -> Iterator[nodes.Node]:
-    yield nodes.Text(f"{describe(key).meaning}. ")
+    yield nodes.Text(f"{setting_of_field(key).meaning}. ")
     yield nodes.emphasis("", mistakes.right(key))
     default = mistakes.default(key)
-    if default.startswith("default ") and not describe(key).inherits:
+    if default.startswith("default ") and not setting_of_field(key).inherits:
         yield nodes.Text("; default ")
         yield nodes.literal("", default.removeprefix("default "))
     else:

@@ -4,7 +4,7 @@ This module imports nothing: the hot programs load it at every start.
 """
 
 
-def plain_words(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Return what an error says in words; of the system's own errors without their numbers."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
@@ -19,7 +19,7 @@ class OutputError(GridbridgeError):
     """Standard output takes no more: its disk is full, or it was closed before we began."""
 
 
-class ReaderGone(GridbridgeError):
+class OutputReaderGone(GridbridgeError):
     """Nobody reads our standard output any more: `| head` has seen enough."""
 
 
@@ -31,7 +31,7 @@ class ConfigError(GridbridgeError):
         self.problems = problems
 
 
-class UsageMistake(ConfigError):
+class CommandLineMistake(ConfigError):
     """What was typed on the command line is wrong, or a file that it names can't be read."""
 
 
@@ -55,11 +55,11 @@ class StateError(GridbridgeError):
     """The state file or the spool can't be used: full, newer than we are, or not ours."""
 
 
-class NoRoom(StateError):
+class TmpdirFull(StateError):
     """The filesystem of a job's TMPDIR takes no more notes, or its owner's quota there is used."""
 
 
-class NotSeen(GridbridgeError):
+class ClusterNotObserved(GridbridgeError):
     """A cluster gave no whole answer: nothing is known of it, and so nothing is done there."""
 
 
@@ -67,7 +67,7 @@ class NoCapacity(GridbridgeError):
     """A provider has no machine of the wanted kind left; another pool may have one."""
 
 
-class StillThere(GridbridgeError):
+class TasksOnLostHost(GridbridgeError):
     """Tasks are on a host that is gone, and only somebody's hand ends them."""
 
     def __init__(self, host: str, tasks: tuple[str, ...]) -> None:
@@ -75,7 +75,7 @@ class StillThere(GridbridgeError):
         super().__init__(f"{host} is gone with {named}: `qdel -f {named}` ends what ran there")
 
 
-class NotIdle(GridbridgeError):
+class HostNotIdle(GridbridgeError):
     """A silent host is not switched off, as tasks may run there."""
 
     def __init__(self, host: str) -> None:
@@ -89,7 +89,7 @@ class AddressTaken(GridbridgeError):
         super().__init__(f"{address} is the address of {host}: {name} is not prepared there")
 
 
-class InNoQueue(GridbridgeError):
+class HostInNoQueue(GridbridgeError):
     """A new host is in no queue: neither its name nor a group of it is among a queue's hosts."""
 
     def __init__(self, host: str, groups: tuple[str, ...]) -> None:
@@ -97,11 +97,11 @@ class InNoQueue(GridbridgeError):
         super().__init__(f"{host} is in no queue: no queue's hostlist has {named}")
 
 
-class NotGranted(GridbridgeError):
+class ProviderRequestUnconfirmed(GridbridgeError):
     """A provider did not do it, or nobody knows whether it did: the same may work later."""
 
 
-class AskAgain(NotGranted):
+class ProviderRequestRepeatable(ProviderRequestUnconfirmed):
     """A provider is to be asked the same again: it did nothing, or a repeat makes no second one."""
 
 
@@ -109,7 +109,7 @@ class ProviderFailed(GridbridgeError):
     """A provider refused for good, or its answer can't be read."""
 
 
-class NoRoute(GridbridgeError):
+class UnconfiguredTransferQueue(GridbridgeError):
     """A queue that calls our starter is not one of gridbridge.toml's."""
 
 
@@ -121,15 +121,15 @@ class AlreadySubmitted(GridbridgeError):
     """Root's ledger has this array with other tasks, or one of its attempts in another array."""
 
 
-class LedgerLost(GridbridgeError):
+class LedgerUnreadable(GridbridgeError):
     """Root's ledger of a campaign can't be read, or lacks what was submitted."""
 
 
-class NotAsBrought(GridbridgeError):
+class CampaignFileChanged(GridbridgeError):
     """A campaign's file is not what it was at the first call: nothing more of it is submitted."""
 
 
-class NotRead(GridbridgeError):
+class CampaignFileUnreadable(GridbridgeError):
     """A campaign's file can't be read now: nothing is known of what its owner brought."""
 
 
@@ -137,11 +137,11 @@ class CampaignClosed(GridbridgeError):
     """Root's ledger has the end of a campaign, and its owner has not taken it up again since."""
 
 
-class NotACopy(GridbridgeError):
+class SpeculativeCopyRefused(GridbridgeError):
     """No copy of a task is submitted: its owner did not allow it, or it has had its copies."""
 
 
-class NotOurs(GridbridgeError):
+class RemoteJobNotOurs(GridbridgeError):
     """The job of a transfer's id is another's, or of another transfer: numbers have begun anew."""
 
 
@@ -161,7 +161,7 @@ class StorageUnusable(GridbridgeError):
     """A storage area, or a replica in it, can't be used now; the message says why."""
 
 
-class StorageAway(StorageUnusable):
+class StorageUnreachable(StorageUnusable):
     """Nobody knows what is in a storage area: it can't be reached, or is not mounted."""
 
 
@@ -216,7 +216,7 @@ class CommandFailed(GridbridgeError):
         return f"{self.argv[0].rpartition('/')[2]}: {self.words}"
 
 
-class TooLong(CommandFailed):
+class OutputTooLong(CommandFailed):
     """A program printed too much: it was ended, and its output does not count."""
 
     def __init__(self, argv: tuple[str, ...], most_bytes: int, host: str = "") -> None:
@@ -226,26 +226,26 @@ class TooLong(CommandFailed):
         super().__init__(argv, None, b"", why.encode(), host=host)
 
 
-class NotStarted(CommandFailed):
+class ProgramNotStarted(CommandFailed):
     """A program of this host could not be started: its file is not there, or can't be run."""
 
     def __init__(self, argv: tuple[str, ...], error: OSError) -> None:
         super().__init__(argv, 127, b"", f"{argv[0]}: {error.strerror or error}".encode())
 
 
-class NotReached(CommandFailed):
+class HostNotReached(CommandFailed):
     """The host that was to run a program could not be reached: nothing was sent to it."""
 
 
-class NotAdmitted(NotReached):
+class SshAccessRejected(HostNotReached):
     """The host or this person's client does not accept the other side's key or account."""
 
 
-class NotLetIn(NotAdmitted):
+class SshLoginRefused(SshAccessRejected):
     """The host refused this person's login: nothing was sent to it."""
 
 
-class NotAccepted(GridbridgeError):
+class JobNotAccepted(GridbridgeError):
     """A cluster did not take a job, for now; `cause` is a message's."""
 
     def __init__(self, why: str, cause: str) -> None:

@@ -67,10 +67,16 @@ def site(folder: Path) -> tuple[str, str]:
     lost = transfer(transfer="gb.alpha.15.0.1", remote_state="r", missing_since=ago(60))
     publish(folder / "published", shown(transfer(), waiting, going, lost))
     for value in (campaigns(), grid(), events()):
-        published_campaign_files.put(value, str(folder / "published"))
-    published_round_files.begin(RebalanceRound.TASKS, ago(7200), str(folder / "published"))
-    published_round_files.begin(RebalanceRound.DATASETS, ago(7200), str(folder / "published"))
-    published_round_files.end(RebalanceRound.DATASETS, ago(3600), str(folder / "published"))
+        published_campaign_files.publish_campaign_value(value, str(folder / "published"))
+    published_round_files.publish_round_begin(
+        RebalanceRound.TASKS, ago(7200), str(folder / "published")
+    )
+    published_round_files.publish_round_begin(
+        RebalanceRound.DATASETS, ago(7200), str(folder / "published")
+    )
+    published_round_files.publish_round_end(
+        RebalanceRound.DATASETS, ago(3600), str(folder / "published")
+    )
     published_balance_file.write_published_balance(balance(), str(folder / "balance"))
     return str(folder / "published"), str(folder / "balance")
 

@@ -11,11 +11,11 @@ from gridbridge.model.published import (
     ShownCluster,
     ShownEvent,
     ShownHistory,
-    ShownLoad,
+    ShownLoadValues,
     ShownQueue,
-    ShownRoute,
     ShownService,
     ShownTransfer,
+    ShownTransferQueue,
     ShownTransfers,
 )
 from gridbridge.state import published_json as files
@@ -66,14 +66,14 @@ def cluster(name: str, *queues: ShownQueue, **values: object) -> ShownCluster:
     return replace(quiet, **values)  # type: ignore[arg-type]  # the tests' own words
 
 
-def load(values: Mapping[str, str] = OPEN, age_s: float = 1) -> ShownLoad:
+def load(values: Mapping[str, str] = OPEN, age_s: float = 1) -> ShownLoadValues:
     """Return load values of that age."""
-    return ShownLoad(taken_at=ago(age_s), stale=timedelta(seconds=30), values=dict(values))
+    return ShownLoadValues(taken_at=ago(age_s), stale=timedelta(seconds=30), values=dict(values))
 
 
 def service() -> ShownService:
     """Return a service with one transfer queue."""
-    route = ShownRoute(queue="transfer-beta", cluster="beta", pending_limit=10, slots=2)
+    route = ShownTransferQueue(queue="transfer-beta", cluster="beta", pending_limit=10, slots=2)
     return ShownService(
         cluster="alpha", version="0", started_at=ago(9000), keep_closed_h=24.0, routes=(route,)
     )
@@ -113,7 +113,7 @@ def publish(folder: Path, what: PublishedState, *tasks: PublishedTransferTask) -
         values[files.SERVICE] = what.service
     for name, value in values.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(files.encode(value))
+        (folder / name).write_bytes(files.encode_published_value(value))
     if what.load:
         stale_s = what.load.stale.total_seconds()
         taken_at = what.load.taken_at.timestamp()

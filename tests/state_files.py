@@ -17,7 +17,7 @@ from gridbridge.model.message import StarterPhase
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.state.database import StateFile
 from gridbridge.transfer.store.transfer_rows import TransferRows
-from gridbridge.transfer.store.usage_rows import UsageRows
+from gridbridge.transfer.store.usage_rows import RemoteUsageRows
 from tests.state.postgresql import Server, serving
 from tests.states import read_states
 
@@ -82,9 +82,9 @@ def transfers(database: StateFile) -> TransferRows:
 
 
 @pytest.fixture
-def accounting(database: StateFile) -> UsageRows:
+def accounting(database: StateFile) -> RemoteUsageRows:
     """Return what an empty state knows of remote jobs."""
-    return UsageRows(database)
+    return RemoteUsageRows(database)
 
 
 @pytest.fixture

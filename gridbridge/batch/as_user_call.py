@@ -6,7 +6,7 @@ acts for that person alone, and keeps the same ledger.
 
 import logging
 
-from gridbridge.errors import NotOurs
+from gridbridge.errors import RemoteJobNotOurs
 from gridbridge.model.places import AS_USER, LEDGER_CUT, NOT_OURS, PYTHON
 from gridbridge.model.policy import Policy
 from gridbridge.shell.runner import ANSWER_BYTES, CompletedProgram, run
@@ -34,7 +34,7 @@ def call(
     answer = run((*way, *words), ENVIRONMENT, patience_s, b"", most_bytes)
     _log_ledger_cuts(answer.stderr)
     if answer.status == NOT_OURS:
-        raise NotOurs(last_words(answer))
+        raise RemoteJobNotOurs(last_words(answer))
     return answer
 
 

@@ -19,10 +19,9 @@ from gridbridge.model.route import (
     OarServer,
     SshLogin,
     TransferRoute,
-    login,
+    ssh_login,
 )
-from gridbridge.model.text_tables import QueueDefaults
-from gridbridge.model.transfer.mapping_sections import AnyRule, Rules
+from gridbridge.model.settings import QueueDefaults
 from gridbridge.model.transfer.request_rules import (
     ANY,
     EVERY_JOB,
@@ -33,7 +32,7 @@ from gridbridge.model.transfer.request_rules import (
     MappingRule,
     RequestMapping,
 )
-from gridbridge.model.transfer.transfer_sections import Identity, TransferQueue
+from gridbridge.model.transfer.transfer_sections import AnyRule, Identity, Rules, TransferQueue
 from gridbridge.shell import ssh
 
 
@@ -89,7 +88,7 @@ def _login(policy: Policy, cluster: Cluster) -> SshLogin | None:
     """Return our login there; root has no account elsewhere, so it asks as the service does."""
     uid = os.geteuid()
     person = pwd.getpwuid(uid).pw_name if uid else policy.site.service_account
-    return login(cluster.ssh, cluster.users.account_of(person), "" if uid else person)
+    return ssh_login(cluster.ssh, cluster.users.account_of(person), "" if uid else person)
 
 
 def keep_connections(policy: Policy) -> None:

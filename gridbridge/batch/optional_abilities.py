@@ -9,22 +9,21 @@ from datetime import datetime
 from typing import Protocol, TypeVar
 
 from gridbridge.model.accounting import AccountingRecord, RemoteRecord
-from gridbridge.model.attributes import Settings
 from gridbridge.model.campaigns.crowded_cell import CrowdedCell, ResourceShortage
 from gridbridge.model.elastic.balance_plan import SavedProgramOutputs
 from gridbridge.model.ids import TransferId
 from gridbridge.model.job import (
+    ArrayEndQuery,
     ArrayLimits,
-    AskedArray,
-    FutureEnd,
+    FutureJobEnd,
     JobEnd,
-    QueueLimits,
+    QueueAdmission,
     SubmittedJob,
 )
+from gridbridge.model.qconf_attributes import QconfSettings
 from gridbridge.model.request import JobRequest, JobSpec, Pairs, Variant
-from gridbridge.model.site.besteffort_cell import BestEffortCell
-from gridbridge.model.site.host_facts import CellFacts
-from gridbridge.model.site.setup_findings import CellSetup
+from gridbridge.model.site.host_facts import ClusterFacts
+from gridbridge.model.site.setup_findings import BestEffortCell, CellSetup
 from gridbridge.model.snapshot import JobStanding, QueueStatus
 
 Where = TypeVar("Where", contravariant=True)
@@ -34,8 +33,8 @@ class TellsArrayEnds(Protocol[Where]):
     """How the tasks of a campaign's arrays ended."""
 
     def ends_of(
-        self, where: Where, arrays: Sequence[AskedArray], /
-    ) -> Mapping[str, Mapping[int, JobEnd | FutureEnd | None]]:
+        self, where: Where, arrays: Sequence[ArrayEndQuery], /
+    ) -> Mapping[str, Mapping[int, JobEnd | FutureJobEnd | None]]:
         """Return how tasks of arrays ended that did, by the arrays' accounts and places from 1.
 
         None: what is told of it contradicts itself. Other tasks than those asked about may be told.
@@ -122,7 +121,7 @@ class GuardsTasks(Protocol[Where]):
 class AnswersCheck(Protocol[Where]):
     """What `gridbridge check` asks of a cluster."""
 
-    def facts(self, where: Where, now: float, /) -> CellFacts:
+    def facts(self, where: Where, now: float, /) -> ClusterFacts:
         """Return its version, clock and slots, or why it gave no answer; never raises."""
         ...
 
@@ -248,7 +247,7 @@ class ShowsRequests(Protocol[Where]):
         """Return how a listed job stands; None for a job that is not listed."""
         ...
 
-    def limits(self, where: Where, queue: str, /) -> QueueLimits:
+    def limits(self, where: Where, queue: str, /) -> QueueAdmission:
         """Return whose jobs a queue takes and what kinds."""
         ...
 
@@ -288,7 +287,7 @@ class MakesQueues(Protocol[Where]):
         """Return every queue on every host with its letters and slots."""
         ...
 
-    def queues(self, where: Where, /) -> Mapping[str, Settings]:
+    def queues(self, where: Where, /) -> Mapping[str, QconfSettings]:
         """Return the configuration of every queue."""
         ...
 

@@ -1,6 +1,6 @@
 """A batch system's answer to a submission; hot programs load this module."""
 
-from gridbridge.errors import CommandFailed, NotAdmitted, NotLetIn, NotReached
+from gridbridge.errors import CommandFailed, HostNotReached, SshAccessRejected, SshLoginRefused
 
 NOT_INTERACTIVE = "an interactive job can't run on another cluster; ask for -l remote=false"
 ONE_HOP = "this job was sent here, and no job is sent on"
@@ -30,10 +30,10 @@ class Submission:
 
 def unanswered(error: CommandFailed) -> Submission:
     """Return what is known when the program said nothing; one of status 127 never started."""
-    if isinstance(error, NotLetIn):
+    if isinstance(error, SshLoginRefused):
         raise error  # the sender counts them
-    if isinstance(error, NotAdmitted):
+    if isinstance(error, SshAccessRejected):
         return Submission(Result.BARRED, reason=error.reason)
-    never_began = error.status == 127 or isinstance(error, NotReached)
+    never_began = error.status == 127 or isinstance(error, HostNotReached)
     result = Result.LATER if never_began else Result.UNSURE
     return Submission(result, reason=error.reason)

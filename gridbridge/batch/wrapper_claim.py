@@ -25,9 +25,9 @@ def keep_key(of: str, spool: str, uid: int) -> None:
     The folder of keys has to belong to the spool's owner, for anybody may make a name in the spool.
     Raises StateError when the folder does not, or when the key can't be written.
     """
-    if claim.split(of)[0] != claim.FILE:
+    if claim.split_claim(of)[0] != claim.FILE:
         return
-    folder, (name, word) = f"{spool}/{claim.FOLDER}", claim.key_of(of, uid)
+    folder, (name, word) = f"{spool}/{claim.FOLDER}", claim.claim_key_file(of, uid)
     try:
         is_services = os.lstat(folder).st_uid == os.stat(spool).st_uid
     except OSError as error:
@@ -39,12 +39,14 @@ def keep_key(of: str, spool: str, uid: int) -> None:
 
 def lines(of: str, route_says: str, spool: str, uid: int) -> str:
     """Return the lines of sh for a claim of a person; `route_says`, `spool` are the route's."""
-    kind = claim.split(of)[0]
+    kind = claim.split_claim(of)[0]
     if kind == claim.FILE:
-        assignments = f"gb_key={quote(f'{spool}/{claim.FOLDER}/{claim.key_of(of, uid)[0]}')}\n"
+        assignments = (
+            f"gb_key={quote(f'{spool}/{claim.FOLDER}/{claim.claim_key_file(of, uid)[0]}')}\n"
+        )
     else:
         _, patience_s, account = route_says.split()
-        name = claim.name_of(of, uid)
+        name = claim.claim_file_name(of, uid)
         assignments = f"gb_claim=~{account}/{GRANTS}/{name} gb_patience={patience_s}\n"
     with open(f"{HERE}/{kind}.sh", encoding="utf-8") as body:
         return assignments + body.read()

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import click
 
 from gridbridge.cli import output
-from gridbridge.errors import ReaderGone
+from gridbridge.errors import OutputReaderGone
 
 
 @contextmanager
@@ -15,7 +15,7 @@ def traced(is_debug: bool) -> Iterator[None]:
     """Show each error's traceback on standard error, but of what was typed wrong; it goes on."""
     try:
         yield
-    except (click.ClickException, click.Abort, ReaderGone):
+    except (click.ClickException, click.Abort, OutputReaderGone):
         raise
     except Exception:
         if is_debug:

@@ -13,7 +13,7 @@ from functools import partial
 import click
 
 from gridbridge.cli import output
-from gridbridge.errors import GridbridgeError, NotStarted, ReaderGone, plain_words
+from gridbridge.errors import GridbridgeError, OutputReaderGone, ProgramNotStarted, describe_error
 from gridbridge.model.places import ELSEWHERE
 from gridbridge.program import log_file
 
@@ -54,7 +54,7 @@ def _ended(name: str, step: Callable[[], int | None], status: int = DONE) -> int
     """Take a step and return the exit status, the one before when all goes well."""
     try:
         return step() or status
-    except ReaderGone:
+    except OutputReaderGone:
         return READER_GONE
     except click.NoSuchOption as error:
         return _report_error(name, _visible(error).format_message(), error.exit_code)
@@ -62,17 +62,19 @@ def _ended(name: str, step: Callable[[], int | None], status: int = DONE) -> int
         return _report_error(name, error.format_message(), error.exit_code)
     except click.Abort:
         return _report_error(name, "interrupted", INTERRUPTED)
-    except NotStarted as error:
+    except ProgramNotStarted as error:
         return _report_error(name, f"{error}{_remedy(error)}")
     except GridbridgeError as error:
         return _report_error(name, str(error))
     except Exception as error:  # the boundary: nobody above it could act
         _log.debug("unexpected", exc_info=True)
         hint = "; --debug shows where" if name in DEBUGS else ""
-        return _report_error(name, f"unexpected {type(error).__name__}: {plain_words(error)}{hint}")
+        return _report_error(
+            name, f"unexpected {type(error).__name__}: {describe_error(error)}{hint}"
+        )
 
 
-def _remedy(error: NotStarted) -> str:
+def _remedy(error: ProgramNotStarted) -> str:
     """Say where the programs of the site's own cluster are, if it is one of them."""
     is_of_cluster = error.argv[0].rpartition("/")[2].startswith(OF_CLUSTERS)
     return f"; {ELSEWHERE}, or set `binaries` of its [cluster.NAME]" if is_of_cluster else ""
@@ -92,5 +94,7 @@ def _report_error(name: str, message: str, status: int = ERROR) -> int:
     is_help = message.startswith("Usage:")  # a group without a command
     for line in (message,) if is_help else message.splitlines() or ("",):
         text = line if is_help else f"{name}: {line}"
-        output.complain(log_file.dated(text, sys.stderr) if name in DATED else text)
+        output.complain(
+            log_file.prefix_lines_with_time(text, sys.stderr) if name in DATED else text
+        )
     return status

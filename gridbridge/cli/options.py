@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from gridbridge.cli import output
-from gridbridge.errors import NotSeen
+from gridbridge.errors import ClusterNotObserved
 from gridbridge.model.places import CONFIG, PUBLISHED
 
 NOT_SEEN = 75  # as of sysexits.h: the same may work later
@@ -53,9 +53,9 @@ def version_option(message: str = "{program} {version}") -> Option:
 
     def print_version(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:
         if is_asked:
-            from gridbridge.program.version import version  # may ask git
+            from gridbridge.program.version import version_with_commit  # may ask git
 
-            output.line(message.format(program=ctx.info_name, version=version()))
+            output.line(message.format(program=ctx.info_name, version=version_with_commit()))
             ctx.exit()
 
     return click.option(
@@ -120,6 +120,6 @@ def or_later(act: Callable[[], Value]) -> Value:
     """Do it, or end with 75 when the cell gave no whole answer."""
     try:
         return act()
-    except NotSeen as error:
+    except ClusterNotObserved as error:
         output.complain(f"gridbridge: {error}")
         raise SystemExit(NOT_SEEN) from error

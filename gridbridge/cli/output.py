@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Literal, TextIO
 
-from gridbridge.errors import GridbridgeError, OutputError, ReaderGone
+from gridbridge.errors import GridbridgeError, OutputError, OutputReaderGone
 
 STYLES = {"ok": "green", "note": "cyan", "warning": "yellow", "broken": "bold red"}
 
@@ -87,7 +87,7 @@ def table(
 def _lost(error: OSError) -> GridbridgeError:
     _drop(sys.stdout)
     if isinstance(error, BrokenPipeError):
-        return ReaderGone()
+        return OutputReaderGone()
     return OutputError(f"standard output: {error.strerror}")
 
 

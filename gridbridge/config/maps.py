@@ -8,9 +8,9 @@ from gridbridge.config.mistakes import KeyMistake, Table, key_name, table_of
 from gridbridge.config.sections import NO_SECTION, problems_of, structured, text_of, usual
 from gridbridge.errors import ParseError
 from gridbridge.model import amounts
-from gridbridge.model.request import is_place
+from gridbridge.model.request import is_home_place
 from gridbridge.model.transfer import request_rules
-from gridbridge.model.transfer.mapping_sections import KINDS, THERE, AnyRule, ResourceRule, Rules
+from gridbridge.model.transfer.transfer_sections import KINDS, THERE, AnyRule, ResourceRule, Rules
 
 MAPS = "map"
 WALLTIME = "h_rt"  # every OAR server has one
@@ -123,7 +123,7 @@ def _spread_problems(title: str, rules: Table) -> Iterator[str]:
 
 
 def _asked_problems(entry: tuple[str, str, object], resource: str, rule: Table) -> Iterator[str]:
-    if is_place(resource):
+    if is_home_place(resource):
         yield _wrong(entry, "a place at home", "what the other cluster's jobs can ask for")
     elif rule.get("drop") or rule.get("reject"):
         yield _wrong(entry, "not asked for there", "a resource whose rule has no drop or reject")
@@ -173,7 +173,7 @@ def _level_problems(title: str, rules: Table) -> Iterator[str]:
 def _plain_problems(entry: tuple[str, str, object], name: str, rule: Table) -> Iterator[str]:
     """Report values that OAR can't take as its walltime or as a number of a level."""
     value, remote_name = str(entry[2]), str(rule.get("to") or name)
-    if not value or _is_converted(rule) or amounts.is_unlimited(value):
+    if not value or _is_converted(rule) or amounts.is_unlimited_amount(value):
         return
     if remote_name == WALLTIME and value.strip("0123456789:"):
         yield _wrong(entry, "no time", "seconds, or h:m:s")
@@ -219,7 +219,7 @@ def _contradictions(title: str, name: str, kind: str, rule: Table) -> Iterator[s
     if kind != request_rules.RESOURCE:
         return
     for word in (name, str(rule.get("to", ""))):
-        if is_place(word):
+        if is_home_place(word):
             yield f"[{title}]: {word} names a place at home and is never asked for elsewhere"
     yield from _amount_problems((title, "default", rule.get("default", "")), rule)
 
@@ -228,8 +228,8 @@ def _amount_problems(entry: tuple[str, str, object], rule: Table) -> Iterator[st
     """Tell of a default that is to be converted and is no amount."""
     default = str(entry[2])
     try:
-        if default and _is_converted(rule) and not amounts.is_unlimited(default):
-            amounts.read(default)
+        if default and _is_converted(rule) and not amounts.is_unlimited_amount(default):
+            amounts.parse_amount(default)
     except ParseError as error:
         yield _wrong(entry, "it can't be scaled or written in a unit", str(error))
 

@@ -8,8 +8,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from gridbridge.model.cluster import ClusterKind
-from gridbridge.model.settings import describe
-from gridbridge.model.text_tables import QueueDefaults, Users
+from gridbridge.model.settings import QueueDefaults, Users, setting_of_field
 
 Table: TypeAlias = Mapping[str, object]
 
@@ -28,7 +27,7 @@ class KeyMistake(ValueError):
 
 def right(key: Field[object]) -> str:
     """Say in a few words what may stand behind a key."""
-    kind, description = kind_of(key), describe(key)
+    kind, description = kind_of(key), setting_of_field(key)
     if issubclass(kind, StrEnum):
         return " or ".join(shown(word) for word in kind)
     if kind in (str, *TABLES):
@@ -45,7 +44,7 @@ def default(key: Field[object]) -> str:
         return f"default {shown(key.default_factory())}"
     if key.default is MISSING:
         return "required"
-    return f"default {describe(key).inherits or shown(key.default)}"
+    return f"default {setting_of_field(key).inherits or shown(key.default)}"
 
 
 def kind_of(key: Field[object]) -> type:

@@ -4,20 +4,19 @@ from collections.abc import Iterator
 
 from gridbridge.config.mistakes import KeyMistake, Table, key_name, table_of
 from gridbridge.config.sections import NamedSections, SectionGroup, SingleSection
-from gridbridge.model.rebalance.rebalance_section import Rebalance
-from gridbridge.model.rebalance.storage_areas import Storage
+from gridbridge.model.rebalance.rebalance_section import RebalanceSection, StorageSection
 from gridbridge.model.settings import CLUSTER_NAME, OBJECT_NAME
 
-SECTION = SingleSection(name="rebalance", kind=Rebalance)
-STORAGE = NamedSections(name="storage", field="storage", kind=Storage, form=OBJECT_NAME)
+SECTION = SingleSection(name="rebalance", kind=RebalanceSection)
+STORAGE = NamedSections(name="storage", field="storage", kind=StorageSection, form=OBJECT_NAME)
 GROUPS: tuple[SectionGroup, ...] = (SECTION, STORAGE)
 
 
 def problems(sections: Table) -> Iterator[str]:
     """Find limits that contradict each other, and areas that are nowhere or twice there."""
     section = table_of(sections, "rebalance")
-    least = section.get("full_free_bytes", Rebalance().full_free_bytes)
-    enough = section.get("min_free_bytes", Rebalance().min_free_bytes)
+    least = section.get("full_free_bytes", RebalanceSection().full_free_bytes)
+    enough = section.get("min_free_bytes", RebalanceSection().min_free_bytes)
     if isinstance(least, int) and isinstance(enough, int) and least > enough:
         right = f"expected at most min_free_bytes ({enough})"
         yield f"[rebalance] full_free_bytes: {least}; {right}"

@@ -24,8 +24,7 @@ from gridbridge.config.mistakes import (
     table_of,
     toml,
 )
-from gridbridge.model.settings import OBJECT_NAME, TextFormat, describe
-from gridbridge.model.text_tables import Users
+from gridbridge.model.settings import OBJECT_NAME, TextFormat, Users, setting_of_field
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -228,7 +227,7 @@ def text_of(title: str, section: S, as_usual: S) -> str:
         value = getattr(section, key.name)
         is_required = key.default is MISSING and key.default_factory is MISSING
         is_default = not is_required and value == getattr(as_usual, key.name)
-        lines.append(f"\n# {describe(key).meaning}\n# {right(key)}; {default(key)}")
+        lines.append(f"\n# {setting_of_field(key).meaning}\n# {right(key)}; {default(key)}")
         lines.append(f"{'#' if is_default else ''}{key.name} = {toml(value)}")
     return "\n".join(lines) + "\n"
 
@@ -291,7 +290,7 @@ def _hook(key: Field[object]) -> Callable[[object, object], object]:
 
 def _check_table(table: dict[str, object], key: Field[object]) -> None:
     """Refuse a wrong form, or one account for two people: a job's owner would not be known."""
-    form, is_users = describe(key).form, kind_of(key) is Users
+    form, is_users = setting_of_field(key).form, kind_of(key) is Users
     named = form if is_users else OBJECT_NAME
     for name, value in table.items():
         if not (named.holds(name) and isinstance(value, str) and form.holds(value)):
@@ -302,7 +301,7 @@ def _check_table(table: dict[str, object], key: Field[object]) -> None:
 
 def _fault(value: object, key: Field[object]) -> str:
     """Return what is wrong with a value, nothing when it's right."""
-    kind, description = kind_of(key), describe(key)
+    kind, description = kind_of(key), setting_of_field(key)
     accepted = int | float if kind is float else str if issubclass(kind, str) else kind
     accepted = dict if kind in TABLES else accepted
     if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):

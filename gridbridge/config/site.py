@@ -7,10 +7,10 @@ from gridbridge.config.mistakes import KeyMistake, Table, key_name, kind_name, t
 from gridbridge.config.sections import NamedSections, SectionGroup, SingleSection
 from gridbridge.model.cluster import Claim, Cluster, PushKind
 from gridbridge.model.settings import CLUSTER_NAME
-from gridbridge.model.site.site_section import Site
+from gridbridge.model.site.site_section import SiteSection
 
 GROUPS: tuple[SectionGroup, ...] = (
-    SingleSection(name="site", kind=Site),
+    SingleSection(name="site", kind=SiteSection),
     NamedSections(
         name="cluster", field="clusters", kind=Cluster, form=CLUSTER_NAME, filled=Cluster.filled
     ),

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from gridbridge.config import maps
 from gridbridge.config.mistakes import KeyMistake, Table, key_name, kind_name, table_of
 from gridbridge.config.sections import NamedSections, SectionGroup, SingleSection
+from gridbridge.model.cluster import why_no_transfer_queues
 from gridbridge.model.settings import CLUSTER_NAME, OBJECT_NAME
-from gridbridge.model.site.transfer_queue_support import why_none
 from gridbridge.model.transfer.transfer_sections import (
-    Breaker,
+    BreakerSection,
     PollerSection,
-    Retention,
+    RetentionSection,
     TransferQueue,
 )
 
@@ -18,8 +18,8 @@ GROUPS: tuple[SectionGroup, ...] = (
     NamedSections(name="queue", field="queues", kind=TransferQueue, form=OBJECT_NAME),
     maps.GROUP,
     SingleSection(name="poller", kind=PollerSection),
-    SingleSection(name="breaker", kind=Breaker),
-    SingleSection(name="retention", kind=Retention),
+    SingleSection(name="breaker", kind=BreakerSection),
+    SingleSection(name="retention", kind=RetentionSection),
 )
 STAGING = ("stage_in", "stage_out")  # staged has no meaning without ssh, and is the default
 
@@ -40,7 +40,9 @@ def _why_no_queues(sections: Table) -> str:
     if not table_of(sections, "queue") or not isinstance(local, str):
         return ""
     clusters = table_of(sections, "cluster")
-    return why_none(local, kind_name(table_of(clusters, local)) if local in clusters else None)
+    return why_no_transfer_queues(
+        local, kind_name(table_of(clusters, local)) if local in clusters else None
+    )
 
 
 def _queue_problems(sections: Table) -> Iterator[str]:

@@ -10,7 +10,7 @@ RESCHEDULED = frozenset({24, 25})  # migrating, rescheduling: the job runs again
 LATEST_S = 253402300800  # datetime ends there
 
 
-def waited_s(submitted_s: float, started_s: float, ended_s: float) -> float | None:
+def queue_wait_s(submitted_s: float, started_s: float, ended_s: float) -> float | None:
     """Return how long a task waited; None where these can't be the times of one that ran."""
     if 0 < submitted_s <= started_s + SKEW_S and started_s <= ended_s < LATEST_S:
         return max(0.0, started_s - submitted_s)

@@ -26,12 +26,12 @@ DIGITS = frozenset("0123456789.eE+-")
 NOISE = 1e-15  # how large a rounding error of floating point may be, as a part of the number
 
 
-def is_unlimited(text: str) -> bool:
+def is_unlimited_amount(text: str) -> bool:
     """Say whether an amount is no limit at all."""
     return text.upper() in NO_LIMIT
 
 
-def read(text: str) -> float:
+def parse_amount(text: str) -> float:
     """Return an amount as a number: of bytes, of seconds, or of what it counts.
 
     Raises ParseError for anything else, and for an amount beyond all reason.
@@ -69,7 +69,7 @@ def _digits(text: str) -> float:
     return float(text)
 
 
-def write(number: float, unit: str) -> str:
+def format_amount(number: float, unit: str) -> str:
     """Write a number in a unit, in whole ones, rounded up so that no job gets less.
 
     The unit of memory stands behind the number, that of a time does not.
@@ -82,7 +82,7 @@ def write(number: float, unit: str) -> str:
     return f"{round_up(number / MULTIPLIERS[unit])}{unit}" if unit else str(round_up(number))
 
 
-def bare(amount: str) -> str:
+def strip_memory_unit(amount: str) -> str:
     """Return an amount without its unit of memory."""
     return amount.rstrip("".join(MULTIPLIERS))
 

@@ -11,9 +11,9 @@ from gridbridge.model.settings import (
     OBJECT_NAME,
     PATH_OR_NONE,
     SSH_PLACE,
+    Users,
     setting,
 )
-from gridbridge.model.text_tables import Users
 
 MAX_PORT = 65535
 # Of Debian, by kind; an embedded cluster has one program, ours, and does not look there.
@@ -75,3 +75,17 @@ class Cluster:
     def filled(self, name: str) -> "Cluster":
         """Return it with every inherited value filled in."""
         return replace(self, cell=self.cell or name, binaries=self.binaries or BINARIES[self.kind])
+
+
+TRANSFER_HOME_KINDS = (ClusterKind.GRIDENGINE, ClusterKind.EMBEDDED)
+
+
+def why_no_transfer_queues(cluster: str, kind: str | None) -> str:
+    """Say why a site with that cluster can have none; empty when it can.
+
+    No kind: the cluster has no section, so the site has no batch system.
+    """
+    if kind in TRANSFER_HOME_KINDS:
+        return ""
+    home = f"{cluster} is of kind {kind}" if kind else f"there is no [cluster.{cluster}]"
+    return f"a transfer queue needs a Grid Engine home, and {home}"

@@ -56,7 +56,7 @@ def parse_local(job: str) -> tuple[int, int]:
     return int(parts[0]), int(parts[1]) if len(parts) == 2 else NO_TASK
 
 
-def read_tasks(text: str) -> tuple[range, ...]:
+def parse_task_ranges(text: str) -> tuple[range, ...]:
     """Read `1-9:2,12`, as qstat shows tasks, as ranges that are never expanded; else ParseError."""
     return tuple(_tasks(part.strip()) for part in text.split(",")) if text else ()
 
@@ -84,12 +84,12 @@ def _count(part: str) -> int:
     return number + WRAP if number < 0 else number
 
 
-def job_ids(pushed: bytes) -> list[int]:
+def job_ids_in_push(pushed: bytes) -> list[int]:
     """Return the job ids among the words of a push; anybody may write anything there."""
     return [int(word) for word in pushed.split() if word.isdigit() and len(word) < 10]
 
 
-def is_transfer(name: str) -> bool:
+def is_transfer_name(name: str) -> bool:
     """Say whether this is a transfer's name."""
     try:
         parse_transfer(name)

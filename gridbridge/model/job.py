@@ -35,7 +35,7 @@ class SubmittedJob:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskedArray:
+class ArrayEndQuery:
     """An array about whose tasks a cluster is asked how they ended."""
 
     job_id: int
@@ -54,7 +54,7 @@ class ArrayLimits:
     told_within_s: float = 0.0  # so long after a task's end its record may be written
 
 
-class KilledFor(StrEnum):
+class KillReason(StrEnum):
     """Why a cluster killed a job, where it tells."""
 
     UNKNOWN = ""
@@ -64,7 +64,7 @@ class KilledFor(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueueLimits:
+class QueueAdmission:
     """Whose jobs a queue takes, and what kinds; None where it does not tell, or takes any."""
 
     slots: int | None = None
@@ -84,7 +84,7 @@ class JobEnd:
     signal: int | None = None
     is_preempted: bool = False  # nobody saw its end: the cluster needed its place
     is_unstarted: bool = False  # nobody saw its end, and its cluster never launched it
-    killed_for: KilledFor = KilledFor.UNKNOWN
+    killed_for: KillReason = KillReason.UNKNOWN
     reason: str = ""  # the cluster's own words, unless it just exited
     host: str = ""
     user_s: float | None = None  # None, as below: not accounted for
@@ -99,7 +99,7 @@ class JobEnd:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FutureEnd:
+class FutureJobEnd:
     """An end that is told for a time which has not come: some clock is wrong, or it is forged.
 
     It is known and not judged yet.

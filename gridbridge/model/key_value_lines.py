@@ -9,12 +9,12 @@ from gridbridge.errors import ParseError
 _HEX = "0123456789ABCDEF"
 
 
-def encode(values: dict[str, str]) -> bytes:
+def encode_lines(values: dict[str, str]) -> bytes:
     """Write values as they lie on disk; empty ones are left out."""
     return "".join(f"{key}={_quote(value)}\n" for key, value in values.items() if value).encode()
 
 
-def decode(data: bytes, keys: tuple[str, ...] | None) -> dict[str, str]:
+def decode_lines(data: bytes, keys: tuple[str, ...] | None) -> dict[str, str]:
     """Read values; ParseError for unknown or repeated keys, bad escapes, or a cut end.
 
     Without `keys` every key is allowed.

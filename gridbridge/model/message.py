@@ -115,7 +115,7 @@ class StarterMessage:
         return isinstance(message, StarterMessage) and vars(self) == vars(message)
 
     def __repr__(self) -> str:
-        return f"Message({encode(self).decode().strip().replace(chr(10), ', ')})"
+        return f"Message({encode_message(self).decode().strip().replace(chr(10), ', ')})"
 
     def but(self, **values: str) -> "StarterMessage":
         """Return the same message with some values replaced."""
@@ -131,24 +131,24 @@ KEYS = tuple(StarterMessage.__annotations__)
 CAUSES = frozenset(value for name, value in vars(FailureCause).items() if name.isupper())
 
 
-def encode(message: StarterMessage) -> bytes:
+def encode_message(message: StarterMessage) -> bytes:
     """Write a message as it lies on disk."""
-    return key_value_lines.encode(vars(message))
+    return key_value_lines.encode_lines(vars(message))
 
 
-def encode_short(message: StarterMessage) -> bytes:
+def encode_short_message(message: StarterMessage) -> bytes:
     """Write a message of at most MAX_BYTES: a reason that makes it longer is cut."""
-    while len(data := encode(message)) > MAX_BYTES and message.reason:
+    while len(data := encode_message(message)) > MAX_BYTES and message.reason:
         message = message.but(reason=message.reason[: len(message.reason) // 2])
     return data
 
 
-def short(sentence: str) -> str:
+def shorten_reason(sentence: str) -> str:
     """Return a sentence from outside as it is kept and told in the log."""
     return sentence if len(sentence) <= MOST_REASON else f"{sentence[: MOST_REASON - 3]}..."
 
 
-def too_long(message: StarterMessage) -> str:
+def find_too_long_key(message: StarterMessage) -> str:
     """Return the key of a value that is too long to be kept, empty when there is none.
 
     A reason is cut anyway, and a folder is kept in the record alone, so neither counts here.
@@ -158,14 +158,14 @@ def too_long(message: StarterMessage) -> str:
     return next((key for key, value in values if len(value) > MOST_VALUE and key not in free), "")
 
 
-def decode(data: bytes) -> StarterMessage:
+def decode_message(data: bytes) -> StarterMessage:
     """Read a message; ParseError for anything that encode would not have written.
 
     A cause that a newer program gives is an unknown one.
     """
     if len(data) > MAX_BYTES:
         raise ParseError(f"a message has at most {MAX_BYTES} bytes")
-    message = StarterMessage(**key_value_lines.decode(data, KEYS))
+    message = StarterMessage(**key_value_lines.decode_lines(data, KEYS))
     if message.cause and message.cause not in CAUSES:
         message.cause = FailureCause.UNKNOWN
     return message

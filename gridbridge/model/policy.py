@@ -18,7 +18,7 @@ from gridbridge.model.campaigns.campaign_sections import (
     Notifications,
     RunnerSection,
 )
-from gridbridge.model.cluster import Cluster, ClusterKind
+from gridbridge.model.cluster import Cluster, ClusterKind, why_no_transfer_queues
 from gridbridge.model.elastic.balance_sections import (
     BalanceSection,
     BootstrapSection,
@@ -28,15 +28,13 @@ from gridbridge.model.elastic.balance_sections import (
     ProviderSection,
     SqueezeSection,
 )
-from gridbridge.model.rebalance.rebalance_section import Rebalance
-from gridbridge.model.rebalance.storage_areas import Storage
-from gridbridge.model.site.site_section import Site
-from gridbridge.model.site.transfer_queue_support import why_none
-from gridbridge.model.transfer.mapping_sections import Rules
+from gridbridge.model.rebalance.rebalance_section import RebalanceSection, StorageSection
+from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer.transfer_sections import (
-    Breaker,
+    BreakerSection,
     PollerSection,
-    Retention,
+    RetentionSection,
+    Rules,
     TransferQueue,
 )
 
@@ -45,12 +43,12 @@ from gridbridge.model.transfer.transfer_sections import (
 class Policy:
     """The whole configuration; every inherited value is filled in."""
 
-    site: Site
+    site: SiteSection
     clusters: Mapping[str, Cluster]
     queues: Mapping[str, TransferQueue]
     poller: PollerSection = field(default_factory=PollerSection)
-    breaker: Breaker = field(default_factory=Breaker)
-    retention: Retention = field(default_factory=Retention)
+    breaker: BreakerSection = field(default_factory=BreakerSection)
+    retention: RetentionSection = field(default_factory=RetentionSection)
     runner: RunnerSection = field(default_factory=RunnerSection)
     metascheduler: Metascheduler = field(default_factory=Metascheduler)
     campaigns: Mapping[str, CampaignsAt] = field(default_factory=dict)
@@ -62,8 +60,8 @@ class Policy:
     bootstrap: BootstrapSection = field(default_factory=BootstrapSection)
     demand: DemandSection = field(default_factory=DemandSection)
     squeeze: SqueezeSection = field(default_factory=SqueezeSection)
-    rebalance: Rebalance = field(default_factory=Rebalance)
-    storage: Mapping[str, Storage] = field(default_factory=dict)
+    rebalance: RebalanceSection = field(default_factory=RebalanceSection)
+    storage: Mapping[str, StorageSection] = field(default_factory=dict)
     pools: Mapping[str, PoolSection] = field(default_factory=dict)
     providers: Mapping[str, ProviderSection] = field(default_factory=dict)
     powered: Mapping[str, PoweredHostSection] = field(default_factory=dict)
@@ -81,7 +79,7 @@ class Policy:
     @property
     def why_no_queues(self) -> str:
         """Say why there can be no transfer queue here; empty when there can."""
-        return why_none(self.site.cluster, self.local.kind if self.local else None)
+        return why_no_transfer_queues(self.site.cluster, self.local.kind if self.local else None)
 
     @property
     def remotes(self) -> frozenset[str]:

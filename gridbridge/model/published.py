@@ -114,7 +114,7 @@ class ShownCluster:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownRoute:
+class ShownTransferQueue:
     """A transfer queue, where it leads and when it closes."""
 
     queue: str
@@ -141,13 +141,13 @@ class ShownService:
     version: str
     started_at: datetime
     keep_closed_h: float
-    routes: tuple[ShownRoute, ...] = ()
+    routes: tuple[ShownTransferQueue, ...] = ()
     configuration: ShownConfiguration | None = None
     full: str = ""  # which of our folders is full, so that the queues are closed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownUsage:
+class ShownRemoteUsage:
     """What the remote jobs of a local job or task used, in the order in which they ended."""
 
     job: str  # 12, or 12.3 for a task of an array
@@ -156,7 +156,7 @@ class ShownUsage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownReading:
+class ShownAccountingReading:
     """How far a cluster's accounting file was read."""
 
     cluster: str
@@ -168,10 +168,10 @@ class ShownReading:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownReadings:
+class ShownAccountingReadings:
     """Every accounting file that is read."""
 
-    readings: tuple[ShownReading, ...] = ()
+    readings: tuple[ShownAccountingReading, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +184,7 @@ class ShownDrain:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownFailure:
+class ShownFastFailure:
     """A local job that failed fast at a cluster."""
 
     job: int
@@ -197,7 +197,7 @@ class ShownBreaker:
     """How jobs failed at a cluster, and until when its queues are closed for that."""
 
     cluster: str
-    failed: tuple[ShownFailure, ...] = ()  # in a row, since it was last closed
+    failed: tuple[ShownFastFailure, ...] = ()  # in a row, since it was last closed
     owners: tuple[str, ...] = ()  # owners of those that closed it, two at most
     times: int = 0  # closings since a job ran there; those by one owner alone count once
     failures: int = 0  # jobs that closed it
@@ -213,7 +213,7 @@ class ShownBreakers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownLoad:
+class ShownLoadValues:
     """The load values, whose age is the sign that the poller lives."""
 
     taken_at: datetime
@@ -226,7 +226,7 @@ class PublishedState:
     """All that the published files say at one moment; None is a file that is not there."""
 
     service: ShownService | None = None
-    load: ShownLoad | None = None
+    load: ShownLoadValues | None = None
     clusters: Mapping[str, ShownCluster] = field(default_factory=dict)
     drained: Mapping[str, ShownDrain] = field(default_factory=dict)
     breakers: Mapping[str, ShownBreaker] = field(default_factory=dict)

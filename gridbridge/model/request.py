@@ -37,14 +37,14 @@ Pairs = tuple[tuple[str, str], ...]
 Variant = tuple[Pairs | None, str | None]  # of a request: other lists of hard resources and queues
 
 
-def long_name(resource: str) -> str:
+def resource_long_name(resource: str) -> str:
     """Return a resource's long name from its name or its usual shortcut, as qsub reads it."""
     return SHORTCUTS.get(resource, resource)
 
 
-def is_place(resource: str) -> bool:
+def is_home_place(resource: str) -> bool:
     """Say whether a resource names places at home, and so is never requested elsewhere."""
-    return long_name(resource) in AT_HOME or resource.startswith(VALUES)
+    return resource_long_name(resource) in AT_HOME or resource.startswith(VALUES)
 
 
 class JobRequest:
@@ -197,15 +197,15 @@ class JobSpec:
         return JobSpec(**values)
 
 
-def relation_of(name: str) -> tuple[str, str]:
+def split_relation(name: str) -> tuple[str, str]:
     """Split a name from the relation behind it; without a relation that is `=`."""
     bare = name.rstrip(RELATIONS)
     return bare, name[len(bare) :] or "="
 
 
-def as_sql(name: str, value: str) -> str:
+def format_sql_condition(name: str, value: str) -> str:
     """Write a condition as people read it."""
-    bare, relation = relation_of(name)
+    bare, relation = split_relation(name)
     if relation in WORDS:
         return f"{bare} {WORDS[relation]} {value}".rstrip()
     return f"{bare}{relation}{value or EMPTY}"

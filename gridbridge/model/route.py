@@ -24,7 +24,7 @@ class SshLogin:
         self.person = person  # root uses this person's key; empty: root's own
 
 
-def login(address: str, user: str, person: str = "") -> SshLogin | None:
+def ssh_login(address: str, user: str, person: str = "") -> SshLogin | None:
     """Return the login at a configured `HOST` or `HOST:PORT`, None for an empty one."""
     host, _, port = address.partition(":")
     return SshLogin(host=host, port=port, user=user, person=person) if host else None
@@ -200,7 +200,7 @@ class TransferRoute:
         """Return the cluster that its jobs run in, as a person reaches it."""
         cluster = self.away
         accounts = dict(pair.split("=") for pair in self.remote_users.split())
-        cluster.login = login(self.remote_ssh, accounts.get(person, person))
+        cluster.login = ssh_login(self.remote_ssh, accounts.get(person, person))
         return cluster
 
     def _folder(self, side: str) -> EmbeddedFolder:
@@ -225,11 +225,11 @@ class TransferRoute:
 KEYS = tuple(TransferRoute.__annotations__)
 
 
-def encode(route: TransferRoute) -> bytes:
+def encode_route(route: TransferRoute) -> bytes:
     """Write a route as it is published."""
-    return key_value_lines.encode(vars(route))
+    return key_value_lines.encode_lines(vars(route))
 
 
-def decode(data: bytes) -> TransferRoute:
+def decode_route(data: bytes) -> TransferRoute:
     """Read a published route; ParseError for anything else."""
-    return TransferRoute(**key_value_lines.decode(data, KEYS))
+    return TransferRoute(**key_value_lines.decode_lines(data, KEYS))

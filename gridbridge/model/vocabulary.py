@@ -36,7 +36,9 @@ class ClusterVocabulary:
         self.string = self.string or frozenset({ANY})
 
     def __eq__(self, vocabulary: object) -> bool:
-        return isinstance(vocabulary, ClusterVocabulary) and encode(self) == encode(vocabulary)
+        return isinstance(vocabulary, ClusterVocabulary) and encode_vocabulary(
+            self
+        ) == encode_vocabulary(vocabulary)
 
     def environment(self, nodes: int, slots: int) -> str:
         """Return a parallel environment that puts so many slots on each node; empty for none.
@@ -50,26 +52,26 @@ class ClusterVocabulary:
         return on_one or names.get(str(slots), "")
 
 
-def encode(vocabulary: ClusterVocabulary) -> bytes:
+def encode_vocabulary(vocabulary: ClusterVocabulary) -> bytes:
     """Write a vocabulary as it is published: `KIND=NAME NAME ...`, a line a kind."""
-    return key_value_lines.encode(
+    return key_value_lines.encode_lines(
         {kind: " ".join(sorted(getattr(vocabulary, kind))) for kind in ClusterVocabulary.KINDS}
     )
 
 
-def decode(data: bytes) -> ClusterVocabulary:
+def decode_vocabulary(data: bytes) -> ClusterVocabulary:
     """Read a published vocabulary; ParseError for anything that encode would not have written."""
-    read = key_value_lines.decode(data, ClusterVocabulary.KINDS) if data else {}
+    read = key_value_lines.decode_lines(data, ClusterVocabulary.KINDS) if data else {}
     return ClusterVocabulary(**{kind: frozenset(names.split()) for kind, names in read.items()})
 
 
-def no_environment(nodes: int, slots: int) -> str:
+def missing_environment_reason(nodes: int, slots: int) -> str:
     """Say which parallel environment a cluster lacks."""
     rule = f"{ON_ONE_HOST} or {slots}" if nodes == 1 else str(slots)
     return f"no parallel environment with allocation_rule {rule}, as {slots} a host need"
 
 
-class LocalQueues:
+class LocalOnlyQueues:
     """The queues of another cluster that send no jobs on, and whether all of them say so."""
 
     queues: str  # their names, with commas
@@ -80,7 +82,7 @@ class LocalQueues:
         self.all_say = all_say
 
     def __eq__(self, local_queues: object) -> bool:
-        return isinstance(local_queues, LocalQueues) and vars(self) == vars(local_queues)
+        return isinstance(local_queues, LocalOnlyQueues) and vars(self) == vars(local_queues)
 
     def __repr__(self) -> str:
         return f"LocalQueues(queues={self.queues!r}, all_say={self.all_say!r})"
@@ -122,11 +124,13 @@ def _is_pattern(name: str) -> bool:
     return not set("*?[]!&|()").isdisjoint(name)
 
 
-def encode_queues(queues: LocalQueues) -> bytes:
+def encode_local_queues(queues: LocalOnlyQueues) -> bytes:
     """Write them as they are published."""
-    return key_value_lines.encode(vars(queues))
+    return key_value_lines.encode_lines(vars(queues))
 
 
-def decode_queues(data: bytes) -> LocalQueues:
+def decode_local_queues(data: bytes) -> LocalOnlyQueues:
     """Read what is published; ParseError for anything else."""
-    return LocalQueues(**{"queues": "", **key_value_lines.decode(data, ("queues", "all_say"))})
+    return LocalOnlyQueues(
+        **{"queues": "", **key_value_lines.decode_lines(data, ("queues", "all_say"))}
+    )

@@ -29,9 +29,9 @@ from contextlib import suppress
 
 from gridbridge.config import policy_file
 from gridbridge.elastic.acts import oar_nodes
-from gridbridge.errors import ConfigError, GridbridgeError, plain_words
+from gridbridge.errors import ConfigError, GridbridgeError, describe_error
 from gridbridge.model.places import CONFIG
-from gridbridge.program.version import version
+from gridbridge.program.version import version_with_commit
 from gridbridge.shell import account, synopsis, trust
 from gridbridge.shell.runner import run
 
@@ -53,7 +53,7 @@ FAMILIES = (socket.AF_INET, socket.AF_INET6)  # each family needs its own query
 NO_SUCH_NAME = (socket.EAI_NONAME, socket.EAI_NODATA)  # getaddrinfo(3)
 
 
-class NotKnown(GridbridgeError):
+class NameLookupFailed(GridbridgeError):
     """A name service gave no answer, so nothing is done."""
 
 
@@ -63,18 +63,18 @@ class RootRefusal(GridbridgeError):
 
 def main() -> None:
     """Carry out the arguments' request; print a refusal in one line on standard error."""
-    synopsis.show_if_asked(__doc__, version)
+    synopsis.show_if_asked(__doc__, version_with_commit)
     os.umask(0o022)
     os.chdir("/")
-    forget_caller()
+    clear_caller_environment()
     try:
-        perform(tuple(sys.argv[1:]))
+        perform_root_act(tuple(sys.argv[1:]))
     except (GridbridgeError, OSError) as error:
-        os.write(2, f"gridbridge-as-root: {plain_words(error).splitlines()[0]}\n".encode())
+        os.write(2, f"gridbridge-as-root: {describe_error(error).splitlines()[0]}\n".encode())
         sys.exit(REFUSED if isinstance(error, RootRefusal | ConfigError) else FAILED)
 
 
-def forget_caller() -> None:
+def clear_caller_environment() -> None:
     """Drop the caller's limits and variables: they affect name lookups (resolver(3)).
 
     sudo passes limits on, and at some sites variables such as HOSTALIASES.
@@ -83,24 +83,24 @@ def forget_caller() -> None:
     account.lift_limits()
 
 
-def perform(words: tuple[str, ...], hosts: str = HOSTS, path: str = CONFIG) -> None:
+def perform_root_act(words: tuple[str, ...], hosts: str = HOSTS, path: str = CONFIG) -> None:
     """Check every word of the request, then carry it out."""
     verb, names = words[:1], words[1:]
     if verb == ("name",) and len(names) == 2:
         host, address = _host(names[0]), _address(names[1])
         leads = frozenset[str]() if _is_nodes(host, path) else _leads_to(host)
-        change(hosts, lambda text: named(text, host, address, leads))
+        replace_file_locked(hosts, lambda text: add_host_name(text, host, address, leads))
     elif verb == ("unname",) and len(names) == 1:
-        change(hosts, lambda text: unnamed(text, _host(names[0])))
+        replace_file_locked(hosts, lambda text: remove_host_name(text, _host(names[0])))
     elif verb in (("export",), ("unexport",)) and len(names) == 1:
-        run_sites(verb[0], _host(names[0]), path)
+        run_site_program(verb[0], _host(names[0]), path)
     elif verb == ("node",):
-        of_node(names)
+        act_on_oar_node(names)
     else:
         raise RootRefusal(USAGE)
 
 
-def of_node(words: tuple[str, ...], conf: str = OAR_CONF) -> None:
+def act_on_oar_node(words: tuple[str, ...], conf: str = OAR_CONF) -> None:
     """Act on an OAR node; RootRefusal where OAR itself halts and wakes nodes."""
     if words[:1] in (("owns",), *OFF):
         _require_ours(conf)
@@ -155,8 +155,8 @@ def _is_nodes(host: str, path: str) -> bool:
 def _leads_to(host: str) -> frozenset[str]:
     """Return a host name's addresses by this host's name services; none if unknown.
 
-    Raises NotKnown unless every name service says that the name does not exist: the caller may
-    block a name service, for instance by holding all ports.
+    Raises NameLookupFailed unless every name service says that the name does not exist: the
+    caller may block a name service, for instance by holding all ports.
     """
     return frozenset(address for family in FAMILIES for address in _addresses(host, family))
 
@@ -168,35 +168,35 @@ def _addresses(host: str, family: socket.AddressFamily) -> set[str]:
         if isinstance(error, socket.gaierror) and error.errno in NO_SUCH_NAME:
             return set()
         why = f"{host}: no name service says whether another machine has that name"
-        raise NotKnown(
+        raise NameLookupFailed(
             f"{why} ({error.strerror or error}); expected an answer, try again"
         ) from error
 
 
-def named(text: str, host: str, address: str, leads: frozenset[str] = frozenset()) -> str:
+def add_host_name(text: str, host: str, address: str, leads: frozenset[str] = frozenset()) -> str:
     """Return a hosts file with a name in gridbridge's block.
 
     Raises RootRefusal if a line outside the block has the name or the address, or if the name leads
     to another address: another machine of the site has the name. A qmaster admits no host whose
     address leads back to another name. Case does not matter in host names (hosts(5)).
     """
-    before, ours, after = split(text)
+    before, ours, after = split_hosts_file(text)
     for line in before + after:
         if {host.lower(), address} & set(line.partition("#")[0].lower().split()):
             raise RootRefusal(f"{HOSTS} has {line[:80]!r} outside our block: {host} is not added")
     if leads - {address} and not any(host in line.split() for line in ours):
         raise RootRefusal(f"{host} leads to {min(leads)[:80]} already: no address is added")
     remaining = [line for line in ours if not {host, address} & set(line.split())]
-    return joined(before, [*remaining, f"{address} {host}"], after)
+    return join_hosts_file(before, [*remaining, f"{address} {host}"], after)
 
 
-def unnamed(text: str, host: str) -> str:
+def remove_host_name(text: str, host: str) -> str:
     """Return a hosts file without a name in gridbridge's block."""
-    before, ours, after = split(text)
-    return joined(before, [line for line in ours if line.split()[1:] != [host]], after)
+    before, ours, after = split_hosts_file(text)
+    return join_hosts_file(before, [line for line in ours if line.split()[1:] != [host]], after)
 
 
-def split(text: str) -> tuple[list[str], list[str], list[str]]:
+def split_hosts_file(text: str) -> tuple[list[str], list[str], list[str]]:
     """Return a hosts file's lines before, in and after gridbridge's block.
 
     Raises RootRefusal for half a block.
@@ -212,13 +212,13 @@ def split(text: str) -> tuple[list[str], list[str], list[str]]:
     return lines[:first], lines[first + 1 : last], lines[last + 1 :]
 
 
-def joined(before: list[str], ours: list[str], after: list[str]) -> str:
+def join_hosts_file(before: list[str], ours: list[str], after: list[str]) -> str:
     """Return the whole hosts file, without the markers of an empty block."""
     block = [BEGIN, *ours, END] if ours else []
     return "".join(f"{line}\n" for line in (*before, *block, *after))
 
 
-def change(path: str, edit: Callable[[str], str], lock: str = LOCK) -> None:
+def replace_file_locked(path: str, edit: Callable[[str], str], lock: str = LOCK) -> None:
     """Replace a file atomically by an edit's result; a lock serialises changes.
 
     Only root may open the lock file, since a reader of the file could lock it.
@@ -246,7 +246,7 @@ def _replace(path: str, text: str) -> None:
     os.replace(new, path)
 
 
-def run_sites(verb: str, host: str, path: str) -> None:
+def run_site_program(verb: str, host: str, path: str) -> None:
     """Run the site's own program for a verb, if root's configuration names a program."""
     settings = policy_file.load(path).bootstrap
     programs: Mapping[str, str] = {"export": settings.export, "unexport": settings.unexport}

@@ -21,23 +21,23 @@ import sys
 from typing import NoReturn
 
 from gridbridge.batch import submitter
-from gridbridge.errors import GridbridgeError, NotOurs, plain_words
+from gridbridge.errors import GridbridgeError, RemoteJobNotOurs, describe_error
 from gridbridge.model import message
-from gridbridge.model.configured import away
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import MessageKind, StarterMessage
 from gridbridge.model.places import CONFIG, SPOOL
+from gridbridge.model.remote_cluster import remote_cluster_from_section
 from gridbridge.model.route import Away
 from gridbridge.privileged.owner import (
     LIMIT_S,
     OwnerRefusal,
-    become,
-    go_on_apart,
-    leave,
-    lift_limits,
-    read_config,
-    require_account,
-    require_person,
+    exit_with_reason,
+    fork_limited_child,
+    lift_resource_limits,
+    read_root_configuration,
+    require_existing_account,
+    require_ordinary_account,
+    switch_to_user,
 )
 from gridbridge.shell import files, remote_stage_folder, synopsis
 from gridbridge.state import spool
@@ -65,65 +65,65 @@ def main() -> None:
     os.chdir("/")
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     try:
-        lift_limits()
-        perform(sys.argv[1:])
+        lift_resource_limits()
+        perform_remote_job_act(sys.argv[1:])
     except (GridbridgeError, OSError) as error:
-        leave(error)
+        exit_with_reason(error)
 
 
-def perform(arguments: list[str]) -> NoReturn:
+def perform_remote_job_act(arguments: list[str]) -> NoReturn:
     """Check the request, then act on the remote job in a process of the job's owner."""
     if arguments and arguments[0] in ARRAY_VERBS:
         from gridbridge.privileged.arrays import array_verbs  # transfers do without it
 
-        array_verbs.perform(arguments)
+        array_verbs.perform_array_verb(arguments)
     if arguments and arguments[0] == NOTIFY:
         from gridbridge.privileged.owner_acts import notify_owner
 
-        notify_owner.perform(arguments[1:])
+        notify_owner.run_notification_program(arguments[1:])
     if arguments and arguments[0] in REPLICA_VERBS:
         from gridbridge.privileged.owner_acts import replica_acts
 
-        replica_acts.perform(arguments)
+        replica_acts.perform_replica_act(arguments)
     if len(arguments) != 2 or arguments[0] not in VERBS:
         raise OwnerRefusal(f"usage: gridbridge-as-user {'|'.join(VERBS)} RECORD")
     verb, name = arguments
-    config = read_config(CONFIG)
-    record, uid = read_record(name)
-    require_person(config, name, uid)
-    cluster = remote_cluster(config, record)
-    require_account(uid)
-    go_on_apart()
-    person = become(uid)
-    remote = away(cluster, record.remote, person)
+    config = read_root_configuration(CONFIG)
+    record, uid = read_spool_record(name)
+    require_ordinary_account(config, name, uid)
+    cluster = configured_cluster_of_record(config, record)
+    require_existing_account(uid)
+    fork_limited_child()
+    person = switch_to_user(uid)
+    remote = remote_cluster_from_section(cluster, record.remote, person)
     if verb == "unstage":
         remote_stage_folder.remove_own(remote.login, record.stage, record.transfer, LIMIT_S)
         os._exit(0)
     adapter, owner = submitter(remote), remote.login.user if remote.login else person
     remote_id = record.remote_id or adapter.find_held(remote, record.transfer, owner)
-    if remote_id and is_theirs(remote, remote_id, owner, record.transfer):
+    if remote_id and require_owned_remote_job(remote, remote_id, owner, record.transfer):
         getattr(adapter, VERBS[verb])(remote, remote_id)
     os._exit(0)
 
 
-def read_record(name: str) -> tuple[StarterMessage, int]:
+def read_spool_record(name: str) -> tuple[StarterMessage, int]:
     """Return a spool record and the uid of its owner."""
     unique = name.removeprefix(spool.MESSAGE)
     if unique == name or not (unique.isascii() and unique.isalnum()):
         raise OwnerRefusal(f"{name!r} is not the name of a spool record")
     try:
         data, facts = files.read(f"{SPOOL}/{name}", message.MAX_BYTES)
-        record = message.decode(data)
+        record = message.decode_message(data)
         parse_transfer(record.transfer)
     except (OSError, GridbridgeError) as error:
-        raise OwnerRefusal(f"{name}: {plain_words(error)}") from error
+        raise OwnerRefusal(f"{name}: {describe_error(error)}") from error
     remote_id = record.remote_id or "0"
     if record.kind != MessageKind.RECORD or not (remote_id.isascii() and remote_id.isdigit()):
         raise OwnerRefusal(f"{name}: not a starter's record")
     return record, facts.st_uid
 
 
-def remote_cluster(
+def configured_cluster_of_record(
     config: "dict[str, dict[str, object]]", record: StarterMessage
 ) -> dict[str, object]:
     """Return the record's remote cluster from root's configuration."""
@@ -133,11 +133,11 @@ def remote_cluster(
     return cluster
 
 
-def is_theirs(remote: Away, remote_id: str, theirs: str, transfer: str) -> bool:
-    """Say whether the remote job still exists; NotOurs unless owner and account match."""
+def require_owned_remote_job(remote: Away, remote_id: str, theirs: str, transfer: str) -> bool:
+    """Say whether the remote job still exists; RemoteJobNotOurs unless owner and account match."""
     owner, account = submitter(remote).owner_and_account(remote, remote_id)
     if owner and (owner, account) != (theirs, transfer):
-        raise NotOurs(f"job {remote_id} is {owner}'s, account {account!r}: not {transfer}")
+        raise RemoteJobNotOurs(f"job {remote_id} is {owner}'s, account {account!r}: not {transfer}")
     return bool(owner)
 
 

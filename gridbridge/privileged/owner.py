@@ -12,15 +12,15 @@ from typing import NoReturn
 from gridbridge.errors import (
     AlreadySubmitted,
     CampaignClosed,
+    CampaignFileChanged,
+    CampaignFileUnreadable,
     GridbridgeError,
-    LedgerLost,
-    NotACopy,
-    NotAsBrought,
-    NotOurs,
-    NotRead,
+    LedgerUnreadable,
+    RemoteJobNotOurs,
+    SpeculativeCopyRefused,
     StateError,
     UntrustedFile,
-    plain_words,
+    describe_error,
 )
 from gridbridge.model.places import (
     HAS_ENDED,
@@ -48,11 +48,11 @@ class OwnerRefusal(GridbridgeError):
     """A request that gridbridge-as-user refuses to every caller."""
 
 
-class NoAccount(OwnerRefusal):
+class AccountNotFound(OwnerRefusal):
     """A uid without an account, or whose account is unknown to the name service now."""
 
 
-class RefusedThere(GridbridgeError):
+class RefusedByCluster(GridbridgeError):
     """A job that the cluster will never accept."""
 
 
@@ -60,70 +60,73 @@ class OwnerNotReady(GridbridgeError):
     """A request that can be repeated later: nothing was done."""
 
 
-class NoOwner(OwnerNotReady):
+class OwnerAccountUnavailable(OwnerNotReady):
     """The owner's account is unknown to the name service now; nothing was done."""
 
 
 STATUS = {
-    **dict.fromkeys((OwnerRefusal, NoAccount, UntrustedFile, NotAsBrought, NotACopy), REFUSED),
+    **dict.fromkeys(
+        (OwnerRefusal, AccountNotFound, UntrustedFile, CampaignFileChanged, SpeculativeCopyRefused),
+        REFUSED,
+    ),
     CampaignClosed: HAS_ENDED,
     OwnerNotReady: NOT_NOW,
-    NotRead: NO_FILE,
-    RefusedThere: REFUSED_THERE,
-    NotOurs: NOT_OURS,
+    CampaignFileUnreadable: NO_FILE,
+    RefusedByCluster: REFUSED_THERE,
+    RemoteJobNotOurs: NOT_OURS,
     AlreadySubmitted: SUBMITTED_BEFORE,
-    NoOwner: NO_OWNER,
-    LedgerLost: NO_LEDGER,
+    OwnerAccountUnavailable: NO_OWNER,
+    LedgerUnreadable: NO_LEDGER,
 }
 
 
-def leave(error: Exception) -> NoReturn:
+def exit_with_reason(error: Exception) -> NoReturn:
     """Print the error in one line, and exit with its status."""
-    os.write(2, f"gridbridge-as-user: {in_a_line(error)}\n".encode("utf-8", "replace"))
-    os._exit(status_of(error))
+    os.write(2, f"gridbridge-as-user: {error_on_one_line(error)}\n".encode("utf-8", "replace"))
+    os._exit(exit_status_of(error))
 
 
-def in_a_line(error: Exception) -> str:
+def error_on_one_line(error: Exception) -> str:
     """Return an error's text as one line, without line breaks from a cluster or user."""
-    return " ".join(plain_words(error).split())[:1000]
+    return " ".join(describe_error(error).split())[:1000]
 
 
-def lift_limits() -> None:
+def lift_resource_limits() -> None:
     """Raise the resource limits to root's, as low limits could make an answer fail."""
     if (files_open := account.lift_limits()) < account.FEWEST_FILES:
         raise OwnerNotReady(f"only {files_open} files may be open")
 
 
-def status_of(error: Exception) -> int:
+def exit_status_of(error: Exception) -> int:
     """Return the exit status for an error."""
     return STATUS.get(type(error), FAILED)
 
 
-def read_config(path: str) -> "dict[str, dict[str, object]]":
+def read_root_configuration(path: str) -> "dict[str, dict[str, object]]":
     """Read the configuration; root obeys only a file that root has written."""
     if trust.demanded() is not None:
         trust.require(path)
     try:
         return tomllib.loads(files.read(path, CONFIG_MAX_BYTES, trust.demanded())[0].decode())
     except (OSError, ValueError, GridbridgeError) as error:
-        raise OwnerRefusal(f"{path}: {plain_words(error)}") from error
+        raise OwnerRefusal(f"{path}: {describe_error(error)}") from error
 
 
-def require_person(config: "dict[str, dict[str, object]]", file: str, uid: int) -> None:
+def require_ordinary_account(config: "dict[str, dict[str, object]]", file: str, uid: int) -> None:
     """Refuse to act as root or as a system account (uid below [site] min_uid)."""
     if uid < max(1, _number(config.get("site", {}).get("min_uid", MIN_UID))):
         raise OwnerRefusal(f"{file}: nothing is done as uid {uid}")
 
 
-def require_account(uid: int) -> None:
-    """Raise NoOwner if a uid has no account, before anything is noted or done."""
+def require_existing_account(uid: int) -> None:
+    """Raise OwnerAccountUnavailable if a uid has no account, before anything is noted or done."""
     try:
         pwd.getpwuid(uid)
     except KeyError as error:
-        raise NoOwner(f"uid {uid} has no account") from error
+        raise OwnerAccountUnavailable(f"uid {uid} has no account") from error
 
 
-def become(uid: int) -> str:
+def switch_to_user(uid: int) -> str:
     """Become a user for good, with the user's groups; return the login name.
 
     A process of the user stays as it is. Only root can become another user.
@@ -131,24 +134,24 @@ def become(uid: int) -> str:
     try:
         person = pwd.getpwuid(uid)
     except KeyError as error:
-        raise NoAccount(f"uid {uid} has no account") from error
+        raise AccountNotFound(f"uid {uid} has no account") from error
     if os.geteuid() == uid:
         return person.pw_name
     os.initgroups(person.pw_name, person.pw_gid)
     os.setresgid(person.pw_gid, person.pw_gid, person.pw_gid)
     os.setresuid(uid, uid, uid)
-    scope.confine()
+    scope.limit_user_processes()
     return person.pw_name
 
 
-def go_on_apart(limit_s: float = LIMIT_S) -> None:
+def fork_limited_child(limit_s: float = LIMIT_S) -> None:
     """Continue in a child process with its own scope; the parent exits as the child."""
     child = ProcessScope(limit_s)
     if child.pid:
-        watch(child, limit_s)
+        exit_with_child(child, limit_s)
 
 
-def watch(child: ProcessScope, limit_s: float = LIMIT_S) -> NoReturn:
+def exit_with_child(child: ProcessScope, limit_s: float = LIMIT_S) -> NoReturn:
     """Wait for a child process within a time limit, and exit with the child's status.
 
     The parent limits the time, since the child's user can stop the child.

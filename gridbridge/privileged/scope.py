@@ -72,7 +72,7 @@ class ProcessScope:
         return pid
 
 
-def confine() -> None:
+def limit_user_processes() -> None:
     """Limit the number of processes of the current user, unless systemd does.
 
     The kernel counts a uid's processes on the whole machine, where a user may have thousands. So
@@ -85,7 +85,7 @@ def confine() -> None:
         resource.setrlimit(resource.RLIMIT_NPROC, (most + _more // 2,) * 2)
 
 
-def words(pid: int, limit_s: float) -> tuple[str, ...]:
+def systemd_scope_command(pid: int, limit_s: float) -> tuple[str, ...]:
     """Return the busctl command that moves a process into its own systemd scope.
 
     org.freedesktop.systemd1(5), StartTransientUnit.
@@ -109,7 +109,7 @@ def _is_moved(pid: int, limit_s: float) -> bool:
     """Move a process into a systemd scope; say whether that scope limits processes."""
     if not os.path.isdir(BOOTED):
         return False
-    argv = words(pid, limit_s)
+    argv = systemd_scope_command(pid, limit_s)
     name = next(word for word in argv if word.endswith(".scope"))
     try:
         runner.run(argv, BARE, SYSTEMD_S, most_bytes=runner.CHUNK_BYTES).checked()

@@ -10,16 +10,16 @@ import time
 from contextlib import suppress
 from typing import NoReturn
 
-from gridbridge.errors import GridbridgeError, NotOurs
+from gridbridge.errors import GridbridgeError, RemoteJobNotOurs
 from gridbridge.model.places import NO_OWNER, NOT_NOW, NOT_OURS, REFUSED_THERE
 from gridbridge.privileged import owner
 from gridbridge.privileged.owner import (
     FAILED,
-    NoAccount,
-    NoOwner,
+    AccountNotFound,
+    OwnerAccountUnavailable,
     OwnerNotReady,
     OwnerRefusal,
-    RefusedThere,
+    RefusedByCluster,
 )
 from gridbridge.privileged.scope import ProcessScope
 from gridbridge.shell.runner import ANSWER_BYTES, left_ms
@@ -31,12 +31,16 @@ if TYPE_CHECKING:
     Answers = Callable[[list[str]], str]  # answers the words of a request
     Begin = Callable[[str], Answers]  # called with the owner's login name
 
-ANSWERED = {owner.REFUSED: OwnerRefusal, NOT_OURS: NotOurs, REFUSED_THERE: RefusedThere}
-ANSWERED |= {NOT_NOW: OwnerNotReady, NO_OWNER: NoOwner}
+ANSWERED = {
+    owner.REFUSED: OwnerRefusal,
+    NOT_OURS: RemoteJobNotOurs,
+    REFUSED_THERE: RefusedByCluster,
+}
+ANSWERED |= {NOT_NOW: OwnerNotReady, NO_OWNER: OwnerAccountUnavailable}
 CHUNK_BYTES = 65536
 
 
-class WorkerGone(GridbridgeError):
+class OwnerWorkerGone(GridbridgeError):
     """The owner's process has ended: the outcome of its last request is unknown."""
 
 
@@ -58,7 +62,7 @@ class OwnerWorker:
         os.close(tells)
 
     def ask(self, *words: str) -> str:
-        """Return the owner's process's answer to a request; raise its error, or WorkerGone."""
+        """Return the owner's process's answer to a request; raise its error, or OwnerWorkerGone."""
         with suppress(BrokenPipeError):  # an ended process may have sent its reason
             os.write(self._ask, f"{' '.join(words)}\n".encode())
         status, _, answer = self._line().partition(" ")
@@ -77,13 +81,13 @@ class OwnerWorker:
                 ready = []
             if not ready:
                 self.scope.end()
-                raise WorkerGone(f"not done within {self._limit_s:g} s")
+                raise OwnerWorkerGone(f"not done within {self._limit_s:g} s")
             if not (chunk := os.read(self._answers, CHUNK_BYTES)):
-                raise WorkerGone("the owner's process ended")
+                raise OwnerWorkerGone("the owner's process ended")
             read += chunk
             if len(read) > ANSWER_BYTES:
                 self.scope.end()
-                raise WorkerGone(f"its answer exceeds {ANSWER_BYTES >> 20} MiB")
+                raise OwnerWorkerGone(f"its answer exceeds {ANSWER_BYTES >> 20} MiB")
         return read.decode("utf-8", "replace").rstrip("\n")
 
 
@@ -108,12 +112,14 @@ def _answer(answers: "Answers", words: list[str]) -> bytes:
 
 
 def _error_line(error: Exception) -> bytes:
-    return f"{owner.status_of(error)} {owner.in_a_line(error)}\n".encode("utf-8", "replace")
+    return f"{owner.exit_status_of(error)} {owner.error_on_one_line(error)}\n".encode(
+        "utf-8", "replace"
+    )
 
 
 def _become(uid: int) -> str:
-    """Become the owner; NoOwner if the account directory does not know the owner."""
+    """Become the owner; OwnerAccountUnavailable if no account has the uid."""
     try:
-        return owner.become(uid)
-    except NoAccount as error:
-        raise NoOwner(str(error)) from error
+        return owner.switch_to_user(uid)
+    except AccountNotFound as error:
+        raise OwnerAccountUnavailable(str(error)) from error

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from gridbridge.config import policy_file
-from gridbridge.decisions.configuration_reload import AwayJob, unchangeable
+from gridbridge.decisions.site.outdated_services import AwayJob, find_unchangeable_settings
 from gridbridge.errors import ConfigError, StateError
 from gridbridge.model.places import CONFIG, IN_FORCE
 from gridbridge.model.policy import Policy
@@ -38,7 +38,7 @@ class RejectedConfiguration:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InForce:
+class ActiveConfiguration:
     """A valid configuration file, and since when it is in force."""
 
     policy: Policy
@@ -47,20 +47,20 @@ class InForce:
     since: datetime
 
 
-Earlier = Callable[[], InForce | None]  # returns the previous service's file
+Earlier = Callable[[], ActiveConfiguration | None]  # returns the previous service's file
 
 
 def _none() -> None:
     """Return no previous configuration."""
 
 
-class FileWatch:
+class ConfigurationFileWatch:
     """Detects changes of a file, each change once."""
 
     def __init__(self, path: str, clock: Callable[[], float]) -> None:
         self._path = path
         self._clock = clock
-        self._taken = self._seen = look(path)
+        self._taken = self._seen = fingerprint_file(path)
         self._seen_at_s = clock()
 
     def has_changed(self, at_once: bool = False) -> bool:
@@ -69,7 +69,7 @@ class FileWatch:
         A change is reported after the file has stayed the same for half a second. `at_once` always
         returns True.
         """
-        now = look(self._path)
+        now = fingerprint_file(self._path)
         if now != self._seen:
             self._seen, self._seen_at_s = now, self._clock()
         is_settled = self._clock() - self._seen_at_s >= SETTLE_S
@@ -79,7 +79,7 @@ class FileWatch:
         return True
 
 
-class Configuration:
+class ReloadableConfiguration:
     """The configuration in force, and the errors of a newer rejected file."""
 
     def __init__(self, clock: Clock, path: str = CONFIG, earlier: Earlier = _none) -> None:
@@ -89,7 +89,7 @@ class Configuration:
         """
         self._path = path
         self._clock = clock
-        self._watch = FileWatch(
+        self._watch = ConfigurationFileWatch(
             path, clock.steady_s
         )  # before the first read, so that no change is missed
         self.in_force, self.refused = _first(path, clock.now(), earlier)
@@ -108,7 +108,9 @@ class Configuration:
         """
         if not self._watch.has_changed(at_once):
             return False
-        outcome = judge(self._path, self.in_force, self._clock.now(), away_jobs())
+        outcome = load_changed_configuration(
+            self._path, self.in_force, self._clock.now(), away_jobs()
+        )
         if isinstance(outcome, RejectedConfiguration):
             return self._refuse(outcome, at_once)
         is_news = outcome is not self.in_force or self.refused is not None
@@ -118,12 +120,16 @@ class Configuration:
         return is_news
 
     def go_on_from(
-        self, earlier: InForce, away_jobs: Callable[[Policy], Iterable[AwayJob]]
+        self, earlier: ActiveConfiguration, away_jobs: Callable[[Policy], Iterable[AwayJob]]
     ) -> None:
         """Keep the previous service's file if jobs at remote clusters forbid the changes."""
         is_other = earlier.sha256 != self.in_force.sha256
         stays = tuple(away_jobs(earlier.policy)) if is_other else ()
-        problems = unchangeable(earlier.policy, self.policy, self._path, stays) if stays else ()
+        problems = (
+            find_unchangeable_settings(earlier.policy, self.policy, self._path, stays)
+            if stays
+            else ()
+        )
         if problems:
             self.refused = RejectedConfiguration(sha256=self.in_force.sha256, problems=problems)
             self.in_force = earlier
@@ -158,7 +164,7 @@ class Configuration:
         )
 
 
-def kept(now: datetime, path: str = IN_FORCE) -> InForce | None:
+def read_previous_configuration(now: datetime, path: str = IN_FORCE) -> ActiveConfiguration | None:
     """Return the file that the previous service saved; None if there is no valid one.
 
     Only a file that nobody but the service could have written counts.
@@ -170,21 +176,21 @@ def kept(now: datetime, path: str = IN_FORCE) -> InForce | None:
         return None
 
 
-def judge(
-    path: str, in_force: InForce, now: datetime, away_jobs: Iterable[AwayJob] = ()
-) -> InForce | RejectedConfiguration:
+def load_changed_configuration(
+    path: str, in_force: ActiveConfiguration, now: datetime, away_jobs: Iterable[AwayJob] = ()
+) -> ActiveConfiguration | RejectedConfiguration:
     """Read a changed file; return it, its rejection, or the one in force if equal."""
     outcome = _read(path, now, in_force)
     if isinstance(outcome, RejectedConfiguration) or outcome is in_force:
         return outcome
-    if problems := unchangeable(in_force.policy, outcome.policy, path, away_jobs):
+    if problems := find_unchangeable_settings(in_force.policy, outcome.policy, path, away_jobs):
         return RejectedConfiguration(sha256=outcome.sha256, problems=problems)
     return outcome
 
 
 def _first(
     path: str, now: datetime, earlier: Earlier
-) -> tuple[InForce, RejectedConfiguration | None]:
+) -> tuple[ActiveConfiguration, RejectedConfiguration | None]:
     """Return the file with which a service starts, and why a newer file was rejected."""
     outcome = _read(path, now)
     if not isinstance(outcome, RejectedConfiguration):
@@ -195,12 +201,12 @@ def _first(
 
 
 def _read(
-    path: str, now: datetime, in_force: InForce | None = None
-) -> InForce | RejectedConfiguration:
+    path: str, now: datetime, in_force: ActiveConfiguration | None = None
+) -> ActiveConfiguration | RejectedConfiguration:
     sha256 = ""
     try:
         raw = policy_file.read(path)
-        sha256 = digest(raw)
+        sha256 = sha256_of_file(raw)
         if in_force and sha256 == in_force.sha256:
             return in_force
         return _parsed(path, raw, now)
@@ -208,7 +214,7 @@ def _read(
         return RejectedConfiguration(sha256=sha256, problems=error.problems)
 
 
-def _parsed(path: str, raw: bytes, now: datetime) -> InForce:
+def _parsed(path: str, raw: bytes, now: datetime) -> ActiveConfiguration:
     """Return a file as in force now; ConfigError if it is invalid or others may write it.
 
     On a personal site of embedded clusters, the user's own rights suffice.
@@ -216,7 +222,7 @@ def _parsed(path: str, raw: bytes, now: datetime) -> InForce:
     policy = policy_file.parse(path, raw)
     if not policy.is_personal:
         _trust(path)
-    return InForce(policy=policy, raw=raw, sha256=digest(raw), since=now)
+    return ActiveConfiguration(policy=policy, raw=raw, sha256=sha256_of_file(raw), since=now)
 
 
 def _trust(path: str) -> None:
@@ -226,7 +232,7 @@ def _trust(path: str) -> None:
         raise ConfigError((f"{path}: {error.strerror}",)) from error
 
 
-def look(path: str) -> Look:
+def fingerprint_file(path: str) -> Look:
     """Return a fingerprint of a file and of the permissions on its path.
 
     The permissions count, so that a file rejected for an unsafe folder is read again once the
@@ -248,11 +254,11 @@ def look(path: str) -> Look:
     )
 
 
-def digest(raw: bytes) -> str:
+def sha256_of_file(raw: bytes) -> str:
     """Return the SHA-256 digest of a file's content."""
     return hashlib.sha256(raw).hexdigest()
 
 
-def _tell(in_force: InForce) -> None:
+def _tell(in_force: ActiveConfiguration) -> None:
     words = f"cluster={in_force.policy.site.cluster} queues={','.join(in_force.policy.queues)}"
     _log.info("event=configured %s sha256=%.12s", words, in_force.sha256)

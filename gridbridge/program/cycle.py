@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol, TypeVar
 
-from gridbridge.errors import GridbridgeError, plain_words
+from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.program import log_file
 from gridbridge.program.journal import DecisionJournal, JournalEntry
-from gridbridge.program.version import version
-from gridbridge.program.work.backoff import doubled
-from gridbridge.program.work.threads import has_no_room
+from gridbridge.program.version import version_with_commit
+from gridbridge.program.work.backoff import double_pause
+from gridbridge.program.work.threads import is_thread_start_failure
 from gridbridge.shell import poller_lock
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.signals import ProcessSignals
@@ -84,13 +84,13 @@ class CycleDaemon(Protocol[Seen, Plan]):
         ...
 
 
-def hold(path: str, program: str, status: int) -> None:
+def take_program_lock(path: str, program: str, status: int) -> None:
     """Take the program's lock for the life of the process; exit if another instance has it."""
-    _require_alone(program, status, is_ours=poller_lock.take(path, version()))
+    _require_alone(program, status, is_ours=poller_lock.take(path, version_with_commit()))
 
 
 @contextmanager
-def held(path: str, program: str, status: int) -> Iterator[None]:
+def hold_program_lock(path: str, program: str, status: int) -> Iterator[None]:
     """Hold the program's lock during a `with` block; exit if another process has it."""
     with poller_lock.MomentaryLock(path) as is_ours:
         _require_alone(program, status, is_ours=is_ours)
@@ -99,12 +99,12 @@ def held(path: str, program: str, status: int) -> Iterator[None]:
 
 def _require_alone(program: str, status: int, *, is_ours: bool) -> None:
     if not is_ours:
-        line = log_file.dated(f"{program}: another one runs", sys.stderr)
+        line = log_file.prefix_lines_with_time(f"{program}: another one runs", sys.stderr)
         print(line, file=sys.stderr)  # noqa: T201 - no log may exist
         sys.exit(status)
 
 
-def once(
+def run_cycle_once(
     program: CycleProgram[Seen, Plan], report: Callable[[str], None], *, is_dry: bool = False
 ) -> Plan:
     """Run one cycle and report its sentence; a dry run journals and applies nothing."""
@@ -120,7 +120,7 @@ def once(
     return plan
 
 
-def run_forever(
+def run_cycles_forever(
     daemon: CycleDaemon[Seen, Plan],
     signals: ProcessSignals,
     life_sign: Watchdog,
@@ -139,7 +139,7 @@ def run_forever(
         before, trouble = trouble, _try(daemon, life_sign, report, has_failed=trouble is not None)
         if before and not trouble:
             _log.info("event=well_again after=%r", str(before))
-        pause_s = doubled(pause_s, FIRST_PAUSE_S, LONGEST_PAUSE_S) if trouble else 0.0
+        pause_s = double_pause(pause_s, FIRST_PAUSE_S, LONGEST_PAUSE_S) if trouble else 0.0
         news = _News(daemon, trouble)
         _pause(pause_s or daemon.pause_s, news.wake, signals, life_sign, clock)
         trouble = news.trouble
@@ -158,20 +158,20 @@ def _try(
             life_sign.begin()
             daemon.recover()
         with daemon.open_cycle() as program:
-            once(program, report)
+            run_cycle_once(program, report)
     except FAILURES as error:
         return _failed(daemon, error)
     return None
 
 
 def _failed(daemon: CycleDaemon[Seen, Plan], error: Exception) -> Exception:
-    if isinstance(error, RuntimeError) and not has_no_room(error):
+    if isinstance(error, RuntimeError) and not is_thread_start_failure(error):
         raise error
     try:
         daemon.release()
     except FAILURES as other:
-        _log.error("event=not_released why=%r", plain_words(other))
-    _log.error("event=cycle_failed why=%r", plain_words(error))
+        _log.error("event=not_released why=%r", describe_error(other))
+    _log.error("event=cycle_failed why=%r", describe_error(error))
     return error
 
 

@@ -12,12 +12,12 @@ from gridbridge.model.states import JobState, QueueState, StateFacts
 T = TypeVar("T")
 
 
-def encode(value: object) -> Any:
+def encode_model_value(value: object) -> Any:
     """Return a model value as JSON values; fields with default values are left out."""
     return _CONVERTER.unstructure(value)
 
 
-def decode(content: object, kind: type[T]) -> T:
+def decode_model_value(content: object, kind: type[T]) -> T:
     """Return the model value of JSON values; raises an exception for invalid values."""
     return _CONVERTER.structure(content, kind)
 

@@ -7,14 +7,14 @@ from typing import Any, Protocol
 
 from gridbridge.errors import GridbridgeError
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.decisions import DecisionRows
+from gridbridge.state.database.decisions import JournalledDecisionRows
 
 KEPT_BYTES = 64 << 20  # of all decisions together; the oldest are deleted first
 ROWS = 100  # transfers, tasks or nodes in one entry; further ones are only counted
 MOST_TOLD = 20  # actions in an entry's sentence
 
 
-class NotKept(GridbridgeError):
+class InputsNotJournalled(GridbridgeError):
     """A decision cannot be replayed, because the journal lacks some of its inputs."""
 
 
@@ -42,7 +42,7 @@ class JournalledDecision(Protocol):
         ...
 
 
-def telling(
+def make_journal_entry(
     program: str,
     at: datetime,
     inputs: Mapping[str, object],
@@ -64,7 +64,7 @@ class DecisionJournal:
     """The decision journal in a state file, for all programs that share the file."""
 
     def __init__(self, database: StateFile) -> None:
-        self._decisions = DecisionRows(database)
+        self._decisions = JournalledDecisionRows(database)
 
     def keep(self, entry: JournalEntry) -> None:
         """Store a decision; StateError if the disk is full."""

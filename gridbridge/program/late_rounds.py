@@ -4,38 +4,38 @@ from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
 
-from gridbridge.decisions.site import hanging_rounds as decisions
+from gridbridge.decisions.site import round_and_cycle_findings as decisions
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.places import PUBLISHED
-from gridbridge.model.rebalance.published_rounds import RebalanceRound, ShownRound
+from gridbridge.model.rebalance.published_rounds import RebalanceRound, ShownRebalanceRound
 from gridbridge.model.site.setup_findings import CheckFinding
 from gridbridge.state import published_round_files
 
 
-def findings(at: datetime, folder: str = PUBLISHED) -> Iterator[CheckFinding]:
+def rebalance_round_findings(at: datetime, folder: str = PUBLISHED) -> Iterator[CheckFinding]:
     """Yield findings about rounds that never ended, and about paused rebalancing."""
-    yield from decisions.findings(_rounds(folder), at)
+    yield from decisions.rebalance_round_findings(_rounds(folder), at)
     if since := _quiesced(folder):
-        yield decisions.resting(since, at)
+        yield decisions.paused_moves_finding(since, at)
 
 
-def late(at: datetime, folder: str = PUBLISHED) -> tuple[str, ...]:
+def overdue_rebalance_rounds(at: datetime, folder: str = PUBLISHED) -> tuple[str, ...]:
     """Return sentences about rounds that are overdue, and about paused rebalancing."""
     since = _quiesced(folder)
-    quiesced = (decisions.rests(since, at),) if since else ()
-    return (*decisions.late(_rounds(folder), at), *quiesced)
+    quiesced = (decisions.paused_moves_sentence(since, at),) if since else ()
+    return (*decisions.late_rebalance_sentences(_rounds(folder), at), *quiesced)
 
 
 def _quiesced(folder: str) -> datetime | None:
     with suppress(OSError, GridbridgeError):
-        return published_round_files.quiesced(folder)
+        return published_round_files.rebalance_paused_since(folder)
     return None
 
 
-def _rounds(folder: str) -> dict[RebalanceRound, ShownRound]:
+def _rounds(folder: str) -> dict[RebalanceRound, ShownRebalanceRound]:
     rounds = {}
     for kind in RebalanceRound:
         with suppress(OSError, GridbridgeError):
-            if last := published_round_files.read(kind, folder):
+            if last := published_round_files.read_published_round(kind, folder):
                 rounds[kind] = last
     return rounds

@@ -19,7 +19,7 @@ STREAMS = OUTPUT, ERRORS = 1, 2  # reopened together if both write to the same f
 MOST_CHARACTERS = 16_384  # of a log event, which may quote users' text
 
 
-def dated(text: str, stream: TextIO | None) -> str:
+def prefix_lines_with_time(text: str, stream: TextIO | None) -> str:
     """Prefix each line with the time if the stream appends to a file, as under cron."""
     if stream is None:  # closed by the shell: >&-
         return text

@@ -33,13 +33,13 @@ class MetricFamily:
         return self.name.endswith("_total")
 
 
-def one(name: str, means: str, value: float | None) -> MetricFamily:
+def metric_without_labels(name: str, means: str, value: float | None) -> MetricFamily:
     """Return a metric without labels; it has no sample if the value is unknown."""
     samples = () if value is None else (MetricSample(value=value),)
     return MetricFamily(name=PREFIX + name, means=means, samples=samples)
 
 
-def several(
+def metric_with_labels(
     name: str, means: str, labels: str, rows: Iterable[tuple[tuple[str, ...], float | None]]
 ) -> MetricFamily:
     """Return a metric with labels; rows with an unknown value are left out.
@@ -58,6 +58,6 @@ def several(
     return MetricFamily(name=PREFIX + name, means=means, samples=samples, labels=names)
 
 
-def timestamp(at: datetime | None) -> float | None:
+def unix_timestamp(at: datetime | None) -> float | None:
     """Return a time as Unix seconds; None stays None."""
     return None if at is None else at.timestamp()

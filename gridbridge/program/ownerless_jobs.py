@@ -13,11 +13,11 @@ from gridbridge.errors import GridbridgeError, OwnerUnknown
 from gridbridge.model.policy import Policy
 
 
-class NotDeleted(OwnerUnknown):
+class OwnerlessJobNotDeleted(OwnerUnknown):
     """The service may not delete a job whose owner's account is gone."""
 
 
-def delete_job(policy: Policy, cluster: str, owner: str, transfer: str, job: str) -> None:
+def delete_ownerless_job(policy: Policy, cluster: str, owner: str, transfer: str, job: str) -> None:
     """Delete the remote job of a transfer; if its id is unknown, find it by its name."""
     where = away(policy, cluster)
     far, account = submitter(where), policy.clusters[cluster].users.account_of(owner)
@@ -29,7 +29,9 @@ def delete_job(policy: Policy, cluster: str, owner: str, transfer: str, job: str
         raise _not_deleted(policy, cluster, owner, job, error) from error
 
 
-def delete_array(policy: Policy, cluster: str, owner: str, name: str, ids: Iterable[int]) -> int:
+def delete_ownerless_array(
+    policy: Policy, cluster: str, owner: str, name: str, ids: Iterable[int]
+) -> int:
     """Delete the jobs of an array, by the ids in root's ledger and by name.
 
     Returns the array's job id at the cluster; 0 if it was never submitted.
@@ -49,11 +51,11 @@ def delete_array(policy: Policy, cluster: str, owner: str, name: str, ids: Itera
 
 def _not_deleted(
     policy: Policy, cluster: str, owner: str, job: str, error: GridbridgeError
-) -> NotDeleted:
+) -> OwnerlessJobNotDeleted:
     account = policy.clusters[cluster].users.account_of(policy.site.service_account)
     wrong = (
         f"the account of {owner} is gone, and {account} can't delete {job} at {cluster}: {error}"
     )
     sets_up = adapter_of(away(policy, cluster)).sets_up
     makes = f"make {account} an operator there, or " if sets_up and sets_up.HAS_OPERATORS else ""
-    return NotDeleted(f"{wrong}; {makes}delete the job there as root")
+    return OwnerlessJobNotDeleted(f"{wrong}; {makes}delete the job there as root")

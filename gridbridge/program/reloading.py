@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from gridbridge.model.policy import Policy
-from gridbridge.program.configuration import Configuration
+from gridbridge.program.configuration import ReloadableConfiguration
 from gridbridge.program.cycle import CycleDaemon
 
 
@@ -18,7 +18,7 @@ class ReloadingProgram:
     def __init__(
         self,
         daemon: CycleDaemon[Any, Any],
-        configuration: Configuration,
+        configuration: ReloadableConfiguration,
         make: Callable[[Policy], CycleDaemon[Any, Any]],
     ) -> None:
         self._daemon = daemon

@@ -9,9 +9,12 @@ from functools import partial
 from gridbridge.batch.adapters import adapter_of
 from gridbridge.batch.clusters import away
 from gridbridge.config import policy_file
-from gridbridge.decisions import disk_space
+from gridbridge.decisions.site import disk_space
 from gridbridge.decisions.transfer import queue_health
-from gridbridge.decisions.transfer.transfer_explanation import tell, waits_for
+from gridbridge.decisions.transfer.transfer_explanation import (
+    explain_transfer_attempt,
+    explain_transfer_wait,
+)
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.accounting import AccountingRecord
 from gridbridge.model.ids import parse_local, parse_transfer
@@ -31,7 +34,7 @@ from gridbridge.model.status_report import (
     printable,
 )
 from gridbridge.program import late_rounds, users_configuration
-from gridbridge.program.watch.disk_space_watch import own_rooms
+from gridbridge.program.watch.disk_space_watch import free_space_of_campaign_filesystem
 from gridbridge.shell import host
 from gridbridge.state import published_json as files
 
@@ -42,34 +45,34 @@ class UnknownJob(GridbridgeError):
     """No transfer of this job is known."""
 
 
-def report(now: datetime, folder: str = PUBLISHED, path: str = CONFIG) -> SiteReport:
+def build_site_report(now: datetime, folder: str = PUBLISHED, path: str = CONFIG) -> SiteReport:
     """Return the state of the clusters, transfer queues and open transfers."""
-    shown = files.read_all(folder)
+    shown = files.read_published_state(folder)
     routes = shown.service.routes if shown.service else ()
     return SiteReport(
         alarm=_alarm(shown, now, folder, path),
         clusters=tuple(
-            queue_health.judge_cluster(cluster, now) for cluster in shown.clusters.values()
+            queue_health.report_cluster(cluster, now) for cluster in shown.clusters.values()
         ),
-        queues=tuple(queue_health.judge_queue(route, shown, now) for route in routes),
+        queues=tuple(queue_health.report_transfer_queue(route, shown, now) for route in routes),
         transfers=tuple(
             TransferReport(
                 job=parse_transfer(transfer.transfer).local,
                 transfer=transfer,
-                waits_for=waits_for(transfer, shown, now),
+                waits_for=explain_transfer_wait(transfer, shown, now),
             )
             for transfer in shown.transfers
         ),
         drained=tuple(
-            f"{name}: {queue_health.drained(name, shown, now)}; no campaign sends tasks there"
+            f"{name}: {queue_health.drain_reason(name, shown, now)}; no campaign sends tasks there"
             for name in shown.drained
             if name not in {route.cluster for route in routes}
         ),
-        late=late_rounds.late(now, folder),
+        late=late_rounds.overdue_rebalance_rounds(now, folder),
     )
 
 
-def why(
+def explain_local_job(
     job: str, now: datetime, folder: str = PUBLISHED, path: str = CONFIG
 ) -> tuple[str, tuple[TaskExplanation, ...]]:
     """Explain each task of a job; the first item is the alarm of the site.
@@ -78,8 +81,10 @@ def why(
     ParseError for an invalid job id, and UnknownJob.
     """
     number, _ = parse_local(job)
-    shown = files.read_all(folder)
-    all_tasks = of_its_owner(files.read_job(folder, job), partial(owners_at_home, number, path))
+    shown = files.read_published_state(folder)
+    all_tasks = tasks_of_confirmed_owner(
+        files.read_job_histories(folder, job), partial(owners_in_home_accounting, number, path)
+    )
     tasks = all_tasks[:MOST_TASKS]
     more = len(all_tasks) - len(tasks)
     are = count(more, f"more task of job {job} is", f"more tasks of job {job} are")
@@ -92,12 +97,24 @@ def why(
 
 def _alarm(shown: PublishedState, now: datetime, folder: str, path: str) -> str:
     """Return why the poller is silent, or which configuration it rejects."""
-    silent = queue_health.alarm(shown, now)
+    silent = queue_health.poller_silence_alarm(shown, now)
     if silent:
-        parts = (silent, disk_space.lack(folder, host.room(folder)), _wrong(path))
+        parts = (silent, disk_space.disk_space_problem(folder, host.room(folder)), _wrong(path))
     else:
-        parts = (queue_health.full(shown) or queue_health.misconfigured(shown), "", "")
-    return "; ".join(part for part in (*parts, disk_space.lacks(own_rooms())) if part)
+        parts = (
+            queue_health.full_folder_warning(shown)
+            or queue_health.refused_configuration_warning(shown),
+            "",
+            "",
+        )
+    return "; ".join(
+        part
+        for part in (
+            *parts,
+            disk_space.first_disk_space_problem(free_space_of_campaign_filesystem()),
+        )
+        if part
+    )
 
 
 def _wrong(path: str) -> str:
@@ -107,18 +124,18 @@ def _wrong(path: str) -> str:
     try:
         policy_file.load(path)
     except ConfigError as error:
-        first = queue_health.first_of(tuple(map(printable, error.problems)))
+        first = queue_health.first_configuration_problem(tuple(map(printable, error.problems)))
         return f"the gridbridge.toml that is there is refused: {first}"
     return ""
 
 
 def _explain(task: PublishedTransferTask, shown: PublishedState, now: datetime) -> TaskExplanation:
     newest = (_newest(history, shown) for history in task.attempts)
-    attempts = tuple(tell(history, shown, now) for history in newest)
+    attempts = tuple(explain_transfer_attempt(history, shown, now) for history in newest)
     return TaskExplanation(job=task.job, attempts=attempts, left_out=task.left_out)
 
 
-def of_its_owner(
+def tasks_of_confirmed_owner(
     tasks: Sequence[PublishedTransferTask], owners: Callable[[], frozenset[str]]
 ) -> tuple[PublishedTransferTask, ...]:
     """Return verified tasks, and tasks whose owner the home cluster's accounting confirms.
@@ -129,25 +146,27 @@ def of_its_owner(
         return tuple(tasks)
     home_owners = owners()
     return tuple(
-        task for task in tasks if task.is_proved or not home_owners or owner(task) in home_owners
+        task
+        for task in tasks
+        if task.is_proved or not home_owners or owner_of_transfer_task(task) in home_owners
     )
 
 
-def owner(task: PublishedTransferTask) -> str:
+def owner_of_transfer_task(task: PublishedTransferTask) -> str:
     """Return the person whose processes reported a task."""
     return task.attempts[-1].transfer.owner if task.attempts else ""
 
 
-def owners_at_home(job: int, path: str) -> frozenset[str]:
+def owners_in_home_accounting(job: int, path: str) -> frozenset[str]:
     """Return the job owners in the home cluster's accounting; none if it has no record."""
     try:
-        records = records_at_home(users_configuration.load(path)[0], job)
+        records = home_accounting_records(users_configuration.load_policy_for_users(path)[0], job)
     except GridbridgeError:
         return frozenset()
     return frozenset(record.owner for record in records)
 
 
-def records_at_home(policy: Policy, job: int) -> tuple[AccountingRecord, ...]:
+def home_accounting_records(policy: Policy, job: int) -> tuple[AccountingRecord, ...]:
     """Return the home cluster's accounting records of a job; none if it keeps no records."""
     home = away(policy, policy.site.cluster)
     accounts = adapter_of(home).accounts
@@ -177,7 +196,7 @@ def _unknown(job: str, shown: PublishedState, now: datetime) -> str:
     keep = f" in the last {shown.service.keep_closed_h:g} h" if shown.service else ""
     sentence = f"job {job}: no transfer of it{keep}"
     routes = shown.service.routes if shown.service else ()
-    judged = (queue_health.judge_queue(route, shown, now) for route in routes)
+    judged = (queue_health.report_transfer_queue(route, shown, now) for route in routes)
     closed = (f"{queue.queue} takes no jobs: {queue.why}" for queue in judged if not queue.is_open)
     asks = f"if it waits, see qstat -j {job}; if it has ended, qacct -j {job}"
     return "; ".join((f"{sentence} ({asks})", *closed))

@@ -11,7 +11,7 @@ from gridbridge.model.policy import Policy
 from gridbridge.program.log_file import RotatedLog
 
 
-def require_account(policy: Policy) -> None:
+def require_service_account(policy: Policy) -> None:
     """Raise ConfigError if the process does not run as the service account.
 
     Files of another account would be unreadable for the service. Personal sites are exempt.
@@ -23,7 +23,7 @@ def require_account(policy: Policy) -> None:
         raise ConfigError((f"{CONFIG}: {words}; run it as {account}",))
 
 
-def start_log(policy: Policy) -> None:
+def start_service_log(policy: Policy) -> None:
     """Log to standard error, one event per line, with times in UTC."""
     logging.Formatter.converter = time.gmtime
     logging.basicConfig(
@@ -33,9 +33,9 @@ def start_log(policy: Policy) -> None:
     )
     for library in ("alembic", "paramiko"):
         logging.getLogger(library).setLevel(logging.WARNING)
-    set_level(policy)
+    set_log_level(policy)
 
 
-def set_level(policy: Policy) -> None:
+def set_log_level(policy: Policy) -> None:
     """Set the log level from the policy."""
     logging.getLogger().setLevel(policy.site.log_level.upper())

@@ -6,11 +6,11 @@ from gridbridge.config import policy_file
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.places import CONFIG, IN_FORCE
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.site_section import Site
+from gridbridge.model.site.site_section import SiteSection
 from gridbridge.shell import files, trust
 
 
-def load(path: str) -> tuple[Policy, str]:
+def load_policy_for_users(path: str) -> tuple[Policy, str]:
     """Return the policy, and the error of the current file if it is not in force.
 
     While the current file is invalid, users' commands use the file in force, as the service does.
@@ -25,12 +25,12 @@ def load(path: str) -> tuple[Policy, str]:
         return in_force, error.problems[0]
 
 
-def with_own_cluster(path: str) -> Policy:
+def load_policy_with_home_cluster(path: str) -> Policy:
     """Return a policy that has a section for the site's own cluster.
 
     Raises ConfigError if the section is missing.
     """
-    policy, _ = load(path)
+    policy, _ = load_policy_for_users(path)
     own = policy.site.cluster
     if own not in policy.clusters:
         names = ", ".join(f"[cluster.{name}]" for name in sorted(policy.clusters)) or "none"
@@ -39,16 +39,16 @@ def with_own_cluster(path: str) -> Policy:
     return policy
 
 
-def about(folder: str, path: str) -> Policy:
+def load_policy_of_folder_or_site(folder: str, path: str) -> Policy:
     """Return the policy for a saved folder, or the site's policy without a folder.
 
     A folder needs no configuration file: without a file all keys have their defaults.
     """
     if not folder:
-        return with_own_cluster(path)
+        return load_policy_with_home_cluster(path)
     if not path:
-        return Policy(site=Site(cluster=""), clusters={}, queues={})
-    return load(path)[0]
+        return Policy(site=SiteSection(cluster=""), clusters={}, queues={})
+    return load_policy_for_users(path)[0]
 
 
 def _in_force() -> Policy | None:

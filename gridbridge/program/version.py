@@ -18,7 +18,7 @@ GIT_S = 5.0
 
 
 @cache
-def version(package: str = PACKAGE) -> str:
+def version_with_commit(package: str = PACKAGE) -> str:
     """Return the version as `1.0.0+COMMIT`, or without the commit if it is unknown.
 
     The result is cached, so that a program still reports its own version after an upgrade.

@@ -12,8 +12,8 @@ from math import inf
 
 from gridbridge.errors import StateError
 from gridbridge.model.elastic.elastic_nodes import is_same_host
-from gridbridge.model.site.host_facts import FolderRoom, PathFacts
-from gridbridge.model.site.setup_findings import DaemonEdit
+from gridbridge.model.site.host_facts import FolderFreeSpace, PathFacts
+from gridbridge.model.site.setup_findings import RunningExecd
 from gridbridge.shell import files
 
 UNIT = ".service"
@@ -125,14 +125,14 @@ def _account(uid: int) -> str:
         return f"uid {uid}"
 
 
-def room(folder: str) -> FolderRoom:
+def room(folder: str) -> FolderFreeSpace:
     """Return what a folder's filesystem still takes (statvfs(3))."""
     try:
         status = os.statvfs(folder)
     except OSError as error:
-        return FolderRoom(trouble=error.strerror or str(error))
+        return FolderFreeSpace(trouble=error.strerror or str(error))
     free_files = status.f_favail if status.f_files else None
-    return FolderRoom(free_bytes=status.f_bavail * status.f_frsize, free_files=free_files)
+    return FolderFreeSpace(free_bytes=status.f_bavail * status.f_frsize, free_files=free_files)
 
 
 def folders_of_others(path: str) -> dict[str, int]:
@@ -147,7 +147,7 @@ def folders_of_others(path: str) -> dict[str, int]:
     return {_account(uid): count for uid, count in uids.items() if uid != ours}
 
 
-def room_by_trying(folder: str) -> FolderRoom:
+def room_by_trying(folder: str) -> FolderFreeSpace:
     """Return the same, having written a file there: a quota is seen by that alone."""
     path = f"{folder}/{files.random_name(files.TEMPORARY)}"
     try:
@@ -179,7 +179,7 @@ def last_line(path: str) -> str:
     return next((line for line in reversed(lines) if line.strip()), "")
 
 
-def daemon(program: str) -> DaemonEdit | None:
+def daemon(program: str) -> RunningExecd | None:
     """Return the process of a daemon of root's, None when it doesn't run.
 
     Root may start its program again: a process that somebody else called so is not the daemon.
@@ -188,7 +188,7 @@ def daemon(program: str) -> DaemonEdit | None:
         if text(f"/proc/{pid}/comm").strip() == program and _is_roots(pid):
             executable = _executable(pid) or program
             if executable.rpartition("/")[2] == program:
-                return DaemonEdit(pid=pid, program=executable, unit=_unit(pid), age_s=_age_s(pid))
+                return RunningExecd(pid=pid, program=executable, unit=_unit(pid), age_s=_age_s(pid))
     return None
 
 

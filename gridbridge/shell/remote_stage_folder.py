@@ -4,7 +4,7 @@ Its name is the transfer's, so that nobody removes anything else by mistake.
 """
 
 from gridbridge.errors import CommandFailed, ParseError, UnsafeFolder, UnstageablePaths
-from gridbridge.model.ids import is_transfer
+from gridbridge.model.ids import is_transfer_name
 from gridbridge.model.route import BARE, SshLogin
 from gridbridge.shell import ssh
 
@@ -175,7 +175,7 @@ def remove_own(login: SshLogin | None, folder: str, transfer: str, timeout_s: fl
 
 
 def _checked(folder: str) -> str:
-    if not is_transfer(folder.rpartition("/")[2]) or ".." in folder.split("/"):
+    if not is_transfer_name(folder.rpartition("/")[2]) or ".." in folder.split("/"):
         raise ParseError(f"{folder!r} is no transfer's folder")
     return folder
 

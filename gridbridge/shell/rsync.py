@@ -10,7 +10,7 @@ import os
 import select
 import time
 
-from gridbridge.errors import CommandFailed, NotStarted, TooLong
+from gridbridge.errors import CommandFailed, OutputTooLong, ProgramNotStarted
 from gridbridge.model.route import BARE, SshLogin
 from gridbridge.shell import runner, ssh
 
@@ -180,14 +180,14 @@ def _run(
         pid = runner.spawn(argv, BARE, [source, output, theirs[1]])
     except OSError as error:
         runner.close(ours)
-        raise NotStarted(argv, error) from error
+        raise ProgramNotStarted(argv, error) from error
     finally:
         runner.close([source, *theirs])
     try:
         return _wait(pid, printed, looks), printed.words()
     except OverflowError as error:
         runner.kill(pid)
-        raise TooLong((PROGRAM,), MOST_BYTES) from error
+        raise OutputTooLong((PROGRAM,), MOST_BYTES) from error
     finally:
         runner.close(ours)
 

@@ -9,7 +9,7 @@ import os
 import select
 import time
 
-from gridbridge.errors import CommandFailed, NotStarted, TooLong
+from gridbridge.errors import CommandFailed, OutputTooLong, ProgramNotStarted
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def run_on(
         pid = spawn(argv, env, [source, *theirs])
     except OSError as error:
         close(ours)
-        raise NotStarted(argv, error) from error
+        raise ProgramNotStarted(argv, error) from error
     finally:
         close(theirs)
     try:
@@ -140,7 +140,7 @@ def run_on(
         raise CommandFailed(argv, None, transient=True) from error
     except OverflowError as error:
         kill(pid)
-        raise TooLong(argv, most_bytes) from error
+        raise OutputTooLong(argv, most_bytes) from error
     finally:
         close(ours)
         _after_each()
@@ -155,7 +155,7 @@ def run_unheard(
     try:
         pid = spawn(argv, env, [*theirs, theirs[-1]])
     except OSError as error:
-        raise NotStarted(argv, error) from error
+        raise ProgramNotStarted(argv, error) from error
     finally:
         close(theirs)
     poll = select.poll()

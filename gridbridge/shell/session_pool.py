@@ -8,7 +8,7 @@ import time
 from contextlib import suppress
 from queue import Empty, LifoQueue
 
-from gridbridge.errors import NotReached, NotStarted
+from gridbridge.errors import HostNotReached, ProgramNotStarted
 from gridbridge.model.route import SshLogin
 from gridbridge.shell.runner import ANSWER_BYTES, CompletedProgram
 from gridbridge.shell.ssh import OpenSshClient
@@ -30,7 +30,7 @@ class SessionPool(OpenSshClient):
         """Have a client log in; the first request finds the session, or says why there is none."""
         idle = self._sessions(login)
         session = idle.get()
-        with suppress(NotStarted, NotReached):
+        with suppress(ProgramNotStarted, HostNotReached):
             session.begin(login)
         idle.put(session)
 

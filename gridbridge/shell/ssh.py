@@ -10,7 +10,13 @@ is, sees but a constant line.
 import os
 import pwd
 
-from gridbridge.errors import CommandFailed, NotAdmitted, NotLetIn, NotReached, TooLong
+from gridbridge.errors import (
+    CommandFailed,
+    HostNotReached,
+    OutputTooLong,
+    SshAccessRejected,
+    SshLoginRefused,
+)
 from gridbridge.model.route import BARE, SshLogin
 from gridbridge.shell import files, runner
 from gridbridge.shell.runner import ANSWER_BYTES, CompletedProgram, quote
@@ -79,7 +85,7 @@ class OpenSshClient:
 
     def listen(self, login: SshLogin, command: str, text: bytes) -> "Iterator[bytes]":
         """Refuse to listen: only programs that keep connections can."""
-        raise NotReached((CLIENT,), FAILED, stderr=b"no connection is kept")
+        raise HostNotReached((CLIENT,), FAILED, stderr=b"no connection is kept")
 
 
 _carrier = OpenSshClient()
@@ -198,7 +204,7 @@ def _become(login: SshLogin) -> tuple[str, ...]:
         account = pwd.getpwnam(login.person)
     except KeyError as error:
         why = f"no account {login.person} here".encode()
-        raise NotReached((CLIENT,), FAILED, stderr=why) from error
+        raise HostNotReached((CLIENT,), FAILED, stderr=why) from error
     ids = (f"--reuid={account.pw_uid}", f"--regid={account.pw_gid}")
     return (*_apart(), "/usr/bin/setpriv", "--pdeathsig=KILL", *ids, "--init-groups", "--")
 
@@ -220,8 +226,8 @@ def _call(login: SshLogin, timeout_s: float, source: int, most_bytes: int) -> Co
     argv = client(login)
     try:
         return runner.run_on(argv, BARE, timeout_s, source, most_bytes)
-    except TooLong as error:
-        raise TooLong(argv, most_bytes, login.host) from error
+    except OutputTooLong as error:
+        raise OutputTooLong(argv, most_bytes, login.host) from error
     except CommandFailed as error:
         if error.status is not None:
             raise
@@ -241,7 +247,13 @@ def _fail(
     if is_unread:
         advice = explain(login, ended.stderr)
         why = advice or f"can't reach {login.host}: {last}"
-        kind = NotLetIn if is_shut_out(ended.stderr) else NotAdmitted if advice else NotReached
+        kind = (
+            SshLoginRefused
+            if is_shut_out(ended.stderr)
+            else SshAccessRejected
+            if advice
+            else HostNotReached
+        )
         raise kind(ended.argv, ended.status, b"", why.encode(), host=login.host, transient=True)
     why = f"no whole answer from {login.host}, which may have done it: {last}"
     raise CommandFailed(ended.argv, None, b"", why.encode(), host=login.host, transient=True)

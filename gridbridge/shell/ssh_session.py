@@ -10,7 +10,7 @@ import select
 import termios
 import time
 
-from gridbridge.errors import NotStarted, TooLong
+from gridbridge.errors import OutputTooLong, ProgramNotStarted
 from gridbridge.model.route import BARE, SshLogin
 from gridbridge.shell import runner
 from gridbridge.shell.runner import CompletedProgram
@@ -33,7 +33,7 @@ class ClientProcess:
             self.pid = runner.spawn(argv, BARE, [self.theirs, *child_ends])
         except OSError as error:
             self._close()
-            raise NotStarted(argv, error) from error
+            raise ProgramNotStarted(argv, error) from error
         finally:
             runner.close(child_ends)
 
@@ -85,7 +85,7 @@ class SshSession(OpenSshClient):
         is_unread = line.unread_bytes() == exchange.written
         line.end()
         if exchange.is_too_long:
-            raise TooLong(argv, most_bytes, login.host)
+            raise OutputTooLong(argv, most_bytes, login.host)
         return exchange.answer(), is_unread
 
 

@@ -8,9 +8,9 @@ from gridbridge.batch.adapters import adapter_of
 from gridbridge.batch.clusters import away
 from gridbridge.decisions.site import balancer_needs as decisions
 from gridbridge.decisions.site import check_findings
-from gridbridge.decisions.site.setup.scheduler_configuration import QUEUE_ORDER
+from gridbridge.decisions.site.scheduler_configuration import QUEUE_ORDER
 from gridbridge.elastic.store import published_balance_file
-from gridbridge.errors import CommandFailed, GridbridgeError, NotAdmitted, StateError
+from gridbridge.errors import CommandFailed, GridbridgeError, SshAccessRejected, StateError
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.places import (
     AS_ROOT,
@@ -21,7 +21,7 @@ from gridbridge.model.places import (
 )
 from gridbridge.model.policy import Policy
 from gridbridge.model.route import BARE
-from gridbridge.model.site.balancer_facts import BalancerFacts, CellRights, LastRound
+from gridbridge.model.site.host_facts import BalancerCellRights, BalancerFacts, LastBalancerRound
 from gridbridge.model.site.setup_findings import CheckFinding, FindingState
 from gridbridge.shell import host
 from gridbridge.shell.clock import Clock
@@ -43,19 +43,21 @@ TRIED = ("unname", "gridbridge-check")  # arguments for `sudo -l`, which runs no
 def plan_balancer_setup(policy: Policy) -> tuple[SetupStep, ...]:
     """Return the steps of the balancer's set-up in order; refuse on a host without qmaster."""
     facts = _own_facts(policy)
-    if master := decisions.elsewhere(facts):
+    if master := decisions.other_master_host(facts):
         raise GridbridgeError(f"the balancer runs where the qmaster is: run this on {master}")
-    return setup_steps_of_findings(policy, require_correctable(decisions.findings(facts, policy)))
+    return setup_steps_of_findings(
+        policy, require_correctable(decisions.balancer_setup_findings(facts, policy))
+    )
 
 
 def plan_balancer_removal(policy: Policy) -> tuple[SetupStep, ...]:
     """Return the steps that remove the balancer's rights from this host."""
-    return describe_edits(policy, decisions.removal(_own_facts(policy)))
+    return describe_edits(policy, decisions.balancer_removal_edits(_own_facts(policy)))
 
 
 def qmaster_on_other_host(policy: Policy) -> str:
     """Return the qmaster's host if it is not this host, else an empty text."""
-    return decisions.elsewhere(_own_facts(policy))
+    return decisions.other_master_host(_own_facts(policy))
 
 
 def count_balancer_nodes_left() -> int:
@@ -70,23 +72,23 @@ def count_balancer_nodes_left() -> int:
 def check_balancer(policy: Policy, clock: Clock) -> Iterator[CheckFinding]:
     """Check the balancer if it is configured or part of its set-up exists."""
     begun = any(map(os.path.exists, (BALANCE_CRON, BALANCE_UNIT, BALANCE_SUDOERS)))
-    if not decisions.is_wanted(policy) and not begun:
+    if not decisions.is_balancer_configured(policy) and not begun:
         return
     try:
         facts = _facts(policy)
     except GridbridgeError as error:
-        is_shut = isinstance(error, NotAdmitted) and os.geteuid() != 0
+        is_shut = isinstance(error, SshAccessRejected) and os.geteuid() != 0
         finding = CheckFinding(
             item="balancer", state=FindingState.WARNING, found=f"not judged: {error}"
         )
-        yield check_findings.shut("balancer") if is_shut else finding
+        yield check_findings.no_account_finding("balancer") if is_shut else finding
         return
-    if master := decisions.elsewhere(facts):
+    if master := decisions.other_master_host(facts):
         text = f"not judged here: it runs on {master}"
         yield CheckFinding(item="balancer", state=FindingState.NOTE, found=text)
         return
-    yield from decisions.findings(facts, policy)
-    yield from decisions.running(facts, policy, clock.now())
+    yield from decisions.balancer_setup_findings(facts, policy)
+    yield from decisions.running_balancer_findings(facts, policy, clock.now())
     yield from capability_checks.check_provider_lists(policy)
 
 
@@ -100,7 +102,7 @@ def _own_facts(policy: Policy) -> BalancerFacts:
 
 def _facts(policy: Policy) -> BalancerFacts:
     ours = (*decisions.FOLDERS, BALANCE_SUDOERS, BALANCE_CRON, policy.bootstrap.key)
-    looked = (*filter(None, ours), *decisions.programs(policy).values())
+    looked = (*filter(None, ours), *decisions.provider_programs_in_use(policy).values())
     by_path = {path: host.path_facts(path) for path in looked}
     unreadable = {BALANCE_SUDOERS} if host.is_unreadable(BALANCE_SUDOERS) else set()
     return BalancerFacts(
@@ -119,14 +121,14 @@ def _facts(policy: Policy) -> BalancerFacts:
     )
 
 
-def _cell(policy: Policy) -> CellRights | None:
+def _cell(policy: Policy) -> BalancerCellRights | None:
     """Return the rights of accounts in the site's own cell; None if home is not Grid Engine."""
     home = away(policy, policy.site.cluster)
     makes = adapter_of(home).makes_queues
     if makes is None:
         return None
     setup = makes.home_setup(home, host.name())
-    return CellRights(
+    return BalancerCellRights(
         name=policy.site.cluster,
         master=setup.master,
         managers=setup.managers,
@@ -148,11 +150,11 @@ def _may_be_root(account: str) -> bool | None:
         return None
 
 
-def _last() -> LastRound | None:
+def _last() -> LastBalancerRound | None:
     """Return the balancer's last published round; None if it can't be read."""
     with suppress(StateError):
         if published := published_balance_file.read_published_balance():
-            return LastRound(
+            return LastBalancerRound(
                 at=published.at,
                 is_acting=published.is_acting,
                 sentence=published.sentence,

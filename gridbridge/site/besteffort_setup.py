@@ -5,21 +5,25 @@ from collections.abc import Iterator
 
 from gridbridge.batch.adapters import adapter_of
 from gridbridge.batch.clusters import away
+from gridbridge.decisions.site import besteffort_findings as rules
 from gridbridge.decisions.site import check_findings as decisions
-from gridbridge.decisions.site.besteffort import besteffort_findings as rules
-from gridbridge.decisions.site.besteffort.besteffort_removal import removal
-from gridbridge.decisions.site.besteffort.queue_blocks import (
+from gridbridge.decisions.site.besteffort_findings import besteffort_removal_edits
+from gridbridge.decisions.site.besteffort_queues import (
     HOSTLIST,
     BestEffortQueues,
-    local_queues,
-    model_of,
-    strangers,
+    choose_model_queue,
+    foreign_besteffort_names,
+    local_queue_names,
 )
-from gridbridge.errors import ConfigError, GridbridgeError, NotAdmitted
+from gridbridge.errors import ConfigError, GridbridgeError, SshAccessRejected
 from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.besteffort_cell import AskedBestEffort, BestEffortCell
-from gridbridge.model.site.setup_findings import CheckFinding, FindingState
+from gridbridge.model.site.setup_findings import (
+    BestEffortCell,
+    BestEffortRequest,
+    CheckFinding,
+    FindingState,
+)
 from gridbridge.site.queue_request import queue_setup_ability
 from gridbridge.site.queue_setup import (
     SetupStep,
@@ -29,26 +33,28 @@ from gridbridge.site.queue_setup import (
 )
 
 
-def plan_besteffort_queues(policy: Policy, request: AskedBestEffort) -> tuple[SetupStep, ...]:
+def plan_besteffort_queues(policy: Policy, request: BestEffortRequest) -> tuple[SetupStep, ...]:
     """Return the steps that make a cell's missing best-effort queues, in order."""
     cell = read_besteffort_setup(policy, request.cluster)
     model = _model(cell, request)
-    findings = require_correctable(rules.findings(request.cluster, cell, model, request.most))
+    findings = require_correctable(
+        rules.besteffort_queue_findings(request.cluster, cell, model, request.most)
+    )
     return setup_steps_of_findings(policy, findings)
 
 
-def besteffort_consumable_warnings(policy: Policy, request: AskedBestEffort) -> tuple[str, ...]:
+def besteffort_consumable_warnings(policy: Policy, request: BestEffortRequest) -> tuple[str, ...]:
     """Return warnings about consumables with which best-effort tasks can block local jobs."""
     cell = read_besteffort_setup(policy, request.cluster)
     blocks = BestEffortQueues(cell, _model(cell, request), request.most)
-    findings = rules.taken_findings(request.cluster, cell, blocks)
+    findings = rules.shared_consumable_findings(request.cluster, cell, blocks)
     return tuple(f"{finding.item}: {finding.found}: {finding.hint}" for finding in findings)
 
 
-def plan_besteffort_removal(policy: Policy, request: AskedBestEffort) -> tuple[SetupStep, ...]:
+def plan_besteffort_removal(policy: Policy, request: BestEffortRequest) -> tuple[SetupStep, ...]:
     """Return the steps that remove the best-effort queues; their tasks rerun elsewhere."""
     cell = read_besteffort_setup(policy, request.cluster)
-    return describe_edits(policy, removal(request.cluster, cell))
+    return describe_edits(policy, besteffort_removal_edits(request.cluster, cell))
 
 
 def check_besteffort_queues(policy: Policy, cluster: str) -> Iterator[CheckFinding]:
@@ -59,20 +65,20 @@ def check_besteffort_queues(policy: Policy, cluster: str) -> Iterator[CheckFindi
         cell = read_besteffort_setup(policy, cluster)
     except GridbridgeError as error:
         item = f"{cluster}: best-effort queues"
-        is_shut = isinstance(error, NotAdmitted) and os.geteuid() != 0
+        is_shut = isinstance(error, SshAccessRejected) and os.geteuid() != 0
         text = f"not judged: {error}"
         yield (
-            decisions.shut(item)
+            decisions.no_account_finding(item)
             if is_shut
             else CheckFinding(item=item, state=FindingState.WARNING, found=text)
         )
         return
-    if strange := strangers(cell):
-        yield from (rules.stranger(cluster, name) for name in strange)
-    elif not rules.is_set_up(cell):
-        yield rules.none(cluster)
-    elif model := model_of(cell, None):
-        yield from rules.findings(cluster, cell, model, None)
+    if strange := foreign_besteffort_names(cell):
+        yield from (rules.foreign_besteffort_name_finding(cluster, name) for name in strange)
+    elif not rules.is_besteffort_set_up(cell):
+        yield rules.no_besteffort_queues_finding(cluster)
+    elif model := choose_model_queue(cell, None):
+        yield from rules.besteffort_queue_findings(cluster, cell, model, None)
 
 
 def read_besteffort_setup(policy: Policy, cluster: str) -> BestEffortCell:
@@ -101,14 +107,14 @@ def _why_not(policy: Policy, cluster: str) -> str:
     return f"{cluster} is of kind {kind}: nothing is set up (OAR has best-effort jobs of its own)"
 
 
-def _model(cell: BestEffortCell, request: AskedBestEffort) -> str:
+def _model(cell: BestEffortCell, request: BestEffortRequest) -> str:
     """Return the local queue to copy settings from; refuse an unsuitable queue."""
-    if strange := strangers(cell):
-        finding = rules.stranger(request.cluster, strange[0])
+    if strange := foreign_besteffort_names(cell):
+        finding = rules.foreign_besteffort_name_finding(request.cluster, strange[0])
         raise GridbridgeError(f"queue {strange[0]} has {finding.found}: {finding.hint}")
-    model = model_of(cell, request.like)
+    model = choose_model_queue(cell, request.like)
     if not model:
-        local = ", ".join(local_queues(cell)) or "none"
+        local = ", ".join(local_queue_names(cell)) or "none"
         raise ConfigError((f"--like {request.like}: the local queues are {local}",))
     if cell.queues[model].get(HOSTLIST, "NONE") == "NONE":
         raise GridbridgeError(f"queue {model} is on no host; give another --like")

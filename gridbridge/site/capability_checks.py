@@ -11,8 +11,8 @@ from contextlib import suppress
 
 from gridbridge.batch.clusters import away
 from gridbridge.campaigns.store import campaign_files, published_campaign_files
-from gridbridge.decisions.site import area_names, versions
-from gridbridge.decisions.site import runner_findings as decisions
+from gridbridge.decisions.site import file_findings, outdated_services
+from gridbridge.decisions.site import round_and_cycle_findings as decisions
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.published_campaigns import ShownCampaigns
@@ -30,10 +30,10 @@ from gridbridge.model.places import (
     RUNNER_LOCK,
 )
 from gridbridge.model.policy import Policy
-from gridbridge.model.rebalance.storage_areas import Storage
+from gridbridge.model.rebalance.rebalance_section import StorageSection
 from gridbridge.model.route import BARE, Away
 from gridbridge.model.site.setup_findings import CheckFinding, FindingState
-from gridbridge.program.version import version
+from gridbridge.program.version import version_with_commit
 from gridbridge.shell import host, poller_lock, ssh
 from gridbridge.shell.account import words_as
 from gridbridge.shell.clock import Clock
@@ -49,7 +49,7 @@ LIST_LIMIT_S = 30.0
 LIST_PROGRAM = ("-I", "-m", "gridbridge.elastic.balancer.machine_lists")
 PROVIDER_LISTS_ITEM = "lists of providers"
 LOCKS = {
-    versions.POLLER: LOCK,
+    outdated_services.POLLER: LOCK,
     "gridbridge-runner": RUNNER_LOCK,
     "gridbridge-nikita": NIKITA_LOCK,
     "gridbridge-balance": BALANCE_LOCK,
@@ -71,17 +71,17 @@ def _findings(policy: Policy) -> Iterator[CheckFinding]:
         machine = cluster.login.host if cluster.login else host.name()
         taken_names, has_more = _taken(cluster, storage)
         most = MOST if has_more else 0
-        yield from area_names.findings(name, storage.path, machine, taken_names, most)
+        yield from file_findings.area_name_findings(name, storage.path, machine, taken_names, most)
 
 
-def _taken(cluster: Away, storage: Storage) -> tuple[dict[str, str] | None, bool]:
+def _taken(cluster: Away, storage: StorageSection) -> tuple[dict[str, str] | None, bool]:
     """Return accounts whose names other accounts took, with the owners, and whether names were cut.
 
     None if the area can't be listed.
     """
     try:
         entries = _ask(cluster, LIST, storage.path, str(MOST + 1)).split("\0")[:-1]
-        strange = area_names.strange_names(entries[:MOST])
+        strange = file_findings.misowned_account_names(entries[:MOST])
         text = "".join(f"{name}\n" for name in strange).encode()
         accounts = _ask(cluster, ACCOUNTS, text=text).splitlines() if strange else []
     except GridbridgeError:
@@ -143,11 +143,11 @@ def _troubles(path: str) -> Mapping[str, str]:
 def check_running_versions() -> CheckFinding:
     """Compare the versions of running programs with the installed version."""
     running = {
-        program: versions.RunningProgram(version=running_version, pid=holder(path))
+        program: outdated_services.RunningProgram(version=running_version, pid=holder(path))
         for program, path in LOCKS.items()
         if (running_version := poller_lock.version_of_holder(path)) is not None
     }
-    return versions.finding(running, version())
+    return outdated_services.program_version_finding(running, version_with_commit())
 
 
 def check_runner_activity(
@@ -155,16 +155,18 @@ def check_runner_activity(
 ) -> Iterator[CheckFinding]:
     """Check whether a runner runs while campaigns or requests wait; paused campaigns do not."""
     with suppress(OSError, GridbridgeError):
-        shown = published_campaign_files.read(ShownCampaigns, folder)
-        cycle = published_campaign_files.read(ShownCycle, folder)
+        shown = published_campaign_files.read_published_campaign_value(ShownCampaigns, folder)
+        cycle = published_campaign_files.read_published_campaign_value(ShownCycle, folder)
         campaigns = shown.campaigns if shown else ()
         going_on = sum(campaign.state is CampaignState.IN_TREATMENT for campaign in campaigns)
         last = cycle.at if cycle else None
-        yield from decisions.findings(going_on, _untaken(brought), last, clock.now())
+        yield from decisions.runner_cycle_findings(going_on, _untaken(brought), last, clock.now())
 
 
 def _untaken(folder: str) -> int:
     """Return how many files wait for the runner; 0 if the folder can't be listed."""
     with suppress(OSError, GridbridgeError):
-        return len(campaign_files.waiting(campaign_files.names(folder), folder))
+        return len(
+            campaign_files.list_pending_files(campaign_files.list_inbox_files(folder), folder)
+        )
     return 0

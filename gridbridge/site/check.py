@@ -9,28 +9,33 @@ from gridbridge.batch.clusters import open_sessions
 from gridbridge.config import policy_file
 from gridbridge.decisions.site import check_findings as decisions
 from gridbridge.decisions.site import (
-    disk_space_findings,
-    embedded_site,
+    disk_space,
+    embedded_site_findings,
+    home_queue_findings,
+    outdated_services,
     queue_section,
-    setup,
-    stale_configuration,
-    tmpdir_safety,
     transfer_host,
-    unconfigured_queues,
+    transfer_setup,
 )
-from gridbridge.decisions.site.setup.execution_host import value_findings
-from gridbridge.decisions.transfer import dropped_clusters
-from gridbridge.errors import ConfigError, GridbridgeError, NotAdmitted, UntrustedFile, plain_words
-from gridbridge.model.attributes import Settings, words
+from gridbridge.decisions.site.execution_host import load_value_findings
+from gridbridge.decisions.transfer import transfer_explanation
+from gridbridge.errors import (
+    ConfigError,
+    GridbridgeError,
+    SshAccessRejected,
+    UntrustedFile,
+    describe_error,
+)
 from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.host_facts import CellFacts, PollerFacts, StageFacts
-from gridbridge.model.site.setup_findings import CheckFinding, FindingState, SetupSituation
+from gridbridge.model.qconf_attributes import QconfSettings, parse_words
+from gridbridge.model.site.host_facts import ClusterFacts, PollerFacts, StageDirFacts
+from gridbridge.model.site.setup_findings import CheckFinding, FindingState, TransferSetupSituation
 from gridbridge.model.states import QueueState
 from gridbridge.model.status_report import printable
 from gridbridge.program import late_rounds
-from gridbridge.program.configuration import digest
-from gridbridge.program.watch.disk_space_watch import rooms_of
+from gridbridge.program.configuration import sha256_of_file
+from gridbridge.program.watch.disk_space_watch import free_space_of_tmpdirs
 from gridbridge.shell import host
 from gridbridge.shell.clock import Clock
 from gridbridge.site import (
@@ -100,15 +105,21 @@ def check_site(clock: Clock, path: str = CONFIG) -> CheckReport:
     sha256 = "" if path == CONFIG else None
     try:
         raw = policy_file.read(path)
-        sha256 = digest(raw) if path == CONFIG else None
+        sha256 = sha256_of_file(raw) if path == CONFIG else None
         policy = policy_file.parse(path, raw)
     except ConfigError as error:
         poller = inspect_poller(sha256, clock.now_s())
         return _report(
-            (*_unreadable(error), *stale_configuration.findings(poller, is_right=False)), None
+            (
+                *_unreadable(error),
+                *outdated_services.stale_configuration_findings(poller, is_right=False),
+            ),
+            None,
         )
-    if stale_configuration.is_refused(poller := inspect_poller(sha256, clock.now_s())):
-        return _report((*stale_configuration.findings(poller), *_account(policy)), policy)
+    if outdated_services.is_new_file_refused(poller := inspect_poller(sha256, clock.now_s())):
+        return _report(
+            (*outdated_services.stale_configuration_findings(poller), *_account(policy)), policy
+        )
     open_sessions(policy)
     return _report(tuple(collect_check_findings(policy, sha256, clock)), policy)
 
@@ -116,7 +127,7 @@ def check_site(clock: Clock, path: str = CONFIG) -> CheckReport:
 def _account(policy: Policy) -> Iterator[CheckFinding]:
     if not policy.is_personal:
         uid = host.uid_of(policy.site.service_account)
-        yield transfer_host.account_finding(uid, policy.site)
+        yield transfer_host.service_account_finding(uid, policy.site)
 
 
 def collect_check_findings(
@@ -150,31 +161,31 @@ def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFin
         )
         facts = inspect_local_host(policy)  # while the cells are asked
     cells = {name: cell.result() for name, cell in cell_futures.items()}
-    yield from transfer_host.program_findings(facts)
-    yield from transfer_host.host_findings(facts, policy.site)
-    yield transfer_host.state_finding(facts, policy.site)
-    yield from disk_space_findings.findings(facts.room)
+    yield from transfer_host.program_file_findings(facts)
+    yield from transfer_host.transfer_host_findings(facts, policy.site)
+    yield transfer_host.state_file_finding(facts, policy.site)
+    yield from disk_space.disk_space_findings(facts.room)
     facts = replace(facts, cells=cells, poller=inspect_poller(sha256, clock.now_s()))
     without_rsync, stages, names = files.result()
     facts = replace(facts, keys=keys.result(), without_rsync=without_rsync)
     facts = replace(facts, stages=stages, queues=states.result())
-    yield from decisions.no_queue(policy)
+    yield from decisions.missing_queue_findings(policy)
     yield from _dropped(policy)
-    yield from decisions.running_findings(facts, policy)
+    yield from decisions.running_site_findings(facts, policy)
     queues = _queues(home)
-    yield from unconfigured_queues.findings(queues, policy)
+    yield from home_queue_findings.unconfigured_queue_findings(queues, policy)
     yield from queue_order_setup.check_queue_order(policy, queues)
     answering = (name for name, cell in cells.items() if not cell.trouble)
     yield from (finding for name in answering for finding in best[name].result())
     yield from own.result()
     yield from admitting.result()
     yield from capability_checks.check_runner_activity(clock)
-    yield from late_rounds.findings(clock.now())
+    yield from late_rounds.rebalance_round_findings(clock.now())
     yield from names
     yield capability_checks.check_running_versions()
     yield from _tmpdirs(queues, policy)
     if policy.queues:
-        yield queue_section.room(policy, queue_section.all_slots(policy))
+        yield queue_section.spool_limit_finding(policy, queue_section.total_transfer_slots(policy))
     has_values = facts.poller.age_s is not None and facts.poller.age_s <= policy.poller.stale_s
     for queue, situation in situations.items():
         yield from _queue(queue, situation, facts.poller if has_values else None)
@@ -187,15 +198,15 @@ def _dropped(policy: Policy, folder: str = PUBLISHED) -> Iterator[CheckFinding]:
     except (GridbridgeError, OSError) as error:
         hint = "gridbridge-poller publishes it again when a transfer changes, or when it is started"
         yield CheckFinding(
-            item="published", state=FindingState.BROKEN, found=plain_words(error), hint=hint
+            item="published", state=FindingState.BROKEN, found=describe_error(error), hint=hint
         )
         return
-    yield from dropped_clusters.findings(transfers, policy.clusters)
+    yield from transfer_explanation.unconfigured_cluster_findings(transfers, policy.clusters)
 
 
 def _files(
     policy: Policy,
-) -> tuple[dict[str, str], dict[str, StageFacts], tuple[CheckFinding, ...]]:
+) -> tuple[dict[str, str], dict[str, StageDirFacts], tuple[CheckFinding, ...]]:
     """Check files at clusters one after the other: concurrent sessions would need more logins."""
     return (
         find_missing_rsync(policy),
@@ -208,7 +219,7 @@ def _besteffort(policy: Policy, cluster: str) -> tuple[CheckFinding, ...]:
     return tuple(besteffort_setup.check_besteffort_queues(policy, cluster))
 
 
-def _states(policy: Policy, cells: Mapping[str, Future[CellFacts]]) -> Mapping[str, QueueState]:
+def _states(policy: Policy, cells: Mapping[str, Future[ClusterFacts]]) -> Mapping[str, QueueState]:
     """Return the state of each transfer queue; none where the site's own cluster is silent.
 
     A site without transfer queues may have no cluster of its own.
@@ -218,7 +229,7 @@ def _states(policy: Policy, cells: Mapping[str, Future[CellFacts]]) -> Mapping[s
     return transfer_queue_states(policy)
 
 
-def _queues(home: Future[HomeSetup]) -> Mapping[str, Settings]:
+def _queues(home: Future[HomeSetup]) -> Mapping[str, QconfSettings]:
     """Return the local cluster's queues; empty while it is silent, or if its kind has none."""
     try:
         return home.result().setup.queues
@@ -226,14 +237,18 @@ def _queues(home: Future[HomeSetup]) -> Mapping[str, Settings]:
         return {}
 
 
-def _tmpdirs(queues: Mapping[str, Settings], policy: Policy) -> Iterator[CheckFinding]:
+def _tmpdirs(queues: Mapping[str, QconfSettings], policy: Policy) -> Iterator[CheckFinding]:
     """Check the folders in which execd makes TMPDIR, as they are on this host."""
     written = frozenset(
-        folder for folder in tmpdir_safety.folders(queues) if is_writable_by_others(folder)
+        folder
+        for folder in home_queue_findings.queues_by_tmpdir(queues)
+        if is_writable_by_others(folder)
     )
-    yield from tmpdir_safety.findings(policy.site.cluster, queues, written)
+    yield from home_queue_findings.tmpdir_findings(policy.site.cluster, queues, written)
     ours = {name: queue for name, queue in queues.items() if name in policy.queues}
-    yield from disk_space_findings.findings(rooms_of(tmpdir_safety.folders(ours)))
+    yield from disk_space.disk_space_findings(
+        free_space_of_tmpdirs(home_queue_findings.queues_by_tmpdir(ours))
+    )
 
 
 def _folders(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFinding]:
@@ -242,16 +257,18 @@ def _folders(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[Check
         cells = _cells(policy, threads, clock)
     home = policy.site.cluster
     slots = {} if cells[home].trouble else folder_transfer_queue_slots(policy)
-    yield from decisions.no_queue(policy)
-    yield from disk_space_findings.findings(free_space_of_state_folders())
-    yield from embedded_site.findings(inspect_poller(sha256, clock.now_s()), cells, slots, policy)
+    yield from decisions.missing_queue_findings(policy)
+    yield from disk_space.disk_space_findings(free_space_of_state_folders())
+    yield from embedded_site_findings.embedded_site_findings(
+        inspect_poller(sha256, clock.now_s()), cells, slots, policy
+    )
     yield from admission_rule_check.check_admission_rules_load("")
     yield from capability_checks.check_runner_activity(clock)
-    yield from late_rounds.findings(clock.now())
+    yield from late_rounds.rebalance_round_findings(clock.now())
     yield capability_checks.check_running_versions()
 
 
-def _cells(policy: Policy, threads: ThreadPoolExecutor, clock: Clock) -> dict[str, CellFacts]:
+def _cells(policy: Policy, threads: ThreadPoolExecutor, clock: Clock) -> dict[str, ClusterFacts]:
     """Query every configured cluster, also clusters without a transfer queue."""
     names = tuple(policy.clusters)
     facts = threads.map(lambda name: inspect_cell(name, policy, clock), names)
@@ -259,16 +276,16 @@ def _cells(policy: Policy, threads: ThreadPoolExecutor, clock: Clock) -> dict[st
 
 
 def _queue(
-    queue: str, future: Future[SetupSituation], poller: PollerFacts | None
+    queue: str, future: Future[TransferSetupSituation], poller: PollerFacts | None
 ) -> Iterator[CheckFinding]:
     """Check a transfer queue's set-up; unknown while one of its cells is silent."""
     try:
         situation = future.result()
-        yield from setup.findings(situation)
-        yield from value_findings(situation, poller) if poller else ()
+        yield from transfer_setup.transfer_setup_findings(situation)
+        yield from load_value_findings(situation, poller) if poller else ()
     except GridbridgeError as error:
-        if isinstance(error, NotAdmitted) and os.geteuid() != 0:
-            yield decisions.shut(f"queue {queue}")
+        if isinstance(error, SshAccessRejected) and os.geteuid() != 0:
+            yield decisions.no_account_finding(f"queue {queue}")
             return
         yield CheckFinding(
             item=f"queue {queue}",
@@ -278,12 +295,12 @@ def _queue(
         )
 
 
-def _situation(policy: Policy, queue: str, home: Future[HomeSetup]) -> SetupSituation:
+def _situation(policy: Policy, queue: str, home: Future[HomeSetup]) -> TransferSetupSituation:
     """Read both cells' settings for a transfer queue, for the queue's own host if it has one."""
     options = TransferQueueRequest(cluster=policy.queues[queue].cluster, queue=queue)
     request = complete_queue_request(policy, options)
     situation = read_transfer_queue_setup(policy, request, home.result())
-    hosts = words(situation.home.queues.get(queue, {}).get("hostlist", ""))
+    hosts = parse_words(situation.home.queues.get(queue, {}).get("hostlist", ""))
     if len(hosts) == 1 and not hosts[0].startswith("@") and hosts[0] != request.host:
         return read_transfer_queue_setup(
             policy, replace(request, host=hosts[0]), read_home_setup(policy, hosts[0])
@@ -293,7 +310,7 @@ def _situation(policy: Policy, queue: str, home: Future[HomeSetup]) -> SetupSitu
 
 def _unreadable(error: ConfigError) -> Iterator[CheckFinding]:
     if isinstance(error, UntrustedFile):
-        yield transfer_host.untrusted(error.path, error.wrong, error.mend)
+        yield transfer_host.untrusted_file_finding(error.path, error.wrong, error.mend)
         return
     for problem in error.problems:
         path, _, wrong = problem.partition(": ")
@@ -303,7 +320,8 @@ def _unreadable(error: ConfigError) -> Iterator[CheckFinding]:
 
 def _report(findings: tuple[CheckFinding, ...], policy: Policy | None) -> CheckReport:
     return CheckReport(
-        items=tuple(_item(finding, policy) for finding in findings), worst=decisions.worst(findings)
+        items=tuple(_item(finding, policy) for finding in findings),
+        worst=decisions.worst_finding_state(findings),
     )
 
 

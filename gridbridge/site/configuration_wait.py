@@ -3,11 +3,11 @@
 from collections.abc import Callable
 
 from gridbridge.config import policy_file
-from gridbridge.decisions.site import stale_configuration
+from gridbridge.decisions.site import outdated_services
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.places import CONFIG
 from gridbridge.model.site.host_facts import PollerFacts
-from gridbridge.program.configuration import digest
+from gridbridge.program.configuration import sha256_of_file
 from gridbridge.shell.clock import Clock
 from gridbridge.site.site_inspection import inspect_poller
 
@@ -30,20 +30,23 @@ def main() -> None:
 def configuration_lag_reason() -> str:
     """Say why the service has not read the present gridbridge.toml; empty if it has."""
     facts = _look(Clock())()
-    return stale_configuration.trouble(facts) if facts.configuration else NOBODY
+    return outdated_services.stale_configuration_reason(facts) if facts.configuration else NOBODY
 
 
 def _look(clock: Clock) -> Callable[[], PollerFacts]:
-    sha256 = digest(policy_file.read(CONFIG))
+    sha256 = sha256_of_file(policy_file.read(CONFIG))
     return lambda: inspect_poller(sha256, clock.now_s())
 
 
 def wait_for_configuration(look: Callable[[], PollerFacts], clock: Clock) -> str:
     """Wait until the service has read the file; return why not, at once if it refuses the file."""
     began_s = clock.steady_s()
-    while stale_configuration.is_awaited(facts := look()) and clock.steady_s() - began_s < LIMIT_S:
+    while (
+        outdated_services.is_reload_awaited(facts := look())
+        and clock.steady_s() - began_s < LIMIT_S
+    ):
         clock.sleep(LOOK_S)
-    return stale_configuration.trouble(facts)
+    return outdated_services.stale_configuration_reason(facts)
 
 
 if __name__ == "__main__":

@@ -13,11 +13,11 @@ from gridbridge.elastic.balancer import balance_journal as elastic
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.places import BALANCE_ACCOUNT, BALANCE_SET_UP, BALANCE_STATE, CONFIG
 from gridbridge.model.status_report import RecordedDecision
-from gridbridge.program.journal import JournalledDecision, NotKept
+from gridbridge.program.journal import InputsNotJournalled, JournalledDecision
 from gridbridge.rebalance.mover import rebalance_journal as rebalance
 from gridbridge.shell.account import become
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.decisions import DecisionRows
+from gridbridge.state.database.decisions import JournalledDecisionRows
 from gridbridge.transfer.poller import journals as transfer
 
 # A new capability with journalled decisions has its line here.
@@ -63,13 +63,13 @@ def replay_decision(
     The balancer's decisions are numbered separately.
     """
     with closing(_balancers() if is_balancers else _open(path)) as database:
-        decision = DecisionRows(database).find(number)
+        decision = JournalledDecisionRows(database).find(number)
     if decision is None:
         raise UnknownDecision(f"decision {number}: none of this number is kept")
     try:
         now = PROGRAMS[decision.program].again(decision.inputs)
         actions = tuple(map(str, decision.inputs["actions"]))  # type: ignore[call-overload]
-    except NotKept as error:
+    except InputsNotJournalled as error:
         raise StateError(f"decision {number}: can't be made again; {error}") from error
     except Exception as error:  # whatever another version has kept
         why = "it was kept by another version of gridbridge"
@@ -82,7 +82,7 @@ def newest_decisions(
 ) -> tuple[RecordedDecision, ...]:
     """Return the newest decisions, oldest first; raises like `replay_decision`."""
     with closing(_balancers() if is_balancers else _open(path)) as database:
-        return DecisionRows(database).last(count)
+        return JournalledDecisionRows(database).last(count)
 
 
 def _open(path: str) -> StateFile:

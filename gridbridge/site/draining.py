@@ -25,18 +25,18 @@ def drain_cluster(cluster: str, reason: str, now: datetime, folder: str = PUBLIS
     if not reason.isprintable() or not 0 < len(reason) <= MAX_CHARACTERS:
         raise GridbridgeError(f"--reason: expected one line of at most {MAX_CHARACTERS} characters")
     by = pwd.getpwuid(os.getuid()).pw_name
-    drains.put(cluster, ShownDrain(by=by, at=now, reason=reason), folder)
+    drains.drain_cluster(cluster, ShownDrain(by=by, at=now, reason=reason), folder)
 
 
 def undrain_cluster(cluster: str, folder: str = PUBLISHED) -> None:
     """Reopen a drained cluster; GridbridgeError for a cluster that is not drained."""
-    if not drains.remove(cluster, folder):
-        drained = ", ".join(sorted(drains.names(folder))) or "none"
+    if not drains.undrain_cluster(cluster, folder):
+        drained = ", ".join(sorted(drains.list_drained_clusters(folder))) or "none"
         raise GridbridgeError(f"{cluster} is not drained; drained clusters: {drained}")
 
 
 def _refuse_unknown(cluster: str, folder: str) -> None:
-    service = published_json.read_all(folder).service
+    service = published_json.read_published_state(folder).service
     queues = {route.cluster for route in service.routes} if service else set()
     clusters = sorted(queues | {row.name for row in event_commands.published_grid_clusters(folder)})
     if cluster not in clusters:

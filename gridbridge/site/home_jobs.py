@@ -6,7 +6,7 @@ from datetime import datetime
 
 from gridbridge.batch.adapters import adapter_of
 from gridbridge.batch.clusters import away
-from gridbridge.decisions.site.home_job_standing import sentences
+from gridbridge.decisions.site.home_job_standing import describe_home_job
 from gridbridge.decisions.transfer import queue_health
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.ids import parse_local
@@ -61,7 +61,7 @@ def find_home_job(
     """
     number, task = parse_local(job)
     try:
-        policy = users_configuration.load(path)[0]
+        policy = users_configuration.load_policy_for_users(path)[0]
     except ConfigError:
         return None
     standing = _standing(policy, number)
@@ -73,7 +73,7 @@ def find_home_job(
         job=job,
         owner=standing.owner,
         submitted_at=standing.submitted_at,
-        sentences=tuple(map(printable, sentences(standing, now))),
+        sentences=tuple(map(printable, describe_home_job(standing, now))),
         queues=tuple(_queues(job, policy, now, folder)) if does_wait else (),
         was_sent=was_sent,
     )
@@ -106,11 +106,15 @@ def _queues(job: str, policy: Policy, now: datetime, folder: str) -> Iterator[Tr
     """Yield the verdict of each transfer queue, in the order of the file."""
     from gridbridge.site.submission_explanation import transfer_queue_refusals  # rarely needed
 
-    shown = files.read_all(folder)
+    shown = files.read_published_state(folder)
     routes = {route.queue: route for route in shown.service.routes} if shown.service else {}
     for name, refused in transfer_queue_refusals(job, policy):
         route = routes.get(name)
-        closed = queue_health.judge_queue(route, shown, now).why if route and not refused else ""
+        closed = (
+            queue_health.report_transfer_queue(route, shown, now).why
+            if route and not refused
+            else ""
+        )
         yield TransferQueueVerdict(
             queue=name,
             cluster=policy.queues[name].cluster,

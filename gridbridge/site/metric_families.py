@@ -4,15 +4,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from gridbridge.decisions.site.hanging_rounds import is_late
+from gridbridge.decisions.site.round_and_cycle_findings import is_rebalance_round_late
 from gridbridge.decisions.transfer import queue_health
 from gridbridge.model.campaigns.campaign_events import ShownEvents
 from gridbridge.model.campaigns.published_campaigns import ShownCampaigns, ShownGrid
 from gridbridge.model.elastic.published_balance import PublishedBalance
 from gridbridge.model.message import StarterPhase
 from gridbridge.model.published import PublishedState, ShownTransfer
-from gridbridge.model.rebalance.published_rounds import RebalanceRound, ShownRound
-from gridbridge.program.metric_family import MetricFamily, one, several, timestamp
+from gridbridge.model.rebalance.published_rounds import RebalanceRound, ShownRebalanceRound
+from gridbridge.program.metric_family import (
+    MetricFamily,
+    metric_with_labels,
+    metric_without_labels,
+    unix_timestamp,
+)
 
 OTHER = "other"  # no name in gridbridge.toml
 SENDING, UNLISTED = "sending", "unlisted"  # states of a job that its cluster does not list
@@ -30,30 +35,30 @@ def _service_families(shown: PublishedState) -> Iterator[MetricFamily]:
     service, load = shown.service, shown.load
     labels = [((service.cluster, service.version), 1.0)] if service else []
     refused = bool(service and service.configuration and service.configuration.refused)
-    yield several(
+    yield metric_with_labels(
         "service_info", "The service, by its cluster and version", "cluster version", labels
     )
-    yield one(
+    yield metric_without_labels(
         "service_start_timestamp_seconds",
         "When the service was started",
-        timestamp(service.started_at) if service else None,
+        unix_timestamp(service.started_at) if service else None,
     )
-    yield one(
+    yield metric_without_labels(
         "service_seen_timestamp_seconds",
         "When the service last published its load values",
-        timestamp(load.taken_at) if load else None,
+        unix_timestamp(load.taken_at) if load else None,
     )
-    yield one(
+    yield metric_without_labels(
         "service_stale_seconds",
         "How old the load values may be before the queues close",
         load.stale.total_seconds() if load else None,
     )
-    yield one(
+    yield metric_without_labels(
         "configuration_refused",
         "Whether the newest gridbridge.toml is wrong, so that an older one is in force",
         float(refused) if service else None,
     )
-    yield one(
+    yield metric_without_labels(
         "storage_full",
         "Whether a folder of the service takes nothing more, so that all queues are closed",
         float(bool(service.full)) if service else None,
@@ -61,38 +66,38 @@ def _service_families(shown: PublishedState) -> Iterator[MetricFamily]:
 
 
 def _remote_cluster_families(shown: PublishedState, now: datetime) -> Iterator[MetricFamily]:
-    judged = [queue_health.judge_cluster(cluster, now) for cluster in shown.clusters.values()]
-    yield several(
+    judged = [queue_health.report_cluster(cluster, now) for cluster in shown.clusters.values()]
+    yield metric_with_labels(
         "cluster_up",
         "Whether a cluster answered the last question",
         "cluster",
         [((cluster.cluster,), float(cluster.answers)) for cluster in judged],
     )
-    yield several(
+    yield metric_with_labels(
         "cluster_answered_timestamp_seconds",
         "When a cluster last answered",
         "cluster",
-        [((cluster.cluster,), timestamp(cluster.taken_at)) for cluster in judged],
+        [((cluster.cluster,), unix_timestamp(cluster.taken_at)) for cluster in judged],
     )
-    yield several(
+    yield metric_with_labels(
         "cluster_waiting_tasks",
         "Tasks of anybody that could start at a cluster",
         "cluster",
         [((cluster.cluster,), cluster.waiting) for cluster in judged],
     )
-    yield several(
+    yield metric_with_labels(
         "cluster_free_slots",
         "Free slots of a cluster's own queues",
         "cluster",
         [((cluster.cluster,), cluster.free_slots) for cluster in judged],
     )
-    yield several(
+    yield metric_with_labels(
         "cluster_drained",
         "Whether somebody drained a cluster",
         "cluster",
         [((name,), float(name in shown.drained)) for name in shown.clusters],
     )
-    yield several(
+    yield metric_with_labels(
         "cluster_failing_jobs",
         "Jobs in a row that failed fast at a cluster",
         "cluster",
@@ -107,27 +112,27 @@ def _failed(shown: PublishedState, cluster: str) -> float:
 
 def _transfer_queue_families(shown: PublishedState, now: datetime) -> Iterator[MetricFamily]:
     routes = shown.service.routes if shown.service else ()
-    judged = [queue_health.judge_queue(queue, shown, now) for queue in routes]
+    judged = [queue_health.report_transfer_queue(queue, shown, now) for queue in routes]
     labels = "queue cluster"
-    yield several(
+    yield metric_with_labels(
         "queue_open",
         "Whether a transfer queue takes jobs",
         labels,
         [((queue.queue, queue.cluster), float(queue.is_open)) for queue in judged],
     )
-    yield several(
+    yield metric_with_labels(
         "queue_used_slots",
         "Slots of a transfer queue that are in use",
         labels,
         [((queue.queue, queue.cluster), queue.used) for queue in judged],
     )
-    yield several(
+    yield metric_with_labels(
         "queue_slots",
         "Slots of a transfer queue",
         labels,
         [((queue.queue, queue.cluster), queue.total) for queue in judged],
     )
-    yield several(
+    yield metric_with_labels(
         "queue_pending_limit_tasks",
         "Waiting tasks at its cluster with which a transfer queue closes",
         labels,
@@ -137,13 +142,13 @@ def _transfer_queue_families(shown: PublishedState, now: datetime) -> Iterator[M
 
 def _open_transfer_families(shown: PublishedState) -> Iterator[MetricFamily]:
     labelled = [(_target(transfer, shown), transfer) for transfer in shown.transfers]
-    yield several(
+    yield metric_with_labels(
         "transfers",
         "Open transfers by what their remote jobs are",
         "queue cluster state",
         [((*target, _state(transfer)), 1) for target, transfer in labelled],
     )
-    yield several(
+    yield metric_with_labels(
         "transfers_missing",
         "Open transfers whose remote job its cluster does not list",
         "cluster",
@@ -152,10 +157,10 @@ def _open_transfer_families(shown: PublishedState) -> Iterator[MetricFamily]:
     )
     since = dict[tuple[str, ...], float]()
     for target, transfer in labelled:
-        at = timestamp(transfer.since)
+        at = unix_timestamp(transfer.since)
         if at is not None and transfer.there.is_waiting:
             since[target] = min(at, since.get(target, at))
-    yield several(
+    yield metric_with_labels(
         "transfers_waiting_since_timestamp_seconds",
         "Since when the transfer that has waited longest waits at its cluster",
         "queue cluster",
@@ -180,20 +185,23 @@ def _state(transfer: ShownTransfer) -> str:
 
 
 def rebalance_metric_families(
-    rounds: Mapping[RebalanceRound, ShownRound], now: datetime
+    rounds: Mapping[RebalanceRound, ShownRebalanceRound], now: datetime
 ) -> Iterator[MetricFamily]:
     """Yield metrics of rebalancing rounds, for the kinds of rounds that ever started."""
-    yield several(
+    yield metric_with_labels(
         "rebalance_ended_timestamp_seconds",
         "When the last round of a kind ended",
         "kind",
-        [((kind.value,), timestamp(last.ended_at)) for kind, last in rounds.items()],
+        [((kind.value,), unix_timestamp(last.ended_at)) for kind, last in rounds.items()],
     )
-    yield several(
+    yield metric_with_labels(
         "rebalance_late",
         "Whether no round of a kind has ended for long since one began",
         "kind",
-        [((kind.value,), float(is_late(kind, last, now))) for kind, last in rounds.items()],
+        [
+            ((kind.value,), float(is_rebalance_round_late(kind, last, now)))
+            for kind, last in rounds.items()
+        ],
     )
 
 
@@ -206,13 +214,13 @@ def elastic_metric_families(shown: PublishedBalance) -> Iterator[MetricFamily]:
 
 def _balancer_round_families(shown: PublishedBalance) -> Iterator[MetricFamily]:
     yield _balance_gauge(
-        shown, "round_timestamp_seconds", "When the last round was", timestamp(shown.at)
+        shown, "round_timestamp_seconds", "When the last round was", unix_timestamp(shown.at)
     )
     yield _balance_gauge(
         shown,
         "seen_timestamp_seconds",
         "When a round last saw the whole cell",
-        timestamp(shown.seen_at),
+        unix_timestamp(shown.seen_at),
     )
     yield _balance_gauge(
         shown, "round_duration_seconds", "How long the last round took", shown.took_s
@@ -267,7 +275,7 @@ def _node_families(shown: PublishedBalance) -> Iterator[MetricFamily]:
         shown, "cost_per_hour", "What the nodes that are there cost", shown.cost_hour
     )
     yield _balance_gauge(shown, "month_cost", "What nodes have cost this month", shown.cost_month)
-    yield several(
+    yield metric_with_labels(
         "balance_nodes",
         "Nodes of the balancer's own",
         "cluster pool state",
@@ -278,13 +286,13 @@ def _node_families(shown: PublishedBalance) -> Iterator[MetricFamily]:
         ("removed", "Nodes that were given back"),
         ("failed", "Nodes that never came, or were given up"),
     ):
-        yield several(
+        yield metric_with_labels(
             f"balance_nodes_{name}_total",
             means,
             "cluster pool",
             [((where, row.pool), getattr(row, name)) for row in shown.pools],
         )
-    yield several(
+    yield metric_with_labels(
         "balance_refused_jobs",
         "Jobs for which the cluster does not grow, by cause",
         "cluster cause",
@@ -295,7 +303,7 @@ def _node_families(shown: PublishedBalance) -> Iterator[MetricFamily]:
 def _balance_gauge(
     shown: PublishedBalance, name: str, means: str, value: float | None
 ) -> MetricFamily:
-    return several(f"balance_{name}", means, "cluster", [((shown.cluster,), value)])
+    return metric_with_labels(f"balance_{name}", means, "cluster", [((shown.cluster,), value)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -314,7 +322,7 @@ def campaign_metric_families(published: PublishedCampaignFiles) -> Iterator[Metr
     if published.grid:
         yield from _campaign_cluster_families(published.grid)
     if published.events:
-        yield several(
+        yield metric_with_labels(
             "campaign_events",
             "Open events of campaigns and clusters, by what happened",
             "code cluster",
@@ -328,18 +336,18 @@ def campaign_metric_families(published: PublishedCampaignFiles) -> Iterator[Metr
 
 def _campaign_families(shown: ShownCampaigns) -> Iterator[MetricFamily]:
     alive = [campaign for campaign in shown.campaigns if campaign.state.is_alive]
-    yield one(
+    yield metric_without_labels(
         "campaign_cycle_timestamp_seconds",
         "When the campaign runner last published its campaigns",
-        timestamp(shown.at),
+        unix_timestamp(shown.at),
     )
-    yield several(
+    yield metric_with_labels(
         "campaigns",
         "Campaigns that are known, by state",
         "state",
         [((campaign.state.value,), 1) for campaign in shown.campaigns],
     )
-    yield several(
+    yield metric_with_labels(
         "campaign_tasks",
         "Tasks of the campaigns that go on: to be sent, ended well, failed for good, or cancelled",
         "state",
@@ -353,7 +361,7 @@ def _campaign_families(shown: ShownCampaigns) -> Iterator[MetricFamily]:
             *((("cancelled",), campaign.cancelled) for campaign in alive),
         ],
     )
-    yield several(
+    yield metric_with_labels(
         "campaign_tasks_ended_last_hour",
         "Tasks of the campaigns that go on that ended at a cluster in the last hour",
         "cluster",
@@ -364,7 +372,7 @@ def _campaign_families(shown: ShownCampaigns) -> Iterator[MetricFamily]:
         ],
     )
     errors = shown.errors
-    yield one(
+    yield metric_without_labels(
         "campaign_forecast_median_error_ratio",
         "Median error of the forecasts made halfway, as a share of the time that was left",
         errors.median_error if errors else None,
@@ -373,25 +381,25 @@ def _campaign_families(shown: ShownCampaigns) -> Iterator[MetricFamily]:
 
 def _campaign_cluster_families(grid: ShownGrid) -> Iterator[MetricFamily]:
     clusters = grid.clusters
-    yield several(
+    yield metric_with_labels(
         "campaign_cluster_answered_timestamp_seconds",
         "When a cluster last answered the campaign runner",
         "cluster",
-        [((cluster.name,), timestamp(cluster.answered_at)) for cluster in clusters],
+        [((cluster.name,), unix_timestamp(cluster.answered_at)) for cluster in clusters],
     )
-    yield several(
+    yield metric_with_labels(
         "campaign_cluster_slots",
         "Slots of a cluster, as campaigns find it",
         "cluster",
         [((cluster.name,), cluster.slots) for cluster in clusters],
     )
-    yield several(
+    yield metric_with_labels(
         "campaign_cluster_used_slots",
         "Slots of a cluster that anybody uses",
         "cluster",
         [((cluster.name,), cluster.used) for cluster in clusters],
     )
-    yield several(
+    yield metric_with_labels(
         "campaign_cluster_tasks",
         "Tasks of campaigns at a cluster",
         "cluster state",

@@ -10,8 +10,8 @@ from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.campaigns.campaign_events import ShownEvents
 from gridbridge.model.campaigns.published_campaigns import ShownCampaigns, ShownGrid
 from gridbridge.model.places import BALANCE_PUBLISHED, ELSEWHERE, PUBLISHED
-from gridbridge.model.rebalance.published_rounds import RebalanceRound, ShownRound
-from gridbridge.program.metric_family import MetricFamily, several
+from gridbridge.model.rebalance.published_rounds import RebalanceRound, ShownRebalanceRound
+from gridbridge.program.metric_family import MetricFamily, metric_with_labels
 from gridbridge.site import metric_families
 from gridbridge.site.metric_families import PublishedCampaignFiles
 from gridbridge.state import published_json as files
@@ -19,7 +19,9 @@ from gridbridge.state import published_round_files
 
 READABLE = "published_readable"
 MEANS = "Whether a part's published files can be read"
-NOTHING = (several(READABLE, MEANS, "part", [(("transfers",), 0.0), (("elastic",), 0.0)]),)
+NOTHING = (
+    metric_with_labels(READABLE, MEANS, "part", [(("transfers",), 0.0), (("elastic",), 0.0)]),
+)
 
 
 def measure_all_capabilities(
@@ -33,7 +35,7 @@ def measure_all_capabilities(
     parts: dict[str, Callable[[], Iterable[MetricFamily]]] = {}
     if os.path.isdir(folder):
         parts["transfers"] = lambda: metric_families.transfer_metric_families(
-            files.read_all(folder), now
+            files.read_published_state(folder), now
         )
         parts["campaigns"] = lambda: metric_families.campaign_metric_families(
             _published_campaign_files(folder)
@@ -60,20 +62,22 @@ def _read(
             troubles.append(str(error))
             readable[name] = 0.0
     rows = [((name,), value) for name, value in readable.items()]
-    families.append(several(READABLE, MEANS, "part", rows))
+    families.append(metric_with_labels(READABLE, MEANS, "part", rows))
     return tuple(families), tuple(troubles)
 
 
 def _published_campaign_files(folder: str) -> PublishedCampaignFiles:
     return PublishedCampaignFiles(
-        campaigns=published_campaign_files.read(ShownCampaigns, folder),
-        grid=published_campaign_files.read(ShownGrid, folder),
-        events=published_campaign_files.read(ShownEvents, folder),
+        campaigns=published_campaign_files.read_published_campaign_value(ShownCampaigns, folder),
+        grid=published_campaign_files.read_published_campaign_value(ShownGrid, folder),
+        events=published_campaign_files.read_published_campaign_value(ShownEvents, folder),
     )
 
 
-def _published_rounds(folder: str) -> dict[RebalanceRound, ShownRound]:
-    rounds = {kind: published_round_files.read(kind, folder) for kind in RebalanceRound}
+def _published_rounds(folder: str) -> dict[RebalanceRound, ShownRebalanceRound]:
+    rounds = {
+        kind: published_round_files.read_published_round(kind, folder) for kind in RebalanceRound
+    }
     return {kind: last for kind, last in rounds.items() if last}
 
 

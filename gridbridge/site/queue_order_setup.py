@@ -7,11 +7,10 @@ from datetime import datetime, timedelta
 from gridbridge.batch.clusters import away
 from gridbridge.decisions.site import queue_order_rules
 from gridbridge.errors import StateError
-from gridbridge.model.attributes import Settings
 from gridbridge.model.places import ORDERED, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.published import ShownCluster
-from gridbridge.model.site.queue_order import QueueOffer, RenumberedQueue
+from gridbridge.model.qconf_attributes import QconfSettings
 from gridbridge.model.site.setup_findings import (
     CheckFinding,
     EditVerb,
@@ -19,7 +18,7 @@ from gridbridge.model.site.setup_findings import (
     SetupEdit,
     SharedSettingUndo,
 )
-from gridbridge.model.site.site_section import QueueOrder
+from gridbridge.model.site.site_section import QueueOffer, QueueOrder, RenumberedQueue
 from gridbridge.shell.clock import Clock
 from gridbridge.site import queue_setup
 from gridbridge.site import setup_edits as changes
@@ -37,9 +36,9 @@ def plan_queue_numbers(
     order = policy.site.queue_order
     queue_offers = transfer_queue_offers(policy, folder)
     if order is QueueOrder.SEQ_NO:
-        changed = queue_order_rules.restored(queue_offers, _former(former))
+        changed = queue_order_rules.restore_queue_numbers(queue_offers, _former(former))
     else:
-        changed = queue_order_rules.renumbered(queue_offers, order)
+        changed = queue_order_rules.renumber_queues(queue_offers, order)
     return queue_setup.setup_steps_of_findings(
         policy, (_finding(policy, change) for change in changed)
     )
@@ -47,7 +46,7 @@ def plan_queue_numbers(
 
 def check_queue_order(
     policy: Policy,
-    queues: Mapping[str, Settings],
+    queues: Mapping[str, QconfSettings],
     folder: str = PUBLISHED,
     former: str = ORDERED,
 ) -> Iterator[CheckFinding]:
@@ -58,7 +57,9 @@ def check_queue_order(
     queue_offers = tuple(_offers(policy, queues, folder))
     with suppress(OSError, StateError):
         if len(queue_offers) > 1:
-            yield queue_order_rules.finding(queue_offers, policy.site.queue_order, _former(former))
+            yield queue_order_rules.queue_order_finding(
+                queue_offers, policy.site.queue_order, _former(former)
+            )
 
 
 def _former(path: str) -> dict[str, int]:
@@ -94,10 +95,10 @@ def transfer_queue_offers(policy: Policy, folder: str = PUBLISHED) -> tuple[Queu
 
 
 def _offers(
-    policy: Policy, queues: Mapping[str, Settings], folder: str = PUBLISHED
+    policy: Policy, queues: Mapping[str, QconfSettings], folder: str = PUBLISHED
 ) -> Iterator[QueueOffer]:
     """Yield the configured transfer queues that exist in the home cell."""
-    heard = {cluster.cluster: cluster for cluster in published_json.clusters(folder)}
+    heard = {cluster.cluster: cluster for cluster in published_json.read_published_clusters(folder)}
     stale = timedelta(seconds=2 * policy.poller.stale_s)
     now = Clock().now()
     for name, queue in sorted(policy.queues.items()):

@@ -6,16 +6,20 @@ from typing import TYPE_CHECKING
 
 from gridbridge.batch.adapters import adapter_of
 from gridbridge.batch.clusters import away
-from gridbridge.decisions.site.setup.transfer_queue import standing
+from gridbridge.decisions.site.transfer_queue_findings import queue_slots_and_pending_limit
 from gridbridge.errors import ConfigError
-from gridbridge.model.attributes import is_transfer
 from gridbridge.model.places import CONFIG, PYTHON
 from gridbridge.model.policy import Policy
+from gridbridge.model.qconf_attributes import is_transfer_queue
 from gridbridge.model.route import Away
 from gridbridge.model.settings import OBJECT_NAME
-from gridbridge.model.site.setup_findings import QueueRequest, has_starter
-from gridbridge.model.transfer.mapping_sections import PeRule, ResourceRule
-from gridbridge.model.transfer.transfer_sections import MAX_SLOTS, TransferQueue
+from gridbridge.model.site.setup_findings import TransferQueueSetup, runs_own_starter
+from gridbridge.model.transfer.transfer_sections import (
+    MAX_SLOTS,
+    PeRule,
+    ResourceRule,
+    TransferQueue,
+)
 from gridbridge.shell import host
 
 if TYPE_CHECKING:
@@ -38,7 +42,7 @@ class TransferQueueRequest:
 
 def complete_queue_request(
     policy: Policy, options: TransferQueueRequest, must_exist: bool = False
-) -> QueueRequest:
+) -> TransferQueueSetup:
     """Complete a queue request from gridbridge.toml, else from an existing queue.
 
     Values that are in neither follow from the remote cluster's size.
@@ -56,7 +60,7 @@ def complete_queue_request(
         limit = section.pending_limit if options.pending_limit is None else options.pending_limit
     else:
         slots, limit = _share(policy, _like_standing(policy, options, name))
-    return QueueRequest(
+    return TransferQueueSetup(
         home=policy.site.cluster,
         remote=options.cluster,
         queue=name,
@@ -88,9 +92,11 @@ def _like_standing(
         return options
     home = away(policy, policy.site.cluster)
     queue = queue_setup_ability(home).queues(home).get(name, {})
-    if name in policy.queues or not (is_transfer(queue) or has_starter(queue)):
+    if name in policy.queues or not (is_transfer_queue(queue) or runs_own_starter(queue)):
         return options
-    slots, limit = standing(queue, options.cluster, options.host or host.name())
+    slots, limit = queue_slots_and_pending_limit(
+        queue, options.cluster, options.host or host.name()
+    )
     return replace(
         options,
         slots=options.slots or slots,

@@ -4,24 +4,24 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from gridbridge.batch.clusters import away, keep_connections
-from gridbridge.decisions.site import queue_section, stale_configuration, transfer_host
-from gridbridge.decisions.site import setup as decisions
-from gridbridge.decisions.site.check_findings import stage_finding
-from gridbridge.decisions.site.file_modes import UNSEEN
-from gridbridge.decisions.site.setup.queue_removal import removal
-from gridbridge.decisions.site.setup.transfer_queue import is_foreign
+from gridbridge.decisions.site import outdated_services, queue_section, transfer_host
+from gridbridge.decisions.site import transfer_setup as decisions
+from gridbridge.decisions.site.check_findings import stage_dir_finding
+from gridbridge.decisions.site.file_findings import UNSEEN
+from gridbridge.decisions.site.transfer_queue_findings import is_foreign_queue
+from gridbridge.decisions.site.transfer_setup import transfer_queue_removal_edits
 from gridbridge.errors import CommandFailed, GridbridgeError
-from gridbridge.model.attributes import is_transfer
 from gridbridge.model.policy import Policy
+from gridbridge.model.qconf_attributes import is_transfer_queue
 from gridbridge.model.site.setup_findings import (
     CellSetup,
     CheckFinding,
     EditVerb,
     FindingState,
-    QueueRequest,
     SetupEdit,
-    SetupSituation,
     SharedSettingUndo,
+    TransferQueueSetup,
+    TransferSetupSituation,
 )
 from gridbridge.shell import host
 from gridbridge.site import configuration_wait
@@ -55,7 +55,10 @@ def plan_transfer_queue(policy: Policy, options: TransferQueueRequest) -> tuple[
     """Return the steps that make a transfer queue's missing parts, in order."""
     request = complete_queue_request(policy, options)
     situation = _own_situation(policy, request)
-    findings = (*queue_section.findings(policy, request), *decisions.findings(situation))
+    findings = (
+        *queue_section.queue_section_findings(policy, request),
+        *decisions.transfer_setup_findings(situation),
+    )
     return setup_steps_of_findings(policy, require_correctable(findings))
 
 
@@ -64,8 +67,10 @@ def transfer_queue_warnings(policy: Policy, options: TransferQueueRequest) -> tu
     request = complete_queue_request(policy, options)
     stages = find_bad_stage_dirs(policy, options.cluster).items()
     findings = (
-        queue_section.room(policy, queue_section.all_slots(policy, request)),
-        *(stage_finding(name, stage) for name, stage in stages),
+        queue_section.spool_limit_finding(
+            policy, queue_section.total_transfer_slots(policy, request)
+        ),
+        *(stage_dir_finding(name, stage) for name, stage in stages),
     )
     return tuple(
         map(_warning, (finding for finding in findings if finding.state != FindingState.OK))
@@ -106,7 +111,7 @@ def plan_transfer_queue_removal(
     return _removal(policy, situation)
 
 
-def _slots_used(policy: Policy, request: QueueRequest) -> int:
+def _slots_used(policy: Policy, request: TransferQueueSetup) -> int:
     home = away(policy, request.home)
     instances = queue_setup_ability(home).queue_instances(home, request.home)
     return sum(instance.slots_used for instance in instances if instance.queue == request.queue)
@@ -118,10 +123,10 @@ def plan_leftover_removal(policy: Policy, options: TransferQueueRequest) -> tupl
     return _removal(policy, _own_situation(policy, request, unheard=lambda _: None))
 
 
-def _removal(policy: Policy, situation: SetupSituation) -> tuple[SetupStep, ...]:
+def _removal(policy: Policy, situation: TransferSetupSituation) -> tuple[SetupStep, ...]:
     edits = [
-        *removal(situation, changes.read_former_settings()),
-        *queue_section.removal(policy, situation.wanted),
+        *transfer_queue_removal_edits(situation, changes.read_former_settings()),
+        *queue_section.queue_section_removal_edits(policy, situation.wanted),
     ]
     return describe_edits(policy, edits)
 
@@ -134,7 +139,7 @@ def describe_edits(policy: Policy, edits: Iterable[SetupEdit]) -> tuple[SetupSte
 def plan_host_setup(policy: Policy) -> tuple[SetupStep, ...]:
     """Return the steps that this host needs; refuse if not all files are visible."""
     refuse_embedded_site(policy)
-    findings = transfer_host.host_findings(inspect_local_host(policy), policy.site)
+    findings = transfer_host.transfer_host_findings(inspect_local_host(policy), policy.site)
     for finding in findings:
         if finding.found == UNSEEN:
             raise GridbridgeError(f"{finding.item}: {finding.found}; run it as root")
@@ -168,7 +173,7 @@ def without_undo_record(step: SetupStep) -> SetupStep:
 def forget_former_settings(policy: Policy) -> None:
     """Delete the record of former settings if no transfer queue is left."""
     home = away(policy, policy.site.cluster)
-    if not any(map(is_transfer, queue_setup_ability(home).queues(home).values())):
+    if not any(map(is_transfer_queue, queue_setup_ability(home).queues(home).values())):
         changes.delete_former_settings()
 
 
@@ -183,7 +188,7 @@ def setup_steps_of_findings(
         for edit in finding.mend:
             steps_by_edit.pop(edit, None)
             text = f"{finding.item}: {finding.found} -> {finding.right}"
-            text = AWAITED if edit == stale_configuration.AWAIT else text
+            text = AWAITED if edit == outdated_services.AWAIT_RELOAD_EDIT else text
             steps_by_edit[edit] = replace(
                 _step(policy, edit, text),
                 where=finding.where,
@@ -209,10 +214,10 @@ def read_home_setup(policy: Policy, of_host: str) -> HomeSetup:
 
 def read_transfer_queue_setup(
     policy: Policy,
-    request: QueueRequest,
+    request: TransferQueueSetup,
     home: HomeSetup,
     unheard: Callable[[str], None] | None = None,
-) -> SetupSituation:
+) -> TransferSetupSituation:
     """Read the remote cell's settings, too; CommandFailed or StateError without an answer.
 
     With `unheard`, no error is raised: `unheard` is called with the reason, and the cell counts as
@@ -227,7 +232,7 @@ def read_transfer_queue_setup(
             raise
         unheard(f"{request.remote} was not asked and nothing is changed there: {error}")
         remote = CellSetup.bare("", {})
-    return SetupSituation(
+    return TransferSetupSituation(
         wanted=request,
         home=home.setup,
         away=remote,
@@ -237,21 +242,21 @@ def read_transfer_queue_setup(
     )
 
 
-def _away(policy: Policy, request: QueueRequest, home: CellSetup) -> CellSetup:
+def _away(policy: Policy, request: TransferQueueSetup, home: CellSetup) -> CellSetup:
     """Read the remote cluster's settings."""
     remote = away(policy, request.remote)
     return cluster_setup_ability(remote).remote_setup(remote, request.host, home)
 
 
 def _own_situation(
-    policy: Policy, request: QueueRequest, unheard: Callable[[str], None] | None = None
-) -> SetupSituation:
+    policy: Policy, request: TransferQueueSetup, unheard: Callable[[str], None] | None = None
+) -> TransferSetupSituation:
     """Read both cells' settings; refuse a queue that the site made without gridbridge."""
     keep_connections(policy)
     situation = read_transfer_queue_setup(
         policy, request, read_home_setup(policy, request.host), unheard
     )
-    if request.queue not in policy.queues and is_foreign(situation):
+    if request.queue not in policy.queues and is_foreign_queue(situation):
         raise GridbridgeError(f"queue {request.queue} is no transfer queue; give another --queue")
     return situation
 

@@ -20,16 +20,16 @@ from gridbridge.model.places import CONFIG, HOME, LOCK, PUBLISHED, PYTHON, ROOTS
 from gridbridge.model.policy import Policy
 from gridbridge.model.route import BARE
 from gridbridge.model.site.host_facts import (
-    CellFacts,
+    ClusterFacts,
     ConfigurationFacts,
-    FolderRoom,
-    HostFacts,
+    FolderFreeSpace,
     PathFacts,
     PollerFacts,
-    TreeFacts,
+    RootTreeFacts,
+    TransferHostFacts,
 )
 from gridbridge.model.states import QueueState
-from gridbridge.program.watch.disk_space_watch import own_rooms
+from gridbridge.program.watch.disk_space_watch import free_space_of_campaign_filesystem
 from gridbridge.shell import host, poller_lock, trust
 from gridbridge.shell.account import words_as
 from gridbridge.shell.clock import Clock
@@ -44,7 +44,7 @@ UNNAMED = {"TZ", *BARE}  # variables that do not select a cell
 Question = tuple[tuple[str, ...], tuple[tuple[str, str], ...]]  # a program, and its environment
 
 
-def inspect_local_host(policy: Policy) -> HostFacts:
+def inspect_local_host(policy: Policy) -> TransferHostFacts:
     """Return the facts by which this host's set-up is checked."""
     account = policy.site.service_account
     with ThreadPoolExecutor(1) as threads:
@@ -52,9 +52,9 @@ def inspect_local_host(policy: Policy) -> HostFacts:
         return replace(_host_facts(policy), import_trouble=importing.result())
 
 
-def _host_facts(policy: Policy) -> HostFacts:
+def _host_facts(policy: Policy) -> TransferHostFacts:
     account = policy.site.service_account
-    return HostFacts(
+    return TransferHostFacts(
         name=host.name(),
         service_uid=host.uid_of(account),
         is_root=os.geteuid() == 0,
@@ -70,9 +70,11 @@ def _host_facts(policy: Policy) -> HostFacts:
     )
 
 
-def free_space_of_state_folders() -> dict[str, FolderRoom]:
+def free_space_of_state_folders() -> dict[str, FolderFreeSpace]:
     """Return the free space of the spool and of the published folder."""
-    by_folder = {folder: host.room(folder) for folder in (SPOOL, PUBLISHED)} | own_rooms()
+    by_folder = {
+        folder: host.room(folder) for folder in (SPOOL, PUBLISHED)
+    } | free_space_of_campaign_filesystem()
     return by_folder | {SPOOL: replace(by_folder[SPOOL], folders=host.folders_of_others(SPOOL))}
 
 
@@ -103,7 +105,7 @@ def inspect_poller(sha256: str | None, now_s: float) -> PollerFacts:
     )
 
 
-def inspect_cell(cluster: str, policy: Policy, clock: Clock) -> CellFacts:
+def inspect_cell(cluster: str, policy: Policy, clock: Clock) -> ClusterFacts:
     """Return a cluster's version and clock, or why it did not answer."""
     remote = away(policy, cluster)
     return adapter_of(remote).answers.facts(remote, clock.now_s())
@@ -133,7 +135,7 @@ def _paths(policy: Policy) -> dict[str, PathFacts]:
     return {path: facts for path, facts in by_path.items() if facts}
 
 
-def _tree(folder: str) -> TreeFacts | None:
+def _tree(folder: str) -> RootTreeFacts | None:
     """Say which accounts besides root can change a folder; None if it is missing or hidden."""
     try:
         above = dict(trust.along(folder))
@@ -141,7 +143,7 @@ def _tree(folder: str) -> TreeFacts | None:
     except OSError:
         return None
     wrong = (*above, *(doubt for doubts in within for doubt, _ in doubts))
-    return TreeFacts(files=len(within), wrong=wrong, above=tuple(above.values()))
+    return RootTreeFacts(files=len(within), wrong=wrong, above=tuple(above.values()))
 
 
 def _strict(policy: Policy) -> tuple[str, ...]:
@@ -149,7 +151,7 @@ def _strict(policy: Policy) -> tuple[str, ...]:
     return (
         *transfer_host.FOLDERS,
         SUDOERS,
-        *filter(None, (transfer_host.state_path(policy.site),)),
+        *filter(None, (transfer_host.state_file_path(policy.site),)),
     )
 
 
@@ -168,7 +170,7 @@ def _import_trouble(account: str) -> str:
 def _load() -> tuple[float, float, frozenset[str]]:
     """Return when load values were published, their maximum age, and their names; 0 for none."""
     try:
-        taken_at_s, stale_s, values = published_values.read_load(published_values.load_path())
+        taken_at_s, stale_s, values = published_values.parse_load_file(published_values.load_path())
     except (OSError, GridbridgeError):
         return 0.0, 0.0, frozenset()
     return taken_at_s, stale_s, frozenset(values)

@@ -10,9 +10,9 @@ from gridbridge.batch.clusters import away
 from gridbridge.errors import CommandFailed, GridbridgeError, UnsafeFolder
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
-from gridbridge.model.route import BARE, login
-from gridbridge.model.site.host_facts import KeyFacts, StageFacts
-from gridbridge.model.text_tables import Users
+from gridbridge.model.route import BARE, ssh_login
+from gridbridge.model.settings import Users
+from gridbridge.model.site.host_facts import SshKeyFacts, StageDirFacts
 from gridbridge.shell import host, remote_stage_folder, ssh
 
 AT_ONCE = 4  # sshd drops connections beyond ten that have not logged in (MaxStartups)
@@ -21,7 +21,7 @@ RSYNC = "rsync"
 NO_ACCOUNT = "no such account here"
 
 
-def inspect_ssh_keys(policy: Policy) -> tuple[KeyFacts, ...]:
+def inspect_ssh_keys(policy: Policy) -> tuple[SshKeyFacts, ...]:
     """Test each user's ssh login to each cluster by ssh; non-root callers test their own."""
     logins = [
         (name, cluster.ssh, cluster.users.account_of(person), person)
@@ -38,14 +38,14 @@ def find_missing_rsync(policy: Policy) -> dict[str, str]:
     return {name: missing_here or _missing(policy, name) for name, _ in _by_ssh(policy)}
 
 
-def find_bad_stage_dirs(policy: Policy, of: str = "") -> dict[str, StageFacts]:
+def find_bad_stage_dirs(policy: Policy, of: str = "") -> dict[str, StageDirFacts]:
     """Return facts about each absolute stage_dir, of all clusters by ssh or of one cluster."""
     folders = {name: cluster.stage_dir for name, cluster in _by_ssh(policy) if of in ("", name)}
     pairs = ((name, _stage(policy, name, folder)) for name, folder in folders.items())
     return {name: facts for name, facts in pairs if facts}
 
 
-def _stage(policy: Policy, cluster: str, stage_dir: str) -> StageFacts | None:
+def _stage(policy: Policy, cluster: str, stage_dir: str) -> StageDirFacts | None:
     login = away(policy, cluster).login
     assert login
     if not stage_dir.startswith("/"):
@@ -53,10 +53,10 @@ def _stage(policy: Policy, cluster: str, stage_dir: str) -> StageFacts | None:
     try:
         remote_stage_folder.require_safe(login, stage_dir, LIMIT_S)
     except UnsafeFolder as error:
-        return StageFacts(place=stage_dir, host=login.host, wrong=error.wrong, mend=error.mend)
+        return StageDirFacts(place=stage_dir, host=login.host, wrong=error.wrong, mend=error.mend)
     except GridbridgeError:
         return None  # other findings report such errors
-    return StageFacts(place=stage_dir, host=login.host)
+    return StageDirFacts(place=stage_dir, host=login.host)
 
 
 def _missing(policy: Policy, cluster: str) -> str:
@@ -88,16 +88,16 @@ def _people(policy: Policy, named: Users) -> Iterator[str]:
         yield caller
 
 
-def _facts(cluster: str, address: str, account: str, person: str) -> KeyFacts:
+def _facts(cluster: str, address: str, account: str, person: str) -> SshKeyFacts:
     trouble = NO_ACCOUNT if not host.uid_of(person) else _trouble(address, account, person)
-    return KeyFacts(cluster=cluster, person=person, account=account, trouble=trouble)
+    return SshKeyFacts(cluster=cluster, person=person, account=account, trouble=trouble)
 
 
 def _trouble(address: str, account: str, person: str) -> str:
     """Log in with OpenSSH's client, as job starters do; return why this failed."""
     try:
         ssh.run(
-            login(address, account, person), ("true",), {}, LIMIT_S, carrier=ssh.OpenSshClient()
+            ssh_login(address, account, person), ("true",), {}, LIMIT_S, carrier=ssh.OpenSshClient()
         )
     except GridbridgeError as error:
         return str(error)

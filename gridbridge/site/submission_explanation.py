@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from gridbridge.batch.adapters import adapter_of
 from gridbridge.batch.clusters import away, mapping, route
 from gridbridge.batch.submission_result import NOT_INTERACTIVE, ONE_HOP
-from gridbridge.decisions.site.queue_order_rules import sentence
-from gridbridge.decisions.transfer.requests import home_admission
+from gridbridge.decisions.site.queue_order_rules import describe_queue_order
+from gridbridge.decisions.transfer import home_queue_admission
 from gridbridge.errors import (
     CommandFailed,
     GridbridgeError,
@@ -19,7 +19,7 @@ from gridbridge.errors import (
     UnstageablePaths,
 )
 from gridbridge.model.campaigns.campaign_names import is_array
-from gridbridge.model.ids import TransferId, is_transfer, parse_local
+from gridbridge.model.ids import TransferId, is_transfer_name, parse_local
 from gridbridge.model.job import SubmittedJob
 from gridbridge.model.places import CONFIG
 from gridbridge.model.policy import Policy
@@ -33,8 +33,12 @@ from gridbridge.program import users_configuration
 from gridbridge.shell import host, remote_stage_folder
 from gridbridge.site import queue_order_setup
 from gridbridge.site.draining import require_queue_to_cluster
-from gridbridge.transfer.acts.request_translation import keep_there, translated, words_of
-from gridbridge.transfer.remote_tools.remote_job import shows_requests
+from gridbridge.transfer.acts.request_translation import (
+    exclude_forwarding_queues,
+    read_offered_resources,
+    translate_job_request,
+)
+from gridbridge.transfer.remote_tools.remote_job import request_listing_ability
 
 ENDLESS = 9999999  # slots for a range without an end (sge_pe(5))
 
@@ -70,7 +74,7 @@ def explain_submission(
     home does not list, and for a cluster that no queue leads to, or several queues with different
     requests.
     """
-    policy, wrong = users_configuration.load(path)
+    policy, wrong = users_configuration.load_policy_for_users(path)
     queue = _queue(to, policy)
     job = _submitted(words, policy, away(policy, policy.site.cluster))
     explanation = _explained(policy, queue, job)
@@ -83,7 +87,7 @@ def explain_submission(
 
 def clusters_with_transfer_queues(path: str = CONFIG) -> tuple[str, ...]:
     """Return the clusters that transfer queues lead to; ConfigError like `explain_submission`."""
-    return tuple(sorted(set(users_configuration.load(path)[0].remotes)))
+    return tuple(sorted(set(users_configuration.load_policy_for_users(path)[0].remotes)))
 
 
 def transfer_queue_refusals(job: str, policy: Policy) -> Iterator[tuple[str, str]]:
@@ -110,11 +114,11 @@ def _explained(policy: Policy, queue: str, question: _Asked) -> SubmissionExplan
     if shut:
         return SubmissionExplanation(job=job, cluster=remote, refused=printable(shut))
     rules, far = mapping(policy, remote, queue), away(policy, remote)
-    vocabulary = words_of(remote)
+    vocabulary = read_offered_resources(remote)
     try:
         home_spec = JobSpec(transfer=name, request=request, pe=pe, slots=slots)
-        spec, notes = translated(home_spec, rules, vocabulary, remote, policy.queues)
-        spec = keep_there(spec, remote)
+        spec, notes = translate_job_request(home_spec, rules, vocabulary, remote, policy.queues)
+        spec = exclude_forwarding_queues(spec, remote)
         account = policy.clusters[remote].users.account_of(request.owner)
         folder = _carried(route(policy, queue), request, account, name)
     except (UnmappableRequest, UnstageablePaths) as error:
@@ -129,7 +133,7 @@ def _explained(policy: Policy, queue: str, question: _Asked) -> SubmissionExplan
     if refused := explains.refusal(spec.request):
         return SubmissionExplanation(job=job, cluster=remote, refused=printable(refused))
     argv = explains.submission(far, spec)
-    reason = home_admission.home_only_reason(queue, request)
+    reason = home_queue_admission.why_job_stays_home(queue, request)
     notes += (reason,) if reason else ()
     if pe and spec.slots == ENDLESS:
         notes += ("with as many slots as are granted",)
@@ -145,10 +149,10 @@ def _explained(policy: Policy, queue: str, question: _Asked) -> SubmissionExplan
 def _submitted(words: tuple[str, ...], policy: Policy, home: Away) -> _Asked:
     """Return the job that is asked about, as home knows it or would submit it."""
     if transfer := _transfer(words, policy):
-        submitted = shows_requests(home).submitted(home, transfer.job, transfer.task)
+        submitted = request_listing_ability(home).submitted(home, transfer.job, transfer.task)
         return _Asked(job=transfer.local, name=str(transfer), submitted=submitted)
     person = pwd.getpwuid(os.getuid()).pw_name
-    submitted = shows_requests(home).would_submit(home, words, person)
+    submitted = request_listing_ability(home).would_submit(home, words, person)
     return _Asked(job="", name=f"gb.{policy.site.cluster}.JOB.0.1", submitted=submitted)
 
 
@@ -156,7 +160,7 @@ def _refusal(submitted: SubmittedJob) -> str:
     """Return why a job's starter would refuse it before it reads the request; else nothing."""
     if submitted.is_interactive:
         return NOT_INTERACTIVE
-    was_sent = is_transfer(submitted.account) or is_array(submitted.account)
+    was_sent = is_transfer_name(submitted.account) or is_array(submitted.account)
     return ONE_HOP if was_sent else ""
 
 
@@ -164,14 +168,18 @@ def _unfit(policy: Policy, queue: str, job: SubmittedJob) -> str:
     """Return why the queue takes no such job at home, as far as home tells; else nothing."""
     remote, owner = policy.queues[queue].cluster, job.request.owner
     users, account = policy.clusters[remote].users, policy.site.service_account
-    if why := home_admission.unnamed(owner, users, account, f"cluster.{remote}.users"):
+    if why := home_queue_admission.why_owner_has_no_account(
+        owner, users, account, f"cluster.{remote}.users"
+    ):
         return why
     home = away(policy, policy.site.cluster)
     try:
-        limits = shows_requests(home).limits(home, queue)
+        limits = request_listing_ability(home).limits(home, queue)
     except CommandFailed:
         return ""
-    return home_admission.refusal(queue, limits, job, frozenset(host.groups_of(owner)))
+    return home_queue_admission.why_queue_refuses_job(
+        queue, limits, job, frozenset(host.groups_of(owner))
+    )
 
 
 def _in_turn(policy: Policy, job: SubmittedJob) -> tuple[str, ...]:
@@ -184,7 +192,7 @@ def _in_turn(policy: Policy, job: SubmittedJob) -> tuple[str, ...]:
     except GridbridgeError:  # it tells of the job all the same
         return ()
     takers = [offer for offer in offers if not _unfit(policy, offer.queue, job)]
-    return (sentence(takers, order),) if len(takers) > 1 else ()
+    return (describe_queue_order(takers, order),) if len(takers) > 1 else ()
 
 
 def _carried(ours: TransferRoute, request: JobRequest, account: str, name: str) -> str:
@@ -194,8 +202,10 @@ def _carried(ours: TransferRoute, request: JobRequest, account: str, name: str) 
     """
     if not ours.declares(request.context):
         return ""
-    lists = staged_paths.lists(ours.stage_in, ours.stage_out, request.context)
-    if wrong := next(filter(None, map(staged_paths.fault, lists, lists.values())), ""):
+    lists = staged_paths.declared_path_lists(ours.stage_in, ours.stage_out, request.context)
+    if wrong := next(
+        filter(None, map(staged_paths.declared_paths_problem, lists, lists.values())), ""
+    ):
         raise UnstageablePaths(wrong)
     folder = remote_stage_folder.place(ours.remote_stage_dir, account)
     return f"{folder}/{name}/{remote_stage_folder.WORK}"

@@ -19,25 +19,25 @@ KEYS = ("by", "at", "reason")
 MAX_BYTES = 4096
 
 
-def make_folder(folder: str = PUBLISHED) -> None:
+def make_drains_folder(folder: str = PUBLISHED) -> None:
     """Create the folder of drained clusters, owned by the service account."""
-    published_files.make_folder(f"{folder}/{DRAINED}")
+    published_files.make_published_folder(f"{folder}/{DRAINED}")
 
 
-def put(cluster: str, drain: ShownDrain, folder: str = PUBLISHED) -> None:
+def drain_cluster(cluster: str, drain: ShownDrain, folder: str = PUBLISHED) -> None:
     """Mark a cluster as drained; StateError for a user without the right."""
     _require_right(folder)
     values = {"by": drain.by, "at": drain.at.isoformat(), "reason": drain.reason}
     if not os.path.isdir(f"{folder}/{DRAINED}"):
         hint = "a poller of this version makes it at its start, end the running one"
         raise StateError(f"{folder}/{DRAINED}: no such folder; {hint}")
-    files.replace(f"{folder}/{DRAINED}/{cluster}", key_value_lines.encode(values))
+    files.replace(f"{folder}/{DRAINED}/{cluster}", key_value_lines.encode_lines(values))
 
 
-def remove(cluster: str, folder: str = PUBLISHED) -> bool:
+def undrain_cluster(cluster: str, folder: str = PUBLISHED) -> bool:
     """End a cluster's drain; False if there was none, StateError without the right."""
     _require_right(folder)
-    if cluster not in names(folder):  # also refuses names with a path
+    if cluster not in list_drained_clusters(folder):  # also refuses names with a path
         return False
     path = f"{folder}/{DRAINED}/{cluster}"
     try:
@@ -56,7 +56,7 @@ def _require_right(folder: str) -> None:
         raise StateError(f"only {owner} and root may do this: sudo -u {owner} ...")
 
 
-def names(folder: str = PUBLISHED) -> frozenset[str]:
+def list_drained_clusters(folder: str = PUBLISHED) -> frozenset[str]:
     """Return the drained clusters, without reading the files."""
     try:
         entries = os.listdir(f"{folder}/{DRAINED}")
@@ -65,15 +65,19 @@ def names(folder: str = PUBLISHED) -> frozenset[str]:
     return frozenset(name for name in entries if not name.startswith(files.TEMPORARY))
 
 
-def read(folder: str = PUBLISHED) -> dict[str, ShownDrain]:
+def read_cluster_drains(folder: str = PUBLISHED) -> dict[str, ShownDrain]:
     """Return the drained clusters, each with the reason and the person."""
-    return {name: drain for name in sorted(names(folder)) for drain in _read(name, folder)}
+    return {
+        name: drain
+        for name in sorted(list_drained_clusters(folder))
+        for drain in _read(name, folder)
+    }
 
 
 def _read(cluster: str, folder: str) -> Iterator[ShownDrain]:
     path = f"{folder}/{DRAINED}/{cluster}"
     try:
-        values = key_value_lines.decode(files.read(path, MAX_BYTES)[0], KEYS)
+        values = key_value_lines.decode_lines(files.read(path, MAX_BYTES)[0], KEYS)
         at = datetime.fromisoformat(values["at"])
     except FileNotFoundError:  # the drain has just ended
         return

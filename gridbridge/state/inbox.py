@@ -13,7 +13,7 @@ from contextlib import suppress
 from itertools import chain, islice
 
 from gridbridge.errors import ParseError, StateError
-from gridbridge.model.message import StarterMessage, short
+from gridbridge.model.message import StarterMessage, shorten_reason
 from gridbridge.model.places import CAMPAIGNS
 from gridbridge.model.transfer import claim
 from gridbridge.shell import files
@@ -32,7 +32,7 @@ ASLEEP_S = 86400  # after this time a starter without a record has given up
 _log = logging.getLogger(__name__)
 
 
-class Inbox:
+class SpoolInbox:
     """Reads and cleans the spool of starters' messages."""
 
     def __init__(self, folder: str, limit_per_uid: int, clock: Clock) -> None:
@@ -79,7 +79,7 @@ class Inbox:
         """Remove a message that the state file has stored, unless a newer file replaced it."""
         name = os.path.basename(path)
         try:
-            now = spool_reader.mark(os.lstat(f"{self._folder}/{name}"))
+            now = spool_reader.file_mark_of(os.lstat(f"{self._folder}/{name}"))
         except OSError:
             return
         if not self._reader.has_replaced(name, now):
@@ -108,7 +108,7 @@ class Inbox:
         return self._record(path).submitted
 
     def _record(self, path: str) -> StarterMessage:
-        return spool_reader.record(f"{self._folder}/{os.path.basename(path)}")
+        return spool_reader.read_transfer_record(f"{self._folder}/{os.path.basename(path)}")
 
     @property
     def is_amid_sweep(self) -> bool:
@@ -140,7 +140,9 @@ class Inbox:
             raise StateError(f"{self._folder}: {error.strerror}") from error
         self._remove_folders(folders)
         spool_files = [
-            spool_file for spool_file in map(spool_reader.look, entries) if spool_file is not None
+            spool_file
+            for spool_file in map(spool_reader.read_spool_file_facts, entries)
+            if spool_file is not None
         ]
         dead = (
             spool_file
@@ -175,7 +177,9 @@ class Inbox:
         """Read a uid's oldest new messages, ordered by their own times."""
         new = [spool_file for spool_file in of_uid if self._reader.is_due(spool_file)]
         read = (self._open(spool_file) for spool_file in new[:MESSAGES_A_SCAN])
-        return sorted((message for message in read if message is not None), key=spool_reader.age)
+        return sorted(
+            (message for message in read if message is not None), key=spool_reader.message_sort_key
+        )
 
     def _open(self, spool_file: SpoolFile) -> SpooledMessage | None:
         try:
@@ -191,7 +195,7 @@ class Inbox:
         later.
         """
         removed = False
-        if spool_reader.is_writers_fault(error):
+        if spool_reader.is_fault_of_spool_file(error):
             removed = self._remove(spool_file.name)
             self._reader.skip(spool_file)
         if self._quota.allows(spool_file.uid):
@@ -200,7 +204,7 @@ class Inbox:
                 spool_file.name,
                 spool_file.uid,
                 "yes" if removed else "no",
-                short(str(error)),
+                shorten_reason(str(error)),
             )
 
     def _remove_surplus(self, surplus: list[SpoolFile], count: int) -> None:
@@ -271,7 +275,7 @@ def _refuse_foreign(folder: str) -> None:
 
 
 def _changed_s(entry: os.DirEntry[str]) -> float:
-    spool_file = spool_reader.look(entry)
+    spool_file = spool_reader.read_spool_file_facts(entry)
     return spool_file.changed_s if spool_file else float("inf")
 
 
@@ -287,5 +291,7 @@ def _fair(of_uids: list[list[SpooledMessage]]) -> tuple[SpooledMessage, ...]:
     ranked = chain.from_iterable(map(enumerate, of_uids))
     return tuple(
         message
-        for _, message in sorted(ranked, key=lambda pair: (pair[0], spool_reader.age(pair[1])))
+        for _, message in sorted(
+            ranked, key=lambda pair: (pair[0], spool_reader.message_sort_key(pair[1]))
+        )
     )

@@ -10,16 +10,16 @@ from gridbridge.shell import files
 UNLISTED = 0o711  # folder mode: people can open files by name, but not list them
 
 
-def put(path: str, data: bytes, mode: int = 0o755) -> None:
+def publish_file(path: str, data: bytes, mode: int = 0o755) -> None:
     """Publish a file; create its folder with this mode if missing."""
     try:
         files.replace(path, data, durable=False)
     except StateError:
-        make_folder(os.path.dirname(path), mode)
+        make_published_folder(os.path.dirname(path), mode)
         files.replace(path, data, durable=False)
 
 
-def sweep(folder: str, before: datetime, most: int) -> None:
+def remove_old_published_files(folder: str, before: datetime, most: int) -> None:
     """Remove a folder's files older than a time, and all but the `most` newest."""
     dated = list[tuple[float, str]]()
     for name in files.names(folder):
@@ -31,11 +31,11 @@ def sweep(folder: str, before: datetime, most: int) -> None:
                 os.unlink(f"{folder}/{name}")
 
 
-def make_folder(path: str, mode: int = 0o755) -> None:
+def make_published_folder(path: str, mode: int = 0o755) -> None:
     """Create a folder with this mode, and readable parents, regardless of the umask."""
     above = os.path.dirname(path)
     if above and not os.path.isdir(above):
-        make_folder(above)
+        make_published_folder(above)
     try:
         os.mkdir(path)
         os.chmod(path, mode)

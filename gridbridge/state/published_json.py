@@ -20,7 +20,7 @@ from gridbridge.model.published import (
     PublishedTransferTask,
     ShownBreakers,
     ShownCluster,
-    ShownLoad,
+    ShownLoadValues,
     ShownService,
     ShownTransfer,
     ShownTransfers,
@@ -40,18 +40,18 @@ _CONVERTER = make_converter()
 T = TypeVar("T")
 
 
-def encode(value: object) -> bytes:
+def encode_published_value(value: object) -> bytes:
     """Encode a value as a published JSON file."""
     return _CONVERTER.dumps(value).encode() + b"\n"
 
 
-def plain(value: object) -> object:
+def to_json_types(value: object) -> object:
     """Return a value as JSON types: dicts, lists, strings and numbers."""
     unstructured: object = _CONVERTER.unstructure(value)
     return unstructured
 
 
-def read(path: str, kind: type[T]) -> T | None:
+def read_published_value(path: str, kind: type[T]) -> T | None:
     """Read a published value; None if missing, StateError if the service did not write it."""
     try:
         return _CONVERTER.loads(files.read(path, MAX_BYTES)[0], kind)
@@ -61,15 +61,15 @@ def read(path: str, kind: type[T]) -> T | None:
         raise StateError(f"{path}: not what this version of gridbridge publishes") from error
 
 
-def read_all(folder: str) -> PublishedState:
+def read_published_state(folder: str) -> PublishedState:
     """Read all published files but the histories; StateError without the folder."""
     if not os.path.isdir(folder):
         raise StateError(f"{folder}: no such folder; {ELSEWHERE}; on a new one {SET_UP} makes it")
     return PublishedState(
         service=read_service(folder),
         load=_load(folder),
-        clusters={cluster.cluster: cluster for cluster in clusters(folder)},
-        drained=drains.read(folder),
+        clusters={cluster.cluster: cluster for cluster in read_published_clusters(folder)},
+        drained=drains.read_cluster_drains(folder),
         breakers={breaker.cluster: breaker for breaker in read_breakers(folder).breakers},
         transfers=read_transfers(folder),
     )
@@ -77,44 +77,49 @@ def read_all(folder: str) -> PublishedState:
 
 def read_service(folder: str) -> ShownService | None:
     """Read the service's own state; None if it was never published."""
-    return read(f"{folder}/{SERVICE}", ShownService)
+    return read_published_value(f"{folder}/{SERVICE}", ShownService)
 
 
 def read_breakers(folder: str) -> ShownBreakers:
     """Read the open circuit breakers; empty if they were never published."""
-    return read(f"{folder}/{BREAKERS}", ShownBreakers) or ShownBreakers()
+    return read_published_value(f"{folder}/{BREAKERS}", ShownBreakers) or ShownBreakers()
 
 
 def read_transfers(folder: str) -> tuple[ShownTransfer, ...]:
     """Read the open transfers; empty if they were never published."""
-    published = read(f"{folder}/{TRANSFERS}", ShownTransfers)
+    published = read_published_value(f"{folder}/{TRANSFERS}", ShownTransfers)
     return published.transfers if published else ()
 
 
-def read_job(folder: str, local: str) -> tuple[PublishedTransferTask, ...]:
+def read_job_histories(folder: str, local: str) -> tuple[PublishedTransferTask, ...]:
     """Read the histories of a job or task; an array's job id gives all of its tasks.
 
     A task that several people claim appears several times until its owner is confirmed.
     """
-    histories = read_task(folder, local)
+    histories = read_task_histories(folder, local)
     if histories or "." in local:
         return histories
     tasks = {task for job, task in _jobs(folder) if job == int(local) and task}
-    numbers = sorted(tasks | unverified_histories.tasks(folder, int(local)))
-    return tuple(history for task in numbers for history in read_task(folder, f"{local}.{task}"))
+    numbers = sorted(tasks | unverified_histories.tasks_with_unverified_history(folder, int(local)))
+    return tuple(
+        history for task in numbers for history in read_task_histories(folder, f"{local}.{task}")
+    )
 
 
-def read_task(folder: str, local: str) -> tuple[PublishedTransferTask, ...]:
+def read_task_histories(folder: str, local: str) -> tuple[PublishedTransferTask, ...]:
     """Read a task's history; while its owner is unconfirmed, the history of each claimant."""
-    if history := read(published_values.history_path(local, folder), PublishedTransferTask):
+    if history := read_published_value(
+        published_values.history_path(local, folder), PublishedTransferTask
+    ):
         return (history,)
     histories = (
-        read(path, PublishedTransferTask) for path in unverified_histories.paths(folder, local)
+        read_published_value(path, PublishedTransferTask)
+        for path in unverified_histories.unverified_history_paths(folder, local)
     )
     return tuple(history for history in histories if history)
 
 
-def sweep(folder: str, before: datetime, living: frozenset[str]) -> None:
+def remove_old_histories(folder: str, before: datetime, living: frozenset[str]) -> None:
     """Remove histories that have not changed since a time, except those of living jobs."""
     for job, task in tuple(_jobs(folder)):
         local = f"{job}.{task}" if task else str(job)
@@ -123,14 +128,14 @@ def sweep(folder: str, before: datetime, living: frozenset[str]) -> None:
             files.remove(path)
 
 
-def withdraw_clusters(clusters: Container[str], folder: str) -> None:
+def remove_unlisted_cluster_files(clusters: Container[str], folder: str) -> None:
     """Remove the published status of all clusters but these."""
     for name in files.names(f"{folder}/{CLUSTERS}"):
         if name.endswith(".json") and name.removesuffix(".json") not in clusters:
             files.remove(f"{folder}/{CLUSTERS}/{name}")
 
 
-def changed_at(folder: str) -> datetime | None:
+def transfers_published_at(folder: str) -> datetime | None:
     """Return when the open transfers were last published; None for never."""
     try:
         return datetime.fromtimestamp(os.stat(f"{folder}/{TRANSFERS}").st_mtime, UTC)
@@ -138,23 +143,25 @@ def changed_at(folder: str) -> datetime | None:
         return None
 
 
-def _load(folder: str) -> ShownLoad | None:
+def _load(folder: str) -> ShownLoadValues | None:
     try:
-        taken_at, stale_s, values = published_values.read_load(published_values.load_path(folder))
+        taken_at, stale_s, values = published_values.parse_load_file(
+            published_values.load_path(folder)
+        )
     except FileNotFoundError:
         return None
-    return ShownLoad(
+    return ShownLoadValues(
         taken_at=datetime.fromtimestamp(taken_at, UTC),
         stale=timedelta(seconds=stale_s),
         values=values,
     )
 
 
-def clusters(folder: str) -> Iterator[ShownCluster]:
+def read_published_clusters(folder: str) -> Iterator[ShownCluster]:
     """Read the published status of each cluster."""
     for name in sorted(files.names(f"{folder}/{CLUSTERS}")):
         if name.endswith(".json") and not name.startswith(files.TEMPORARY):
-            shown = read(f"{folder}/{CLUSTERS}/{name}", ShownCluster)
+            shown = read_published_value(f"{folder}/{CLUSTERS}/{name}", ShownCluster)
             if shown:
                 yield shown
 

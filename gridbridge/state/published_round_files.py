@@ -4,47 +4,60 @@ from dataclasses import replace
 from datetime import datetime
 
 from gridbridge.model.places import PUBLISHED
-from gridbridge.model.rebalance.published_rounds import RebalanceRound, ShownQuiet, ShownRound
+from gridbridge.model.rebalance.published_rounds import (
+    RebalanceRound,
+    ShownRebalancePause,
+    ShownRebalanceRound,
+)
 from gridbridge.state import published_files, published_json
 
 QUIET = "rebalance-quiesced.json"
 
 
-def begin(kind: RebalanceRound, at: datetime, folder: str = PUBLISHED) -> None:
+def publish_round_begin(kind: RebalanceRound, at: datetime, folder: str = PUBLISHED) -> None:
     """Publish that a round began; an earlier unfinished round keeps its begin."""
-    last = read(kind, folder)
+    last = read_published_round(kind, folder)
     if last is None or not last.is_open:
         ended_at = last.ended_at if last else None
-        published_files.put(
-            _path(kind, folder), published_json.encode(ShownRound(began_at=at, ended_at=ended_at))
+        published_files.publish_file(
+            _path(kind, folder),
+            published_json.encode_published_value(
+                ShownRebalanceRound(began_at=at, ended_at=ended_at)
+            ),
         )
 
 
-def end(kind: RebalanceRound, at: datetime, folder: str = PUBLISHED) -> None:
+def publish_round_end(kind: RebalanceRound, at: datetime, folder: str = PUBLISHED) -> None:
     """Publish that a round ended."""
-    last = read(kind, folder) or ShownRound(began_at=at)
-    published_files.put(_path(kind, folder), published_json.encode(replace(last, ended_at=at)))
+    last = read_published_round(kind, folder) or ShownRebalanceRound(began_at=at)
+    published_files.publish_file(
+        _path(kind, folder), published_json.encode_published_value(replace(last, ended_at=at))
+    )
 
 
-def read(kind: RebalanceRound, folder: str = PUBLISHED) -> ShownRound | None:
+def read_published_round(
+    kind: RebalanceRound, folder: str = PUBLISHED
+) -> ShownRebalanceRound | None:
     """Return the published times of a kind of round; None if none ever began.
 
     Raises StateError for a file that the service did not write.
     """
-    return published_json.read(_path(kind, folder), ShownRound)
+    return published_json.read_published_value(_path(kind, folder), ShownRebalanceRound)
 
 
-def quiesce(since: datetime | None, folder: str = PUBLISHED) -> None:
+def publish_rebalance_pause(since: datetime | None, folder: str = PUBLISHED) -> None:
     """Publish since when rebalancing is paused; None resumes it."""
-    published_files.put(f"{folder}/{QUIET}", published_json.encode(ShownQuiet(since=since)))
+    published_files.publish_file(
+        f"{folder}/{QUIET}", published_json.encode_published_value(ShownRebalancePause(since=since))
+    )
 
 
-def quiesced(folder: str = PUBLISHED) -> datetime | None:
+def rebalance_paused_since(folder: str = PUBLISHED) -> datetime | None:
     """Return since when rebalancing is paused; None if it is not.
 
     Raises StateError for a file that the service did not write.
     """
-    published = published_json.read(f"{folder}/{QUIET}", ShownQuiet)
+    published = published_json.read_published_value(f"{folder}/{QUIET}", ShownRebalancePause)
     return published.since if published else None
 
 

@@ -6,7 +6,7 @@ that only it can write. They contain nothing that `qstat` would hide.
 
 import os
 
-from gridbridge.errors import NoRoute, ParseError, StateError
+from gridbridge.errors import ParseError, StateError, UnconfiguredTransferQueue
 from gridbridge.model import key_value_lines, message, route
 from gridbridge.model.message import StarterMessage
 from gridbridge.model.places import PUBLISHED
@@ -40,7 +40,7 @@ def vocabulary_path(cluster: str, published: str = PUBLISHED) -> str:
     return f"{published}/vocabularies/{cluster}"
 
 
-def stay_path(cluster: str, published: str = PUBLISHED) -> str:
+def local_only_queues_path(cluster: str, published: str = PUBLISHED) -> str:
     """Return the path of the list of a cluster's local-only queues."""
     return f"{published}/stays/{cluster}"
 
@@ -60,7 +60,7 @@ def history_path(local: str, published: str = PUBLISHED) -> str:
     return f"{published}/{JOBS}/{local}.json"
 
 
-def told_path(local: str, uid: int | str, published: str = PUBLISHED) -> str:
+def unverified_history_path(local: str, uid: int | str, published: str = PUBLISHED) -> str:
     """Return the path of a person's unverified history of a job or task."""
     return f"{published}/{TOLD}/{uid}/{local}.json"
 
@@ -84,12 +84,14 @@ def load_path(published: str = PUBLISHED) -> str:
 def read_route(queue: str, published: str = PUBLISHED) -> TransferRoute:
     """Read a transfer queue's route; NoRoute if the poller does not publish one."""
     try:
-        return route.decode(files.read(route_path(queue, published), 65536)[0])
+        return route.decode_route(files.read(route_path(queue, published), 65536)[0])
     except FileNotFoundError as error:
-        raise NoRoute(f"queue {queue} leads nowhere: it has no [queue.{queue}]") from error
+        raise UnconfiguredTransferQueue(
+            f"queue {queue} leads nowhere: it has no [queue.{queue}]"
+        ) from error
 
 
-def may_lead_soon(queue: str, published: str, configuration: str) -> bool:
+def may_get_route_soon(queue: str, published: str, configuration: str) -> bool:
     """Return whether a queue without a route may soon get one.
 
     That is so if the configuration file is newer than service.json, which the service rewrites when
@@ -121,15 +123,15 @@ def read_vocabulary(cluster: str, published: str = PUBLISHED) -> bytes | None:
         return None
 
 
-def read_stay(cluster: str, published: str = PUBLISHED) -> bytes | None:
+def read_local_only_queues(cluster: str, published: str = PUBLISHED) -> bytes | None:
     """Read a cluster's list of local-only queues; None if it has none."""
     try:
-        return files.read(stay_path(cluster, published), WORDS_MAX_BYTES)[0]
+        return files.read(local_only_queues_path(cluster, published), WORDS_MAX_BYTES)[0]
     except FileNotFoundError:
         return None
 
 
-def queues(published: str = PUBLISHED) -> tuple[str, ...]:
+def list_published_queues(published: str = PUBLISHED) -> tuple[str, ...]:
     """Return the transfer queues with published routes."""
     names = os.listdir(f"{published}/queues")
     return tuple(
@@ -145,10 +147,10 @@ def withdraw_routes(queues: frozenset[str], published: str = PUBLISHED) -> None:
                 files.remove(f"{folder}/{queue}")
 
 
-def read_message(path: str) -> StarterMessage | None:
+def read_published_message(path: str) -> StarterMessage | None:
     """Read a verdict or a reply; None while there is none."""
     try:
-        return message.decode(files.read(path, message.MAX_BYTES)[0])
+        return message.decode_message(files.read(path, message.MAX_BYTES)[0])
     except FileNotFoundError:
         return None
 
@@ -168,7 +170,9 @@ def hide_verdicts(mode: int, published: str = PUBLISHED) -> None:
         os.chmod(f"{around}/{uid}", mode)
 
 
-def sweep(open_transfers: frozenset[str], until: float, published: str = PUBLISHED) -> int:
+def remove_unfetched_files(
+    open_transfers: frozenset[str], until: float, published: str = PUBLISHED
+) -> int:
     """Remove published files that nobody fetched or finished until a time; return how many.
 
     These are verdicts and replies without an open transfer, old usage, and temporary files of
@@ -188,17 +192,19 @@ def sweep(open_transfers: frozenset[str], until: float, published: str = PUBLISH
     return removed
 
 
-def load(path: str, now: float, owner: int | None = None) -> tuple[dict[str, str], float, bool]:
+def read_load_values(
+    path: str, now: float, owner: int | None = None
+) -> tuple[dict[str, str], float, bool]:
     """Return the load values, their maximum age, and whether they are fresh.
 
     Values from the future, after a change of the clock, are not fresh. Raises ParseError for an
     invalid file.
     """
-    taken_at, stale_s, values = read_load(path, owner)
+    taken_at, stale_s, values = parse_load_file(path, owner)
     return values, stale_s, bool(values) and -1 <= now - taken_at <= stale_s
 
 
-def read_load(path: str, owner: int | None = None) -> tuple[float, float, dict[str, str]]:
+def parse_load_file(path: str, owner: int | None = None) -> tuple[float, float, dict[str, str]]:
     """Return the time of the load values, their maximum age in seconds, and the values."""
     data, _ = files.read(path, LOAD_MAX_BYTES, owner)
     head, newline, body = data.decode("ascii", "replace").partition("\n")
@@ -216,4 +222,4 @@ def read_load(path: str, owner: int | None = None) -> tuple[float, float, dict[s
 
 def encode_load(taken_at: float, stale_s: float, values: dict[str, str]) -> bytes:
     """Encode load values: a line with time and maximum age, then `complex=value` lines."""
-    return f"{taken_at:.3f} {stale_s:g}\n".encode() + key_value_lines.encode(values)
+    return f"{taken_at:.3f} {stale_s:g}\n".encode() + key_value_lines.encode_lines(values)

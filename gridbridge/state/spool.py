@@ -9,7 +9,7 @@ import os
 import stat
 
 from gridbridge.errors import StateError
-from gridbridge.model.message import StarterMessage, encode_short
+from gridbridge.model.message import StarterMessage, encode_short_message
 from gridbridge.model.places import SPOOL
 from gridbridge.shell import files
 
@@ -19,21 +19,21 @@ MARK = "m.mark"  # as old as the spool's last loss of files: older records are l
 IN_PLACE = "w."  # name prefix of a message that a shell writes in place, ended by an empty line
 
 
-def send(message: StarterMessage, spool: str = SPOOL) -> str:
+def send_spool_message(message: StarterMessage, spool: str = SPOOL) -> str:
     """Write a message into the spool and return its path; StateError on failure."""
     path = f"{spool}/{files.random_name(MESSAGE)}"
-    files.replace(path, encode_short(message))
+    files.replace(path, encode_short_message(message))
     return path
 
 
-def make_wake(spool: str = SPOOL) -> str:
+def create_wake_fifo(spool: str = SPOOL) -> str:
     """Create the FIFO that a starter sleeps on, and return its name."""
     name = files.random_name()
-    keep_wake(name, spool)
+    ensure_wake_fifo(name, spool)
     return name
 
 
-def keep_wake(name: str, spool: str = SPOOL) -> None:
+def ensure_wake_fifo(name: str, spool: str = SPOOL) -> None:
     """Create a starter's FIFO if it is missing.
 
     Others may write to it, because the service is another user. Only the service can list the
@@ -49,7 +49,7 @@ def keep_wake(name: str, spool: str = SPOOL) -> None:
         raise StateError(f"{path}: {error.strerror}") from error
 
 
-def remove_wake(name: str, spool: str = SPOOL) -> None:
+def remove_wake_fifo(name: str, spool: str = SPOOL) -> None:
     """Remove a FIFO that is no longer used; only its owner and the service can.
 
     Anything else of that name is left to its owner.
@@ -61,7 +61,7 @@ def remove_wake(name: str, spool: str = SPOOL) -> None:
         return
 
 
-def wake(name: str, spool: str = SPOOL, owner: int | None = None) -> bool:
+def wake_starter(name: str, spool: str = SPOOL, owner: int | None = None) -> bool:
     """Wake the starter that sleeps on this FIFO; False if no starter does.
 
     With `owner`, only a FIFO of that uid is written to.
@@ -80,7 +80,7 @@ def wake(name: str, spool: str = SPOOL, owner: int | None = None) -> bool:
     return True
 
 
-def is_asleep(name: str, owner: int, spool: str = SPOOL) -> bool:
+def is_starter_asleep(name: str, owner: int, spool: str = SPOOL) -> bool:
     """Return whether a starter of that uid sleeps on this FIFO."""
     end = _open_wake(name, spool, owner)
     if end >= 0:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.ids import parse_transfer
-from gridbridge.model.message import MAX_BYTES, MessageKind, StarterMessage, decode
+from gridbridge.model.message import MAX_BYTES, MessageKind, StarterMessage, decode_message
 from gridbridge.shell import files
 from gridbridge.state.spool import IN_PLACE
 
@@ -142,7 +142,7 @@ class SpoolReader:
             self._met.add(spool_file.name)
             return None
         message = _parse(_whole(spool_file.name, data), facts.st_mtime)
-        self._read[spool_file.name] = mark(facts)
+        self._read[spool_file.name] = file_mark_of(facts)
         self._met.add(spool_file.name)
         return SpooledMessage(path=path, uid=facts.st_uid, message=message)
 
@@ -155,7 +155,7 @@ class SpoolReader:
             raise StateError(f"{spool_file.name}: not a file of one link")
 
 
-def look(entry: os.DirEntry[str]) -> SpoolFile | None:
+def read_spool_file_facts(entry: os.DirEntry[str]) -> SpoolFile | None:
     """Return a scanned file's facts; None if the file is gone."""
     try:
         facts = entry.stat(follow_symlinks=False)
@@ -164,7 +164,7 @@ def look(entry: os.DirEntry[str]) -> SpoolFile | None:
     return SpoolFile(
         mtime_ns=facts.st_mtime_ns,
         name=entry.name,
-        mark=mark(facts),
+        mark=file_mark_of(facts),
         uid=facts.st_uid,
         size=facts.st_size,
         changed_s=facts.st_ctime,
@@ -172,21 +172,21 @@ def look(entry: os.DirEntry[str]) -> SpoolFile | None:
     )
 
 
-def mark(facts: os.stat_result) -> FileMark:
+def file_mark_of(facts: os.stat_result) -> FileMark:
     """Return what distinguishes a file from others of its name."""
     return FileMark(facts.st_ino, facts.st_mtime_ns)
 
 
-def record(path: str) -> StarterMessage:
+def read_transfer_record(path: str) -> StarterMessage:
     """Return a transfer's record; an empty message if it cannot be read."""
     try:
         data, _ = files.read(path, MAX_BYTES)
-        return decode(data)
+        return decode_message(data)
     except (OSError, ParseError, StateError):
         return StarterMessage()
 
 
-def is_writers_fault(error: Exception) -> bool:
+def is_fault_of_spool_file(error: Exception) -> bool:
     """Return whether a read error is due to the file itself, not to the service."""
     if isinstance(error, OSError):
         return False
@@ -194,7 +194,7 @@ def is_writers_fault(error: Exception) -> bool:
     return not isinstance(cause, OSError) or cause.errno in WRITERS_FAULT
 
 
-def age(message: SpooledMessage) -> tuple[float, str]:
+def message_sort_key(message: SpooledMessage) -> tuple[float, str]:
     """Return the key by which messages sort: their own time, then their path."""
     return _seconds(message.message.at), message.path
 
@@ -212,7 +212,7 @@ def _whole(name: str, data: bytes) -> bytes:
 
 def _parse(data: bytes, written_s: float) -> StarterMessage:
     """Parse a message; a message without a time gets the time of its file."""
-    message = decode(data)
+    message = decode_message(data)
     if not message.at:
         message = message.but(at=f"{written_s:.3f}")
     if str(parse_transfer(message.transfer)) != message.transfer:

@@ -17,19 +17,19 @@ from gridbridge.state import published_values
 MOST = 1000  # histories of one person
 
 
-def paths(folder: str, local: str) -> Iterator[str]:
+def unverified_history_paths(folder: str, local: str) -> Iterator[str]:
     """Yield the paths of all people's unverified histories of a task."""
     for uid in files.names(f"{folder}/{published_values.TOLD}"):
-        yield published_values.told_path(local, uid, folder)
+        yield published_values.unverified_history_path(local, uid, folder)
 
 
-def tasks(folder: str, job: int) -> frozenset[int]:
+def tasks_with_unverified_history(folder: str, job: int) -> frozenset[int]:
     """Return the tasks of an array job that have an unverified history."""
     names = (_local(name) for _, name in _files(folder))
     return frozenset(task for number, task in names if number == job and task)
 
 
-def keep_few(folder: str, uid: int) -> None:
+def remove_surplus_histories(folder: str, uid: int) -> None:
     """Remove the oldest unverified histories of a person with more than 1000."""
     around = f"{folder}/{published_values.TOLD}/{uid}"
     names = [name for name in files.names(around) if not name.startswith(files.TEMPORARY)]
@@ -39,7 +39,7 @@ def keep_few(folder: str, uid: int) -> None:
             files.remove(path)
 
 
-def sweep(folder: str, before: datetime) -> None:
+def remove_old_unverified_histories(folder: str, before: datetime) -> None:
     """Remove unverified histories that have not changed since a time."""
     for around, name in tuple(_files(folder)):
         path = f"{around}/{name}"

@@ -5,7 +5,7 @@ import pytest
 from gridbridge.batch import as_user_call
 from gridbridge.model.cluster import Cluster, ClusterKind
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.site_section import Site
+from gridbridge.model.site.site_section import SiteSection
 from gridbridge.shell.runner import CompletedProgram
 
 
@@ -25,7 +25,7 @@ def test_only_a_site_of_several_people_needs_sudo(
 
     monkeypatch.setattr(as_user_call, "run", run)
     monkeypatch.setattr(as_user_call, "_is_personal", False)
-    site = Site(cluster="alpha")
+    site = SiteSection(cluster="alpha")
     as_user_call.reach(Policy(site=site, clusters={"alpha": Cluster(kind=kind)}, queues={}))
     as_user_call.call("list-arrays", "c.1")
 

@@ -11,16 +11,16 @@ import pytest
 from gridbridge.batch import clusters, submitter
 from gridbridge.batch.gridengine import submit as gridengine
 from gridbridge.batch.oar import submit as oar
-from gridbridge.decisions.transfer.requests.request_mapping import MappedRequest, translate
+from gridbridge.decisions.transfer.request_mapping import MappedRequest, translate_request
 from gridbridge.errors import ConfigError, UnmappableRequest
 from gridbridge.model import route
 from gridbridge.model.cluster import Cluster, ClusterKind, PushKind
 from gridbridge.model.policy import Policy
 from gridbridge.model.route import OarServer
-from gridbridge.model.site.site_section import Site
-from gridbridge.model.text_tables import QueueDefaults, Users
+from gridbridge.model.settings import QueueDefaults, Users
+from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer import request_rules
-from gridbridge.model.transfer.mapping_sections import (
+from gridbridge.model.transfer.transfer_sections import (
     AmountUnit,
     AnyRule,
     PeRule,
@@ -28,8 +28,8 @@ from gridbridge.model.transfer.mapping_sections import (
     QueueRule,
     Relation,
     ResourceRule,
+    TransferQueue,
 )
-from gridbridge.model.transfer.transfer_sections import TransferQueue
 from gridbridge.shell import ssh
 from gridbridge.shell.session_pool import SessionPool
 
@@ -47,7 +47,7 @@ def a_policy(**more: object) -> Policy:
     users = Users({"alice": "al_gamma", "gridbridge": "gb_gamma"})
     gamma = Cluster(kind=ClusterKind.OAR, ssh="far", users=users, push=PushKind.OAR)
     return Policy(
-        site=Site(cluster="alpha"),
+        site=SiteSection(cluster="alpha"),
         clusters={"alpha": Cluster(qmaster_port=1, execd_port=2), "gamma": gamma},
         queues={"transfer-gamma": TransferQueue(cluster="gamma", pending_limit=1, slots=1)},
         maps={"gamma": RULES},
@@ -56,11 +56,11 @@ def a_policy(**more: object) -> Policy:
 
 def asked(hard: dict[str, str], soft: dict[str, str] | None = None) -> MappedRequest:
     """Translate a request with the rules as starters read them."""
-    rules = request_rules.decode(
-        request_rules.encode(clusters.mapping(a_policy(), "gamma", "transfer-gamma"))
+    rules = request_rules.decode_mapping(
+        request_rules.encode_mapping(clusters.mapping(a_policy(), "gamma", "transfer-gamma"))
     )
     request = MappedRequest(hard=tuple(hard.items()), soft=tuple((soft or {}).items()))
-    return translate(request, rules, "gamma")
+    return translate_request(request, rules, "gamma")
 
 
 def asked_of_queue(queue: TransferQueue, *queues: str) -> MappedRequest:
@@ -68,10 +68,10 @@ def asked_of_queue(queue: TransferQueue, *queues: str) -> MappedRequest:
     rules = dict(RULES)
     rules["queue", "long.q"], rules["pe", "mpi"] = QueueRule(to="long"), PeRule(spread="4")
     policy = replace(a_policy(), queues={"transfer-gamma": queue}, maps={"gamma": rules})
-    found = request_rules.decode(
-        request_rules.encode(clusters.mapping(policy, "gamma", "transfer-gamma"))
+    found = request_rules.decode_mapping(
+        request_rules.encode_mapping(clusters.mapping(policy, "gamma", "transfer-gamma"))
     )
-    return translate(MappedRequest(queues=queues, pe="mpi", slots=8), found, "gamma")
+    return translate_request(MappedRequest(queues=queues, pe="mpi", slots=8), found, "gamma")
 
 
 def test_a_queue_has_one_queue_and_types_there_for_all_its_jobs() -> None:
@@ -89,7 +89,7 @@ def test_a_queue_has_one_queue_and_types_there_for_all_its_jobs() -> None:
 
 def test_a_starter_reaches_an_oar_server_as_its_job_s_owner() -> None:
     """And only the adapter of its kind is taken."""
-    told = route.decode(route.encode(clusters.route(a_policy(), "transfer-gamma")))
+    told = route.decode_route(route.encode_route(clusters.route(a_policy(), "transfer-gamma")))
     there = told.away_as("alice")
 
     assert isinstance(there, OarServer)
@@ -152,12 +152,12 @@ def test_a_queue_asks_for_what_its_jobs_do_not(
     policy, asks = a_policy(), QueueDefaults({"mem_free": "64G", "h_rt": "3600"})
     queue = TransferQueue(cluster="gamma", pending_limit=1, slots=1, asks=asks)
     policy = replace(policy, queues={**policy.queues, "transfer-big": queue})
-    rules = request_rules.decode(
-        request_rules.encode(clusters.mapping(policy, "gamma", "transfer-big"))
+    rules = request_rules.decode_mapping(
+        request_rules.encode_mapping(clusters.mapping(policy, "gamma", "transfer-big"))
     )
 
     assert sorted(
-        translate(MappedRequest(hard=tuple(hard.items())), rules, "gamma").hard
+        translate_request(MappedRequest(hard=tuple(hard.items())), rules, "gamma").hard
     ) == sorted(expected)
 
 
@@ -193,7 +193,7 @@ def test_paramiko_is_loaded_with_the_first_request_alone() -> None:
     program = """
 import sys
 from gridbridge.batch import clusters
-from gridbridge.errors import NotReached
+from gridbridge.errors import HostNotReached
 from gridbridge.model.route import SshLogin
 from gridbridge.shell import ssh
 from tests.batch.test_clusters import a_policy
@@ -201,7 +201,7 @@ clusters.keep_connections(a_policy())
 print("paramiko" in sys.modules)
 try:
     ssh.run(SshLogin(host="127.0.0.1", port="1"), ("true",), {}, 5)
-except NotReached:
+except HostNotReached:
     print("paramiko" in sys.modules)
 """
     root = Path(__file__).parents[2]

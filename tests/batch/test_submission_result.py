@@ -3,14 +3,14 @@
 import pytest
 
 from gridbridge.batch.submission_result import Result, unanswered
-from gridbridge.errors import CommandFailed, NotReached
+from gridbridge.errors import CommandFailed, HostNotReached
 
 
 @pytest.mark.parametrize(
     ("error", "result"),
     [
         (CommandFailed(("qsub",), 127), Result.LATER),
-        (NotReached(("ssh",), 255), Result.LATER),
+        (HostNotReached(("ssh",), 255), Result.LATER),
         (CommandFailed(("qsub",), None), Result.UNSURE),
         (CommandFailed(("ssh",), 255), Result.UNSURE),
     ],

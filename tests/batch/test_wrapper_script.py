@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gridbridge.batch import home_id
 from gridbridge.batch.wrapper_script import BODY, JobStartMode, WrappedJob, bundle
-from gridbridge.decisions.wrapper_end import true_status, why_unstarted
+from gridbridge.decisions.wrapper_end import job_exit_status, why_job_not_started
 from gridbridge.model.job import JobEnd
 from gridbridge.model.message import FailureCause, StarterMessage
 from tests.messages import decode_in_place
@@ -188,7 +188,7 @@ def test_the_wrappers_end_alone_tells_every_exit_status(tmp_path: Path, shell: s
     ends = {status: end_of_body(tmp_path, shell, status) for status in statuses}
 
     assert not {99, 100} & {end.exit_status for end in ends.values()}
-    told = {status: true_status(end) for status, end in ends.items()}
+    told = {status: job_exit_status(end) for status, end in ends.items()}
     assert told == {status: None if status in BY_SIGNAL else status for status in ends}
     assert {status: ends[status].signal for status in BY_SIGNAL} == BY_SIGNAL
 
@@ -318,7 +318,7 @@ def test_where_the_spool_is_not_seen_a_signal_tells_why_a_job_can_not_start(
 ) -> None:
     ended = site.run(**({"script": b"echo ran\n", "spool": ""} | values))
 
-    assert why_unstarted(JobEnd(signal=-ended, host="delta-n1")) == (FailureCause.JOB, why)
+    assert why_job_not_started(JobEnd(signal=-ended, host="delta-n1")) == (FailureCause.JOB, why)
 
 
 def test_a_host_without_room_for_the_job_says_so_by_a_signal(site: Site) -> None:
@@ -364,7 +364,7 @@ def test_a_reason_that_the_spool_does_not_take_is_told_by_a_signal(site: Site) -
 
     ended = site.run(script=b"echo ran\n", stdout="/no/such/out")
 
-    told = why_unstarted(JobEnd(signal=-ended, host="n1"))
+    told = why_job_not_started(JobEnd(signal=-ended, host="n1"))
     assert told == (FailureCause.JOB, "can not append to standard output on n1")
 
 

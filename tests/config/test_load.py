@@ -8,7 +8,7 @@ from gridbridge.config import policy_file
 from gridbridge.errors import ConfigError
 from gridbridge.model.cluster import Cluster, ClusterKind, PushKind
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.site_section import Site
+from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer.transfer_sections import PollerSection, TransferQueue
 
 SITE = '[site]\ncluster = "alpha"\n'
@@ -57,7 +57,7 @@ def test_what_is_not_said_has_its_default(path: Path) -> None:
     path.write_text(GOOD)
 
     assert policy_file.load(str(path)) == Policy(
-        site=Site(cluster="alpha"),
+        site=SiteSection(cluster="alpha"),
         clusters={
             "alpha": Cluster(qmaster_port=6444, execd_port=6445),
             "beta": Cluster(qmaster_port=6444, execd_port=6445),

@@ -14,7 +14,7 @@ from gridbridge.model.campaigns.campaign_sections import CampaignsAt
 from gridbridge.model.cluster import MAX_PORT, Claim, Cluster, ClusterKind, PushKind
 from gridbridge.model.elastic.balance_sections import ProviderSection, SqueezeSection
 from gridbridge.model.policy import Policy
-from gridbridge.model.rebalance.storage_areas import Storage
+from gridbridge.model.rebalance.rebalance_section import StorageSection
 from gridbridge.model.settings import (
     ABSOLUTE_PATH,
     ACCOUNT,
@@ -26,41 +26,40 @@ from gridbridge.model.settings import (
     PATH_OR_NONE,
     SSH_PLACE,
     STATE_URL,
-    describe,
+    QueueDefaults,
+    Users,
+    setting_of_field,
 )
-from gridbridge.model.site.site_section import Site
-from gridbridge.model.text_tables import QueueDefaults, Users
-from gridbridge.model.transfer.mapping_sections import (
+from gridbridge.model.site.site_section import SiteSection
+from gridbridge.model.transfer.transfer_sections import (
     AMOUNT,
     ASKED_FOR,
     KINDS,
     RESOURCE_THERE,
     RULE_NAME,
+    STAGED_IN,
+    STAGED_OUT,
     THERE,
+    BreakerSection,
     PeRule,
+    PollerSection,
     ProjectRule,
     QueueRule,
     Relation,
     ResourceRule,
-)
-from gridbridge.model.transfer.transfer_sections import (
-    STAGED_IN,
-    STAGED_OUT,
-    Breaker,
-    PollerSection,
-    Retention,
+    RetentionSection,
     TransferQueue,
 )
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "conf" / "gridbridge.toml"
 TITLES = {
-    "[site]": Site,
+    "[site]": SiteSection,
     "[cluster.NAME]": Cluster,
     "[queue.NAME]": TransferQueue,
     "[poller]": PollerSection,
-    "[breaker]": Breaker,
-    "[retention]": Retention,
+    "[breaker]": BreakerSection,
+    "[retention]": RetentionSection,
     "[map.CLUSTER.resource.NAME]": ResourceRule,
     "[map.CLUSTER.pe.NAME]": PeRule,
     "[map.CLUSTER.project.NAME]": ProjectRule,
@@ -93,7 +92,7 @@ TEXTS = {
 
 def values_of(key: Field[Any]) -> st.SearchStrategy[Any]:
     """Return every value that a key may have."""
-    known = describe(key)
+    known = setting_of_field(key)
     if key.type is bool:
         return st.booleans()
     if key.type is int:
@@ -189,7 +188,7 @@ NOT_STAGED = {"staged": False, "stage_in": "", "stage_out": ""}  # only clusters
 NOT_OF_OAR = {"oar_queue": "", "oar_type": ""}
 POLICIES = st.builds(
     Policy,
-    site=sections_of(Site, cluster="alpha"),
+    site=sections_of(SiteSection, cluster="alpha"),
     clusters=st.fixed_dictionaries({"alpha": HERE, "beta": HERE | SHARED | BY_SSH | OF_OAR})
     | st.fixed_dictionaries({"alpha": FOLDERS, "beta": FOLDERS}),
     queues=st.dictionaries(
@@ -198,8 +197,8 @@ POLICIES = st.builds(
         max_size=2,
     ),
     poller=POLLERS,
-    breaker=sections_of(Breaker),
-    retention=sections_of(Retention),
+    breaker=sections_of(BreakerSection),
+    retention=sections_of(RetentionSection),
     maps=st.dictionaries(st.just("beta"), st.one_of(map(rules_of, KINDS)), max_size=1),
 )
 
@@ -210,7 +209,7 @@ def test_what_only_oar_has_survives_its_file(types: str) -> None:
         cluster="gamma", pending_limit=1, slots=1, oar_queue="long", oar_type=types
     )
     policy = Policy(
-        site=Site(cluster="alpha"),
+        site=SiteSection(cluster="alpha"),
         clusters={
             "alpha": Cluster(qmaster_port=1, execd_port=2),
             "gamma": Cluster(kind=ClusterKind.OAR, ssh="far"),
@@ -224,10 +223,12 @@ def test_what_only_oar_has_survives_its_file(types: str) -> None:
 
 def test_storage_areas_survive_their_file() -> None:
     policy = Policy(
-        site=Site(cluster="alpha"),
+        site=SiteSection(cluster="alpha"),
         clusters={"alpha": Cluster(qmaster_port=1, execd_port=2)},
         queues={},
-        storage={"disk": Storage(cluster="alpha", path="/a b", max_bytes=7, copies_at_once=1)},
+        storage={
+            "disk": StorageSection(cluster="alpha", path="/a b", max_bytes=7, copies_at_once=1)
+        },
     )
 
     assert policy == read_again(policy)
@@ -240,7 +241,7 @@ def test_a_policy_survives_its_file(policy: Policy) -> None:
 
 def test_defaults_alone_survive_their_file() -> None:
     clusters = {"alpha": Cluster(qmaster_port=6444, execd_port=6445)}
-    policy = Policy(site=Site(cluster="alpha"), clusters=clusters, queues={})
+    policy = Policy(site=SiteSection(cluster="alpha"), clusters=clusters, queues={})
 
     assert policy == read_again(policy)
 
@@ -255,7 +256,7 @@ def test_the_sample_is_what_gridbridge_writes() -> None:
 def test_the_sample_fits_the_lab() -> None:
     """Alpha is local; transfer-beta leads to beta, whose nodes see the spool."""
     assert policy_file.parse(str(SAMPLE), SAMPLE.read_bytes()) == Policy(
-        site=Site(cluster="alpha"),
+        site=SiteSection(cluster="alpha"),
         clusters={
             "alpha": Cluster(qmaster_port=6444, execd_port=6445),
             "beta": Cluster(qmaster_port=6454, execd_port=6455, spool_shared=True),
@@ -287,7 +288,7 @@ def test_the_sample_s_comments_hold_the_defaults(tmp_path: Path) -> None:
 def test_the_sample_s_comments_state_meaning_unit_and_default(kind: type) -> None:
     sample = SAMPLE.read_text()
     for key in fields(kind):
-        known = describe(key)
+        known = setting_of_field(key)
         comment = f"\n# {known.meaning}\n# {mistakes.right(key)}; {mistakes.default(key)}\n"
 
         assert known.unit in mistakes.right(key)

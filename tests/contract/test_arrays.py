@@ -7,7 +7,7 @@ import pytest
 from gridbridge.batch.task_script import ScriptTask, script
 from gridbridge.decisions.campaigns.ending.outcome_classifier import outcome_of
 from gridbridge.model.campaigns.campaign import TaskOutcome
-from gridbridge.model.job import ArrayLimits, AskedArray, JobEnd
+from gridbridge.model.job import ArrayEndQuery, ArrayLimits, JobEnd
 from gridbridge.model.request import JobRequest
 from tests.contract.conftest import EMBEDDED
 from tests.contract.far import UNKNOWN, Far
@@ -74,8 +74,8 @@ def told_of(far: Far, *jobs: str, account: str = "") -> dict[str, dict[int, JobE
     return {account: ends for account, ends in found.items() if ends}
 
 
-def _asked(job: str, account: str) -> AskedArray:
-    return AskedArray(job_id=int(job), account=account, places=range(1, 9))
+def _asked(job: str, account: str) -> ArrayEndQuery:
+    return ArrayEndQuery(job_id=int(job), account=account, places=range(1, 9))
 
 
 def lives(far: Far, job: str, account: str = "") -> frozenset[int] | None:

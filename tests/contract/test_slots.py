@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.decisions.wrapper_end import why_unstarted
+from gridbridge.decisions.wrapper_end import why_job_not_started
 from gridbridge.model.states import JobFact
 from tests.contract.conftest import NOT_OAR, OAR
 from tests.contract.far import Far
@@ -90,6 +90,6 @@ def test_a_job_that_oar_can_not_start_ends_as_its_wrapper_would(far: Far) -> Non
     """OAR has no error state; the signal tells why."""
     broken = far.start("exit 0\n", cwd=f"{far.reach.folder}/nowhere")
 
-    why = why_unstarted(far.end(broken))
+    why = why_job_not_started(far.end(broken))
     assert why
     assert why[1].startswith("can not change to its working directory on")

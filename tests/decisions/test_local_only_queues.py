@@ -2,10 +2,10 @@
 
 import pytest
 
-from gridbridge.decisions.local_only_queues import local_queues
+from gridbridge.decisions.transfer.cluster_load_values import find_local_only_queues
 from gridbridge.model.request import JobRequest
 from gridbridge.model.snapshot import QueueStatus
-from gridbridge.model.vocabulary import LocalQueues
+from gridbridge.model.vocabulary import LocalOnlyQueues
 
 AWAY = "transfer-alpha"
 YIELDS = "gb-be1"
@@ -31,16 +31,16 @@ def queue(name: str, remote: str = "", host: str = "n1") -> QueueStatus:
         ([queue(AWAY, "TRUE")], None),
         (
             [queue("all.q", "FALSE"), queue(AWAY, "TRUE"), queue("big.q", "FALSE")],
-            LocalQueues(queues="all.q,big.q", all_say="yes"),
+            LocalOnlyQueues(queues="all.q,big.q", all_say="yes"),
         ),
         (
             [queue("all.q", "FALSE"), queue(AWAY, "TRUE"), queue("big.q")],
-            LocalQueues(queues="all.q,big.q"),
+            LocalOnlyQueues(queues="all.q,big.q"),
         ),
-        ([queue("all.q"), queue(AWAY, "TRUE")], LocalQueues(queues="all.q")),
+        ([queue("all.q"), queue(AWAY, "TRUE")], LocalOnlyQueues(queues="all.q")),
         (
             [queue("all.q", "FALSE"), queue("all.q", host="n2"), queue(AWAY, "TRUE")],
-            LocalQueues(queues="all.q"),
+            LocalOnlyQueues(queues="all.q"),
         ),
         ([queue("all.q", "FALSE"), queue(AWAY), queue(AWAY, "TRUE", "n2")], "all.q"),
         ([queue("all.q", "FALSE"), queue(AWAY, "TRUE"), queue(YIELDS)], "all.q"),
@@ -51,12 +51,12 @@ def queue(name: str, remote: str = "", host: str = "n1") -> QueueStatus:
     ],
 )
 def test_a_job_is_kept_from_queues_that_send_it_on(
-    queues: list[QueueStatus], expected: LocalQueues | str | None
+    queues: list[QueueStatus], expected: LocalOnlyQueues | str | None
 ) -> None:
     if isinstance(expected, str):
-        expected = LocalQueues(queues=expected, all_say="yes")
+        expected = LocalOnlyQueues(queues=expected, all_say="yes")
 
-    assert local_queues(queues) == expected
+    assert find_local_only_queues(queues) == expected
 
 
 @pytest.mark.parametrize(
@@ -75,13 +75,13 @@ def test_the_queues_that_a_mapping_names_are_asked_for_as_far_as_they_keep_it(
     all_say: str, targets: str, expected: tuple[str, bool]
 ) -> None:
     """What waited for a queue that it can't have would wait for ever."""
-    assert LocalQueues(queues="all.q,big.q", all_say=all_say).kept(targets) == expected
+    assert LocalOnlyQueues(queues="all.q,big.q", all_say=all_say).kept(targets) == expected
 
 
 def test_our_own_transfer_queues_send_jobs_on_whatever_they_say() -> None:
-    found = local_queues([queue("all.q", "FALSE"), queue("out")], ("out",))
+    found = find_local_only_queues([queue("all.q", "FALSE"), queue("out")], ("out",))
 
-    assert found == LocalQueues(queues="all.q", all_say="yes")
+    assert found == LocalOnlyQueues(queues="all.q", all_say="yes")
 
 
 @pytest.mark.parametrize(
@@ -106,6 +106,6 @@ def test_a_campaigns_tasks_get_no_queue_that_sends_them_on(
     all_say: str, targets: str, expected: tuple[str, bool] | None
 ) -> None:
     """A JDL that names only such a queue is refused there: its tasks would wait for ever."""
-    found = LocalQueues(queues="all.q,big.q", all_say=all_say).only(JobRequest(targets=targets))
+    found = LocalOnlyQueues(queues="all.q,big.q", all_say=all_say).only(JobRequest(targets=targets))
 
     assert (found and (found.targets, found.stays)) == expected

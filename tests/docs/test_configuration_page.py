@@ -4,7 +4,7 @@ import re
 
 from gridbridge.config.capabilities import GROUPS
 from gridbridge.config.sections import NamedSections, SingleSection
-from gridbridge.model.transfer.mapping_sections import KINDS
+from gridbridge.model.transfer.transfer_sections import KINDS
 from tests.docs.console import ROOT
 
 PAGE = (ROOT / "docs" / "reference" / "configuration.md").read_text()

@@ -19,7 +19,7 @@ from gridbridge.config import policy_file
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.places import HOME
 from gridbridge.model.settings import Setting
-from gridbridge.model.site.site_section import Site
+from gridbridge.model.site.site_section import SiteSection
 from gridbridge.transfer.starter.sensor import HUNG_S
 from tests.docs.console import PAGES, ROOT, Typed, console, matches
 
@@ -183,7 +183,7 @@ def test_the_systemd_unit_runs_the_installed_poller_as_the_service_account() -> 
     unit = configparser.ConfigParser()
     unit.read(ROOT / "conf" / "systemd" / "gridbridge-poller.service")
 
-    assert unit["Service"]["User"] == Site(cluster="a").service_account
+    assert unit["Service"]["User"] == SiteSection(cluster="a").service_account
     assert unit["Service"]["ExecStart"] == "/opt/gridbridge/bin/gridbridge-poller"
     assert HOME == "/var/lib/gridbridge"  # that docs/how-to/operate.md names
 
@@ -210,7 +210,10 @@ def test_a_program_of_campaigns_goes_on_by_systemd_or_comes_by_cron(name: str) -
     unit.read(ROOT / "conf" / "systemd" / f"gridbridge-{name}.service")
     cron = (ROOT / "conf" / "cron.d" / "gridbridge-campaigns").read_text().splitlines()
     hook = ROOT / "oar-hooks" / name
-    account, program = Site(cluster="a").service_account, f"/opt/gridbridge/bin/gridbridge-{name}"
+    account, program = (
+        SiteSection(cluster="a").service_account,
+        f"/opt/gridbridge/bin/gridbridge-{name}",
+    )
 
     assert unit["Service"]["User"] == account
     assert unit["Service"]["ExecStart"] == f"{program} --loop"

@@ -25,8 +25,8 @@ from gridbridge.campaigns.nikita.nikita import NikitaDaemon
 from gridbridge.campaigns.runner.campaign_runner import CampaignRunner
 from gridbridge.campaigns.store import campaign_files, campaign_inbox, campaign_register
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.campaign_task_rows import CampaignTasks
-from gridbridge.campaigns.store.cancellation_marks import CancellationMarks
+from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
+from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
 from gridbridge.config import policy_file
 from gridbridge.model.campaigns.campaign import CampaignState, TaskOutcome
 from gridbridge.model.campaigns.campaign_names import ADDS_TO, UNIQUE
@@ -192,7 +192,7 @@ def cycles(
         program = runner(forgotten_s)
         for _ in range(most):
             program.take_in()
-            cycle.once(program, lambda _: None)
+            cycle.run_cycle_once(program, lambda _: None)
             if is_done(CampaignRows(program.database)):
                 return
         raise AssertionError(f"not done after {most} cycles")
@@ -207,7 +207,7 @@ def wiping() -> None:
     daemon = NikitaDaemon(_impatient(), Clock())
     for _ in range(2):
         with daemon.open_cycle() as program:
-            cycle.once(program, lambda _: None)
+            cycle.run_cycle_once(program, lambda _: None)
 
 
 def is_over(campaigns: CampaignRows) -> bool:
@@ -224,8 +224,8 @@ def brought(is_idempotent: bool = False) -> None:
     """Bring alice's campaign."""
     clusters = {name: AtCluster(exec_file="run") for name in CELLS}
     jdl = asdict(Jdl(name="sweep", clusters=clusters, is_idempotent=is_idempotent))
-    data = campaign_files.encode(jdl | {UNIQUE: "1"}, tuple(map(str, range(TASKS))))
-    hers(f"new.{campaign_files.put(data)}")
+    data = campaign_files.encode_campaign_file(jdl | {UNIQUE: "1"}, tuple(map(str, range(TASKS))))
+    hers(f"new.{campaign_files.write_campaign_file(data)}")
 
 
 def whole() -> None:
@@ -233,17 +233,18 @@ def whole() -> None:
     wish = AtCluster(exec_file="run", prologue="make", epilogue="clean")
     jdl = asdict(Jdl(name="sweep", clusters=dict.fromkeys(CELLS, wish))) | {UNIQUE: "1"}
     parameters = tuple(map(str, range(TASKS)))
-    hers(f"new.{campaign_files.put(campaign_files.encode(jdl, parameters[:-ADDED]))}")
+    data = campaign_files.encode_campaign_file(jdl, parameters[:-ADDED])
+    hers(f"new.{campaign_files.write_campaign_file(data)}")
     runner().take_in()
-    data = campaign_files.encode({ADDS_TO: 1}, parameters[-ADDED:])
-    hers(f"new.{campaign_files.put(data)}")
+    data = campaign_files.encode_campaign_file({ADDS_TO: 1}, parameters[-ADDED:])
+    hers(f"new.{campaign_files.write_campaign_file(data)}")
 
 
 def prepared() -> None:
     """Bring it so, have its prologues run, and cancel it."""
     whole()
     _a_cycle()
-    hers(f"ask.{campaign_files.ask(OwnerVerb.CANCEL, (1,))}")
+    hers(f"ask.{campaign_files.write_owner_request(OwnerVerb.CANCEL, (1,))}")
 
 
 def hers(name: str) -> None:
@@ -252,7 +253,7 @@ def hers(name: str) -> None:
     folder.mkdir(exist_ok=True)
     folder.chmod(0o770)
     os.chown(folder, ALICE, -1)
-    brought = Path(campaign_inbox.mine(CAMPAIGNS), name).rename(folder / name)
+    brought = Path(campaign_inbox.make_own_inbox_folder(CAMPAIGNS), name).rename(folder / name)
     os.chown(brought, ALICE, -1)
 
 
@@ -274,7 +275,7 @@ def cancelled() -> None:
     missing = release.rename(release.with_name("missing"))
     program._actions._submissions._submit([array])
     missing.rename(release)
-    hers(f"ask.{campaign_files.ask(OwnerVerb.CANCEL, (1,))}")
+    hers(f"ask.{campaign_files.write_owner_request(OwnerVerb.CANCEL, (1,))}")
 
 
 def flooded() -> None:
@@ -309,7 +310,7 @@ def moving() -> None:
     if KILLER.files in (MOVERS, MOVED_BY):
         KILLER.begin()
     program = rebalancer()
-    cycle.once(program, lambda _: None)
+    cycle.run_cycle_once(program, lambda _: None)
     program.database.close()
     wiping()
     for _ in range(3):
@@ -332,7 +333,7 @@ def moved_once() -> list[str]:
 def killed() -> None:
     """Send it so, and have its owner cancel it."""
     flooded()
-    hers(f"ask.{campaign_files.ask(OwnerVerb.CANCEL, (1,))}")
+    hers(f"ask.{campaign_files.write_owner_request(OwnerVerb.CANCEL, (1,))}")
 
 
 def reset() -> None:
@@ -412,7 +413,7 @@ def copied_once() -> list[str]:
     """Go on to the end; the hanging task has succeeded as a copy, and its other attempt is one."""
     found = ran_once()
     database = StateFile.open(STATE)
-    shown = CampaignTasks(database).sent(1, TASKS - 1, TASKS - 1)
+    shown = CampaignTaskRows(database).sent(1, TASKS - 1, TASKS - 1)
     database.close()
     beside = [[each.outcome for each in one.copies] for one in shown]
     sent = [line for line in Path(LEDGER, "c.1").read_text().splitlines() if "copies" in line]
@@ -446,7 +447,7 @@ def wiped_once() -> list[str]:
     status = killing.run(wiping)
     left = [sandbox.jobs(one) for one in CELLS]
     database = StateFile.open(STATE)
-    marked = sum(len(places) for places in CancellationMarks(database).all().values())
+    marked = sum(len(places) for places in CancellationMarkRows(database).all().values())
     database.close()
     _let_start()
     return [
@@ -640,7 +641,7 @@ def _restore(early: int, late: int) -> None:
         program = runner()
         program.take_in()
         if number:
-            cycle.once(program, lambda _: None)
+            cycle.run_cycle_once(program, lambda _: None)
         program.database.close()
         if number == early:
             shutil.copy(f"{HOME}/state.db", "/opt/earlier")
@@ -667,7 +668,7 @@ def torn(each: int) -> Iterator[str]:
 def _a_cycle(forgotten_s: float = 60.0) -> None:
     program = runner(forgotten_s)
     program.take_in()
-    cycle.once(program, lambda _: None)
+    cycle.run_cycle_once(program, lambda _: None)
 
 
 def full(each: int) -> Iterator[str]:

@@ -23,16 +23,16 @@ from gridbridge.model.message import (
     MessageKind,
     StarterMessage,
     TransferOutcome,
-    encode,
+    encode_message,
 )
 from gridbridge.model.places import AS_USER, CONFIG, HOME, PUBLISHED, SPOOL
 from gridbridge.model.transfer import claim
-from gridbridge.program.configuration import Configuration
+from gridbridge.program.configuration import ReloadableConfiguration
 from gridbridge.shell import files
 from gridbridge.shell.clock import Clock
 from gridbridge.state import published_values, spool
 from gridbridge.state.database import StateFile
-from gridbridge.transfer.poller.poller_wiring import build
+from gridbridge.transfer.poller.poller_wiring import build_transfer_service
 from gridbridge.transfer.poller.transfer_service import TransferService
 from gridbridge.transfer.starter import control_methods, starter
 from gridbridge.transfer.starter.local_task import LocalTask
@@ -113,7 +113,7 @@ def end(**values: str) -> Callable[[], None]:
         killing.run(step)
         path = published_values.verdict_path(NAME, os.getuid())
         Path(path).parent.mkdir(parents=True, exist_ok=True)
-        files.replace(path, encode(VERDICT.but(**values)))
+        files.replace(path, encode_message(VERDICT.but(**values)))
 
     return act
 
@@ -127,13 +127,13 @@ def rounds(is_done: Callable[[TransferService], bool], **of_queues: float) -> Ca
     def act() -> None:
         os.dup2(os.open("/opt/poller.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND), 2)
         clock = Clock()
-        configuration = Configuration(clock, CONFIG)
+        configuration = ReloadableConfiguration(clock, CONFIG)
         policy = configuration.policy
         queues = {name: replace(one, **of_queues) for name, one in policy.queues.items()}  # type: ignore[arg-type]
         quick = replace(policy.poller, interval_s=0.1)
         changed = replace(policy, poller=quick, queues=queues)
         configuration.in_force = replace(configuration.in_force, policy=changed)
-        service = build(configuration, clock)
+        service = build_transfer_service(configuration, clock)
         deadline = time.monotonic() + LIMIT_S
         while not is_done(service):
             assert time.monotonic() < deadline, "the poller's work has no end"
@@ -180,7 +180,7 @@ def die() -> None:
 def finish() -> None:
     """Submit a job, and have it end there."""
     killing.run(step)
-    spool.send(VERDICT.but(kind=MessageKind.ENDED, at="1767225600"))
+    spool.send_spool_message(VERDICT.but(kind=MessageKind.ENDED, at="1767225600"))
 
 
 def closed_by_starter() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from gridbridge.model import message
 from gridbridge.model.message import StarterMessage
 from gridbridge.model.places import CONFIG, HOME, PUBLISHED, SPOOL
-from gridbridge.model.route import TransferRoute, encode
+from gridbridge.model.route import TransferRoute, encode_route
 from gridbridge.model.transfer import claim
 from gridbridge.shell import files
 from gridbridge.state import published_values
@@ -91,7 +91,7 @@ def reset() -> None:
     (TASK / "config").write_text("\n".join((*config, "h_rt=INFINITY", "")))
     (TASK / "environment").write_text("HOME=/root\n")
     (TASK / "script").write_text("exit 0\n")
-    files.replace(published_values.route_path(QUEUE), encode(a_route()))
+    files.replace(published_values.route_path(QUEUE), encode_route(a_route()))
 
 
 def _make_cell(folder: Path) -> None:
@@ -157,7 +157,7 @@ def claim_by_file() -> None:
     Path(SPOOL, claim.FOLDER).mkdir(exist_ok=True)
     route = a_route()
     route.remote_claim, route.remote_spool = claim.FILE, SPOOL
-    files.replace(published_values.route_path(QUEUE), encode(route))
+    files.replace(published_values.route_path(QUEUE), encode_route(route))
 
 
 def claims() -> list[str]:
@@ -170,4 +170,4 @@ def claims() -> list[str]:
 def messages() -> list[StarterMessage]:
     """Return the finished messages of the spool."""
     names = [name for name in os.listdir(SPOOL) if name.startswith(MESSAGE) and name != MARK]
-    return [message.decode(Path(SPOOL, name).read_bytes()) for name in names]
+    return [message.decode_message(Path(SPOOL, name).read_bytes()) for name in names]

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.message import FailureCause, MessageKind, StarterMessage, encode
+from gridbridge.model.message import FailureCause, MessageKind, StarterMessage, encode_message
 from gridbridge.transfer.starter import control_methods
-from gridbridge.transfer.starter.starter import give_up, take
+from gridbridge.transfer.starter.starter import do_due_step, end_without_notes_folder
 from gridbridge.transfer.starter.step_answers import ROOM_S
 from tests.transfer.starter.cells import TRANSFER, Place
 
@@ -47,7 +47,7 @@ def make_room(place: Place) -> None:
 def step(place: Place) -> str:
     """Take a step as its program does."""
     task = place.task()
-    return give_up(task) or take(task, "", ("true",))
+    return end_without_notes_folder(task) or do_due_step(task, "", ("true",))
 
 
 def error_of(place: Place) -> str:
@@ -137,7 +137,7 @@ def test_a_deletion_is_noted_in_a_full_tmpdir(small: Place) -> None:
     step(small)
     small.home(letters="dr")
     fill(small)
-    control_methods.terminate(small.task())
+    control_methods.terminate_transfer(small.task())
 
     assert step(small) == "signal 9"
     assert (len(small.calls("beta qdel")), small.away()) == (1, None)
@@ -174,6 +174,6 @@ def test_an_empty_note_counts_as_none(place: Place, name: str) -> None:
 def test_an_end_is_read_as_it_was_written(place: Place) -> None:
     step(place)
     end = StarterMessage(kind=MessageKind.CLOSED, transfer=TRANSFER, outcome="signal", signal="9")
-    (place.folder / "tmp/.gridbridge/closed").write_bytes(encode(end))
+    (place.folder / "tmp/.gridbridge/closed").write_bytes(encode_message(end))
 
     assert end == place.task().closed()

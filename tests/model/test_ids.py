@@ -3,7 +3,7 @@
 import pytest
 
 from gridbridge.errors import ParseError
-from gridbridge.model.ids import TransferId, is_transfer, parse_transfer
+from gridbridge.model.ids import TransferId, is_transfer_name, parse_transfer
 
 
 def test_a_name_is_read_as_it_was_written() -> None:
@@ -41,4 +41,4 @@ def test_any_other_name_is_refused(name: str) -> None:
     with pytest.raises(ParseError):
         parse_transfer(name)
 
-    assert not is_transfer(name)
+    assert not is_transfer_name(name)

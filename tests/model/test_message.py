@@ -5,7 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.errors import ParseError
-from gridbridge.model.message import MAX_BYTES, MessageKind, StarterMessage, decode, encode
+from gridbridge.model.message import (
+    MAX_BYTES,
+    MessageKind,
+    StarterMessage,
+    decode_message,
+    encode_message,
+)
 
 # What os.environ and decoded file names hold: any text, bytes that are not UTF-8 as surrogates.
 ANY_TEXT = st.binary(max_size=60).map(lambda raw: raw.decode("utf-8", "surrogateescape"))
@@ -15,13 +21,13 @@ ANY_TEXT = st.binary(max_size=60).map(lambda raw: raw.decode("utf-8", "surrogate
 def test_a_message_survives_the_disk(reason: str, host: str) -> None:
     message = StarterMessage(kind=MessageKind.ENDED, reason=reason, host=host)
 
-    assert decode(encode(message)) == message
+    assert decode_message(encode_message(message)) == message
 
 
 def test_a_message_is_plain_lines_that_sh_can_write() -> None:
     message = StarterMessage(kind=MessageKind.ENDED, transfer="gb.alpha.1.0.1", reason="50% of\nit")
 
-    assert encode(message) == b"kind=ended\ntransfer=gb.alpha.1.0.1\nreason=50%25 of%0Ait\n"
+    assert encode_message(message) == b"kind=ended\ntransfer=gb.alpha.1.0.1\nreason=50%25 of%0Ait\n"
 
 
 @pytest.mark.parametrize(
@@ -40,7 +46,7 @@ def test_a_message_is_plain_lines_that_sh_can_write() -> None:
 )
 def test_anything_else_is_refused(data: bytes) -> None:
     with pytest.raises(ParseError):
-        decode(data)
+        decode_message(data)
 
 
 def test_a_changed_copy_leaves_the_original_alone() -> None:

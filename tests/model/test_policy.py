@@ -13,26 +13,26 @@ from gridbridge.model.settings import (
     OBJECT_NAME,
     STATE_URL,
     TextFormat,
-    describe,
+    setting_of_field,
 )
-from gridbridge.model.site.site_section import Site
-from gridbridge.model.transfer.mapping_sections import KINDS
+from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer.transfer_sections import (
-    Breaker,
+    KINDS,
+    BreakerSection,
     PollerSection,
-    Retention,
+    RetentionSection,
     TransferQueue,
 )
 
 KEYS = [
     pytest.param(key, id=f"{kind.__name__}.{key.name}")
     for kind in (
-        Site,
+        SiteSection,
         Cluster,
         TransferQueue,
         PollerSection,
-        Breaker,
-        Retention,
+        BreakerSection,
+        RetentionSection,
         *(rule for rule, _ in KINDS.values()),
     )
     for key in fields(kind)
@@ -42,7 +42,7 @@ ALPHA = Cluster(qmaster_port=6444, execd_port=6445)
 
 @pytest.mark.parametrize("key", KEYS)
 def test_every_key_has_a_meaning_of_one_line(key: Field[Any]) -> None:
-    meaning = describe(key).meaning
+    meaning = setting_of_field(key).meaning
 
     assert meaning
     assert meaning.isprintable()
@@ -51,7 +51,7 @@ def test_every_key_has_a_meaning_of_one_line(key: Field[Any]) -> None:
 
 @pytest.mark.parametrize("key", KEYS)
 def test_every_default_is_a_value_that_may_be_written(key: Field[Any]) -> None:
-    known = describe(key)
+    known = setting_of_field(key)
     if key.default is MISSING or known.inherits:
         return
 
@@ -67,19 +67,19 @@ def test_a_unit_in_a_name_is_the_key_s_unit(ending: str, unit: str) -> None:
     keys = [key for param in KEYS for key in param.values if key.name.endswith(ending)]
     timed = [key for key in keys if ending != "_s" or not key.name.endswith("_per_s")]
 
-    assert {unit} == {describe(key).unit for key in timed}
+    assert {unit} == {setting_of_field(key).unit for key in timed}
 
 
 def test_a_cell_has_the_cluster_s_name_unless_it_is_said() -> None:
     clusters = {"alpha": ALPHA, "beta": Cluster(qmaster_port=1, execd_port=2, cell="default")}
 
-    policy = Policy(site=Site(cluster="alpha"), clusters=clusters, queues={})
+    policy = Policy(site=SiteSection(cluster="alpha"), clusters=clusters, queues={})
 
     assert [cluster.cell for cluster in policy.clusters.values()] == ["alpha", "default"]
 
 
 def test_the_local_cluster_is_the_site_s() -> None:
-    policy = Policy(site=Site(cluster="alpha"), clusters={"alpha": ALPHA}, queues={})
+    policy = Policy(site=SiteSection(cluster="alpha"), clusters={"alpha": ALPHA}, queues={})
 
     assert policy.local is policy.clusters["alpha"]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.model.text_tables import Users
+from gridbridge.model.settings import Users
 
 USERS = Users(alice="al", bob="carol")
 

@@ -5,20 +5,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.errors import ParseError
-from gridbridge.model.vocabulary import ANY, NO_RULE, ClusterVocabulary, decode, encode
+from gridbridge.model.vocabulary import (
+    ANY,
+    NO_RULE,
+    ClusterVocabulary,
+    decode_vocabulary,
+    encode_vocabulary,
+)
 
 WORD = st.text(st.characters(codec="utf-8", exclude_categories=["Z", "C"]), min_size=1)
 
 
 @given(st.fixed_dictionaries({kind: st.frozensets(WORD) for kind in ClusterVocabulary.KINDS}))
 def test_a_vocabulary_survives_its_file(names: dict[str, frozenset[str]]) -> None:
-    assert decode(encode(ClusterVocabulary(**names))) == ClusterVocabulary(**names)
+    assert decode_vocabulary(encode_vocabulary(ClusterVocabulary(**names))) == ClusterVocabulary(
+        **names
+    )
 
 
 @pytest.mark.parametrize("data", [b"colour=red\n", b"pe=smp", b"pe\n", b"pe=a\npe=b\n"])
 def test_what_is_no_vocabulary_is_refused(data: bytes) -> None:
     with pytest.raises(ParseError):
-        decode(data)
+        decode_vocabulary(data)
 
 
 @pytest.mark.parametrize(
@@ -46,6 +54,6 @@ def test_an_environment_is_chosen_by_how_it_places_slots(
 
 
 def test_what_an_earlier_version_published_tells_no_rules() -> None:
-    assert decode(b"pe=smp\n").environment(1, 4) == ANY
+    assert decode_vocabulary(b"pe=smp\n").environment(1, 4) == ANY
     none = ClusterVocabulary(rule=frozenset({NO_RULE}))
-    assert decode(encode(none)).environment(1, 4) == ""
+    assert decode_vocabulary(encode_vocabulary(none)).environment(1, 4) == ""

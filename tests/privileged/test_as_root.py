@@ -12,7 +12,7 @@ import pytest
 
 from gridbridge.errors import UntrustedFile
 from gridbridge.privileged import as_root
-from gridbridge.privileged.as_root import BEGIN, END, NotKnown, RootRefusal
+from gridbridge.privileged.as_root import BEGIN, END, NameLookupFailed, RootRefusal
 
 CONF = Path(__file__).parents[2] / "conf"
 OTHERS = "127.0.0.1 localhost\n10.0.0.1 master m # not alpha-n7\n"
@@ -22,7 +22,7 @@ ONE = f"{OTHERS}{BEGIN}\n10.0.0.7 alpha-n7\n{END}\n"
 @pytest.fixture
 def hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a hosts file of others' lines."""
-    monkeypatch.setattr(as_root.change, "__defaults__", (str(tmp_path / "lock"),))
+    monkeypatch.setattr(as_root.replace_file_locked, "__defaults__", (str(tmp_path / "lock"),))
     path = tmp_path / "hosts"
     path.write_text(OTHERS)
     return path
@@ -36,7 +36,7 @@ def test_a_name_stands_in_our_block_alone_and_goes_with_it(hosts: Path) -> None:
         ("unname", "alpha-n7"),
         ("unname", "alpha-n7"),
     ):
-        as_root.perform(words, str(hosts))
+        as_root.perform_root_act(words, str(hosts))
         told.append(hosts.read_text())
 
     assert [ONE, ONE, OTHERS, OTHERS] == told  # noqa: SIM300 - style.md 33
@@ -49,9 +49,9 @@ def test_a_name_stands_in_our_block_alone_and_goes_with_it(hosts: Path) -> None:
 def test_others_lines_stay_as_they_are(hosts: Path, others: str) -> None:
     hosts.write_bytes(others.encode())
 
-    as_root.perform(("name", "alpha-n7", "10.0.0.7"), str(hosts))
+    as_root.perform_root_act(("name", "alpha-n7", "10.0.0.7"), str(hosts))
     assert hosts.read_bytes().startswith(others.encode())
-    as_root.perform(("unname", "alpha-n7"), str(hosts))
+    as_root.perform_root_act(("unname", "alpha-n7"), str(hosts))
     assert hosts.read_bytes() == others.encode()
 
 
@@ -60,7 +60,7 @@ def test_a_name_and_an_address_have_one_line(hosts: Path, new: tuple[str, str]) 
     """A qmaster admits nobody whose address leads back to another name."""
     hosts.write_text(ONE)
 
-    as_root.perform(("name", *new), str(hosts))
+    as_root.perform_root_act(("name", *new), str(hosts))
     assert hosts.read_text() == f"{OTHERS}{BEGIN}\n{new[1]} {new[0]}\n{END}\n"
 
 
@@ -95,7 +95,7 @@ def test_a_name_and_an_address_have_one_line(hosts: Path, new: tuple[str, str]) 
 )
 def test_anything_else_is_refused_and_changes_nothing(hosts: Path, words: tuple[str, ...]) -> None:
     with pytest.raises(RootRefusal):
-        as_root.perform(words, str(hosts))
+        as_root.perform_root_act(words, str(hosts))
 
     assert hosts.read_text() == OTHERS
 
@@ -119,7 +119,7 @@ def test_no_other_machine_of_the_site_loses_its_name(
 
     refusal = nullcontext() if is_named else pytest.raises(RootRefusal)
     with refusal:
-        as_root.perform(("name", host, "10.0.0.7"), str(hosts), str(settings))
+        as_root.perform_root_act(("name", host, "10.0.0.7"), str(hosts), str(settings))
 
     assert (f"10.0.0.7 {host}\n" in hosts.read_text()) == is_named
 
@@ -143,8 +143,8 @@ def test_no_name_is_given_away_while_a_name_service_does_not_answer(
         raise error if family == silent else socket.gaierror(socket.EAI_NODATA, "no address")
 
     monkeypatch.setattr(as_root.socket, "getaddrinfo", lookup)
-    with pytest.raises(NotKnown, match=f"big: no name service says .*{error.strerror}"):
-        as_root.perform(("name", "big", "10.0.0.7"), str(hosts))
+    with pytest.raises(NameLookupFailed, match=f"big: no name service says .*{error.strerror}"):
+        as_root.perform_root_act(("name", "big", "10.0.0.7"), str(hosts))
 
     assert hosts.read_text() == OTHERS
 
@@ -157,7 +157,7 @@ def test_a_name_that_clearly_nobody_has_is_given(
         raise socket.gaierror(errno, "Name or service not known")
 
     monkeypatch.setattr(as_root.socket, "getaddrinfo", lookup)
-    as_root.perform(("name", "big", "10.0.0.7"), str(hosts))
+    as_root.perform_root_act(("name", "big", "10.0.0.7"), str(hosts))
 
     assert "10.0.0.7 big\n" in hosts.read_text()
 
@@ -187,10 +187,10 @@ if sys.argv[1] == "hold":
 if sys.argv[1] == "files":
     "x".encode("idna")
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
-as_root.forget_caller()
+as_root.clear_caller_environment()
 try:
     print("nobody's" if not as_root._leads_to("fileserver") else "somebody's")
-except as_root.NotKnown as error:
+except as_root.NameLookupFailed as error:
     print("not known")
 """
 MAIN = """
@@ -272,7 +272,7 @@ def test_a_name_of_our_block_may_get_another_address(
     monkeypatch.setattr(as_root, "_leads_to", lambda _: frozenset({"10.0.0.7"}))
     hosts.write_text(ONE.replace("7 alpha-n7", "7 big"))
 
-    as_root.perform(("name", "big", "10.0.0.8"), str(hosts))
+    as_root.perform_root_act(("name", "big", "10.0.0.8"), str(hosts))
     assert "10.0.0.8 big\n" in hosts.read_text()
 
 
@@ -280,7 +280,7 @@ def test_nobody_else_can_hold_its_lock(hosts: Path, tmp_path: Path) -> None:
     lock = tmp_path / "lock"
     lock.touch(0o644)
 
-    as_root.change(str(hosts), lambda text: text, str(lock))
+    as_root.replace_file_locked(str(hosts), lambda text: text, str(lock))
 
     assert lock.stat().st_mode & 0o777 == 0o600
 
@@ -290,7 +290,7 @@ def test_half_of_our_block_is_left_to_an_administrator(hosts: Path, half: str) -
     hosts.write_text(OTHERS + half)
 
     with pytest.raises(RootRefusal, match=r"block|before"):
-        as_root.perform(("unname", "alpha-n7"), str(hosts))
+        as_root.perform_root_act(("unname", "alpha-n7"), str(hosts))
     assert hosts.read_text() == OTHERS + half
 
 
@@ -301,11 +301,11 @@ def test_the_sites_program_gets_the_name_and_nothing_else(hosts: Path, tmp_path:
     settings.write_text(f'[site]\ncluster = "a"\n[bootstrap]\nexport = "{program}"\n')
 
     for verb in ("export", "unexport"):
-        as_root.perform((verb, "alpha-n7"), str(hosts), str(settings))
+        as_root.perform_root_act((verb, "alpha-n7"), str(hosts), str(settings))
     assert (tmp_path / "told").read_text() == "1 alpha-n7\n"
     program.chmod(0o777)
     with pytest.raises(UntrustedFile):
-        as_root.perform(("export", "alpha-n7"), str(hosts), str(settings))
+        as_root.perform_root_act(("export", "alpha-n7"), str(hosts), str(settings))
 
 
 def test_sudo_lets_the_balancers_account_alone_do_these_verbs_and_nothing_else() -> None:
@@ -343,7 +343,7 @@ def test_only_its_own_words_about_one_node_of_oars_are_obeyed(
     conf = tmp_path / "oar.conf"
     conf.write_text("DB_TYPE=Pg\n")
     with pytest.raises(as_root.RootRefusal):
-        as_root.of_node(words, str(conf))
+        as_root.act_on_oar_node(words, str(conf))
 
 
 def test_nothing_is_halted_where_oar_does_it_itself(tmp_path: Path) -> None:
@@ -351,7 +351,7 @@ def test_nothing_is_halted_where_oar_does_it_itself(tmp_path: Path) -> None:
     conf.write_text('ENERGY_SAVING_INTERNAL="yes"\n')
     for words in (("owns",), ("drain", "gamma-n1"), ("halt", "gamma-n1")):
         with pytest.raises(as_root.RootRefusal, match="OAR itself halts and wakes nodes"):
-            as_root.of_node(words, str(conf))
+            as_root.act_on_oar_node(words, str(conf))
     conf.write_text('ENERGY_SAVING_INTERNAL="no"\n')
 
-    as_root.of_node(("owns",), str(conf))
+    as_root.act_on_oar_node(("owns",), str(conf))

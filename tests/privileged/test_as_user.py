@@ -26,7 +26,7 @@ def test_a_worker_that_its_owner_stopped_is_killed_at_the_limit() -> None:
     child = a_child(lambda: os.kill(os.getpid(), signal.SIGSTOP))
 
     with pytest.raises(GridbridgeError, match=r"not done within 0\.2 s"):
-        owner.watch(child, 0.2)
+        owner.exit_with_child(child, 0.2)
     assert os.waitstatus_to_exitcode(os.waitpid(child.pid, 0)[1]) in KILLED
 
 
@@ -35,7 +35,7 @@ def test_that_a_worker_was_ended_is_told() -> None:
     child = a_child(lambda: os.kill(os.getpid(), signal.SIGKILL))
 
     with pytest.raises(GridbridgeError, match="ended by signal 9"):
-        owner.watch(child)
+        owner.exit_with_child(child)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_that_a_worker_was_ended_is_told() -> None:
     ids=["done", "refused"],
 )
 def test_it_ends_as_the_worker_ends(act: Callable[[], object], status: int) -> None:
-    watcher = a_child(lambda: owner.watch(a_child(act)))
+    watcher = a_child(lambda: owner.exit_with_child(a_child(act)))
 
     assert os.waitstatus_to_exitcode(os.waitpid(watcher.pid, 0)[1]) == status
 
@@ -56,4 +56,4 @@ def test_it_stays_small_enough_to_be_read_by_whoever_lets_it_run_as_root() -> No
 
 def test_who_is_a_person_already_becomes_that_person_without_any_right() -> None:
     """In a site of embedded clusters nobody acts for others."""
-    assert owner.become(os.geteuid()) == pwd.getpwuid(os.geteuid()).pw_name
+    assert owner.switch_to_user(os.geteuid()) == pwd.getpwuid(os.geteuid()).pw_name

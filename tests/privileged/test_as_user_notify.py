@@ -48,7 +48,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_program_stands_in_its_owners_file(folder: Path) -> None:
     (folder / "tell.ab12").write_text(json.dumps(PROGRAM))
 
-    assert notify_owner.read_wish("tell.ab12") == ("/home/alice/told", os.getuid())
+    assert notify_owner.read_owner_notification("tell.ab12") == ("/home/alice/told", os.getuid())
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_any_other_file_is_refused(folder: Path, name: str, text: str) -> None:
     (folder / name).write_text(text)
 
     with pytest.raises(OwnerRefusal):
-        notify_owner.read_wish(name)
+        notify_owner.read_owner_notification(name)
 
 
 @pytest.mark.parametrize("name", ["tell.../../etc/passwd", "tell.", "../tell.ab", "tell.none"])
@@ -84,7 +84,7 @@ def test_a_name_leads_nowhere_else(folder: Path, name: str) -> None:
     del folder
 
     with pytest.raises(OwnerRefusal):
-        notify_owner.read_wish(name)
+        notify_owner.read_owner_notification(name)
 
 
 def test_a_link_is_not_followed(folder: Path) -> None:
@@ -92,4 +92,4 @@ def test_a_link_is_not_followed(folder: Path) -> None:
     (folder / "tell.ab").symlink_to(folder / "real")
 
     with pytest.raises(OwnerRefusal):
-        notify_owner.read_wish("tell.ab")
+        notify_owner.read_owner_notification("tell.ab")

@@ -10,7 +10,7 @@ import pytest
 
 from gridbridge.batch.gridengine import client_commands as gridengine
 from gridbridge.batch.oar import oar_commands as oar
-from gridbridge.campaigns.store.campaign_reader import VerifiedCampaign
+from gridbridge.campaigns.store.campaign_reader import VerifiedCampaignFiles
 from gridbridge.campaigns.store.root_ledger import RootLedger
 from gridbridge.campaigns.submission import jdl_reader
 from gridbridge.model.campaigns.campaign_names import ArrayId
@@ -52,7 +52,9 @@ def read(
         is_of_copies=is_of_copies,
     )
     with RootLedger(12, str(folder / "ledger")) as ledger:
-        found = VerifiedTasks(cast("ArrayOrder", order), VerifiedCampaign(12, str(folder)), ledger)
+        found = VerifiedTasks(
+            cast("ArrayOrder", order), VerifiedCampaignFiles(12, str(folder)), ledger
+        )
         return tuple(
             found.spec(array, found.tasks(place), "alice") for place, array in enumerate(arrays)
         )

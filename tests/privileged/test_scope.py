@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.privileged import owner, scope
-from gridbridge.privileged.scope import MORE, MOST_TASKS, ProcessScope, words
+from gridbridge.privileged.scope import MORE, MOST_TASKS, ProcessScope, systemd_scope_command
 
 BOB = 61_000 + os.getpid() % 1000  # nobody has that uid, and no other test
 LONG_S = 60.0
@@ -49,7 +49,7 @@ class Held:
             return made
         try:
             os.setresuid(uid, uid, uid)
-            scope.confine()
+            scope.limit_user_processes()
             act()
         finally:
             os._exit(0)
@@ -103,7 +103,7 @@ def test_whom_we_have_become_is_limited(monkeypatch: pytest.MonkeyPatch) -> None
     made = ProcessScope(LONG_S)
     if not made.pid:
         try:
-            owner.become(NOBODY)
+            owner.switch_to_user(NOBODY)
             os.write(writes, repr(resource.getrlimit(resource.RLIMIT_NPROC)).encode())
         finally:
             os._exit(0)
@@ -253,7 +253,7 @@ def test_a_scope_counts_where_the_kernel_limits_processes_in_it(
 
 
 def test_systemd_is_asked_for_a_scope_with_limits() -> None:
-    argv = words(4711, 45)
+    argv = systemd_scope_command(4711, 45)
 
     assert argv[:3] == ("/usr/bin/busctl", "--quiet", "call")
     told = " ".join(argv)

@@ -8,14 +8,14 @@ import pytest
 
 from gridbridge.campaigns.runner.campaign_runner import CampaignRunner, CampaignRunnerDaemon
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.campaign_usage import CampaignUsage
+from gridbridge.campaigns.store.campaign_usage import CampaignUsageRows
 from gridbridge.config import policy_file
 from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState, TaskOutcome
 from gridbridge.model.campaigns.cycle_plan import CyclePlan
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.model.campaigns.usage_sharing import DecayedUsage, ShareBy
 from gridbridge.model.policy import Policy
-from gridbridge.program.configuration import Configuration
+from gridbridge.program.configuration import ReloadableConfiguration
 from gridbridge.program.reloading import ReloadingProgram
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
@@ -53,7 +53,7 @@ def test_a_changed_file_counts_from_the_next_cycle_on(tmp_path: Path) -> None:
     now_s = [0.0]
     path = tmp_path / "gridbridge.toml"
     path.write_text(BEFORE + PAUSE.format(15))
-    configuration = Configuration(Clock(lambda: 0.0, lambda: now_s[0]), str(path))
+    configuration = ReloadableConfiguration(Clock(lambda: 0.0, lambda: now_s[0]), str(path))
     first = Program(configuration.policy)
     daemon = ReloadingProgram(first, configuration, Program)  # type: ignore[arg-type]  # a test's
 
@@ -95,7 +95,7 @@ def test_a_cycle_sees_how_its_slots_are_shared(tmp_path: Path) -> None:
     )
     CampaignRows(database).add(sweep, "token")
     used = DecayedUsage(campaign=1, cluster="alpha", at=NOON, used_s=80.0)
-    CampaignUsage(database).keep([used])
+    CampaignUsageRows(database).keep([used])
     database.close()
 
     runner = CampaignRunner(policy, Clock(lambda: NOON.timestamp(), lambda: 0.0), is_dry=True)

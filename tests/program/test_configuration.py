@@ -12,7 +12,7 @@ import pytest
 from gridbridge.config import policy_file
 from gridbridge.errors import ConfigError
 from gridbridge.program import configuration
-from gridbridge.program.configuration import SETTLE_S, Configuration, digest
+from gridbridge.program.configuration import SETTLE_S, ReloadableConfiguration, sha256_of_file
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.signals import ProcessSignals
 from gridbridge.transfer.poller import daemon
@@ -42,7 +42,7 @@ class Site:
         self.path = path
         self.now_s = 100.0
         self.write(RIGHT)
-        self.configuration = Configuration(Clock(steady=lambda: self.now_s), str(path))
+        self.configuration = ReloadableConfiguration(Clock(steady=lambda: self.now_s), str(path))
 
     def write(self, text: str) -> None:
         """Put a whole new file in the place of the old one."""
@@ -77,7 +77,7 @@ def test_a_service_begins_with_no_file_that_is_wrong(tmp_path: Path) -> None:
     (tmp_path / "gridbridge.toml").write_text(WRONG)
 
     with pytest.raises(ConfigError):
-        Configuration(Clock(), str(tmp_path / "gridbridge.toml"))
+        ReloadableConfiguration(Clock(), str(tmp_path / "gridbridge.toml"))
 
 
 def test_nothing_happens_while_the_file_stays_as_it_is(
@@ -94,9 +94,9 @@ def test_a_changed_file_takes_force_once_it_has_stayed_the_same(
     first, early, then = site.turn(), site.turn(SETTLE_S / 2), site.turn(SETTLE_S / 2)
 
     assert (first, early, then, site.interval_s) == (False, False, True, 7)
-    assert site.configuration.shown().sha256 == digest(SLOWER.encode())
+    assert site.configuration.shown().sha256 == sha256_of_file(SLOWER.encode())
     assert caplog.messages == [
-        f"event=configured cluster=alpha queues= sha256={digest(SLOWER.encode()):.12}"
+        f"event=configured cluster=alpha queues= sha256={sha256_of_file(SLOWER.encode()):.12}"
     ]
 
 
@@ -129,7 +129,7 @@ def test_a_wrong_one_is_told_once_and_the_old_one_stays_in_force(
     assert len(site.refused) == 2
     assert site.refused[0].startswith("FILE: [poller] interval_s = 1: out of range")
     assert [message.partition(" why")[0] for message in caplog.messages] == [
-        f"event=misconfigured sha256={digest(WRONG.encode()):.12}"
+        f"event=misconfigured sha256={sha256_of_file(WRONG.encode()):.12}"
     ] * 2
 
 
@@ -182,8 +182,8 @@ def test_a_new_service_goes_on_with_the_file_by_which_jobs_are_away(
     site.configuration.keep(str(kept))
     site.write(FAR.replace('"al"', '"other"'))
 
-    site.configuration = Configuration(Clock(), str(site.path))
-    earlier = configuration.kept(NOW, str(kept))
+    site.configuration = ReloadableConfiguration(Clock(), str(site.path))
+    earlier = configuration.read_previous_configuration(NOW, str(kept))
     assert earlier
     site.configuration.go_on_from(earlier, lambda _: away)
 
@@ -200,10 +200,10 @@ def test_a_service_that_begins_with_a_wrong_file_has_the_one_that_was_in_force(
     site.configuration.keep(str(kept))
     site.write(WRONG)
 
-    site.configuration = Configuration(
+    site.configuration = ReloadableConfiguration(
         Clock(steady=lambda: site.now_s),
         str(site.path),
-        lambda: configuration.kept(NOW, str(kept)),
+        lambda: configuration.read_previous_configuration(NOW, str(kept)),
     )
     site.configuration.tell()
     begun, refused, told = site.interval_s, site.refused, caplog.messages[:]
@@ -213,7 +213,7 @@ def test_a_service_that_begins_with_a_wrong_file_has_the_one_that_was_in_force(
     assert (begun, len(refused)) == (5, 2)
     assert refused[0].startswith("FILE: [poller] interval_s = 1: out of range")
     assert [message.partition(" why")[0] for message in told] == [
-        f"event=misconfigured sha256={digest(WRONG.encode()):.12}"
+        f"event=misconfigured sha256={sha256_of_file(WRONG.encode()):.12}"
     ] * 2
     assert (site.interval_s, site.refused) == (7, ())
 
@@ -248,15 +248,15 @@ def test_a_kept_file_that_another_could_have_made_is_none(
     folder.mkdir()
     kept = folder / "kept"
     site.configuration.keep(str(kept))
-    known = configuration.kept(NOW, str(kept))
+    known = configuration.read_previous_configuration(NOW, str(kept))
     spoil(kept)
     site.write(WRONG)
-    earlier = configuration.kept(NOW, str(kept))
+    earlier = configuration.read_previous_configuration(NOW, str(kept))
 
     assert known is not None
     assert known.policy.poller.interval_s == 5
     with pytest.raises(ConfigError):
-        Configuration(Clock(), str(site.path), lambda: earlier)
+        ReloadableConfiguration(Clock(), str(site.path), lambda: earlier)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a file to another")
@@ -265,7 +265,7 @@ def test_a_kept_file_of_another_account_is_none(site: Site) -> None:
     site.configuration.keep(str(kept))
     os.chown(kept, 12345, -1)
 
-    assert configuration.kept(NOW, str(kept)) is None
+    assert configuration.read_previous_configuration(NOW, str(kept)) is None
 
 
 @pytest.mark.parametrize("text", [RIGHT, SLOWER], ids=["the old one", "a right one"])
@@ -403,7 +403,7 @@ def test_a_service_with_a_right_file_looks_at_no_kept_one_before_it_is_alone(sit
     """Another service may be changing it; whoever is alone then looks once."""
     looked: list[str] = []
 
-    Configuration(Clock(), str(site.path), lambda: looked.append("kept"))
+    ReloadableConfiguration(Clock(), str(site.path), lambda: looked.append("kept"))
 
     assert looked == []
 
@@ -413,10 +413,14 @@ def test_nobody_but_the_service_account_runs_the_service(
 ) -> None:
     path = tmp_path / "gridbridge.toml"
     path.write_text(OTHERS)
-    monkeypatch.setattr(daemon, "Configuration", lambda clock, **_: Configuration(clock, str(path)))
+    monkeypatch.setattr(
+        daemon,
+        "ReloadableConfiguration",
+        lambda clock, **_: ReloadableConfiguration(clock, str(path)),
+    )
 
     with pytest.raises(ConfigError, match=r'service_account = "grid": .* run it as grid'):
-        daemon.run(ProcessSignals())
+        daemon.run_poller(ProcessSignals())
 
 
 def test_the_file_of_an_embedded_site_is_its_owner_s_affair(
@@ -427,4 +431,4 @@ def test_the_file_of_an_embedded_site_is_its_owner_s_affair(
     path.write_text('[site]\ncluster = "a"\n[cluster.a]\nkind = "embedded"\nfolder = "/a"\n')
     path.chmod(0o666)
 
-    assert Configuration(Clock(), str(path)).policy.is_personal
+    assert ReloadableConfiguration(Clock(), str(path)).policy.is_personal

@@ -18,12 +18,12 @@ HOUR = timedelta(hours=1)
 
 
 def told(folder: Path, at: datetime) -> list[tuple[str, FindingState, str]]:
-    found = judged.findings(at, str(folder))
+    found = judged.rebalance_round_findings(at, str(folder))
     return [(one.item, one.state, one.found) for one in found]
 
 
 def test_a_site_without_rounds_is_told_nothing(tmp_path: Path) -> None:
-    assert (told(tmp_path, NOON), judged.late(NOON, str(tmp_path))) == ([], ())
+    assert (told(tmp_path, NOON), judged.overdue_rebalance_rounds(NOON, str(tmp_path))) == ([], ())
 
 
 @pytest.mark.parametrize(
@@ -41,28 +41,34 @@ def test_a_round_that_has_not_ended_for_long_is_a_warning(
 ) -> None:
     """Also where others began since: each is killed, or fails."""
     folder, at = str(tmp_path), NOON + hours * HOUR
-    published_round_files.begin(kind, NOON, folder)
-    published_round_files.begin(kind, at, folder)
+    published_round_files.publish_round_begin(kind, NOON, folder)
+    published_round_files.publish_round_begin(kind, at, folder)
 
     assert [one[:2] for one in told(tmp_path, at)] == [(f"rebalancing: {kind.value}", state)]
-    assert len(reports.report(at, folder).late) == (state is FindingState.WARNING)
+    assert len(reports.build_site_report(at, folder).late) == (state is FindingState.WARNING)
 
 
 def test_the_check_and_the_status_tell_since_when_none_has_ended(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    published_round_files.begin(RebalanceRound.DATASETS, NOON - 30 * HOUR, str(tmp_path))
-    published_round_files.end(RebalanceRound.DATASETS, NOON - 29 * HOUR, str(tmp_path))
+    published_round_files.publish_round_begin(
+        RebalanceRound.DATASETS, NOON - 30 * HOUR, str(tmp_path)
+    )
+    published_round_files.publish_round_end(
+        RebalanceRound.DATASETS, NOON - 29 * HOUR, str(tmp_path)
+    )
     assert told(tmp_path, NOON) == [
         ("rebalancing: datasets", FindingState.OK, "the last one ended 29 h ago")
     ]
 
-    published_round_files.begin(RebalanceRound.DATASETS, NOON - 27 * HOUR, str(tmp_path))
+    published_round_files.publish_round_begin(
+        RebalanceRound.DATASETS, NOON - 27 * HOUR, str(tmp_path)
+    )
 
     assert told(tmp_path, NOON) == [
         ("rebalancing: datasets", FindingState.WARNING, "none has ended since one began 27 h ago")
     ]
-    status_command.print_status_report(reports.report(NOON, str(tmp_path)), NOON)
+    status_command.print_status_report(reports.build_site_report(NOON, str(tmp_path)), NOON)
     last = capsys.readouterr().out.splitlines()[-1]
     assert last == "rebalancing: no round about datasets has ended since one began 27 h ago"
 
@@ -71,17 +77,21 @@ def test_the_check_and_the_status_tell_since_when_none_has_ended(
 def test_a_round_that_fails_has_not_ended_unless_somebody_asked_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_asked: bool
 ) -> None:
-    for act in (published_round_files.begin, published_round_files.end, published_round_files.read):
+    for act in (
+        published_round_files.publish_round_begin,
+        published_round_files.publish_round_end,
+        published_round_files.read_published_round,
+    ):
         monkeypatch.setattr(act, "__defaults__", (str(tmp_path),))
     with (
         pytest.raises(ZeroDivisionError),
         mover_wiring._shown(RebalanceRound.TASKS, is_asked=is_asked),
     ):
         raise ZeroDivisionError
-    failed = published_round_files.read(RebalanceRound.TASKS)
+    failed = published_round_files.read_published_round(RebalanceRound.TASKS)
     with mover_wiring._shown(RebalanceRound.TASKS):
         pass
-    last = published_round_files.read(RebalanceRound.TASKS)
+    last = published_round_files.read_published_round(RebalanceRound.TASKS)
 
     assert failed
     assert last
@@ -90,12 +100,12 @@ def test_a_round_that_fails_has_not_ended_unless_somebody_asked_for_it(
 
 def test_everybody_sees_that_nothing_is_moved_until_it_may_again(tmp_path: Path) -> None:
     folder = str(tmp_path)
-    published_round_files.quiesce(NOON - 3 * HOUR, folder)
+    published_round_files.publish_rebalance_pause(NOON - 3 * HOUR, folder)
 
-    (found,) = judged.findings(NOON, folder)
+    (found,) = judged.rebalance_round_findings(NOON, folder)
     assert (found.item, found.state) == ("rebalancing: quiesce", FindingState.NOTE)
     assert found.hint.endswith("gridbridge rebalance quiesce --off")
-    assert len(reports.report(NOON, folder).late) == 1
+    assert len(reports.build_site_report(NOON, folder).late) == 1
 
-    published_round_files.quiesce(None, folder)
-    assert (told(tmp_path, NOON), judged.late(NOON, folder)) == ([], ())
+    published_round_files.publish_rebalance_pause(None, folder)
+    assert (told(tmp_path, NOON), judged.overdue_rebalance_rounds(NOON, folder)) == ([], ())

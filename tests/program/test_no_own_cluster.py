@@ -10,10 +10,10 @@ import pytest
 from gridbridge.campaigns.runner.campaign_situation import CampaignSituationGatherer
 from gridbridge.campaigns.runner.cycle_plan_executor import CyclePlanExecutor
 from gridbridge.campaigns.runner.task_end_recorder import CycleStatisticsRecorder
-from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
+from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.cancellation_marks import CancellationMarks
-from gridbridge.campaigns.store.predictions import PredictionRows
+from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
+from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
 from gridbridge.config import policy_file
 from gridbridge.decisions.campaigns import campaign_cycle as rules
 from gridbridge.model.campaigns.campaign import Array, Campaign, CampaignState
@@ -53,7 +53,7 @@ class Site:
         self.campaigns = CampaignRows(database)
         self.grid, self.now = Cells(), NOON
         self.clock = Clock(lambda: self.now.timestamp(), lambda: 0.0)
-        predictions, marks = PredictionRows(database), CancellationMarks(database)
+        predictions, marks = CampaignStatisticsRows(database), CancellationMarkRows(database)
         self.updator = CampaignSituationGatherer(
             self.policy, database, predictions, marks, self.clock, ran=ran
         )
@@ -216,7 +216,7 @@ def test_a_cluster_under_stress_or_drained_gets_nothing_and_no_other_too_large_a
     script = tmp_path / "stress"
     script.write_text(f"#!/bin/sh\necho {stress}\n")
     script.chmod(0o755)
-    monkeypatch.setattr(drains, "names", lambda: frozenset(drained))
+    monkeypatch.setattr(drains, "list_drained_clusters", lambda: frozenset(drained))
     database = StateFile.open(f"sqlite:///{tmp_path}/state.db")
     asked = f'[campaigns.beta]\nstress_script = "{script}"\n'
     site = Site(database, str(tmp_path / "runner.ran"), asked)
@@ -268,7 +268,7 @@ def test_a_prologue_that_waits_is_taken_away_once_no_task_is_left(site: Site) ->
     for _ in range(4):
         site.cycle()
 
-    (of_array,) = CancellationMarks(site.campaigns.database).all().values()
+    (of_array,) = CancellationMarkRows(site.campaigns.database).all().values()
     assert [mark.wiped_for for mark in of_array.values()] == [WipedFor.UNNEEDED]
 
 
@@ -279,7 +279,7 @@ def test_a_cluster_that_does_not_answer_is_an_event_with_what_it_said(site: Site
 
     site.cycle()
 
-    (event,) = CampaignEvents(site.campaigns.database).open()
+    (event,) = CampaignEventRows(site.campaigns.database).open()
     assert (event.code, event.cluster, event.why) == (
         *(EventCode.GET_JOBS, "gamma"),
         "ssh: no route to host",

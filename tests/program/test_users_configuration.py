@@ -32,14 +32,14 @@ def test_a_file_without_the_sites_own_cluster_is_named(here: Path) -> None:
     other.write_text(RIGHT.replace('cluster = "alpha"', 'cluster = "hub"'))
 
     with pytest.raises(ConfigError) as told:
-        users_configuration.with_own_cluster(str(other))
+        users_configuration.load_policy_with_home_cluster(str(other))
 
     wrong = "there is no [cluster.hub], the site's own cluster; there are [cluster.alpha]"
     assert str(told.value) == f'{other}: [site] cluster = "hub": {wrong}'
 
 
 def test_while_the_file_is_wrong_the_one_in_force_counts(here: Path) -> None:
-    policy, wrong = users_configuration.load(f"{here}/there")
+    policy, wrong = users_configuration.load_policy_for_users(f"{here}/there")
 
     assert policy.site.cluster == "alpha"
     assert "[site] cluster: missing" in wrong
@@ -48,18 +48,18 @@ def test_while_the_file_is_wrong_the_one_in_force_counts(here: Path) -> None:
 def test_people_ask_on_while_the_file_is_wrong(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """qacct_remote, qstat_remote -j, and what why shows by home's accounting."""
     record = SimpleNamespace(owner="alice")
-    monkeypatch.setattr(reports, "records_at_home", lambda *_: (record,))
+    monkeypatch.setattr(reports, "home_accounting_records", lambda *_: (record,))
     there = f"{here}/there"
-    qstat_remote.JobQueries(there)
+    qstat_remote.RemoteJobQueries(there)
 
-    assert qacct_remote.totals("alice", None, NOW, str(here), there)[0] == ()
-    assert reports.owners_at_home(1, there) == {"alice"}
+    assert qacct_remote.sum_remote_usage("alice", None, NOW, str(here), there)[0] == ()
+    assert reports.owners_in_home_accounting(1, there) == {"alice"}
 
 
 def test_a_right_file_counts(here: Path) -> None:
     (here / "there").write_text(RIGHT.replace("alpha", "beta"))
 
-    policy, wrong = users_configuration.load(f"{here}/there")
+    policy, wrong = users_configuration.load_policy_for_users(f"{here}/there")
     assert (policy.site.cluster, wrong) == ("beta", "")
 
 
@@ -67,7 +67,7 @@ def test_a_wrong_file_that_was_asked_for_is_an_error(here: Path) -> None:
     (here / "mine").write_text(WRONG)
 
     with pytest.raises(ConfigError):
-        users_configuration.load(f"{here}/mine")
+        users_configuration.load_policy_for_users(f"{here}/mine")
 
 
 @pytest.mark.parametrize("kept", ["", WRONG], ids=["none", "wrong"])
@@ -77,11 +77,11 @@ def test_without_a_kept_file_the_mistake_is_told(here: Path, kept: str) -> None:
         (here / "kept").unlink()
 
     with pytest.raises(ConfigError, match="sit"):
-        users_configuration.load(f"{here}/there")
+        users_configuration.load_policy_for_users(f"{here}/there")
 
 
 def test_root_obeys_no_file_of_the_service(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(users_configuration.trust, "demanded", lambda: 0)
 
     with pytest.raises(ConfigError):
-        users_configuration.load(f"{here}/there")
+        users_configuration.load_policy_for_users(f"{here}/there")

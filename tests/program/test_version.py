@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge import __version__
-from gridbridge.program.version import version
+from gridbridge.program.version import version_with_commit
 
 
 @pytest.fixture
@@ -27,11 +27,11 @@ def git(checkout: Path, *words: str) -> str:
 def test_a_package_has_the_commit_that_it_was_built_of(package: Path) -> None:
     (package / "commit").write_text("1a2b3c4d5e\n")
 
-    assert version(str(package)) == f"{__version__}+1a2b3c4d5e"
+    assert version_with_commit(str(package)) == f"{__version__}+1a2b3c4d5e"
 
 
 def test_a_package_of_which_nobody_tells_the_commit_has_its_version_alone(package: Path) -> None:
-    assert version(str(package)) == __version__
+    assert version_with_commit(str(package)) == __version__
 
 
 @pytest.mark.parametrize(("content", "end"), [("1\n", ""), ("2\n", ".changed")])
@@ -43,14 +43,14 @@ def test_a_checkout_is_of_its_commit(package: Path, content: str, end: str) -> N
     (package / "code").write_text(content)
     commit = git(checkout, "rev-parse", "--short=10", "HEAD")
 
-    assert version(str(package)) == f"{__version__}+{commit}{end}"
+    assert version_with_commit(str(package)) == f"{__version__}+{commit}{end}"
 
 
 def test_a_running_program_keeps_the_version_that_it_began_with(package: Path) -> None:
-    before = version(str(package))
+    before = version_with_commit(str(package))
     (package / "commit").write_text("1a2b3c4d5e\n")
 
-    assert version(str(package)) == before
+    assert version_with_commit(str(package)) == before
 
 
 @pytest.mark.root
@@ -67,4 +67,4 @@ def test_git_is_asked_about_a_checkout_of_whoever_owns_the_code(
     subprocess.run(["chown", "-R", str(account), checkout], check=True)
     subprocess.run(["chown", "-R", "10001", package], check=True)
 
-    assert version(str(package)) == __version__ + (f"+{commit}" if knows else "")
+    assert version_with_commit(str(package)) == __version__ + (f"+{commit}" if knows else "")

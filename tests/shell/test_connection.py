@@ -16,7 +16,7 @@ from pathlib import Path
 import paramiko
 import pytest
 
-from gridbridge.errors import CommandFailed, NotAdmitted, NotReached, TooLong
+from gridbridge.errors import CommandFailed, HostNotReached, OutputTooLong, SshAccessRejected
 from gridbridge.model.route import SshLogin
 from gridbridge.shell import ssh
 from gridbridge.shell.connection import ssh_login as login
@@ -158,7 +158,7 @@ def test_a_connection_that_was_ended_there_is_made_anew_for_the_same_request(
 def test_a_new_connection_that_is_ended_there_is_not_tried_for_ever(server: Server) -> None:
     server.hang_up_at = "channel"
     server.hang_ups = 9
-    with pytest.raises(NotReached):
+    with pytest.raises(HostNotReached):
         ask(server)
 
     assert server.connections == 1
@@ -170,7 +170,7 @@ def test_who_has_no_key_is_told_so_in_the_words_of_the_client(
     (tmp_path / ".ssh" / "id_ecdsa").unlink()
 
     with pytest.raises(
-        NotAdmitted, match=r"127\.0\.0\.1 does not let the key of .* into the account"
+        SshAccessRejected, match=r"127\.0\.0\.1 does not let the key of .* into the account"
     ):
         ask(server)
 
@@ -193,7 +193,7 @@ def test_a_configuration_that_can_not_be_read_is_told(
 ) -> None:
     (tmp_path / ".ssh/config").write_bytes(text.encode("latin-1"))
 
-    with pytest.raises(NotReached, match=r"/\.ssh/config: "):
+    with pytest.raises(HostNotReached, match=r"/\.ssh/config: "):
         login.configured(SshLogin(host="127.0.0.1", port=str(server.port)))
 
 
@@ -206,7 +206,7 @@ def test_a_fifo_among_the_files_of_an_account_keeps_nobody_waiting(
     os.mkfifo(tmp_path / ".ssh" / name)
 
     begun = time.monotonic()
-    with pytest.raises(NotReached):
+    with pytest.raises(HostNotReached):
         ask(server)
 
     assert time.monotonic() - begun < LIMIT_S / 2
@@ -217,7 +217,7 @@ def test_a_port_that_takes_no_connection_is_told_without_a_number_of_the_system(
     with socket.socket() as shut:
         shut.bind(("127.0.0.1", 0))
         far = SshLogin(host="127.0.0.1", port=str(shut.getsockname()[1]))
-        with pytest.raises(NotReached) as failed:
+        with pytest.raises(HostNotReached) as failed:
             ssh.run(far, ("true",), {}, LIMIT_S)
 
     assert "Unable to connect to port" in failed.value.words
@@ -227,7 +227,7 @@ def test_a_port_that_takes_no_connection_is_told_without_a_number_of_the_system(
 def test_an_endless_file_of_known_hosts_is_not_read(server: Server, tmp_path: Path) -> None:
     os.truncate(tmp_path / ".ssh/known_hosts", 1 << 40)
 
-    with pytest.raises(NotAdmitted, match="does not know"):
+    with pytest.raises(SshAccessRejected, match="does not know"):
         ask(server)
 
 
@@ -256,7 +256,7 @@ def test_more_than_is_read_is_a_failure_of_its_own_and_the_next_request_goes_on(
     server: Server,
 ) -> None:
     far = SshLogin(host="127.0.0.1", port=str(server.port))
-    with pytest.raises(TooLong, match=r"it printed more at 127\.0\.0\.1 than the 1 MiB"):
+    with pytest.raises(OutputTooLong, match=r"it printed more at 127\.0\.0\.1 than the 1 MiB"):
         ssh.run(far, ("head", "-c", "3000000", "/dev/zero"), {}, LIMIT_S, most_bytes=1 << 20)
 
     assert ssh.run(far, ("echo", "on"), {}, LIMIT_S).stdout == b"on\n"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.errors import CommandFailed, TooLong
+from gridbridge.errors import CommandFailed, OutputTooLong
 from gridbridge.model.route import SshLogin
 from gridbridge.shell import rsync, runner
 from gridbridge.shell.rsync import CopyPace, RsyncOutput
@@ -108,7 +108,7 @@ def test_a_far_shell_that_prints_for_ever_ends_the_copy(
     monkeypatch.setattr(rsync, "PROGRAM", str(program))
     tracemalloc.start()
     try:
-        with pytest.raises(TooLong, match="rsync: it printed more than the 16 MiB"):
+        with pytest.raises(OutputTooLong, match="rsync: it printed more than the 16 MiB"):
             rsync.push(SshLogin(host="beta"), ["/x/a"], f"{tmp_path}/", lambda: False, pace)
         _, peak = tracemalloc.get_traced_memory()
     finally:

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gridbridge.errors import CommandFailed, NotReached, TooLong
+from gridbridge.errors import CommandFailed, HostNotReached, OutputTooLong
 from gridbridge.model.route import BARE, SshLogin
 from gridbridge.shell import runner, ssh, ssh_session
 from gridbridge.shell.connection import ssh_login as login
@@ -212,7 +212,7 @@ def test_nothing_was_sent_to_a_port_where_nobody_listens() -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         login = SshLogin(host="127.0.0.1", port=str(closed.getsockname()[1]))
-        with pytest.raises(NotReached, match=r"can't reach 127\.0\.0\.1") as failed:
+        with pytest.raises(HostNotReached, match=r"can't reach 127\.0\.0\.1") as failed:
             ssh.run(login, ("/bin/true",), {}, LIMIT_S, b"script")
 
     assert failed.value.transient
@@ -222,7 +222,7 @@ def test_nothing_was_sent_to_a_port_where_nobody_listens() -> None:
 def test_nothing_was_sent_to_a_host_that_does_not_speak() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         login = SshLogin(host="127.0.0.1", port=str(silent.getsockname()[1]))
-        with pytest.raises(NotReached, match=r"can't reach 127\.0\.0\.1"):
+        with pytest.raises(HostNotReached, match=r"can't reach 127\.0\.0\.1"):
             ssh.run(login, ("/bin/true",), {}, 0.5, b"script")
 
 
@@ -242,7 +242,7 @@ def test_an_odd_line_in_a_persons_files_is_no_more_than_trouble(
     monkeypatch.setattr(pwd, "getpwuid", lambda _: at_home)
     monkeypatch.setattr(login, "SITE_KNOWN_HOSTS", str(tmp_path / "none"))
 
-    with pytest.raises(NotReached) as failed:
+    with pytest.raises(HostNotReached) as failed:
         ssh.run(SshLogin(host="127.0.0.1", port="1"), ("/bin/true",), {}, LIMIT_S)
 
     assert str(tmp_path / ".ssh" / name) in str(failed.value)
@@ -355,7 +355,7 @@ def test_an_account_that_prints_for_ever_is_a_failure_of_its_own(
     for module in (ssh, ssh_session):
         monkeypatch.setattr(module, "client", lambda _: ("/bin/sh", "-c", f"cat & {output}"))
 
-    with pytest.raises(TooLong, match="it printed more at far than the 1 MiB") as raised:
+    with pytest.raises(OutputTooLong, match="it printed more at far than the 1 MiB") as raised:
         ssh.run(FAR, ("true",), {}, LIMIT_S, carrier=carrier(), most_bytes=1 << 20)
     assert (raised.value.status, raised.value.host) == (None, "far")
 

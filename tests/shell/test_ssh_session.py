@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.errors import CommandFailed, NotReached
+from gridbridge.errors import CommandFailed, HostNotReached
 from gridbridge.model.route import SshLogin
 from gridbridge.shell import session_pool, ssh
 from gridbridge.shell.runner import CompletedProgram
@@ -148,7 +148,7 @@ def test_a_silent_host_is_asked_nothing_more(
 
     began_s = time.monotonic()
     for limit_s in (SHORT_S, LIMIT_S, LIMIT_S):
-        with pytest.raises(NotReached, match="can't reach far"):
+        with pytest.raises(HostNotReached, match="can't reach far"):
             ssh.run(SshLogin(host="far"), ("true",), {}, limit_s, carrier=pool)
 
     assert time.monotonic() - began_s < LIMIT_S
@@ -161,5 +161,5 @@ def test_root_is_told_of_an_account_that_is_not_here(monkeypatch: pytest.MonkeyP
 
     pool.begin(login)
 
-    with pytest.raises(NotReached, match="no account nobody-of-this-name here"):
+    with pytest.raises(HostNotReached, match="no account nobody-of-this-name here"):
         ssh.run(login, ("/bin/true",), {}, LIMIT_S, carrier=pool)

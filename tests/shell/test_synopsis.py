@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.program.version import version
+from gridbridge.program.version import version_with_commit
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = {
@@ -53,7 +53,7 @@ def test_a_program_tells_its_version(name: str) -> None:
     done = run(name, "--version")
 
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines()[0] == f"{name} {version()}"
+    assert done.stdout.splitlines()[0] == f"{name} {version_with_commit()}"
 
 
 @pytest.mark.parametrize("name", ["gridbridge-runner", "gridbridge-nikita"])

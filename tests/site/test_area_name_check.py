@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.decisions.site.area_names import strange_names
+from gridbridge.decisions.site.file_findings import misowned_account_names
 from gridbridge.model.policy import Policy
-from gridbridge.model.rebalance.storage_areas import Storage
+from gridbridge.model.rebalance.rebalance_section import StorageSection
 from gridbridge.model.site.setup_findings import FindingState
 from gridbridge.site import capability_checks
 from gridbridge.site.capability_checks import check_storage_area_names
@@ -20,7 +20,7 @@ WORD = "11111111-0000-0000-0000-000000000000"
 def area(path: Path) -> Policy:
     """Return a site with one area."""
     known = policy("cost")
-    storage = Storage(cluster=known.site.cluster, path=str(path))
+    storage = StorageSection(cluster=known.site.cluster, path=str(path))
     return replace(known, storage={"disk": storage})
 
 
@@ -38,7 +38,11 @@ def test_whose_a_name_is_and_of_what_kind() -> None:
         "",
     )
 
-    assert strange_names(lines) == {"carol": "bob", "dora": "carol", f"carol.{WORD}": "bob"}
+    assert misowned_account_names(lines) == {
+        "carol": "bob",
+        "dora": "carol",
+        f"carol.{WORD}": "bob",
+    }
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="root alone gives files away")

@@ -7,8 +7,7 @@ import pytest
 from gridbridge.config import policy_file
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.besteffort_cell import AskedBestEffort
-from gridbridge.model.site.setup_findings import FindingState
+from gridbridge.model.site.setup_findings import BestEffortRequest, FindingState
 from gridbridge.site import besteffort_setup
 
 QCONF = """#!/bin/sh
@@ -56,9 +55,9 @@ ssh = "delta-master"
     return policy_file.parse("FILE", toml.encode())
 
 
-def asked(cluster: str = "alpha", like: str | None = None) -> AskedBestEffort:
+def asked(cluster: str = "alpha", like: str | None = None) -> BestEffortRequest:
     """Return what is asked for."""
-    return AskedBestEffort(cluster=cluster, like=like)
+    return BestEffortRequest(cluster=cluster, like=like)
 
 
 def test_the_steps_make_queues_like_the_local_one(policy: Policy) -> None:
@@ -84,7 +83,7 @@ def test_the_steps_make_queues_like_the_local_one(policy: Policy) -> None:
     ids=["OAR", "ssh", "unknown", "no such queue"],
 )
 def test_where_none_can_be_made_that_is_said(
-    policy: Policy, wanted: AskedBestEffort, why: str
+    policy: Policy, wanted: BestEffortRequest, why: str
 ) -> None:
     with pytest.raises(ConfigError, match=why):
         besteffort_setup.plan_besteffort_queues(policy, wanted)

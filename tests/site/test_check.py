@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from gridbridge.config import policy_file
-from gridbridge.errors import CommandFailed, NotLetIn, NotReached
+from gridbridge.errors import CommandFailed, HostNotReached, SshLoginRefused
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.host_facts import ConfigurationFacts, PollerFacts
-from gridbridge.model.site.setup_findings import CheckFinding, FindingState, SetupSituation
+from gridbridge.model.site.setup_findings import CheckFinding, FindingState, TransferSetupSituation
 from gridbridge.shell import host
 from gridbridge.shell.clock import Clock
 from gridbridge.site import check as service
@@ -81,9 +81,9 @@ def test_a_site_without_a_cluster_of_its_own_is_checked() -> None:
 @pytest.mark.parametrize(
     ("uid", "error", "state"),
     [
-        (1234, NotLetIn, FindingState.WARNING),
-        (1234, NotReached, FindingState.BROKEN),
-        (0, NotLetIn, FindingState.BROKEN),
+        (1234, SshLoginRefused, FindingState.WARNING),
+        (1234, HostNotReached, FindingState.BROKEN),
+        (0, SshLoginRefused, FindingState.BROKEN),
     ],
     ids=["a person without an account", "silent", "root, as the service"],
 )
@@ -91,7 +91,7 @@ def test_a_queue_to_a_cluster_that_lets_a_person_not_in_is_not_judged_for_them(
     uid: int, error: type[CommandFailed], state: FindingState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: uid)
-    seen: Future[SetupSituation] = Future()
+    seen: Future[TransferSetupSituation] = Future()
     seen.set_exception(error(("ssh",), 255, stderr=b"no"))
 
     (found,) = service._queue("transfer-delta", seen, None)

@@ -5,7 +5,7 @@ from itertools import chain, repeat
 
 import pytest
 
-from gridbridge.decisions.site.stale_configuration import OLDER
+from gridbridge.decisions.site.outdated_services import OLDER_IN_FORCE
 from gridbridge.model.site.host_facts import ConfigurationFacts, PollerFacts
 from gridbridge.shell.clock import Clock
 from gridbridge.site.configuration_wait import LIMIT_S, LOOK_S, wait_for_configuration
@@ -39,7 +39,7 @@ class Service(Clock):
         ((OLD, OLD, NEW), 2 * LOOK_S, ""),
         ((OLD, REFUSED), LOOK_S, "FILE: wrong"),
         ((None,), 0, ""),
-        ((OLD,), LIMIT_S, OLDER),
+        ((OLD,), LIMIT_S, OLDER_IN_FORCE),
     ],
     ids=["taken", "refused", "no service", "never taken"],
 )

@@ -8,8 +8,8 @@ import pytest
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.site_section import Site
-from gridbridge.model.text_tables import Users
+from gridbridge.model.settings import Users
+from gridbridge.model.site.site_section import SiteSection
 from gridbridge.site import ssh_login_inspection
 
 
@@ -33,6 +33,6 @@ def test_a_person_s_own_key_is_tried_where_they_may_have_an_account(
     monkeypatch.setattr(pwd, "getpwuid", lambda _: carol)
     monkeypatch.setattr(ssh_login_inspection.ssh, "run", refuse)
     clusters = {"alpha": Cluster(), "delta": Cluster(ssh="delta-master", users=users)}
-    policy = Policy(site=Site(cluster="alpha"), clusters=clusters, queues={})
+    policy = Policy(site=SiteSection(cluster="alpha"), clusters=clusters, queues={})
 
     assert [each.person for each in ssh_login_inspection.inspect_ssh_keys(policy)] == tried

@@ -48,7 +48,9 @@ def show(published: Path, state: CampaignState) -> None:
         ended=0,
         failed=0,
     )
-    published_campaign_files.put(ShownCampaigns(at=NOON, campaigns=(one,)), str(published))
+    published_campaign_files.publish_campaign_value(
+        ShownCampaigns(at=NOON, campaigns=(one,)), str(published)
+    )
 
 
 @pytest.mark.parametrize(
@@ -64,7 +66,7 @@ def test_campaigns_go_on_and_the_last_cycle_counts(
 ) -> None:
     show(tmp_path, CampaignState.IN_TREATMENT)
     if minutes is not None:
-        published_campaign_files.put(
+        published_campaign_files.publish_campaign_value(
             ShownCycle(at=NOON - timedelta(minutes=minutes)), str(tmp_path)
         )
 
@@ -82,7 +84,9 @@ def test_what_waits_for_no_cycle_is_not_told(
 
 def test_what_was_brought_and_not_taken_is_told(tmp_path: Path, look: Look) -> None:
     """The first campaign of a site whose runner nobody has started."""
-    campaign_files.put(campaign_files.encode({"name": "n"}, ("a",)), str(tmp_path / "brought"))
+    campaign_files.write_campaign_file(
+        campaign_files.encode_campaign_file({"name": "n"}, ("a",)), str(tmp_path / "brought")
+    )
 
     assert look() == [
         (

@@ -12,8 +12,8 @@ import pytest
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
 from gridbridge.model.states import JobFact, JobState, QueueFact, QueueState
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.snapshots import LastAnswer, LastAnswers
-from gridbridge.state.snapshot_codec import decode, encode
+from gridbridge.state.database.snapshots import LastClusterQuery, LastClusterQueryRows
+from gridbridge.state.snapshot_codec import decode_snapshot, encode_snapshot
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MANY = 100_000
@@ -53,24 +53,24 @@ SEEN = ClusterSnapshot(
 
 
 @pytest.fixture(name="answers")
-def _answers(tmp_path: Path) -> Iterator[LastAnswers]:
+def _answers(tmp_path: Path) -> Iterator[LastClusterQueryRows]:
     database = StateFile.open(f"sqlite:///{tmp_path}/state.db")
-    yield LastAnswers(database)
+    yield LastClusterQueryRows(database)
     database.close()
 
 
-def answer(content: bytes = b"rows", **other: object) -> LastAnswer:
+def answer(content: bytes = b"rows", **other: object) -> LastClusterQuery:
     """Return an answer that lists something."""
     known = {"place": "0.1.0 there", "asked_at": NOON, "every_s": 5.0, "content": content}
-    return LastAnswer(**known | other)  # type: ignore[arg-type]
+    return LastClusterQuery(**known | other)  # type: ignore[arg-type]
 
 
 def test_what_is_written_is_read_again() -> None:
-    assert decode(encode(SEEN, {7, 8}), "beta", NOON) == SEEN
-    assert decode(encode(SEEN, {7}), "beta", NOON).jobs.keys() == {7}
+    assert decode_snapshot(encode_snapshot(SEEN, {7, 8}), "beta", NOON) == SEEN
+    assert decode_snapshot(encode_snapshot(SEEN, {7}), "beta", NOON).jobs.keys() == {7}
 
 
-def test_the_last_answer_is_kept(answers: LastAnswers) -> None:
+def test_the_last_answer_is_kept(answers: LastClusterQueryRows) -> None:
     covers = frozenset({"3.1", "3.12"})
     answers.put("beta", answer(b"old"))
     answers.put("beta", answer(covers=covers))
@@ -82,7 +82,7 @@ def test_the_last_answer_is_kept(answers: LastAnswers) -> None:
 
 
 def test_a_list_that_stays_the_same_is_not_written_again(
-    answers: LastAnswers, tmp_path: Path
+    answers: LastClusterQueryRows, tmp_path: Path
 ) -> None:
     answers.put("beta", answer())
     with sqlite3.connect(tmp_path / "state.db") as file:
@@ -92,16 +92,16 @@ def test_a_list_that_stays_the_same_is_not_written_again(
     assert answers.find("beta") == answer(b"untouched", every_s=9.0)
 
 
-def test_an_answer_about_many_tasks_is_cheap(answers: LastAnswers) -> None:
+def test_an_answer_about_many_tasks_is_cheap(answers: LastClusterQueryRows) -> None:
     """A row for each of 100,000 tasks: no lock is held for half a second."""
     rows = tuple(replace(RUNNING, tasks=(range(n, n + 1),)) for n in range(1, MANY + 1))
-    content = encode(replace(SEEN, jobs={7: rows}), {7})
+    content = encode_snapshot(replace(SEEN, jobs={7: rows}), {7})
     began = time.process_time()
     answers.put("beta", answer(content))
     took_s = time.process_time() - began
     found = answers.find("beta")
 
     assert found
-    assert len(decode(found.content, "beta", NOON).jobs[7]) == MANY
+    assert len(decode_snapshot(found.content, "beta", NOON).jobs[7]) == MANY
     assert len(content) < 20 * MANY
     assert took_s < 0.5

@@ -25,10 +25,10 @@ from gridbridge.model.message import KEYS, StarterMessage, TransferOutcome
 from gridbridge.model.states import UNSEEN, WORDS, JobState
 from gridbridge.model.transfer.transfer_row import Transfer, TransferEvent
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.decisions import DecisionRows
-from gridbridge.state.database.snapshots import SnapshotRows
+from gridbridge.state.database.decisions import JournalledDecisionRows
+from gridbridge.state.database.snapshots import ClusterQueryLogRows
 from gridbridge.transfer.store.transfer_rows import TransferRows
-from gridbridge.transfer.store.usage_rows import UsageRows
+from gridbridge.transfer.store.usage_rows import RemoteUsageRows
 from tests.state.postgresql import Server
 
 Build = Callable[..., Transfer]
@@ -283,8 +283,8 @@ def test_forgetting_keeps_what_is_open_or_young(transfers: TransferRows, a_trans
 def test_forgetting_removes_old_records_and_stray_events(
     state_file: StateFile, tmp_path: Path
 ) -> None:
-    transfers, decisions = TransferRows(state_file), DecisionRows(state_file)
-    snapshots = SnapshotRows(state_file)
+    transfers, decisions = TransferRows(state_file), JournalledDecisionRows(state_file)
+    snapshots = ClusterQueryLogRows(state_file)
     for at in (NOON - HOUR, NOON):
         transfers.add_event(
             TransferEvent(name="gb.alpha.9.0.1", uid=1, at=at, text="of no transfer")
@@ -331,7 +331,7 @@ def test_a_decision_of_many_rows_is_written_as_text_before_others_have_to_wait(
     tmp_path: Path,
 ) -> None:
     state_file = StateFile.open(f"sqlite:///{tmp_path}/state.db")
-    decisions = DecisionRows(state_file)
+    decisions = JournalledDecisionRows(state_file)
 
     rows = {"seen": Slow(tmp_path / "state.db")}
     decisions.record(at=NOON, program="runner", sentence="sent", inputs=rows)
@@ -353,7 +353,7 @@ def a_record(**values: object) -> RemoteRecord:
     return replace(known, **values)  # type: ignore[arg-type]  # the tests' own words
 
 
-def test_a_record_that_comes_twice_is_kept_once(accounting: UsageRows) -> None:
+def test_a_record_that_comes_twice_is_kept_once(accounting: RemoteUsageRows) -> None:
     for record in (a_record(), a_record(), a_record(mark="01", failed=25)):
         accounting.put_record(record, NOON)
 
@@ -361,7 +361,7 @@ def test_a_record_that_comes_twice_is_kept_once(accounting: UsageRows) -> None:
     assert accounting.records_of("alpha", 7, 1) == ()
 
 
-def test_who_gives_many_jobs_one_account_fills_no_disk(accounting: UsageRows) -> None:
+def test_who_gives_many_jobs_one_account_fills_no_disk(accounting: RemoteUsageRows) -> None:
     """Anybody may submit jobs there under any account."""
     for mark in range(PER_TRANSFER + 5):
         known = accounting.put_record(a_record(mark=str(mark)), NOON)
@@ -371,7 +371,7 @@ def test_who_gives_many_jobs_one_account_fills_no_disk(accounting: UsageRows) ->
 
 
 def test_anothers_jobs_under_ones_account_hide_no_record_of_ones_own(
-    accounting: UsageRows,
+    accounting: RemoteUsageRows,
 ) -> None:
     for mark in range(PER_TRANSFER):
         accounting.put_record(a_record(mark=str(mark), owner="bob"), NOON)
@@ -380,7 +380,7 @@ def test_anothers_jobs_under_ones_account_hide_no_record_of_ones_own(
     assert "own" in [one.mark for one in accounting.records_of("alpha", 7, 0)]
 
 
-def test_old_records_are_forgotten(accounting: UsageRows) -> None:
+def test_old_records_are_forgotten(accounting: RemoteUsageRows) -> None:
     accounting.put_record(a_record(), NOON)
     accounting.put_record(a_record(transfer="gb.alpha.8.0.1"), NOON + HOUR)
 
@@ -390,7 +390,7 @@ def test_old_records_are_forgotten(accounting: UsageRows) -> None:
     assert len(accounting.records_of("alpha", 8, 0)) == 1
 
 
-def test_a_cursor_moves_on(accounting: UsageRows) -> None:
+def test_a_cursor_moves_on(accounting: RemoteUsageRows) -> None:
     for offset in (10, 20):
         cursor = AccountingCursor(
             cluster="beta", path="/a", place=AccountingFilePosition(offset=offset, inode=2**64 - 1)

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.errors import StateError
-from gridbridge.model.message import MAX_BYTES, MessageKind, StarterMessage, encode
+from gridbridge.model.message import MAX_BYTES, MessageKind, StarterMessage, encode_message
 from gridbridge.shell import files
 from gridbridge.shell.clock import Clock
 from gridbridge.state import spool
-from gridbridge.state.inbox import Inbox
+from gridbridge.state.inbox import SpoolInbox
 from gridbridge.state.spool_reader import FolderScan
 
 HOUR_S = 3600
@@ -36,17 +36,17 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_message_is_returned_with_its_writer(folder: Path) -> None:
-    path = spool.send(message(), str(folder))
+    path = spool.send_spool_message(message(), str(folder))
 
-    [letter] = Inbox(str(folder), 10, Clock()).read()
+    [letter] = SpoolInbox(str(folder), 10, Clock()).read()
 
     assert (letter.path, letter.uid, letter.message) == (path, os.getuid(), message())
 
 
 def test_a_message_is_returned_once_and_stays(folder: Path) -> None:
     """It is the proof of who owns a transfer, for as long as that lives."""
-    path = spool.send(message(), str(folder))
-    inbox = Inbox(str(folder), 10, Clock())
+    path = spool.send_spool_message(message(), str(folder))
+    inbox = SpoolInbox(str(folder), 10, Clock())
     inbox.read()
 
     assert inbox.read() == ()
@@ -54,24 +54,24 @@ def test_a_message_is_returned_once_and_stays(folder: Path) -> None:
 
 
 def test_a_new_process_is_told_everything_again(folder: Path) -> None:
-    spool.send(message(), str(folder))
-    Inbox(str(folder), 10, Clock()).read()
+    spool.send_spool_message(message(), str(folder))
+    SpoolInbox(str(folder), 10, Clock()).read()
 
-    assert len(Inbox(str(folder), 10, Clock()).read()) == 1
+    assert len(SpoolInbox(str(folder), 10, Clock()).read()) == 1
 
 
 def test_a_message_that_was_replaced_is_returned_again(folder: Path) -> None:
-    path = spool.send(message(), str(folder))
-    inbox = Inbox(str(folder), 10, Clock())
+    path = spool.send_spool_message(message(), str(folder))
+    inbox = SpoolInbox(str(folder), 10, Clock())
     inbox.read()
-    files.replace(path, encode(message(phase="held")))
+    files.replace(path, encode_message(message(phase="held")))
 
     assert [letter.message.phase for letter in inbox.read()] == ["held"]
 
 
 def test_a_processed_message_is_removed(folder: Path) -> None:
-    spool.send(message(), str(folder))
-    inbox = Inbox(str(folder), 10, Clock())
+    spool.send_spool_message(message(), str(folder))
+    inbox = SpoolInbox(str(folder), 10, Clock())
     [letter] = inbox.read()
     inbox.remove(letter.path)
     inbox.remove(letter.path)  # gone already
@@ -80,10 +80,10 @@ def test_a_processed_message_is_removed(folder: Path) -> None:
 
 
 def test_a_newer_message_in_its_place_is_not_removed_with_it(folder: Path) -> None:
-    path = spool.send(message(), str(folder))
-    inbox = Inbox(str(folder), 10, Clock())
+    path = spool.send_spool_message(message(), str(folder))
+    inbox = SpoolInbox(str(folder), 10, Clock())
     [letter] = inbox.read()
-    files.replace(path, encode(message(phase="held")))
+    files.replace(path, encode_message(message(phase="held")))
     inbox.remove(letter.path)
 
     assert [letter.message.phase for letter in inbox.read()] == ["held"]
@@ -91,25 +91,27 @@ def test_a_newer_message_in_its_place_is_not_removed_with_it(folder: Path) -> No
 
 def test_messages_come_in_the_order_of_their_times(folder: Path) -> None:
     for at in ("10", "9.5", "100"):
-        spool.send(message(at=at), str(folder))
+        spool.send_spool_message(message(at=at), str(folder))
 
-    found = Inbox(str(folder), 10, Clock()).read()
+    found = SpoolInbox(str(folder), 10, Clock()).read()
 
     assert [one.message.at for one in found] == ["9.5", "10", "100"]
 
 
 def test_a_message_without_a_time_is_as_old_as_its_file(folder: Path) -> None:
     path = folder / "m.1"
-    path.write_bytes(encode(message(at="")))
+    path.write_bytes(encode_message(message(at="")))
     os.utime(path, (12.5, 12.5))
 
-    assert [one.message.at for one in Inbox(str(folder), 10, Clock()).read()] == ["12.500"]
+    assert [one.message.at for one in SpoolInbox(str(folder), 10, Clock()).read()] == ["12.500"]
 
 
 def test_one_scan_reads_a_limited_number_of_a_uid(folder: Path) -> None:
     for _ in range(300):
-        files.replace(f"{folder}/{files.random_name('m.')}", encode(message()), durable=False)
-    inbox = Inbox(str(folder), 1000, Clock())
+        files.replace(
+            f"{folder}/{files.random_name('m.')}", encode_message(message()), durable=False
+        )
+    inbox = SpoolInbox(str(folder), 1000, Clock())
 
     assert [len(inbox.read()) for _ in range(3)] == [200, 100, 0]
 
@@ -118,9 +120,9 @@ def test_the_newest_beyond_the_limit_are_removed(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     for second in range(5):
-        path = spool.send(message(at=str(second)), str(folder))
+        path = spool.send_spool_message(message(at=str(second)), str(folder))
         os.utime(path, (second + 1, second + 1))
-    inbox = Inbox(str(folder), 3, Clock())
+    inbox = SpoolInbox(str(folder), 3, Clock())
 
     assert [letter.message.at for letter in inbox.read()] == ["0", "1", "2"]
     assert len(os.listdir(folder)) == 3 + len(["wake"])
@@ -130,9 +132,9 @@ def test_the_newest_beyond_the_limit_are_removed(
 
 
 def test_files_with_forged_old_times_do_not_pass_the_limit(folder: Path) -> None:
-    inbox = Inbox(str(folder), 3, Clock())
+    inbox = SpoolInbox(str(folder), 3, Clock())
     for second in range(100, 0, -1):
-        os.utime(spool.send(message(), str(folder)), (second, second))
+        os.utime(spool.send_spool_message(message(), str(folder)), (second, second))
         inbox.read()
 
     assert len(os.listdir(folder)) == 3 + len(["wake"])
@@ -141,9 +143,9 @@ def test_files_with_forged_old_times_do_not_pass_the_limit(folder: Path) -> None
 def test_unfinished_messages_are_left_for_an_hour(folder: Path) -> None:
     (folder / ".half").write_bytes(b"kind=rec")
 
-    assert Inbox(str(folder), 10, Clock()).read() == ()
+    assert SpoolInbox(str(folder), 10, Clock()).read() == ()
     assert (folder / ".half").exists()
-    Inbox(str(folder), 10, Clock(lambda: time.time() + HOUR_S + 1)).read()
+    SpoolInbox(str(folder), 10, Clock(lambda: time.time() + HOUR_S + 1)).read()
     assert not (folder / ".half").exists()
 
 
@@ -156,7 +158,7 @@ def write_in_place(folder: Path, data: bytes) -> Path:
 def test_a_message_that_is_written_in_place_is_read_when_it_is_whole(folder: Path) -> None:
     """Until then it is neither taken nor refused, wherever its writer is."""
     told = message(kind=MessageKind.ENDED)
-    inbox, whole = Inbox(str(folder), 10, Clock()), encode(told) + b"\n"
+    inbox, whole = SpoolInbox(str(folder), 10, Clock()), encode_message(told) + b"\n"
     for length in range(len(whole)):
         write_in_place(folder, whole[:length])
         assert inbox.read() == ()
@@ -168,8 +170,8 @@ def test_a_message_that_is_written_in_place_is_read_when_it_is_whole(folder: Pat
 
 @pytest.mark.parametrize("end", [b"", b"\n", b"x\n", b"\nx", b"\n\nx"], ids=repr)
 def test_a_message_whose_writer_died_is_removed_in_the_end(folder: Path, end: bytes) -> None:
-    path = write_in_place(folder, encode(message(kind=MessageKind.ENDED))[:-1] + end)
-    inbox = Inbox(str(folder), 10, Clock(lambda: time.time() + HOUR_S + 1))
+    path = write_in_place(folder, encode_message(message(kind=MessageKind.ENDED))[:-1] + end)
+    inbox = SpoolInbox(str(folder), 10, Clock(lambda: time.time() + HOUR_S + 1))
 
     assert inbox.read() == ()
     assert not path.exists()
@@ -178,16 +180,19 @@ def test_a_message_whose_writer_died_is_removed_in_the_end(folder: Path, end: by
 def test_many_that_are_never_finished_delay_nothing(folder: Path) -> None:
     for number in range(300):
         (folder / f"w.{number}").write_bytes(b"kind=ended\n" if number % 2 else b"")
-    inbox = Inbox(str(folder), 1000, Clock())
+    inbox = SpoolInbox(str(folder), 1000, Clock())
     inbox.read()
     inbox.read()
-    path = spool.send(message(), str(folder))
+    path = spool.send_spool_message(message(), str(folder))
 
     assert [letter.path for letter in inbox.read()] == [path]
 
 
 def test_a_message_that_grew_after_a_look_is_read_again(folder: Path) -> None:
-    inbox, whole = Inbox(str(folder), 10, Clock()), encode(message(kind=MessageKind.CLOSED)) + b"\n"
+    inbox, whole = (
+        SpoolInbox(str(folder), 10, Clock()),
+        encode_message(message(kind=MessageKind.CLOSED)) + b"\n",
+    )
     path = write_in_place(folder, whole[:20])
     looks = [inbox.read() for _ in range(2)]
     with path.open("ab") as file:
@@ -199,9 +204,9 @@ def test_a_message_that_grew_after_a_look_is_read_again(folder: Path) -> None:
 
 def test_a_shell_can_not_send_a_record(folder: Path) -> None:
     """Gridbridge-as-user takes none under such a name."""
-    path = write_in_place(folder, encode(message()) + b"\n")
+    path = write_in_place(folder, encode_message(message()) + b"\n")
 
-    assert Inbox(str(folder), 10, Clock()).read() == ()
+    assert SpoolInbox(str(folder), 10, Clock()).read() == ()
     assert not path.exists()
 
 
@@ -215,7 +220,7 @@ def make_sparse(path: Path) -> None:
 
 
 def make_hard_links(path: Path) -> None:
-    path.write_bytes(encode(message()))
+    path.write_bytes(encode_message(message()))
     os.link(path, path.with_name("m.other"))
 
 
@@ -226,12 +231,14 @@ def make_socket(path: Path) -> None:
 BROKEN = {
     "empty": lambda path: make_file(path, b""),
     "no message": lambda path: make_file(path, b"\xff\0\n"),
-    "cut": lambda path: make_file(path, encode(message())[:-1]),
-    "too long": lambda path: make_file(path, encode(message(reason="x" * MAX_BYTES))),
-    "bad transfer": lambda path: make_file(path, encode(message(transfer="gb.alpha.7"))),
-    "superfluous zeros": lambda path: make_file(path, encode(message(transfer="gb.alpha.07.0.1"))),
-    "not a number": lambda path: make_file(path, encode(message(at="nan"))),
-    "after the calendar": lambda path: make_file(path, encode(message(at="1e300"))),
+    "cut": lambda path: make_file(path, encode_message(message())[:-1]),
+    "too long": lambda path: make_file(path, encode_message(message(reason="x" * MAX_BYTES))),
+    "bad transfer": lambda path: make_file(path, encode_message(message(transfer="gb.alpha.7"))),
+    "superfluous zeros": lambda path: make_file(
+        path, encode_message(message(transfer="gb.alpha.07.0.1"))
+    ),
+    "not a number": lambda path: make_file(path, encode_message(message(at="nan"))),
+    "after the calendar": lambda path: make_file(path, encode_message(message(at="1e300"))),
     "symbolic link": lambda path: path.symlink_to("/etc/passwd"),
     "dangling link": lambda path: path.symlink_to("nowhere"),
     "hard links": make_hard_links,
@@ -249,8 +256,8 @@ def test_what_is_no_message_is_removed_and_reported_once(
 ) -> None:
     assert callable(make)
     make(folder / "m.broken")
-    good = spool.send(message(), str(folder))
-    inbox = Inbox(str(folder), 10, Clock())
+    good = spool.send_spool_message(message(), str(folder))
+    inbox = SpoolInbox(str(folder), 10, Clock())
 
     assert [good] == [letter.path for letter in inbox.read()]
     assert inbox.read() == ()
@@ -264,7 +271,7 @@ def test_a_full_folder_stays_and_is_reported_once(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (folder / "m.full" / "in").mkdir(parents=True)
-    inbox = Inbox(str(folder), 10, Clock())
+    inbox = SpoolInbox(str(folder), 10, Clock())
     for number in range(3):
         inbox.read()
         (folder / "m.full" / f"more{number}").touch()
@@ -274,7 +281,7 @@ def test_a_full_folder_stays_and_is_reported_once(
 
 def test_an_empty_folder_is_removed(folder: Path) -> None:
     (folder / "m.empty").mkdir()
-    Inbox(str(folder), 10, Clock()).read()
+    SpoolInbox(str(folder), 10, Clock()).read()
 
     assert os.listdir(folder) == ["wake"]
 
@@ -283,8 +290,8 @@ def test_folders_are_not_looked_at_again(folder: Path, monkeypatch: pytest.Monke
     """There may be a hundred thousand, which nobody but their owner or root can remove."""
     for number in range(20):
         (folder / f"m.{number}" / "in").mkdir(parents=True)
-    path = spool.send(message(), str(folder))
-    inbox = Inbox(str(folder), 2, Clock())
+    path = spool.send_spool_message(message(), str(folder))
+    inbox = SpoolInbox(str(folder), 2, Clock())
     letters = [letter.path for letter in inbox.read()]
     looked: list[object] = []
     for name in ("rmdir", "lstat", "unlink"):
@@ -296,7 +303,7 @@ def test_folders_are_not_looked_at_again(folder: Path, monkeypatch: pytest.Monke
 
 def test_a_name_cannot_forge_a_log_line(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     (folder / "m.\nevent=login\udcff").touch()
-    Inbox(str(folder), 10, Clock()).read()
+    SpoolInbox(str(folder), 10, Clock()).read()
 
     [line] = caplog.messages
     assert "\n" not in line
@@ -307,8 +314,8 @@ def test_trouble_of_our_own_removes_nothing(
     folder: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A service without file descriptors must not take messages for broken."""
-    spool.send(message(), str(folder))
-    inbox = Inbox(str(folder), 10, Clock())
+    spool.send_spool_message(message(), str(folder))
+    inbox = SpoolInbox(str(folder), 10, Clock())
 
     def no_descriptors(*_: object) -> None:
         raise StateError("open") from OSError(24, "Too many open files")
@@ -324,7 +331,7 @@ def test_trouble_of_our_own_removes_nothing(
 def test_a_file_that_vanishes_meanwhile_is_no_event(
     folder: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = spool.send(message(), str(folder))
+    path = spool.send_spool_message(message(), str(folder))
     read = files.read
 
     def vanish(*arguments: object) -> object:
@@ -333,19 +340,19 @@ def test_a_file_that_vanishes_meanwhile_is_no_event(
 
     monkeypatch.setattr(files, "read", vanish)
 
-    assert Inbox(str(folder), 10, Clock()).read() == ()
+    assert SpoolInbox(str(folder), 10, Clock()).read() == ()
     assert caplog.messages == []
 
 
 def test_a_spool_that_is_missing_is_an_error() -> None:
     with pytest.raises(StateError, match="/nowhere: No such file"):
-        Inbox("/nowhere", 10, Clock()).read()
+        SpoolInbox("/nowhere", 10, Clock()).read()
 
 
 def test_old_fifos_that_nobody_knows_are_removed(folder: Path) -> None:
-    known, unknown = (spool.make_wake(str(folder)) for _ in range(2))
+    known, unknown = (spool.create_wake_fifo(str(folder)) for _ in range(2))
     now, tomorrow = (
-        Inbox(str(folder), 10, Clock(lambda late=late: time.time() + late))
+        SpoolInbox(str(folder), 10, Clock(lambda late=late: time.time() + late))
         for late in (0, DAY_S + 1)
     )
 
@@ -359,14 +366,14 @@ def test_of_very_many_fifos_some_are_looked_at_in_each_sweep(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for _ in range(7):
-        spool.make_wake(str(folder))
-    inbox = Inbox(str(folder), 10, Clock(lambda: time.time() + DAY_S + 1))
+        spool.create_wake_fifo(str(folder))
+    inbox = SpoolInbox(str(folder), 10, Clock(lambda: time.time() + DAY_S + 1))
     monkeypatch.setattr(inbox, "_waking", FolderScan(3))
 
     assert [inbox.sweep(frozenset()), inbox.is_amid_sweep] == [3, True]
     assert [inbox.sweep(frozenset()), inbox.is_amid_sweep] == [3, True]
     assert [inbox.sweep(frozenset()), inbox.is_amid_sweep] == [1, False]
-    spool.make_wake(str(folder))
+    spool.create_wake_fifo(str(folder))
     assert inbox.sweep(frozenset()) == 1
 
 
@@ -375,7 +382,7 @@ def test_a_link_in_place_of_wake_is_not_followed(folder: Path, tmp_path: Path) -
     (folder / "wake").symlink_to(tmp_path)
 
     with pytest.raises(StateError, match="not a folder of ours"):
-        Inbox(str(folder), 10, Clock()).sweep(frozenset())
+        SpoolInbox(str(folder), 10, Clock()).sweep(frozenset())
 
 
 @given(st.binary(max_size=200))
@@ -384,14 +391,14 @@ def test_any_content_is_survived(content: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "m.any").write_bytes(content)
 
-        assert Inbox(folder, 10, Clock()).read() == ()
+        assert SpoolInbox(folder, 10, Clock()).read() == ()
 
 
 def test_a_mark_is_as_old_as_the_spool_and_made_anew_where_messages_were_removed(
     folder: Path,
 ) -> None:
     """By it starters see that their records may be gone; it is no message itself."""
-    inbox = Inbox(str(folder), 10, Clock())
+    inbox = SpoolInbox(str(folder), 10, Clock())
     mark, seen = folder / spool.MARK, []
     for change in (lambda: None, lambda: None, mark.unlink):
         change()
@@ -413,7 +420,7 @@ def test_a_mark_from_the_future_or_of_another_is_made_anew(folder: Path, whose: 
     mark.touch()
     os.utime(mark, (time.time() + (HOUR_S if whose == os.geteuid() else -HOUR_S),) * 2)
     os.chown(mark, whose, -1)
-    inbox = Inbox(str(folder), 10, Clock())
+    inbox = SpoolInbox(str(folder), 10, Clock())
     inbox.read()
     inbox.keep_mark()
 

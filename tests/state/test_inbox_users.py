@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from gridbridge.errors import StateError
-from gridbridge.model.message import MessageKind, StarterMessage, encode
+from gridbridge.model.message import MessageKind, StarterMessage, encode_message
 from gridbridge.shell import files
 from gridbridge.shell.clock import Clock
 from gridbridge.state import spool
-from gridbridge.state.inbox import NAMES_A_SCAN, Inbox
+from gridbridge.state.inbox import NAMES_A_SCAN, SpoolInbox
 
 SERVICE, ALICE, MALLORY = 10000, 10001, 10002
 MESSAGE = StarterMessage(kind=MessageKind.RECORD, transfer="gb.alpha.7.0.1", at="1767225600.000")
@@ -33,12 +33,12 @@ pytestmark = [
 
 def overwrite(path: str) -> None:
     with open(path, "r+b") as file:
-        file.write(encode(FORGED))
+        file.write(encode_message(FORGED))
 
 
 def rename_over(path: str) -> None:
     own = f"{os.path.dirname(path)}/.own"
-    files.replace(own, encode(FORGED))
+    files.replace(own, encode_message(FORGED))
     os.rename(own, path)
 
 
@@ -67,22 +67,24 @@ def test_another_users_message_is_out_of_reach(
     spool_folder: Path, as_user: AsUser, acting_as: Acting, attack: Callable[[str], object]
 ) -> None:
     """Even of somebody who has learnt its name."""
-    path = as_user(ALICE, lambda: spool.send(MESSAGE, str(spool_folder)))
+    path = as_user(ALICE, lambda: spool.send_spool_message(MESSAGE, str(spool_folder)))
 
     with pytest.raises(OSError, match=r"Operation|Permission|File exists"):
         as_user(MALLORY, lambda: attack(path))
     with acting_as(SERVICE):
-        letters = [one for one in Inbox(str(spool_folder), 10, Clock()).read() if one.uid == ALICE]
+        letters = [
+            one for one in SpoolInbox(str(spool_folder), 10, Clock()).read() if one.uid == ALICE
+        ]
     assert [(one.path, one.message) for one in letters] == [(path, MESSAGE)]
 
 
 def test_a_message_is_its_writers_whatever_it_claims(
     spool_folder: Path, as_user: AsUser, acting_as: Acting
 ) -> None:
-    as_user(MALLORY, lambda: spool.send(MESSAGE, str(spool_folder)))
+    as_user(MALLORY, lambda: spool.send_spool_message(MESSAGE, str(spool_folder)))
 
     with acting_as(SERVICE):
-        assert [one.uid for one in Inbox(str(spool_folder), 10, Clock()).read()] == [MALLORY]
+        assert [one.uid for one in SpoolInbox(str(spool_folder), 10, Clock()).read()] == [MALLORY]
 
 
 def test_a_hard_link_to_another_users_file_is_no_message(
@@ -105,7 +107,7 @@ def test_a_hard_link_to_another_users_file_is_no_message(
             switch.write_text(before)
 
         with acting_as(SERVICE):
-            inbox = Inbox(str(spool_folder), 1000, Clock())
+            inbox = SpoolInbox(str(spool_folder), 1000, Clock())
             assert [inbox.read() for _ in range(3)] == [()] * 3
         assert os.listdir(spool_folder) == ["wake"]
 
@@ -113,7 +115,7 @@ def test_a_hard_link_to_another_users_file_is_no_message(
 def keep_note(folder: Path) -> str:
     """Write what looks like a message beside the spool, in a sticky folder as /tmp is."""
     path = f"{folder}/wake/note"
-    files.replace(path, encode(MESSAGE))
+    files.replace(path, encode_message(MESSAGE))
     return path
 
 
@@ -131,7 +133,7 @@ def test_a_symbolic_link_to_another_users_file_is_no_message(
     as_user(MALLORY, lambda: os.symlink(note, spool_folder / "m.link"))
 
     with acting_as(SERVICE):
-        assert Inbox(str(spool_folder), 10, Clock()).read() == ()
+        assert SpoolInbox(str(spool_folder), 10, Clock()).read() == ()
     assert Path(note).exists()
     assert not (spool_folder / "m.link").is_symlink()
 
@@ -139,10 +141,10 @@ def test_a_symbolic_link_to_another_users_file_is_no_message(
 def test_what_the_service_cannot_open_is_removed(
     spool_folder: Path, as_user: AsUser, acting_as: Acting
 ) -> None:
-    as_user(MALLORY, lambda: files.replace(f"{spool_folder}/m.0", encode(MESSAGE), mode=0))
+    as_user(MALLORY, lambda: files.replace(f"{spool_folder}/m.0", encode_message(MESSAGE), mode=0))
 
     with acting_as(SERVICE):
-        assert Inbox(str(spool_folder), 10, Clock()).read() == ()
+        assert SpoolInbox(str(spool_folder), 10, Clock()).read() == ()
     assert os.listdir(spool_folder) == ["wake"]
 
 
@@ -150,12 +152,16 @@ def test_others_are_served_between_the_messages_of_one(
     spool_folder: Path, as_user: AsUser, acting_as: Acting
 ) -> None:
     for at in ("1", "2", "3"):
-        as_user(MALLORY, lambda at=at: spool.send(MESSAGE.but(at=at), str(spool_folder)))
+        as_user(
+            MALLORY, lambda at=at: spool.send_spool_message(MESSAGE.but(at=at), str(spool_folder))
+        )
     for at in ("8", "9"):
-        as_user(ALICE, lambda at=at: spool.send(MESSAGE.but(at=at), str(spool_folder)))
+        as_user(
+            ALICE, lambda at=at: spool.send_spool_message(MESSAGE.but(at=at), str(spool_folder))
+        )
 
     with acting_as(SERVICE):
-        letters = Inbox(str(spool_folder), 10, Clock()).read()
+        letters = SpoolInbox(str(spool_folder), 10, Clock()).read()
     assert [one.message.at for one in letters] == ["1", "8", "2", "9", "3"]
 
 
@@ -163,8 +169,11 @@ def test_a_flood_does_not_delay_others(
     spool_folder: Path, as_user: AsUser, acting_as: Acting
 ) -> None:
     as_user(MALLORY, lambda: flood(spool_folder, FLOOD))
-    sent = {as_user(ALICE, lambda: spool.send(MESSAGE, str(spool_folder))) for _ in range(10)}
-    inbox = Inbox(str(spool_folder), 1000, Clock())
+    sent = {
+        as_user(ALICE, lambda: spool.send_spool_message(MESSAGE, str(spool_folder)))
+        for _ in range(10)
+    }
+    inbox = SpoolInbox(str(spool_folder), 1000, Clock())
 
     with acting_as(SERVICE):
         scans = [inbox.read() for _ in range(SCANS)]
@@ -177,7 +186,7 @@ def test_a_flood_does_not_delay_others(
 
 
 def flood(folder: Path, count: int) -> None:
-    content = encode(MESSAGE)
+    content = encode_message(MESSAGE)
     for number in range(count):
         end = os.open(f"{folder}/m.{number}", os.O_WRONLY | os.O_CREAT, 0o644)
         os.write(end, content)
@@ -195,19 +204,19 @@ def test_a_full_spool_refuses_messages_and_is_relieved_by_reading(
     assert len(os.listdir(folder)) == taken  # nothing half written
 
     with acting_as(SERVICE):
-        inbox = Inbox(str(folder), 10_000, Clock())
+        inbox = SpoolInbox(str(folder), 10_000, Clock())
         letters = [letter for _ in range(taken // 200 + 1) for letter in inbox.read()]
         for letter in letters:
             inbox.remove(letter.path)
     assert len(letters) == taken
-    as_user(ALICE, lambda: spool.send(MESSAGE, str(folder)))
+    as_user(ALICE, lambda: spool.send_spool_message(MESSAGE, str(folder)))
 
 
 def send_until_full(folder: str) -> int:
     count = 0
     while True:
         try:
-            spool.send(MESSAGE, folder)
+            spool.send_spool_message(MESSAGE, folder)
         except StateError as error:
             if str(error).endswith("No space left on device"):
                 return count

@@ -9,7 +9,7 @@ from gridbridge.model.message import MessageKind, StarterMessage
 from gridbridge.shell.clock import Clock
 from gridbridge.state import inbox as inboxes
 from gridbridge.state import spool, spool_reader
-from gridbridge.state.inbox import Inbox
+from gridbridge.state.inbox import SpoolInbox
 
 MOST = 5
 BOB = 12345
@@ -28,7 +28,7 @@ def send(folder: Path, count: int, uid: int = -1) -> list[str]:
     message = StarterMessage(
         kind=MessageKind.RECORD, transfer="gb.alpha.7.0.1", at="1767225600.000"
     )
-    paths = [spool.send(message, str(folder)) for _ in range(count)]
+    paths = [spool.send_spool_message(message, str(folder)) for _ in range(count)]
     for path in paths:
         os.chown(path, uid, -1)
     return paths
@@ -39,14 +39,14 @@ def test_of_very_many_names_some_are_looked_at_in_each_scan(
 ) -> None:
     sent = send(folder, 22)
     looks: list[str] = []
-    look = spool_reader.look
+    look = spool_reader.read_spool_file_facts
 
     def counted(entry: "os.DirEntry[str]") -> object:
         looks.append(entry.name)
         return look(entry)
 
-    monkeypatch.setattr(spool_reader, "look", counted)
-    inbox = Inbox(str(folder), 100, Clock())
+    monkeypatch.setattr(spool_reader, "read_spool_file_facts", counted)
+    inbox = SpoolInbox(str(folder), 100, Clock())
     read = []
     for scan in range(1, 6):
         read += [letter.path for letter in inbox.read()]
@@ -57,7 +57,7 @@ def test_of_very_many_names_some_are_looked_at_in_each_scan(
 
 def test_messages_are_returned_once_in_all_passes(folder: Path) -> None:
     sent = send(folder, 22)
-    inbox = Inbox(str(folder), 100, Clock())
+    inbox = SpoolInbox(str(folder), 100, Clock())
     read = [letter.path for _ in range(15) for letter in inbox.read()]
 
     assert sorted(read) == sorted(sent)
@@ -65,7 +65,7 @@ def test_messages_are_returned_once_in_all_passes(folder: Path) -> None:
 
 def test_a_persons_limit_counts_over_a_whole_pass(folder: Path) -> None:
     send(folder, 22)
-    inbox = Inbox(str(folder), 7, Clock())
+    inbox = SpoolInbox(str(folder), 7, Clock())
     read = [letter.path for _ in range(15) for letter in inbox.read()]
 
     assert len(read) == 7
@@ -76,7 +76,7 @@ def test_a_persons_limit_counts_over_a_whole_pass(folder: Path) -> None:
 def test_a_message_is_found_within_one_pass_however_many_another_has(folder: Path) -> None:
     send(folder, 40, BOB)
     hers = send(folder, 3)
-    inbox = Inbox(str(folder), 4, Clock())
+    inbox = SpoolInbox(str(folder), 4, Clock())
     read = [letter for _ in range(44 // MOST + 1) for letter in inbox.read()]
 
     assert sorted(letter.path for letter in read if letter.uid != BOB) == sorted(hers)
@@ -84,7 +84,7 @@ def test_a_message_is_found_within_one_pass_however_many_another_has(folder: Pat
 
 def test_a_message_that_comes_during_a_pass_is_found_by_the_end_of_the_next(folder: Path) -> None:
     send(folder, 22)
-    inbox = Inbox(str(folder), 100, Clock())
+    inbox = SpoolInbox(str(folder), 100, Clock())
     inbox.read()
     (late,) = send(folder, 1)
     read = [letter.path for _ in range(2 * 25 // MOST) for letter in inbox.read()]
@@ -97,7 +97,7 @@ def test_full_folders_are_tried_once_in_all_passes(
 ) -> None:
     for number in range(12):
         (folder / f"m.{number}" / "in").mkdir(parents=True)
-    inbox = Inbox(str(folder), 100, Clock())
+    inbox = SpoolInbox(str(folder), 100, Clock())
     for _ in range(12):
         inbox.read()
 

@@ -10,8 +10,8 @@ def test_a_folder_has_its_mode_whatever_the_umask_is(tmp_path: Path) -> None:
     """A service that an administrator starts has their umask; people read what it publishes."""
     before = os.umask(0o077)
     try:
-        published_files.put(str(tmp_path / "a/b/file"), b"", published_files.UNLISTED)
-        drains.make_folder(str(tmp_path / "c"))
+        published_files.publish_file(str(tmp_path / "a/b/file"), b"", published_files.UNLISTED)
+        drains.make_drains_folder(str(tmp_path / "c"))
     finally:
         os.umask(before)
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.store.campaign_attempts import CampaignTries
+from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.campaign_task_rows import CampaignTasks
-from gridbridge.campaigns.store.cancellation_marks import CancellationMarks
+from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
+from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
 from gridbridge.decisions.campaigns.ledger_recovery_rules import adopt
 from gridbridge.model.campaigns.campaign import (
     Array,
@@ -49,7 +49,7 @@ class Restored:
     def __init__(self, folder: Path) -> None:
         database = StateFile.open(f"sqlite:///{folder}/state.db")
         self.database, self.campaigns = database, CampaignRows(database)
-        self.tries = CampaignTries(database, self.campaigns)
+        self.tries = CampaignAttemptRows(database, self.campaigns)
         wish = AtCluster(exec_file="run")
         one = Campaign(
             number=0,
@@ -160,7 +160,7 @@ def test_a_task_that_was_cancelled_as_it_waited_is_known_where_it_was_sent(
     undone = adopt(1, restored.tries.stored_campaign(1), (LEDGER[0],), NOON)
     for one in undone:
         restored.tries.adopt(one)
-    assert CampaignTasks(restored.database).cancel(1, 6)
+    assert CampaignTaskRows(restored.database).cancel(1, 6)
 
     restored.take_over(restored.array(1))
 
@@ -169,6 +169,6 @@ def test_a_task_that_was_cancelled_as_it_waited_is_known_where_it_was_sent(
     assert (found.ended, found.failed) == (0, 0)
     known = next(one for one in LEDGER if (6, 1) in one.tasks)
     place = known.tasks.index((6, 1)) + 1
-    marks = CancellationMarks(restored.database).all()
+    marks = CancellationMarkRows(restored.database).all()
     assert {place: CancellationMark(wiped_for=WipedFor.UNWANTED)} == marks[1, known.number]
     assert (6, 1, known.number, place, TaskOutcome.PENDING) in restored.sent()

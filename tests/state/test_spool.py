@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.message import MessageKind, StarterMessage, decode
+from gridbridge.model.message import MessageKind, StarterMessage, decode_message
 from gridbridge.state import spool
 
 MESSAGE = StarterMessage(kind=MessageKind.INTENT, transfer="gb.alpha.7.0.1", at="1")
@@ -23,25 +23,25 @@ def folder(tmp_path: Path) -> str:
 @pytest.fixture
 def asleep(folder: str) -> Iterator[tuple[str, int]]:
     """Sleep on a FIFO as the starter does; return its name and our end."""
-    name = spool.make_wake(folder)
+    name = spool.create_wake_fifo(folder)
     end = os.open(f"{folder}/wake/{name}", os.O_RDWR | os.O_NONBLOCK)
     yield name, end
     os.close(end)
 
 
 def test_a_message_lies_whole_under_a_name_of_its_own(folder: str) -> None:
-    paths = {spool.send(MESSAGE, folder) for _ in range(3)}
+    paths = {spool.send_spool_message(MESSAGE, folder) for _ in range(3)}
 
     assert len(paths) == 3
-    assert all(decode(Path(path).read_bytes()) == MESSAGE for path in paths)
+    assert all(decode_message(Path(path).read_bytes()) == MESSAGE for path in paths)
     assert all(os.path.basename(path).startswith("m.") for path in paths)
 
 
 def test_a_sleeper_is_woken_by_one_byte(folder: str, asleep: tuple[str, int]) -> None:
     name, end = asleep
 
-    assert spool.is_asleep(name, os.getuid(), folder)
-    assert spool.wake(name, folder)
+    assert spool.is_starter_asleep(name, os.getuid(), folder)
+    assert spool.wake_starter(name, folder)
     assert os.read(end, 10) == b"\n"
 
 
@@ -51,14 +51,14 @@ def test_a_full_fifo_blocks_nobody(folder: str, asleep: tuple[str, int]) -> None
         while os.write(end, b"x" * 65536):
             pass
 
-    assert spool.wake(name, folder)
+    assert spool.wake_starter(name, folder)
 
 
 def test_another_users_fifo_is_not_touched(folder: str, asleep: tuple[str, int]) -> None:
     name, end = asleep
 
-    assert not spool.is_asleep(name, os.getuid() + 1, folder)
-    assert not spool.wake(name, folder, owner=os.getuid() + 1)
+    assert not spool.is_starter_asleep(name, os.getuid() + 1, folder)
+    assert not spool.wake_starter(name, folder, owner=os.getuid() + 1)
     with pytest.raises(BlockingIOError):
         os.read(end, 1)
 
@@ -78,21 +78,21 @@ def test_whatever_else_lies_there_is_nobody_asleep(
 ) -> None:
     squat(f"{folder}/wake/f0")
 
-    assert not spool.is_asleep("f0", os.getuid(), folder)
-    assert not spool.wake("f0", folder)
-    spool.remove_wake("f0", folder)
+    assert not spool.is_starter_asleep("f0", os.getuid(), folder)
+    assert not spool.wake_starter("f0", folder)
+    spool.remove_wake_fifo("f0", folder)
 
 
 @pytest.mark.parametrize("name", ["", "../wake", "a/b", ".", "x" * 5000])
 def test_a_name_that_is_none_reaches_nothing(folder: str, name: str) -> None:
-    assert not spool.wake(name, folder)
-    assert not spool.is_asleep(name, os.getuid(), folder)
-    spool.remove_wake(name, folder)
+    assert not spool.wake_starter(name, folder)
+    assert not spool.is_starter_asleep(name, os.getuid(), folder)
+    spool.remove_wake_fifo(name, folder)
 
 
 def test_a_fifo_is_removed_with_its_transfer(folder: str) -> None:
-    name = spool.make_wake(folder)
-    spool.remove_wake(name, folder)
-    spool.remove_wake(name, folder)
+    name = spool.create_wake_fifo(folder)
+    spool.remove_wake_fifo(name, folder)
+    spool.remove_wake_fifo(name, folder)
 
     assert os.listdir(f"{folder}/wake") == []

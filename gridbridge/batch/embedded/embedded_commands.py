@@ -1,6 +1,6 @@
 """Command lines of the embedded cluster's program: pure, from values to argv."""
 
-from gridbridge.model.request import YIELDS, JobRequest, JobSpec, is_place, relation_of
+from gridbridge.model.request import YIELDS, JobRequest, JobSpec, is_home_place, split_relation
 from gridbridge.model.route import EmbeddedFolder
 
 Argv = tuple[str, ...]
@@ -86,9 +86,9 @@ def refusal(request: JobRequest, *, is_array: bool = False) -> str:
     ignored would change the job.
     """
     ignored = (WALLTIME,) if is_array else ()
-    unsupported = [name for name, _ in request.hard if not (is_place(name) or name in ignored)]
+    unsupported = [name for name, _ in request.hard if not (is_home_place(name) or name in ignored)]
     unsupported += [name for clause in request.either for name, _ in clause]
-    unsupported = [relation_of(name)[0] for name in unsupported]
+    unsupported = [split_relation(name)[0] for name in unsupported]
     unsupported += ["checkpointing"] if request.checkpoint else []
     unsupported += ["-notify"] if request.notify else []
     return f"an embedded cluster has no {', '.join(unsupported)}" if unsupported else ""

@@ -69,7 +69,7 @@ Line = ClusterLine | JobLine | EndLine
 
 def encode(*blocks: Line) -> bytes:
     """Write an answer."""
-    return BETWEEN.join(key_value_lines.encode(vars(block)) for block in blocks) + WHOLE
+    return BETWEEN.join(key_value_lines.encode_lines(vars(block)) for block in blocks) + WHOLE
 
 
 def read_jobs(answer: bytes) -> tuple[ClusterLine, list[JobLine]]:
@@ -77,9 +77,9 @@ def read_jobs(answer: bytes) -> tuple[ClusterLine, list[JobLine]]:
     blocks = _blocks(answer)
     if not blocks:
         raise ParseError("embedded: an answer without its cluster")
-    cluster = ClusterLine(**key_value_lines.decode(blocks[0], _keys(ClusterLine)))
+    cluster = ClusterLine(**key_value_lines.decode_lines(blocks[0], _keys(ClusterLine)))
     keys = _keys(JobLine)
-    return cluster, [JobLine(**key_value_lines.decode(block, keys)) for block in blocks[1:]]
+    return cluster, [JobLine(**key_value_lines.decode_lines(block, keys)) for block in blocks[1:]]
 
 
 def read_end(answer: bytes) -> EndLine | None:
@@ -90,7 +90,7 @@ def read_end(answer: bytes) -> EndLine | None:
 def read_ends(answer: bytes) -> list[EndLine]:
     """Read the answer of `ended` about an array: the ends of its tasks that are known."""
     keys = _keys(EndLine)
-    return [EndLine(**key_value_lines.decode(block, keys)) for block in _blocks(answer)]
+    return [EndLine(**key_value_lines.decode_lines(block, keys)) for block in _blocks(answer)]
 
 
 def _blocks(answer: bytes) -> list[bytes]:

@@ -7,16 +7,18 @@ from gridbridge.batch.embedded.status import snapshot
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.request import JobRequest, JobSpec
 from gridbridge.model.route import EmbeddedFolder
-from gridbridge.model.site.host_facts import CellFacts
+from gridbridge.model.site.host_facts import ClusterFacts
 
 
-def facts(folder: EmbeddedFolder, _now: float) -> CellFacts:
+def facts(folder: EmbeddedFolder, _now: float) -> ClusterFacts:
     """Return its slots, or why it gave no answer; its version and clock are ours."""
     try:
         cluster, _ = snapshot(folder, "", ())
     except GridbridgeError as error:
-        return CellFacts(trouble=str(error), master=folder.path)
-    return CellFacts(version=__version__, slots=cluster.queues[0].slots_total, master=folder.path)
+        return ClusterFacts(trouble=str(error), master=folder.path)
+    return ClusterFacts(
+        version=__version__, slots=cluster.queues[0].slots_total, master=folder.path
+    )
 
 
 def transfer_queues(folder: EmbeddedFolder) -> dict[str, int]:

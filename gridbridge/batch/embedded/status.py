@@ -14,7 +14,7 @@ from gridbridge.batch.embedded.embedded_output import (
     read_jobs,
 )
 from gridbridge.model.ids import PREFIX
-from gridbridge.model.job import ArrayLimits, AskedArray, JobDetail, JobEnd, KilledFor
+from gridbridge.model.job import ArrayEndQuery, ArrayLimits, JobDetail, JobEnd, KillReason
 from gridbridge.model.route import EmbeddedFolder
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
 from gridbridge.model.states import JobState
@@ -63,7 +63,7 @@ def end(folder: EmbeddedFolder, job_id: int, account: str) -> JobEnd | None:
 
 
 def ends_of(
-    folder: EmbeddedFolder, arrays: Sequence[AskedArray]
+    folder: EmbeddedFolder, arrays: Sequence[ArrayEndQuery]
 ) -> dict[str, dict[int, JobEnd | None]]:
     """Return how tasks of arrays ended that did, by the arrays' accounts and their places.
 
@@ -72,7 +72,7 @@ def ends_of(
     return {array.account: _array_ends(folder, array) for array in arrays}
 
 
-def _array_ends(folder: EmbeddedFolder, array: AskedArray) -> dict[int, JobEnd | None]:
+def _array_ends(folder: EmbeddedFolder, array: ArrayEndQuery) -> dict[int, JobEnd | None]:
     lines = read_ends(_ask(folder, embedded_commands.ended_tasks(folder, str(array.job_id))))
     return {int(line.place): _end(line) for line in lines if line.account == array.account}
 
@@ -96,7 +96,7 @@ def _end(line: EndLine) -> JobEnd:
         user_s=float(line.user_s),
         system_s=float(line.system_s),
         wallclock_s=float(line.wallclock_s) if line.wallclock_s else None,
-        killed_for=KilledFor(line.killed_for),
+        killed_for=KillReason(line.killed_for),
     )
 
 

@@ -12,7 +12,7 @@ from gridbridge.batch.gridengine.qacct import read_lines as read_lines
 from gridbridge.batch.gridengine.submit import call
 from gridbridge.errors import CommandFailed
 from gridbridge.model.accounting import AccountingRecord
-from gridbridge.model.job import AskedArray
+from gridbridge.model.job import ArrayEndQuery
 from gridbridge.model.route import GridEngineCell
 from gridbridge.shell.runner import LIST_BYTES, CompletedProgram
 
@@ -37,7 +37,7 @@ def records(cell: GridEngineCell, job_id: int) -> tuple[AccountingRecord, ...]:
 
 
 def records_of(
-    cell: GridEngineCell, arrays: Sequence[AskedArray]
+    cell: GridEngineCell, arrays: Sequence[ArrayEndQuery]
 ) -> tuple[tuple[AccountingRecord, ...], bool]:
     """Return what it has accounted for tasks of some arrays, and whether it could be read.
 
@@ -50,7 +50,7 @@ def records_of(
     return tuple(read_tasks(answer.stdout, arrays)), answer.status != NOT_READ
 
 
-def _searched(cell: GridEngineCell, arrays: Sequence[AskedArray]) -> CompletedProgram:
+def _searched(cell: GridEngineCell, arrays: Sequence[ArrayEndQuery]) -> CompletedProgram:
     """Search for them; in all that is kept where that is wished for and can be done in time."""
     accounts = [array.account for array in arrays]
     if since := min((array.looks_since for array in arrays if array.looks_since), default=None):

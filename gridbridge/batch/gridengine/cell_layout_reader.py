@@ -15,7 +15,6 @@ from gridbridge.batch.gridengine.parse import count_tasks, parse_caps, parse_jud
 from gridbridge.batch.gridengine.status import names, queue_settings, show
 from gridbridge.batch.gridengine.submit import call, deferred, detail
 from gridbridge.errors import ParseError
-from gridbridge.model.attributes import words
 from gridbridge.model.elastic.cell_configuration import (
     ACCESS,
     ARCH,
@@ -32,6 +31,7 @@ from gridbridge.model.elastic.cell_configuration import (
     parse_access_lists,
     parse_cell_queue,
 )
+from gridbridge.model.qconf_attributes import parse_words
 from gridbridge.model.route import GridEngineCell
 from gridbridge.model.site.setup_findings import ComplexRow
 from gridbridge.shell.runner import LIST_BYTES
@@ -200,7 +200,7 @@ def _layout(table: Mapping[str, object]) -> CellConfiguration:
     resources = [_resource(name, row) for name, row in rows.items()]
     short = {resource.shortcut: resource for resource in resources if resource.shortcut}
     groups = _texts(table.get(GROUPS, {}), GROUPS)
-    members = {name: words(text) for name, text in groups.items()}
+    members = {name: parse_words(text) for name, text in groups.items()}
     expanded = {name: _members(name, members, ()) for name in members}
     return CellConfiguration(
         resources=short | {resource.name: resource for resource in resources},
@@ -316,8 +316,8 @@ def _caps(caps: object) -> dict[int, int]:
 
 
 def _user_list(settings: Texts) -> UserList:
-    is_access = ACL in words(settings.get("type", ACL).upper())
-    return UserList(entries=words(settings.get("entries", "")), is_access=is_access)
+    is_access = ACL in parse_words(settings.get("type", ACL).upper())
+    return UserList(entries=parse_words(settings.get("entries", "")), is_access=is_access)
 
 
 def _by_job(table: Mapping[str, object], key: str) -> dict[int, str]:

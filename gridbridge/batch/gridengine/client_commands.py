@@ -20,10 +20,10 @@ from gridbridge.model.request import (
     JobRequest,
     JobSpec,
     Pairs,
-    as_sql,
-    is_place,
-    long_name,
-    relation_of,
+    format_sql_condition,
+    is_home_place,
+    resource_long_name,
+    split_relation,
 )
 from gridbridge.model.route import GridEngineCell
 
@@ -293,10 +293,10 @@ def _hard(request: JobRequest) -> Pairs:
     names: dict[str, str] = {}
     expressions: dict[str, dict[str, None]] = {}
     for clause in (*((pair,) for pair in request.hard), *request.either):
-        text = "|".join(_expression(relation_of(name)[1], value) for name, value in clause)
-        name = relation_of(clause[0][0])[0]
-        names.setdefault(long_name(name), name)
-        expressions.setdefault(long_name(name), {})[text] = None
+        text = "|".join(_expression(split_relation(name)[1], value) for name, value in clause)
+        name = split_relation(clause[0][0])[0]
+        names.setdefault(resource_long_name(name), name)
+        expressions.setdefault(resource_long_name(name), {})[text] = None
     return tuple((names[resource], _all_of([*texts])) for resource, texts in expressions.items())
 
 
@@ -320,14 +320,14 @@ def _expression(relation: str, value: str) -> str:
 def refusal(request: JobRequest) -> str:
     """Return why no cell can be asked for this; empty when one can, as far as we know."""
     conditions = [pair for clause in (request.hard, *request.either) for pair in clause]
-    if odd := [as_sql(*pair) for pair in conditions if not _is_expressible(*pair)]:
+    if odd := [format_sql_condition(*pair) for pair in conditions if not _is_expressible(*pair)]:
         return f"Grid Engine is asked for NAME=VALUE alone, not {', '.join(odd)}"
     if unequal := _unequal(request.hard):
         return f"Grid Engine is asked for one value of a resource, not {' and '.join(unequal)}"
-    bare = [[relation_of(name)[0] for name, _ in clause] for clause in request.either]
+    bare = [[split_relation(name)[0] for name, _ in clause] for clause in request.either]
     pairs = zip(request.either, bare, strict=True)
     several = [clause for clause, names in pairs if len({*names}) > 1]
-    text = " or ".join(as_sql(*pair) for clause in several[:1] for pair in clause)
+    text = " or ".join(format_sql_condition(*pair) for clause in several[:1] for pair in clause)
     return f"Grid Engine can't be asked for one of several resources, {text}" if text else ""
 
 
@@ -338,14 +338,16 @@ def _unequal(hard: Pairs) -> list[str]:
     """
     conditions: dict[str, dict[str, str]] = {}
     for name, value in hard:
-        if relation_of(name)[1] == "=" and WILD.isdisjoint(value):
-            conditions.setdefault(long_name(name), {})[value] = as_sql(name, value)
+        if split_relation(name)[1] == "=" and WILD.isdisjoint(value):
+            conditions.setdefault(resource_long_name(name), {})[value] = format_sql_condition(
+                name, value
+            )
     return next(([*texts.values()] for texts in conditions.values() if len(texts) > 1), [])
 
 
 def _is_expressible(name: str, value: str) -> bool:
     """Say whether `qsub -l` has a form for a condition."""
-    _, relation = relation_of(name)
+    _, relation = split_relation(name)
     if relation in (LIKE, NOT_LIKE) and not WILD.isdisjoint(value):
         return False
     return relation == NOT_NULL or (relation in OF_STRINGS and value != "")
@@ -388,7 +390,7 @@ def _option(option: str, value: str) -> Argv:
 
 def without_places(strictness: str, pairs: Pairs) -> Argv:
     """Return the options for resources without what only names places at home."""
-    return resources(strictness, tuple(pair for pair in pairs if not is_place(pair[0])))
+    return resources(strictness, tuple(pair for pair in pairs if not is_home_place(pair[0])))
 
 
 def resources(strictness: str, pairs: Pairs) -> Argv:
@@ -396,6 +398,6 @@ def resources(strictness: str, pairs: Pairs) -> Argv:
 
     Of two requests for a resource, as by its name and its shortcut, the last counts, as for qsub.
     """
-    last = {long_name(name): (name, value) for name, value in pairs}
+    last = {resource_long_name(name): (name, value) for name, value in pairs}
     texts = [f"{name}={value}" if value else name for name, value in last.values()]
     return tuple(word for text in texts for word in (strictness, "-l", text))

@@ -36,7 +36,7 @@ from gridbridge.model.campaigns.crowded_cell import (
     ResourceHolder,
     ResourceShortage,
 )
-from gridbridge.model.ids import read_tasks
+from gridbridge.model.ids import parse_task_ranges
 from gridbridge.model.places import BEST_EFFORT
 from gridbridge.model.request import Pairs
 from gridbridge.model.route import GridEngineCell
@@ -140,7 +140,7 @@ def read_amount(text: str) -> float | None:
     if text.upper() == "INFINITY":
         return amounts.MOST
     try:
-        number = amounts.read(text.removeprefix("-"))
+        number = amounts.parse_amount(text.removeprefix("-"))
     except ParseError:
         return None
     return -number if text.startswith("-") else number
@@ -244,7 +244,7 @@ def _requests(element: "_Element") -> Pairs:
 
 def _first(leafs: Mapping[str, str]) -> int:
     """Return the first task of a row; 0 for a job that is no array."""
-    tasks = read_tasks(leafs.get("tasks", ""))
+    tasks = parse_task_ranges(leafs.get("tasks", ""))
     return tasks[0][0] if tasks else 0
 
 

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from gridbridge.batch.gridengine.qacct import end_of
 from gridbridge.model.accounting import RESCHEDULED, AccountingRecord, RemoteRecord
-from gridbridge.model.job import FutureEnd, JobEnd
+from gridbridge.model.job import FutureJobEnd, JobEnd
 
 CLOCKS_DIFFER = timedelta(minutes=5)  # at most, between two clusters
 
@@ -23,10 +23,10 @@ def settled(records: Records, now: datetime) -> tuple[JobEnd | None, bool]:
     the future, or a part of a parallel job; a run whose end nobody saw contradicts no other.
     """
     end, is_disputed = settled_or_future(records, now)
-    return (None if isinstance(end, FutureEnd) else end), is_disputed
+    return (None if isinstance(end, FutureJobEnd) else end), is_disputed
 
 
-def settled_or_future(records: Records, now: datetime) -> tuple[JobEnd | FutureEnd | None, bool]:
+def settled_or_future(records: Records, now: datetime) -> tuple[JobEnd | FutureJobEnd | None, bool]:
     """Return the same, but for an end in the future what it will be.
 
     That leaves what ended by itself before now as it is. A run that failed before it may have been
@@ -42,12 +42,12 @@ def settled_or_future(records: Records, now: datetime) -> tuple[JobEnd | FutureE
     return _agreed([end_of(record) for record in past])
 
 
-def _future(final: Records, last: AccountingRecord | RemoteRecord) -> FutureEnd:
+def _future(final: Records, last: AccountingRecord | RemoteRecord) -> FutureJobEnd:
     ends = [end_of(record) for record in final]
     is_one = len(_kinds(ends)) == 1
     at = last.ended_at
     assert at  # it lies in the future
-    return FutureEnd(ended_at=at, host=last.host, end=ends[-1] if is_one else None)
+    return FutureJobEnd(ended_at=at, host=last.host, end=ends[-1] if is_one else None)
 
 
 def _agreed(ends: Sequence[JobEnd]) -> tuple[JobEnd | None, bool]:

@@ -11,11 +11,10 @@ from gridbridge.batch.gridengine.consumables import taken
 from gridbridge.batch.gridengine.status import names, queue_settings, show, snapshot
 from gridbridge.batch.gridengine.submit import call
 from gridbridge.errors import CommandFailed, StateError
-from gridbridge.model.attributes import Settings, is_besteffort, words
 from gridbridge.model.elastic.elastic_nodes import is_same_host
+from gridbridge.model.qconf_attributes import QconfSettings, is_besteffort_queue, parse_words
 from gridbridge.model.route import GridEngineCell
-from gridbridge.model.site.besteffort_cell import BestEffortCell
-from gridbridge.model.site.setup_findings import CellSetup
+from gridbridge.model.site.setup_findings import BestEffortCell, CellSetup
 from gridbridge.model.snapshot import QueueStatus
 from gridbridge.shell import host
 
@@ -94,7 +93,7 @@ def besteffort_cell(cell: GridEngineCell) -> BestEffortCell:
     )
 
 
-def queues(cell: GridEngineCell) -> Mapping[str, Settings]:
+def queues(cell: GridEngineCell) -> Mapping[str, QconfSettings]:
     """Return every queue's configuration, by its name."""
     return {settings["qname"]: settings for settings in queue_settings(cell)}
 
@@ -104,7 +103,7 @@ def reruns(cell: GridEngineCell, excluded: Container[str]) -> Mapping[str, str]:
 
     So are best-effort queues: they take no job that did not ask for them.
     """
-    usual = (settings for settings in queue_settings(cell) if not is_besteffort(settings))
+    usual = (settings for settings in queue_settings(cell) if not is_besteffort_queue(settings))
     return {
         settings["qname"]: settings["rerun"]
         for settings in usual
@@ -184,7 +183,7 @@ def master(cell: GridEngineCell) -> str:
         raise StateError(f"{path}: {error.strerror}; the cell's common/ has to be here") from error
 
 
-def _environments(cell: GridEngineCell) -> Mapping[str, Settings]:
+def _environments(cell: GridEngineCell) -> Mapping[str, QconfSettings]:
     """Return every parallel environment's configuration; qconf(1) shows one at a time."""
     return {name: qconf.settings(show(cell, "-sp", name)) for name in names(cell, "-spl")}
 
@@ -193,17 +192,17 @@ def _user_lists(cell: GridEngineCell) -> Mapping[str, tuple[str, ...]]:
     """Return who is in the usersets of ours (access_list(5))."""
     ours = [name for name in names(cell, "-sul") if OUR_LIST.fullmatch(name)]
     shown = {name: qconf.settings(show(cell, "-su", name)) for name in ours}
-    return {name: words(values.get("entries", "")) for name, values in shown.items()}
+    return {name: parse_words(values.get("entries", "")) for name, values in shown.items()}
 
 
-def _host_configuration(cell: GridEngineCell, name: str) -> Settings | None:
+def _host_configuration(cell: GridEngineCell, name: str) -> QconfSettings | None:
     answer = call(cell, qconf.show(cell, "-sconf", name))
     if answer.status and any(words in answer.stdout + answer.stderr for words in UNDEFINED):
         return None
     return qconf.settings(answer.checked().stdout)
 
 
-def _exec_hosts(cell: GridEngineCell, of_host: str) -> Mapping[str, Settings]:
+def _exec_hosts(cell: GridEngineCell, of_host: str) -> Mapping[str, QconfSettings]:
     hosts = {name.lower() for name in names(cell, "-sel")}
     present = [name for name in (GLOBAL, of_host) if name == GLOBAL or name.lower() in hosts]
     return {name: qconf.settings(show(cell, "-se", name)) for name in present}

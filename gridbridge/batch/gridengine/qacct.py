@@ -23,12 +23,12 @@ from gridbridge.model.accounting import (
     RESCHEDULED,
     AccountingRecord,
     RemoteRecord,
-    waited_s,
+    queue_wait_s,
 )
 from gridbridge.model.campaigns.campaign_names import PREFIX
 from gridbridge.model.elastic.published_balance import TasksEndedInMinute
 from gridbridge.model.ids import NO_TASK
-from gridbridge.model.job import AskedArray, JobEnd, KilledFor
+from gridbridge.model.job import ArrayEndQuery, JobEnd, KillReason
 
 _RULE = "=" * 20  # begins each block; the line itself is longer
 _NOTHING = re.compile(r"no jobs running since startup|error: job (id|name) .* not found")
@@ -62,10 +62,10 @@ def end_of(record: AccountingRecord | RemoteRecord) -> JobEnd:
     return replace(end, reason=reason)
 
 
-def _killed_for(record: AccountingRecord | RemoteRecord, signal: int) -> KilledFor:
+def _killed_for(record: AccountingRecord | RemoteRecord, signal: int) -> KillReason:
     """Say whether somebody deleted a job, where the cell tells who did; 8.1.9 does not."""
     is_deleted = isinstance(record, AccountingRecord) and bool(_set(record.deleted_by))
-    return KilledFor.DELETION if is_deleted and signal == SIGKILL else KilledFor.UNKNOWN
+    return KillReason.DELETION if is_deleted and signal == SIGKILL else KillReason.UNKNOWN
 
 
 def parse_accounting(data: bytes, *, zone: tzinfo | None = None) -> tuple[AccountingRecord, ...]:
@@ -106,7 +106,7 @@ def read_lines(data: bytes, prefix: str) -> tuple[tuple[tuple[str, AccountingRec
     return tuple(records), skipped
 
 
-def read_tasks(data: bytes, arrays: Sequence[AskedArray]) -> Iterator[AccountingRecord]:
+def read_tasks(data: bytes, arrays: Sequence[ArrayEndQuery]) -> Iterator[AccountingRecord]:
     """Read the records of tasks of some arrays from lines of the file with their neighbours.
 
     What can't be read is left out, as qacct does it, and so is what stands in another's record.
@@ -132,7 +132,7 @@ def read_ends(data: bytes) -> Iterator[tuple[TasksEndedInMinute, str, str]]:
         with suppress(ValueError, ParseError):
             fields = fields_of(line.decode("utf-8", "replace"))
             submitted, started, ended = (seconds(fields[name]) for name in TIMES)
-            wait_s = waited_s(submitted, started, ended)
+            wait_s = queue_wait_s(submitted, started, ended)
             is_whole = fields["pe_taskid"] == NONE and int(fields["failed"]) not in RESCHEDULED
             if wait_s is not None and is_whole:
                 times = TasksEndedInMinute(

@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from gridbridge.batch.gridengine.client_commands import Argv
 from gridbridge.errors import ParseError
-from gridbridge.model.attributes import Settings
+from gridbridge.model.qconf_attributes import QconfSettings
 from gridbridge.model.route import GridEngineCell
 from gridbridge.model.site.setup_findings import ComplexRow, EditVerb, SetupEdit
 
@@ -31,7 +31,7 @@ def show(cell: GridEngineCell, *options: str) -> Argv:
     return (f"{cell.binaries}/qconf", *options)
 
 
-def settings(data: bytes) -> Settings:
+def settings(data: bytes) -> QconfSettings:
     """Read an object's attributes; folded lines are joined."""
     text = FOLD.sub(r"\1", data.decode("utf-8", "replace"))
     rows = (line.split(None, 1) for line in text.splitlines() if not line.startswith("#"))

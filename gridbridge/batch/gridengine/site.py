@@ -4,37 +4,36 @@ from collections.abc import Mapping
 
 from gridbridge.batch.gridengine import client_commands, objects, qconf
 from gridbridge.batch.gridengine.client_commands import Argv
-from gridbridge.errors import GridbridgeError, NotAdmitted
-from gridbridge.model.attributes import Settings, is_transfer
+from gridbridge.errors import GridbridgeError, SshAccessRejected
+from gridbridge.model.qconf_attributes import QconfSettings, is_transfer_queue
 from gridbridge.model.request import JobRequest, JobSpec
 from gridbridge.model.route import GridEngineCell
-from gridbridge.model.site.besteffort_cell import BestEffortCell
-from gridbridge.model.site.host_facts import CellFacts
-from gridbridge.model.site.setup_findings import CellSetup
+from gridbridge.model.site.host_facts import ClusterFacts
+from gridbridge.model.site.setup_findings import BestEffortCell, CellSetup
 from gridbridge.model.snapshot import QueueStatus
 
 HAS_OPERATORS = True
 HAS_ENVIRONMENTS = True
 
 
-def facts(cell: GridEngineCell, now: float) -> CellFacts:
+def facts(cell: GridEngineCell, now: float) -> ClusterFacts:
     """Return the qmaster's version and clock, or why it gave no answer."""
     try:
         master = objects.master(cell)
     except GridbridgeError as error:
-        return CellFacts(trouble=str(error), is_shut=isinstance(error, NotAdmitted))
+        return ClusterFacts(trouble=str(error), is_shut=isinstance(error, SshAccessRejected))
     try:
         objects.check_answers(cell)
         ahead_s = objects.master_offset_s(cell, now)
-        return CellFacts(version=objects.version(cell), ahead_s=ahead_s, master=master)
+        return ClusterFacts(version=objects.version(cell), ahead_s=ahead_s, master=master)
     except GridbridgeError as error:
         port = objects.other_port(cell) if master and not cell.login else 0
-        return CellFacts(trouble=str(error), master=master, other_port=port)
+        return ClusterFacts(trouble=str(error), master=master, other_port=port)
 
 
 def slots(cell: GridEngineCell) -> int:
     """Return how many batch slots it has, those of transfer and best-effort queues left out."""
-    transfers = {name for name, queue in objects.queues(cell).items() if is_transfer(queue)}
+    transfers = {name for name, queue in objects.queues(cell).items() if is_transfer_queue(queue)}
     queues = objects.queue_instances(cell, "")
     ours = (queue for queue in queues if not queue.is_besteffort)
     own = (queue for queue in ours if queue.name.partition("@")[0] not in transfers)
@@ -61,7 +60,7 @@ def queue_instances(cell: GridEngineCell, cluster: str) -> tuple[QueueStatus, ..
     return objects.queue_instances(cell, cluster)
 
 
-def queues(cell: GridEngineCell) -> Mapping[str, Settings]:
+def queues(cell: GridEngineCell) -> Mapping[str, QconfSettings]:
     """Return the configuration of every queue."""
     return objects.queues(cell)
 

@@ -12,8 +12,8 @@ from gridbridge.batch.gridengine.parse import parse_job_detail, parse_status
 from gridbridge.batch.gridengine.submit import call
 from gridbridge.errors import ConflictingEnds
 from gridbridge.model.accounting import AccountingRecord
-from gridbridge.model.attributes import Settings, is_transfer
-from gridbridge.model.job import ArrayLimits, AskedArray, FutureEnd, JobDetail, JobEnd
+from gridbridge.model.job import ArrayEndQuery, ArrayLimits, FutureJobEnd, JobDetail, JobEnd
+from gridbridge.model.qconf_attributes import QconfSettings, is_transfer_queue
 from gridbridge.model.route import GridEngineCell
 from gridbridge.model.site.setup_findings import ComplexRow
 from gridbridge.model.snapshot import ClusterSnapshot
@@ -26,7 +26,7 @@ LIMITS = ("max_aj_tasks", "max_aj_instances", "max_u_jobs", "max_jobs")
 NOT_REQUESTABLE = "NO"  # complex(5); FORCED can be asked for, too
 STRINGS = ("STRING", "CSTRING", "RESTRING", "HOST")  # types that are compared with expressions
 
-Ends = dict[int, JobEnd | FutureEnd | None]  # by place; None: they are several
+Ends = dict[int, JobEnd | FutureJobEnd | None]  # by place; None: they are several
 
 
 def snapshot(
@@ -70,7 +70,7 @@ def end(cell: GridEngineCell, job_id: int, account: str) -> JobEnd | None:
     return end
 
 
-def ends_of(cell: GridEngineCell, arrays: Sequence[AskedArray]) -> dict[str, Ends]:
+def ends_of(cell: GridEngineCell, arrays: Sequence[ArrayEndQuery]) -> dict[str, Ends]:
     """Return how tasks of arrays ended that did, by the arrays' accounts and their places.
 
     None for a task whose records tell several ends: somebody may have forged one.
@@ -85,7 +85,7 @@ def ends_of(cell: GridEngineCell, arrays: Sequence[AskedArray]) -> dict[str, End
     return {account: _ends(array_records) for account, array_records in by_array.items()}
 
 
-def _by_qacct(cell: GridEngineCell, array: AskedArray) -> list[AccountingRecord]:
+def _by_qacct(cell: GridEngineCell, array: ArrayEndQuery) -> list[AccountingRecord]:
     return [record for record in records(cell, array.job_id) if record.account == array.account]
 
 
@@ -165,7 +165,7 @@ def _names(rows: Iterable[ComplexRow]) -> frozenset[str]:
 
 def _rules(cell: GridEngineCell, environments: frozenset[str]) -> Iterator[str]:
     """Give NAME=RULE for each of these parallel environments in own queues (sge_pe(5))."""
-    own = (queue for queue in queue_settings(cell) if not is_transfer(queue))
+    own = (queue for queue in queue_settings(cell) if not is_transfer_queue(queue))
     listed = {name for queue in own for name in ENVIRONMENT.findall(queue.get("pe_list", ""))}
     for name in sorted(listed & environments):
         environment = qconf.settings(show(cell, "-sp", name))
@@ -178,7 +178,7 @@ def show(cell: GridEngineCell, *options: str) -> bytes:
     return call(cell, qconf.show(cell, *options)).checked().stdout
 
 
-def queue_settings(cell: GridEngineCell) -> tuple[Settings, ...]:
+def queue_settings(cell: GridEngineCell) -> tuple[QconfSettings, ...]:
     """Return every queue's configuration, by one call; of a cell without queues by two."""
     answer = call(cell, qconf.show(cell, "-sq", "*"))
     if answer.status and not names(cell, "-sql"):

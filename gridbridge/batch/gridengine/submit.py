@@ -15,7 +15,7 @@ from gridbridge.batch.gridengine.submitted_request import (
 from gridbridge.batch.submission_result import Result, Submission, unanswered
 from gridbridge.errors import CommandFailed, ParseError
 from gridbridge.model.campaigns.campaign_names import PREFIX
-from gridbridge.model.ids import read_tasks
+from gridbridge.model.ids import parse_task_ranges
 from gridbridge.model.places import BEST_EFFORT
 from gridbridge.model.request import OWN_START, JobRequest, JobSpec, Pairs
 from gridbridge.model.route import GridEngineCell
@@ -362,7 +362,7 @@ def _names(tasks: str, task: str) -> bool:
     """Say whether `1-9:2,12` names a task; nothing at all names the job itself."""
     if not (tasks and task):
         return tasks == task
-    return any(int(task) in span for span in read_tasks(tasks))
+    return any(int(task) in span for span in parse_task_ranges(tasks))
 
 
 def queue_value(cell: GridEngineCell, queue: str, name: str, host: str) -> str:

@@ -7,7 +7,7 @@ would cut at 10 kB. See tests/golden/gridengine-8.1.9.
 """
 
 from gridbridge.errors import ParseError
-from gridbridge.model.ids import read_tasks
+from gridbridge.model.ids import parse_task_ranges
 from gridbridge.model.request import JobRequest, Pairs
 
 TYPE_CHECKING = False  # typing's own costs as much as json
@@ -103,7 +103,7 @@ def listed_places(
         array = _leaf(row, b"JB_job_number")
         is_wanted = row.startswith(b'state="%b' % state) and letter in _leaf(row, b"state")
         if is_wanted and array in indices:
-            indices[array] += tuple(read_tasks(_leaf(row, b"tasks")))
+            indices[array] += tuple(parse_task_ranges(_leaf(row, b"tasks")))
     return indices
 
 

@@ -8,7 +8,7 @@ from gridbridge.batch.gridengine.client_commands import STAYS
 from gridbridge.batch.gridengine.submit import ANY_QUEUE, deferred, requests_of
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.ids import TransferId
-from gridbridge.model.message import short
+from gridbridge.model.message import shorten_reason
 from gridbridge.model.request import OWN_HOLD, OWN_QUEUES, OWN_START, JobRequest, Variant
 from gridbridge.model.route import GridEngineCell
 from gridbridge.model.transfer import guard as guards
@@ -46,7 +46,7 @@ def adopt(cell: GridEngineCell, local: TransferId, queue: str, guard: str) -> No
     job = str(local.job)
     request = submit.request_of(cell, job)
     own = request.own_queues or ANY_QUEUE
-    hard = guards.without_remote(request.hard) if guards.stays(request.hard) else None
+    hard = guards.drop_remote_request(request.hard) if guards.asks_for_home(request.hard) else None
     submit.pin(cell, job, queue, remember=own, hard=hard)
     release(cell, local, guard)
 
@@ -76,7 +76,7 @@ def unpin(cell: GridEngineCell, local: TransferId) -> None:
     job = str(local.job)
     request = submit.request_of(cell, job)
     context = dict(request.context)
-    hard = guards.at_home(request.hard) if STAYS in context else None
+    hard = guards.restrict_to_home(request.hard) if STAYS in context else None
     if own := context.get(OWN_QUEUES, ""):
         odd = submit.unpin(cell, job, own, hard)
         _tell_odd(local, OWN_QUEUES, odd, "no queues here: it may start in any")
@@ -106,4 +106,6 @@ def rerun(
 def _tell_odd(local: TransferId, name: str, value: str, why: str) -> None:
     """Log a wrong value that somebody wrote in the place of a job's own."""
     if value:
-        _log.warning("event=bad_context job=%s %s=%a why=%r", local.local, name, short(value), why)
+        _log.warning(
+            "event=bad_context job=%s %s=%a why=%r", local.local, name, shorten_reason(value), why
+        )

@@ -19,8 +19,8 @@ from gridbridge.batch.gridengine.submitted_request import (
     read_request,
 )
 from gridbridge.errors import ParseError
-from gridbridge.model.attributes import ValuesByHost, varying, words
-from gridbridge.model.job import QueueLimits, SubmittedJob
+from gridbridge.model.job import QueueAdmission, SubmittedJob
+from gridbridge.model.qconf_attributes import ValuesByHost, parse_values_by_host, parse_words
 from gridbridge.model.request import Pairs
 from gridbridge.model.route import GridEngineCell
 from gridbridge.model.snapshot import JobStanding
@@ -68,24 +68,24 @@ def _verified(cell: GridEngineCell, job: str) -> tuple[str, ...]:
     return () if answer.status else tuple(line.removeprefix(heads[0]) for line in reasons)
 
 
-def limits(cell: GridEngineCell, queue: str) -> QueueLimits:
+def limits(cell: GridEngineCell, queue: str) -> QueueAdmission:
     """Return whose jobs a queue takes and what kinds.
 
     An attribute that differs by host counts as the queue's only host has it, and is not told for a
     queue on several hosts.
     """
     settings = qconf.settings(show(cell, "-sq", queue))
-    hosts = words(settings.get("hostlist", ""))
-    values = {name: _value_on(hosts, varying(text)) for name, text in settings.items()}
+    hosts = parse_words(settings.get("hostlist", ""))
+    values = {name: _value_on(hosts, parse_values_by_host(text)) for name, text in settings.items()}
     plain = {name: value for name, value in values.items() if value is not None}
-    lists = words(plain.get("user_lists", ""))
+    lists = parse_words(plain.get("user_lists", ""))
     shown = [qconf.settings(show(cell, "-su", name)) for name in lists]
     slots = plain.get("slots", "")
-    return QueueLimits(
+    return QueueAdmission(
         slots=int(slots) if slots.isdigit() else None,
-        environments=words(plain["pe_list"]) if "pe_list" in plain else None,
+        environments=parse_words(plain["pe_list"]) if "pe_list" in plain else None,
         people=tuple(
-            person for user_list in shown for person in words(user_list.get("entries", ""))
+            person for user_list in shown for person in parse_words(user_list.get("entries", ""))
         )
         or None,
     )

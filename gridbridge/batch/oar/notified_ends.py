@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from gridbridge.batch.oar.oar_commands import HERE
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.ids import job_ids
+from gridbridge.model.ids import job_ids_in_push
 from gridbridge.model.route import OarServer
 from gridbridge.shell import ssh
 
@@ -21,4 +21,4 @@ def listen(server: OarServer) -> Iterator[list[int]]:
         raise GridbridgeError("ends are told over a connection by ssh alone")
     with open(LISTENER, "rb") as text:
         for chunk in ssh.listen(server.login, COMMAND.format(server.ends), text.read()):
-            yield job_ids(chunk)
+            yield job_ids_in_push(chunk)

@@ -4,7 +4,14 @@ They are setuid, so that their caller can't kill them, and without their databas
 for ever. An alarm that is set before them ends them all the same (execve(2) keeps it).
 """
 
-from gridbridge.model.request import VALUELESS, WORDS, JobRequest, JobSpec, is_place, relation_of
+from gridbridge.model.request import (
+    VALUELESS,
+    WORDS,
+    JobRequest,
+    JobSpec,
+    is_home_place,
+    split_relation,
+)
 from gridbridge.model.route import OarServer
 from gridbridge.shell.runner import quote
 
@@ -103,7 +110,7 @@ def properties(request: JobRequest) -> str:
 
 
 def _condition(name: str, value: str) -> str:
-    bare, relation = relation_of(name)
+    bare, relation = split_relation(name)
     words = f"{bare} {WORDS.get(relation, relation)}"
     return words if relation in VALUELESS else f"{words} {sql(value)}"
 
@@ -123,7 +130,7 @@ def refusal(request: JobRequest) -> str:
 
 def _is_right(name: str, value: str) -> bool:
     """Say whether a value can be asked for; a backslash means something in MySQL's literals."""
-    if is_place(name):
+    if is_home_place(name):
         return True
     if name == WALLTIME:
         parts = value.split(":")
@@ -254,12 +261,14 @@ def delete(server: OarServer, job: str) -> Argv:
 
 def _requested(request: JobRequest) -> list[tuple[str, str]]:
     return [
-        (name, value) for name, value in request.hard if not is_place(name) and name != WALLTIME
+        (name, value)
+        for name, value in request.hard
+        if not is_home_place(name) and name != WALLTIME
     ]
 
 
 def _is_property(name: str) -> bool:
-    bare, _ = relation_of(name.removeprefix(LEVEL))
+    bare, _ = split_relation(name.removeprefix(LEVEL))
     return bare.isascii() and bare.replace("_", "a").isalnum() and not bare[:1].isdigit()
 
 

@@ -4,10 +4,10 @@ from gridbridge.batch.oar import oar_commands
 from gridbridge.batch.oar.oar_commands import Argv
 from gridbridge.batch.oar.status import snapshot
 from gridbridge.batch.oar.submit import call
-from gridbridge.errors import GridbridgeError, NotAdmitted, ParseError
+from gridbridge.errors import GridbridgeError, ParseError, SshAccessRejected
 from gridbridge.model.request import JobRequest, JobSpec
 from gridbridge.model.route import OarServer
-from gridbridge.model.site.host_facts import CellFacts
+from gridbridge.model.site.host_facts import ClusterFacts
 from gridbridge.model.site.setup_findings import CellSetup
 
 HAS_OPERATORS = False
@@ -15,17 +15,17 @@ HAS_ENVIRONMENTS = False
 HERE = "this host"
 
 
-def facts(server: OarServer, now: float) -> CellFacts:
+def facts(server: OarServer, now: float) -> ClusterFacts:
     """Return its version, clock and slots, which need its database, or why it gave no answer."""
     try:
-        return CellFacts(
+        return ClusterFacts(
             version=version(server),
             ahead_s=ahead_s(server, now),
             slots=slots(server),
             master=place(server),
         )
     except GridbridgeError as error:
-        return CellFacts(trouble=str(error), is_shut=isinstance(error, NotAdmitted))
+        return ClusterFacts(trouble=str(error), is_shut=isinstance(error, SshAccessRejected))
 
 
 def remote_setup(server: OarServer, _of_host: str, home: CellSetup) -> CellSetup:

@@ -28,7 +28,7 @@ from gridbridge.batch.oar.submit import call
 from gridbridge.batch.state_letters import queue_letters
 from gridbridge.errors import ParseError
 from gridbridge.model.ids import PREFIX
-from gridbridge.model.job import ArrayLimits, AskedArray, JobDetail, JobEnd, KilledFor
+from gridbridge.model.job import ArrayEndQuery, ArrayLimits, JobDetail, JobEnd, KillReason
 from gridbridge.model.route import OarServer
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
 from gridbridge.model.states import JobFact, QueueFact, QueueState
@@ -46,12 +46,12 @@ KILLS = ("WALLTIME", DELETED)  # why OAR killed it, the more specific first
 PREEMPTED = "BESTEFFORT_KILL"
 UNSEEN = ("EXTERMINATE_JOB", PREEMPTED, "RESUBMIT_JOB_AUTOMATICALLY")
 KILLED_FOR = {
-    PREEMPTED: KilledFor.PLACE,
-    "WALLTIME": KilledFor.WALLTIME,
-    DELETED: KilledFor.DELETION,
+    PREEMPTED: KillReason.PLACE,
+    "WALLTIME": KillReason.WALLTIME,
+    DELETED: KillReason.DELETION,
 }
 NOT_TOLD = (None, None)  # the user and the system time
-DELETED_BEFORE = JobEnd(killed_for=KilledFor.DELETION, is_unstarted=True, reason=DELETED)
+DELETED_BEFORE = JobEnd(killed_for=KillReason.DELETION, is_unstarted=True, reason=DELETED)
 QUERY_FAILED = b"DBD::"  # begins an error of the database's driver, with which oarstat ends with 0
 SIGNAL_BITS = 0x7F  # of a wait status; the next bit is that of a core dump
 
@@ -105,7 +105,9 @@ def end(server: OarServer, job_id: int, account: str) -> JobEnd | None:
     return _end_of(jobs[0], used.get(jobs[0].owner, NOT_TOLD))
 
 
-def ends_of(server: OarServer, arrays: Sequence[AskedArray]) -> dict[str, dict[int, JobEnd | None]]:
+def ends_of(
+    server: OarServer, arrays: Sequence[ArrayEndQuery]
+) -> dict[str, dict[int, JobEnd | None]]:
     """Return how tasks of arrays ended that did, by the arrays' accounts and their places.
 
     A question tells of so many at most that it ends in time.
@@ -117,7 +119,7 @@ def ends_of(server: OarServer, arrays: Sequence[AskedArray]) -> dict[str, dict[i
     return {array.account: _ends(job for job in jobs if _is_of(array, job)) for array in arrays}
 
 
-def _questions(arrays: Iterable[AskedArray]) -> Iterator[list[tuple[int, tuple[int, ...]]]]:
+def _questions(arrays: Iterable[ArrayEndQuery]) -> Iterator[list[tuple[int, tuple[int, ...]]]]:
     """Give the places in portions, each by the arrays' numbers."""
     pairs = [(array.job_id, index) for array in arrays for index in array.places]
     for begin in range(0, len(pairs), ENDS_AT_ONCE):
@@ -125,7 +127,7 @@ def _questions(arrays: Iterable[AskedArray]) -> Iterator[list[tuple[int, tuple[i
         yield [(array, tuple(index for _, index in group)) for array, group in by_array]
 
 
-def _is_of(array: AskedArray, job: OarJob) -> bool:
+def _is_of(array: ArrayEndQuery, job: OarJob) -> bool:
     return int(job.array) == array.job_id and job.account == array.account
 
 
@@ -266,7 +268,7 @@ def _how_it_ended(job: OarJob) -> JobEnd | None:
         return JobEnd(
             exit_status=status,
             signal=number or None,
-            killed_for=_killed_for(job) if number else KilledFor.UNKNOWN,
+            killed_for=_killed_for(job) if number else KillReason.UNKNOWN,
             reason=(_killed_by(job) or f"signal {number}") if number else "",
             host=host,
         )
@@ -294,10 +296,10 @@ def _is_preempted(job: OarJob) -> bool:
     return died and PREEMPTED in job.event_types
 
 
-def _killed_for(job: OarJob) -> KilledFor:
+def _killed_for(job: OarJob) -> KillReason:
     """Say why OAR killed a job: what it did for its own reasons comes before what people asked."""
     causes = (why for kind, why in KILLED_FOR.items() if kind in job.event_types)
-    return next(causes, KilledFor.UNKNOWN)
+    return next(causes, KillReason.UNKNOWN)
 
 
 def _killed_by(job: OarJob) -> str:

@@ -3,9 +3,9 @@
 from gridbridge.batch import as_user_call
 from gridbridge.errors import (
     AlreadySubmitted,
+    CampaignFileUnreadable,
     GridbridgeError,
-    LedgerLost,
-    NotRead,
+    LedgerUnreadable,
     OwnerUnknown,
     ParseError,
 )
@@ -56,8 +56,8 @@ ERRORS: dict[int, type[GridbridgeError]] = {
     SUBMITTED_BEFORE: AlreadySubmitted,
     NOT_NOW: ArrayDeferred,
     NO_OWNER: OwnerUnknown,
-    NO_LEDGER: LedgerLost,
-    NO_FILE: NotRead,
+    NO_LEDGER: LedgerUnreadable,
+    NO_FILE: CampaignFileUnreadable,
 }
 LATER = (NO_OWNER, NO_LEDGER)  # exit statuses of releasing and deleting, too
 
@@ -115,7 +115,9 @@ def delete_for_nobody(policy: Policy, owner: str, array: Array) -> int:
     """
     name = str(ArrayId(policy.site.cluster, array.campaign, array.number))
     ids = [entry.job_id for entry in ledger_arrays(array.campaign) if entry.number == array.number]
-    return ownerless_jobs.delete_array(policy, array.cluster, owner, name, (*ids, array.job_id))
+    return ownerless_jobs.delete_ownerless_array(
+        policy, array.cluster, owner, name, (*ids, array.job_id)
+    )
 
 
 def delete_places(array: Array, indices: tuple[range, ...]) -> None:
@@ -131,7 +133,7 @@ def delete_waiting(array: Array, indices: tuple[range, ...]) -> tuple[range, ...
     result = _call("delete-waiting", array, write_places(indices))
     answer = result.stdout.decode("ascii", "replace").split()
     if array.job_id and not answer:
-        raise LedgerLost(f"root's ledger has nothing of array {array.number}")
+        raise LedgerUnreadable(f"root's ledger has nothing of array {array.number}")
     return read_places(answer[1]) if answer[1:] else ()
 
 
@@ -140,7 +142,7 @@ def _delete(array: Array, *indices: str) -> int:
     result = _call("delete-array", array, *indices)
     answer = result.stdout.split()
     if array.job_id and not answer:
-        raise LedgerLost(f"root's ledger has nothing of array {array.number}")
+        raise LedgerUnreadable(f"root's ledger has nothing of array {array.number}")
     return int(answer[0]) if answer else 0
 
 

@@ -12,7 +12,7 @@ from gridbridge.campaigns.tools import admission_check, campaign_client, event_c
 from gridbridge.cli import output
 from gridbridge.config.cluster_kinds import OF_KIND
 from gridbridge.decisions.campaigns import campaign_cycle
-from gridbridge.decisions.transfer.requests.offered_names import lacking
+from gridbridge.decisions.transfer.offered_names import list_names_not_offered
 from gridbridge.errors import ConfigError
 from gridbridge.model import vocabulary
 from gridbridge.model.campaigns.admission import AdmissionResult
@@ -73,7 +73,7 @@ def preview_campaign(
     tasks = min(tasks, len(admission.jdl.clusters)) if is_test else tasks
     requests = admission.jdl.clusters.items()
     free = {name: _free(name, folder, request.is_besteffort) for name, request in requests}
-    drained, stressed = drains.names(folder), _stressed(folder)
+    drained, stressed = drains.list_drained_clusters(folder), _stressed(folder)
     slots_by_cluster = {
         cluster.name: cluster.slots for cluster in event_commands.published_grid_clusters(folder)
     }
@@ -128,14 +128,19 @@ def _unknown(request: AtCluster, cluster: str, folder: str) -> tuple[str, ...]:
     published = published_values.read_vocabulary(cluster, folder)
     if published is None:
         return ()
-    offered = vocabulary.decode(published)
+    offered = vocabulary.decode_vocabulary(published)
     has_own = request.is_besteffort and any(name.startswith(BESTEFFORT) for name in offered.queue)
     queue = "" if has_own else request.queue
-    missing = lacking(offered, pe=request.environment, project=request.project, queue=queue)
+    missing = list_names_not_offered(
+        offered, pe=request.environment, project=request.project, queue=queue
+    )
     per_host = request.slots // max(1, request.nodes)
     if request.environment or request.slots == 1 or offered.environment(request.nodes, per_host):
         return missing
-    return (*missing, vocabulary.no_environment(request.nodes, per_host).removeprefix("no "))
+    return (
+        *missing,
+        vocabulary.missing_environment_reason(request.nodes, per_host).removeprefix("no "),
+    )
 
 
 def _may_be_spread(request: AtCluster, cluster: str, policy: Policy, folder: str) -> bool:
@@ -170,24 +175,26 @@ def _alone(jdl: Jdl, tasks: int, room: dict[str, ClusterRoom]) -> CycleSituation
 
 def _stressed(folder: str) -> tuple[str, ...]:
     """Return the clusters that were under stress in the runner's last cycle."""
-    last = published_campaign_files.read(ShownCycle, folder)
+    last = published_campaign_files.read_published_campaign_value(ShownCycle, folder)
     return last.stressed if last else ()
 
 
 def _free(cluster: str, folder: str, is_besteffort: bool) -> int | None:
     """Return a cluster's free slots for these tasks, as the runner or the poller last saw them."""
-    last = published_campaign_files.read(ShownCycle, folder)
+    last = published_campaign_files.read_published_campaign_value(ShownCycle, folder)
     if last and is_besteffort and cluster in last.besteffort_slots:
         return last.besteffort_slots[cluster]
     if last and cluster in last.free_slots:
         return last.free_slots[cluster]
-    polled = published_json.read(f"{folder}/{published_json.CLUSTERS}/{cluster}.json", ShownCluster)
+    polled = published_json.read_published_value(
+        f"{folder}/{published_json.CLUSTERS}/{cluster}.json", ShownCluster
+    )
     return polled.free_slots if polled and not polled.trouble else None
 
 
 def _policy(jdl: Jdl, path: str) -> Policy:
     """Return the site's configuration; ConfigError if it lacks a cluster of the campaign."""
-    policy, _ = users_configuration.load(path)
+    policy, _ = users_configuration.load_policy_for_users(path)
     unknown = sorted(jdl.clusters.keys() - policy.clusters.keys())
     if unknown:
         names = ", ".join(sorted(policy.clusters))

@@ -13,7 +13,7 @@ from gridbridge.cli.options import FOLDER, VERSION
 from gridbridge.model.campaigns.campaign_events import CampaignEvent
 from gridbridge.model.campaigns.published_campaigns import ShownGridCluster
 from gridbridge.state import drains
-from gridbridge.state.published_json import plain
+from gridbridge.state.published_json import to_json_types
 
 BAR = 80  # columns, as CiGri's
 NOT_ASKED = "not asked: no campaign goes on there"
@@ -52,9 +52,9 @@ def gridclusters(
     if not clusters:
         output.complain("gridclusters: no cycle of gridbridge-runner has told of clusters yet")
     if is_json:
-        output.as_json(plain(clusters))
+        output.as_json(to_json_types(clusters))
         return 0
-    drained = drains.names(folder)
+    drained = drains.list_drained_clusters(folder)
     is_infos = is_infos or is_more or is_usage or is_bars
     for number, cluster in enumerate(clusters, start=1):
         info = _info(cluster, events, is_drained=cluster.name in drained) if is_infos else ""

@@ -21,7 +21,7 @@ from gridbridge.model.campaigns.campaign_events import (
     EventKind,
 )
 from gridbridge.model.campaigns.owner_request import OwnerReply, OwnerVerb
-from gridbridge.state.published_json import plain
+from gridbridge.state.published_json import to_json_types
 
 NOT_DONE = {
     OwnerReply.UNKNOWN: "there is none of that id",
@@ -174,7 +174,7 @@ def print_events(
 ) -> None:
     """Print a table of events; for a single event its owner also sees the first failed task."""
     if is_json:
-        output.as_json(plain(events))
+        output.as_json(to_json_types(events))
         return
     output.table(
         EVENT_HEAD, [_event_row(event, states) for event in events], numbers=("Event", "Campaign")

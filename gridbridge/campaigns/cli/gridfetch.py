@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from gridbridge.campaigns.cli import REFUSED, login_node_relay
-from gridbridge.campaigns.store.campaign_files import NotTheirs
+from gridbridge.campaigns.store.campaign_files import CampaignFileNotOwned
 from gridbridge.campaigns.tools import campaign_client, task_views
 from gridbridge.cli import output
 from gridbridge.cli.options import FOLDER, VERSION
@@ -47,7 +47,7 @@ def gridfetch(number: int, to: str | None, folder: str) -> int:
         locations = campaign_outputs.own_output_folders(number)
         folder_here = to or f"campaign.{number}"
         results = campaign_outputs.fetch_outputs(ended, folder_here, locations, is_chosen=bool(to))
-    except NotTheirs as error:
+    except CampaignFileNotOwned as error:
         output.complain(f"gridfetch: {error}")
         return REFUSED
     for result in results:

@@ -8,7 +8,7 @@ import click
 
 from gridbridge.campaigns.cli import REFUSED, campaign_table, gridstat_views, login_node_relay
 from gridbridge.campaigns.cli.gridstat_views import GridstatOptions, NoTaskEnded, UnknownCampaign
-from gridbridge.campaigns.store.campaign_files import NotTheirs
+from gridbridge.campaigns.store.campaign_files import CampaignFileNotOwned
 from gridbridge.campaigns.tools import campaign_client, task_views
 from gridbridge.cli import output
 from gridbridge.cli.options import FOLDER, VERSION
@@ -115,7 +115,7 @@ def gridstat(
                 *parse_task_argument(job), view, is_there, is_output, is_error
             )
         _show(context.params, look, chosen, view)
-    except (NotTheirs, NoTaskEnded, UnknownCampaign) as error:
+    except (CampaignFileNotOwned, NoTaskEnded, UnknownCampaign) as error:
         output.complain(f"gridstat: {error}")
         return REFUSED
     return 0

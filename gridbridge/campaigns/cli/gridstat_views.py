@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from gridbridge.campaigns.cli import campaign_table
 from gridbridge.campaigns.cli import gridevents as happened
 from gridbridge.campaigns.cli.campaign_table import HEAD, SUMMARY_HEAD, campaign_line, summary_row
-from gridbridge.campaigns.store.campaign_files import NotTheirs
+from gridbridge.campaigns.store.campaign_files import CampaignFileNotOwned
 from gridbridge.campaigns.tools import campaign_client, event_commands, task_views
 from gridbridge.cli import output
 from gridbridge.errors import GridbridgeError
@@ -15,7 +15,7 @@ from gridbridge.model.campaigns.campaign import is_cancelled
 from gridbridge.model.campaigns.published_campaigns import ShownCampaign
 from gridbridge.model.campaigns.published_tasks import PublishedTask
 from gridbridge.model.status_report import printable
-from gridbridge.state.published_json import plain
+from gridbridge.state.published_json import to_json_types
 
 MOST_BYTES = 16 << 20  # of a task's output
 LAST_BYTES, LAST_LINES = 2000, 5  # of the standard error of one that failed
@@ -75,7 +75,7 @@ def show_campaign(campaign: ShownCampaign, view: GridstatOptions) -> None:
 
 def _plain(campaign: ShownCampaign) -> dict[str, object]:
     """Return a campaign's JSON fields, with the number of running tasks of the summary."""
-    fields = plain(campaign)
+    fields = to_json_types(campaign)
     assert isinstance(fields, dict)
     return fields | {"running": campaign.tasks_running}
 
@@ -191,7 +191,7 @@ def _errors(number: int, tasks: Sequence[PublishedTask]) -> tuple[dict[int, str]
 
     try:
         locations = campaign_outputs.own_output_folders(number)
-    except NotTheirs:
+    except CampaignFileNotOwned:
         return {}, []
     return campaign_outputs.read_output_tails(tasks, campaign_outputs.ERR, LAST_BYTES, locations)
 

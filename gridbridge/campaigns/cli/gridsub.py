@@ -14,7 +14,7 @@ from gridbridge.campaigns.cli import (
     runner_reply,
 )
 from gridbridge.campaigns.cli.gridsub_input import CampaignSourceOptions, read_jdl_or_script
-from gridbridge.campaigns.store.campaign_files import NotTheirs
+from gridbridge.campaigns.store.campaign_files import CampaignFileNotOwned
 from gridbridge.campaigns.submission import qsub_directives
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.campaigns.tools import admission_check, campaign_client, new_campaigns
@@ -26,7 +26,7 @@ from gridbridge.campaigns.tools.campaign_client import (
 from gridbridge.campaigns.tools.new_campaigns import CampaignOptions
 from gridbridge.cli import debug_traceback, error_boundary, output
 from gridbridge.cli.options import VERSION
-from gridbridge.errors import ConfigError, GridbridgeError, StateError, UsageMistake
+from gridbridge.errors import CommandLineMistake, ConfigError, GridbridgeError, StateError
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.places import CAMPAIGNS
 
@@ -226,7 +226,7 @@ def gridsub(
             if (added_file, added_text) != (None, None):
                 raise click.UsageError(gridsub_input.USAGE)
             return _submit(typed, options, is_ready=is_ready)
-    except (ConfigError, NotTheirs, SubmissionRefused) as error:
+    except (ConfigError, CampaignFileNotOwned, SubmissionRefused) as error:
         return _refused(error)
     except (RunnerAnswerTimeout, RequestNotTaken) as error:
         return runner_reply.report_no_answer("gridsub", error)
@@ -329,7 +329,7 @@ def _gone_on(transfer_host: str, words: list[str], options: list[str], stdin: by
 def _refused(error: GridbridgeError) -> int:
     for line in str(error).splitlines():
         output.complain(f"gridsub: {line}")
-    return error_boundary.ERROR if isinstance(error, UsageMistake) else REFUSED
+    return error_boundary.ERROR if isinstance(error, CommandLineMistake) else REFUSED
 
 
 def main() -> None:

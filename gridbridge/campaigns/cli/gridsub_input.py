@@ -11,7 +11,7 @@ import click
 
 from gridbridge.campaigns.cli import runner_reply
 from gridbridge.campaigns.store import campaign_files
-from gridbridge.campaigns.store.campaign_files import NotTheirs
+from gridbridge.campaigns.store.campaign_files import CampaignFileNotOwned
 from gridbridge.campaigns.submission.jdl_lines import is_json_jdl
 from gridbridge.campaigns.submission.jdl_reader import CLUSTERS, ParsedJdl
 from gridbridge.campaigns.submission.jdl_values import PARAMETERS
@@ -165,14 +165,14 @@ def add_campaign_tasks(
     """Add the lines of a file or of a JSON list; a check stores nothing. Return the status."""
     campaign = task_views.find_campaign(number)
     if campaign and not campaign.state.is_alive:
-        campaign_files.require_ours(number)
+        campaign_files.require_own_campaign(number)
         raise SubmissionRefused(
             f"campaign {number} is {campaign.state}; submit the rest as another one"
         )
     path = "/dev/stdin" if file == STANDARD_INPUT else file
     try:
         parsed, new = new_campaigns.campaign_with_added_tasks(number, path, text)
-    except NotTheirs as error:
+    except CampaignFileNotOwned as error:
         if campaign:
             raise
         # gridsub tells a number before the list shows it: only a file that is not there decides

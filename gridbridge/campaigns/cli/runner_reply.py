@@ -15,7 +15,7 @@ from gridbridge.campaigns.tools.campaign_client import (
     RunnerAnswerTimeout,
 )
 from gridbridge.cli import output
-from gridbridge.errors import OutputError, ReaderGone
+from gridbridge.errors import OutputError, OutputReaderGone
 
 SOON_S = 5.0  # a runner with --loop has answered
 WAITING = (
@@ -67,7 +67,7 @@ def print_stored(program: str, lines: Sequence[str], summary: str) -> int:
         for line in lines:
             output.line(line)
         output.finish()
-    except ReaderGone:
+    except OutputReaderGone:
         output.complain(f"{program}: nobody reads standard output; {summary}")
         return UNANSWERED
     except OutputError as error:

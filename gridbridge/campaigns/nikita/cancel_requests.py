@@ -4,7 +4,7 @@ import logging
 
 from gridbridge.campaigns.runner.owner_requests import Do, OwnerRequestHandler, answer_owner_request
 from gridbridge.campaigns.store import campaign_files
-from gridbridge.errors import plain_words
+from gridbridge.errors import describe_error
 from gridbridge.model.campaigns.owner_request import OwnerRequest, OwnerVerb
 from gridbridge.model.places import CAMPAIGNS, PUBLISHED, RUNNER_LOCK
 from gridbridge.shell import poller_lock
@@ -32,12 +32,12 @@ class CampaignCancelHandler:
 
     def take(self) -> int:
         """Carry out cancel requests unless a runner runs; return how many were carried out."""
-        names = campaign_files.names(self._folder)
-        listed = campaign_files.requests(names, OwnerVerb.CANCEL, self._folder)
+        names = campaign_files.list_inbox_files(self._folder)
+        listed = campaign_files.list_request_files(names, OwnerVerb.CANCEL, self._folder)
         if not listed:
             return 0
         with poller_lock.MomentaryLock(self._runners) as is_ours:
-            requests = campaign_files.take_requests(listed, self._folder) if is_ours else ()
+            requests = campaign_files.take_owner_requests(listed, self._folder) if is_ours else ()
             return sum(map(self._answer, requests))
 
     def _answer(self, request: OwnerRequest) -> bool:
@@ -46,5 +46,7 @@ class CampaignCancelHandler:
         try:
             return answer_owner_request(request, does, self._folder, self._published)
         except Exception as error:
-            _log.warning("event=not_taken_now token=%s why=%r", request.token, plain_words(error))
+            _log.warning(
+                "event=not_taken_now token=%s why=%r", request.token, describe_error(error)
+            )
             return False

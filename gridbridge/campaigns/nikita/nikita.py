@@ -24,12 +24,12 @@ from gridbridge.campaigns.nikita.nikita_queries import (
 from gridbridge.campaigns.runner.array_submitter import OwnerCallPostponed, OwnerTimeBudget
 from gridbridge.campaigns.runner.cluster_queries import ClusterSnapshotFetcher
 from gridbridge.campaigns.runner.cluster_task_counts import count_usable_slots
-from gridbridge.campaigns.store.campaign_attempts import CampaignTries
+from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.cancellation_marks import (
-    CancellationMarks,
+    CampaignPreemptionRows,
+    CancellationMarkRows,
     Marked,
-    PreemptionRows,
 )
 from gridbridge.decisions.campaigns import throttle as rules
 from gridbridge.decisions.campaigns.job_ratio_predictor import allowed_to_wait
@@ -93,14 +93,14 @@ class Nikita:
         self.journal = DecisionJournal(self.database)
         self._asking = ClusterSnapshotFetcher(policy, self.database, clock, is_dry=is_dry)
         self._campaigns = CampaignRows(self.database)
-        self._tries = CampaignTries(self.database, self._campaigns)
-        self._marks = CancellationMarks(self.database)
+        self._tries = CampaignAttemptRows(self.database, self._campaigns)
+        self._marks = CancellationMarkRows(self.database)
         self._arrays: dict[tuple[int, int], Array] = {}
         self._answers: dict[str, ClusterSnapshot] = {}
         self._cancelled: set[int] = set()
         self._watch = HostClockWatch(clock, watched)
         self._turns = OwnerTimeBudget(self._campaigns, clock, policy.failures)
-        self._ways = PreemptionRows(self.database)
+        self._ways = CampaignPreemptionRows(self.database)
         self._crowds = BlockedRequestQueries(policy, self._ways, clock)
 
     def gather(self) -> ListedAttempt:

@@ -9,8 +9,8 @@ from gridbridge.decisions.campaigns import throttle as rules
 from gridbridge.decisions.campaigns.preemption.blocked_requests import same
 from gridbridge.model.campaigns.cancellation import CancellationPlan, ListedAttempt
 from gridbridge.model.campaigns.preemption import BlockedRequest
-from gridbridge.program.encoding import decode, encode
-from gridbridge.program.journal import JournalEntry, telling
+from gridbridge.program.encoding import decode_model_value, encode_model_value
+from gridbridge.program.journal import JournalEntry, make_journal_entry
 
 PROGRAM = "nikita"
 
@@ -19,7 +19,11 @@ def entry(situation: ListedAttempt, plan: CancellationPlan, now: datetime) -> Jo
     """Return the journal entry of a decision; None if no task is deleted."""
     sentences = rules.sentences(plan)
     situation = replace(situation, contests=tuple(_decisive(situation, plan)))
-    return telling(PROGRAM, now, {"seen": encode(situation)}, sentences) if sentences else None
+    return (
+        make_journal_entry(PROGRAM, now, {"seen": encode_model_value(situation)}, sentences)
+        if sentences
+        else None
+    )
 
 
 def _decisive(situation: ListedAttempt, plan: CancellationPlan) -> Iterator[BlockedRequest]:
@@ -31,7 +35,7 @@ def _decisive(situation: ListedAttempt, plan: CancellationPlan) -> Iterator[Bloc
 
 def again(row: Mapping[str, Any]) -> list[str]:
     """Decide again from what was kept."""
-    return rules.sentences(rules.plan(decode(row["seen"], ListedAttempt)))
+    return rules.sentences(rules.plan(decode_model_value(row["seen"], ListedAttempt)))
 
 
 def said(actions: Sequence[str]) -> list[str]:

@@ -13,7 +13,7 @@ from itertools import groupby
 from gridbridge.batch.adapters import adapter_of
 from gridbridge.batch.clusters import away
 from gridbridge.campaigns.store import host_clocks
-from gridbridge.campaigns.store.cancellation_marks import Marked, PreemptionRows
+from gridbridge.campaigns.store.cancellation_marks import CampaignPreemptionRows, Marked
 from gridbridge.decisions.campaigns.failures.clock_jumps import moved, with_jumps
 from gridbridge.decisions.campaigns.preemption import blocked_requests as rules
 from gridbridge.errors import GridbridgeError, StateError
@@ -149,7 +149,7 @@ def _runs(
 class BlockedRequestQueries:
     """Finds local jobs that wait for slots or resources held by best-effort tasks."""
 
-    def __init__(self, policy: Policy, ways: PreemptionRows, clock: Clock) -> None:
+    def __init__(self, policy: Policy, ways: CampaignPreemptionRows, clock: Clock) -> None:
         self._policy = policy
         self._ways = ways
         self._clock = clock
@@ -230,7 +230,7 @@ class HostClockWatch:
 
     def look(self) -> tuple[ClockJump, ...]:
         """Return the jumps of the clock: by how many seconds, and when."""
-        before = host_clocks.read(self._path)
+        before = host_clocks.read_host_clocks(self._path)
         now = CancellationClocks(
             boot=host.boot(), wall=self._clock.now(), steady_s=self._clock.steady_s()
         )
@@ -243,6 +243,6 @@ class HostClockWatch:
         """Save the clocks for the next cycle; without them that cycle sees the jumps again."""
         try:
             if self._seen:
-                host_clocks.put(self._seen, self._path)
+                host_clocks.save_host_clocks(self._seen, self._path)
         except StateError as error:
             _log.warning("event=not_kept why=%r", str(error))

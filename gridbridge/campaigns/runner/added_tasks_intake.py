@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from gridbridge.campaigns.store import campaign_files
-from gridbridge.campaigns.store.campaign_files import NewFile
-from gridbridge.campaigns.store.campaign_parts import CampaignParts
-from gridbridge.campaigns.store.campaign_register import CampaignRegister
+from gridbridge.campaigns.store.campaign_files import NewCampaignFile
+from gridbridge.campaigns.store.campaign_parts import AddedTaskPartRows
+from gridbridge.campaigns.store.campaign_register import CampaignNumberRegister
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.submission.jdl_values import MOST_TASKS
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskBatch
@@ -20,17 +20,21 @@ MOST_PARTS = 1000  # parts of a campaign: root reads the list of parts for each 
 
 ANOTHER = "another file came by this name"
 
-Judge = Callable[[NewFile, Campaign], str]  # why the site's rules refuse the tasks, or ""
+Judge = Callable[[NewCampaignFile, Campaign], str]  # why the site's rules refuse the tasks, or ""
 
 
 class AddedTasksIntake:
     """Accepts files that add tasks to an existing campaign, each file once."""
 
     def __init__(
-        self, database: StateFile, judge: Judge, register: CampaignRegister, folder: str = CAMPAIGNS
+        self,
+        database: StateFile,
+        judge: Judge,
+        register: CampaignNumberRegister,
+        folder: str = CAMPAIGNS,
     ) -> None:
         self._campaigns = CampaignRows(database)
-        self._parts = CampaignParts(database, self._campaigns)
+        self._parts = AddedTaskPartRows(database, self._campaigns)
         self._judge = judge
         self._given = register
         self._folder = folder
@@ -41,7 +45,7 @@ class AddedTasksIntake:
         grown, self._grown = frozenset(self._grown), set()
         return grown
 
-    def keep(self, new_file: NewFile) -> TaskBatch | str:
+    def keep(self, new_file: NewCampaignFile) -> TaskBatch | str:
         """Store a file of added tasks as a part of its campaign, or return the refusal."""
         campaign = self._campaigns.find(new_file.adds_to or 0)
         if part := self._parts.of_token(new_file.token):
@@ -66,18 +70,18 @@ class AddedTasksIntake:
             is_known = False
         return not is_known
 
-    def _forgotten(self, campaign: Campaign) -> NewFile | None:
+    def _forgotten(self, campaign: Campaign) -> NewCampaignFile | None:
         """Return the file of a campaign's next part if the state file lacks that part."""
         part = self._parts.last(campaign.number) + 1
         if campaign.state in (CampaignState.CANCELLED, CampaignState.PURGED):
             return None
-        new_file = campaign_files.numbered(campaign.number, self._folder, part)
+        new_file = campaign_files.read_numbered_campaign_file(campaign.number, self._folder, part)
         if not new_file or (new_file.adds_to, new_file.uid) != (campaign.number, campaign.uid):
             return None
         is_given = self._given.has(campaign.number, new_file.uid, new_file.digest, part)
         return replace(new_file, token=files.random_name()) if is_given else None
 
-    def _add(self, new_file: NewFile, campaign: Campaign) -> TaskBatch:
+    def _add(self, new_file: NewCampaignFile, campaign: Campaign) -> TaskBatch:
         part = TaskBatch(
             campaign=campaign.number,
             number=self._parts.last(campaign.number) + 1,
@@ -88,7 +92,7 @@ class AddedTasksIntake:
         self._grown.add(campaign.number)
         return part
 
-    def _problem(self, new_file: NewFile, campaign: Campaign) -> str:
+    def _problem(self, new_file: NewCampaignFile, campaign: Campaign) -> str:
         """Return why a campaign cannot get this file's tasks; empty if it can."""
         name = f"campaign {campaign.number}"
         if campaign.state is CampaignState.PURGED:

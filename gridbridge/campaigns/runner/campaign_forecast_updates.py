@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.predictions import PredictionRows
+from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
 from gridbridge.decisions.campaigns.completion_forecast import error_of, errors, forecast
 from gridbridge.model.amounts import HOUR_S
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
@@ -45,7 +45,11 @@ class CampaignForecastUpdater:
     """Holds the current completion forecasts of all running campaigns."""
 
     def __init__(
-        self, campaigns: CampaignRows, predictions: PredictionRows, clock: Clock, pause_s: float
+        self,
+        campaigns: CampaignRows,
+        predictions: CampaignStatisticsRows,
+        clock: Clock,
+        pause_s: float,
     ) -> None:
         self._campaigns = campaigns
         self._predictions = predictions

@@ -21,10 +21,10 @@ from gridbridge.campaigns.runner.owner_requests import (
     ignore_changed_campaigns,
 )
 from gridbridge.campaigns.store import campaign_files, published_task_files
-from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
-from gridbridge.campaigns.store.campaign_files import NewFile
-from gridbridge.campaigns.store.campaign_parts import CampaignParts
-from gridbridge.campaigns.store.campaign_register import CampaignRegister
+from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
+from gridbridge.campaigns.store.campaign_files import NewCampaignFile
+from gridbridge.campaigns.store.campaign_parts import AddedTaskPartRows
+from gridbridge.campaigns.store.campaign_register import CampaignNumberRegister
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.submission import admission_rules
 from gridbridge.campaigns.submission.jdl_limits import jdl_header_mismatch, jdl_limit_violations
@@ -32,17 +32,17 @@ from gridbridge.campaigns.submission.jdl_values import MOST_TASKS
 from gridbridge.decisions.campaigns import admission_decision as rules
 from gridbridge.decisions.campaigns.failures.blacklist import opened_now
 from gridbridge.decisions.campaigns.failures.clock_jumps import ahead
-from gridbridge.errors import ConfigError, GridbridgeError, plain_words
+from gridbridge.errors import ConfigError, GridbridgeError, describe_error
 from gridbridge.model.campaigns.admission import AdmissionRule, CampaignCandidate
 from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState
 from gridbridge.model.campaigns.campaign_events import ROOTS, EventCode, EventKind
 from gridbridge.model.campaigns.campaign_sections import Notifications, RunnerSection
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl
 from gridbridge.model.campaigns.owner_request import OwnerVerb
-from gridbridge.model.message import short
+from gridbridge.model.message import shorten_reason
 from gridbridge.model.places import CAMPAIGNS, PUBLISHED, RUNNER_CLOCKS
 from gridbridge.model.status_report import count
-from gridbridge.program.encoding import decode
+from gridbridge.program.encoding import decode_model_value
 from gridbridge.shell import files, host
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.quota import LogQuota
@@ -80,9 +80,9 @@ class CampaignIntake:
     ) -> None:
         self._database = database
         self._campaigns = CampaignRows(database)
-        self._kept_parts = CampaignParts(database, self._campaigns)
-        self._events = CampaignEvents(database)
-        self._given = CampaignRegister(folder)
+        self._kept_parts = AddedTaskPartRows(database, self._campaigns)
+        self._events = CampaignEventRows(database)
+        self._given = CampaignNumberRegister(folder)
         self._requests = OwnerRequestHandler(
             database, clock, folder, published, begin=begin, register=self._given
         )
@@ -104,10 +104,10 @@ class CampaignIntake:
 
     def take(self) -> int:
         """Accept new campaign files, and answer owners' requests; return how many of both."""
-        listed = campaign_files.names(self._folder)
+        listed = campaign_files.list_inbox_files(self._folder)
         self._quota.tell_left_out(_log)
         intake_count = 0
-        for token, new_file in campaign_files.new(listed, self._folder):
+        for token, new_file in campaign_files.read_new_campaign_files(listed, self._folder):
             with self._isolated(token):
                 intake_count += self._take(token, new_file)
         return intake_count + self._answer(listed)
@@ -123,20 +123,22 @@ class CampaignIntake:
             yield
         except (GridbridgeError, OSError) as error:
             if token not in self._waiting:
-                _log.error("event=not_taken_now token=%s why=%r", token, plain_words(error))
+                _log.error("event=not_taken_now token=%s why=%r", token, describe_error(error))
             self._waiting.add(token)
         except Exception:
             _log.exception("event=not_taken token=%s", token)
-            campaign_files.drop(token, self._folder)
+            campaign_files.remove_failed_file(token, self._folder)
 
     def untaken(self) -> list[str]:
         """Return the names of the inbox files that `take` would process."""
-        return campaign_files.waiting(campaign_files.names(self._folder), self._folder)
+        return campaign_files.list_pending_files(
+            campaign_files.list_inbox_files(self._folder), self._folder
+        )
 
     def _answer(self, listed: list[str]) -> int:
         answered = 0
         self._requests.begin()
-        for request in campaign_files.take_requests(listed, self._folder):
+        for request in campaign_files.take_owner_requests(listed, self._folder):
             with self._isolated(request.token):
                 answered += answer_owner_request(request, self._does, self._folder, self._published)
         return answered
@@ -179,7 +181,7 @@ class CampaignIntake:
 
     def _recover(self, number: int) -> None:
         """Re-create a campaign from its file, if the service gave this file its number."""
-        new_file = campaign_files.numbered(number, self._folder)
+        new_file = campaign_files.read_numbered_campaign_file(number, self._folder)
         if not new_file or not self._given.has(number, new_file.uid, new_file.digest):
             return
         new_file = replace(
@@ -206,8 +208,9 @@ class CampaignIntake:
         """
         event = opened_now(EventKind.CAMPAIGN, EventCode.RESTORED, campaign, "", self._clock.now())
         self._events.open_once(replace(event, why=why))
-        published_task_files.touch(
-            {*published_task_files.touching(self._published), campaign}, self._published
+        published_task_files.record_changing_campaigns(
+            {*published_task_files.campaigns_with_interrupted_changes(self._published), campaign},
+            self._published,
         )
 
     def sweep(self) -> None:
@@ -219,12 +222,12 @@ class CampaignIntake:
         longer.
         """
         now = self._clock.now()
-        answers = campaign_files.answer_path("", self._published)
-        published_files.sweep(answers, now - ANSWERS_KEPT, MOST_ANSWERS)
+        answers = campaign_files.campaign_answer_path("", self._published)
+        published_files.remove_old_published_files(answers, now - ANSWERS_KEPT, MOST_ANSWERS)
         before = now - KEPT - ahead(self._watch.look())
         self._watch.keep()
         for number in self._campaigns.ended_before(before):
-            campaign_files.purge(number, self._folder)
+            campaign_files.remove_campaign_files(number, self._folder)
         self._events.close_of_ended(before, now, but=ROOTS)
         self._events.forget(before)
         self._campaigns.forget_done(before)
@@ -240,14 +243,14 @@ class CampaignIntake:
         """Return the campaigns that got tasks since the last call."""
         return self._parts.grown()
 
-    def _take(self, token: str, new_file: NewFile | str) -> bool:
+    def _take(self, token: str, new_file: NewCampaignFile | str) -> bool:
         """Store the campaign, then publish the answer, then rename the file.
 
         Each step can be repeated after a kill.
         """
-        if isinstance(new_file, NewFile) and not new_file.owner:
+        if isinstance(new_file, NewCampaignFile) and not new_file.owner:
             raise GridbridgeError(f"uid {new_file.uid} has no account now")
-        if isinstance(new_file, NewFile) and new_file.adds_to is not None:
+        if isinstance(new_file, NewCampaignFile) and new_file.adds_to is not None:
             return self._take_part(new_file)
         existing = self._campaigns.of_token(token)
         campaign = existing or (new_file if isinstance(new_file, str) else self._new(new_file))
@@ -260,11 +263,13 @@ class CampaignIntake:
             campaign = replace(campaign, number=self._free_number())
             self._campaigns.add(campaign, token)
         self._given.note(campaign.number, campaign.uid, campaign.digest)
-        campaign_files.answer(token, {"campaign": campaign.number}, self._published)
-        campaign_files.number(token, campaign.number, self._folder)
+        campaign_files.publish_campaign_answer(
+            token, {"campaign": campaign.number}, self._published
+        )
+        campaign_files.rename_to_campaign_number(token, campaign.number, self._folder)
         return not existing
 
-    def _take_part(self, new_file: NewFile) -> bool:
+    def _take_part(self, new_file: NewCampaignFile) -> bool:
         """Store a file of added tasks, publish the answer, then rename the file."""
         part = self._parts.keep(new_file)
         if isinstance(part, str):
@@ -272,30 +277,38 @@ class CampaignIntake:
             return False
         self._given.note(part.campaign, new_file.uid, part.digest, part.number)
         reply = {"campaign": part.campaign, "tasks": part.tasks}
-        campaign_files.answer(new_file.token, reply, self._published)
-        campaign_files.number(new_file.token, part.campaign, self._folder, part.number)
+        campaign_files.publish_campaign_answer(new_file.token, reply, self._published)
+        campaign_files.rename_to_campaign_number(
+            new_file.token, part.campaign, self._folder, part.number
+        )
         return True
 
     def _free_number(self) -> int:
         """Return a number that no campaign ever had, even if the state file was restored."""
         after = max(self._campaigns.last_number(), self._given.highest()) + 1
-        free = (n for n in counting(after) if not campaign_files.is_number_taken(n, self._folder))
+        free = (
+            n
+            for n in counting(after)
+            if not campaign_files.is_campaign_number_taken(n, self._folder)
+        )
         return next(free)
 
     def _refuse(self, token: str, problem: str, uid: int) -> None:
         if self._quota.allows(uid):
-            _log.warning("event=no_campaign token=%s uid=%d why=%r", token, uid, short(problem))
+            _log.warning(
+                "event=no_campaign token=%s uid=%d why=%r", token, uid, shorten_reason(problem)
+            )
         message = problem if len(problem) <= MOST_REFUSAL else f"{problem[:MOST_REFUSAL]}..."
-        campaign_files.answer(token, {"refused": message}, self._published)
-        campaign_files.drop(token, self._folder)
+        campaign_files.publish_campaign_answer(token, {"refused": message}, self._published)
+        campaign_files.remove_failed_file(token, self._folder)
 
-    def _new(self, new_file: NewFile) -> Campaign | str:
+    def _new(self, new_file: NewCampaignFile) -> Campaign | str:
         return self._too_much(new_file) or self._campaign(new_file)
 
-    def _too_much(self, new_file: NewFile) -> str:
+    def _too_much(self, new_file: NewCampaignFile) -> str:
         """Return a refusal if a person has too many or too large campaign files."""
         parts = self._kept_parts.of_person(new_file.uid)
-        held, size = campaign_files.held(parts, new_file.uid, self._folder)
+        held, size = campaign_files.measure_campaign_files(parts, new_file.uid, self._folder)
         most, most_mb = self._limits.files_per_uid, self._limits.mb_per_uid
         if held < most and size + new_file.size <= most_mb * MB:
             return ""
@@ -304,10 +317,10 @@ class CampaignIntake:
         purge = "griddel --purge removes those of ended campaigns"
         return f"{would} here; at most {most} of {most_mb} MB: {purge}"
 
-    def _campaign(self, new_file: NewFile) -> Campaign | str:
+    def _campaign(self, new_file: NewCampaignFile) -> Campaign | str:
         """Return the campaign of a file, or a refusal; any program may have written the file."""
         try:
-            jdl = decode(new_file.header, Jdl)
+            jdl = decode_model_value(new_file.header, Jdl)
         except Exception as error:  # the file's content is untrusted
             return f"not what gridsub writes: {error!r:.200}"
         unknown = sorted(jdl.clusters.keys() - self._clusters)
@@ -334,12 +347,12 @@ class CampaignIntake:
             jdl=jdl,
         )
 
-    def _unsettled_part(self, new_file: NewFile, campaign: Campaign) -> str:
+    def _unsettled_part(self, new_file: NewCampaignFile, campaign: Campaign) -> str:
         """Return why the site's rules refuse a campaign with the added tasks."""
         whole = replace(new_file, tasks=campaign.tasks + new_file.tasks)
         return self._too_much(new_file) or self._unsettled(whole, campaign.jdl)
 
-    def _unsettled(self, new_file: NewFile, jdl: Jdl) -> str:
+    def _unsettled(self, new_file: NewCampaignFile, jdl: Jdl) -> str:
         """Return why the site's admission rules refuse a campaign.
 
         gridsub applied the same rules before it submitted the file.
@@ -354,6 +367,6 @@ class CampaignIntake:
             return f"the site's admission rules are wrong: {error}"
 
 
-def _is_of(campaign: Campaign, new_file: NewFile) -> bool:
+def _is_of(campaign: Campaign, new_file: NewCampaignFile) -> bool:
     """Return whether a file is the one that created a campaign."""
     return (campaign.uid, campaign.digest) == (new_file.uid, new_file.digest)

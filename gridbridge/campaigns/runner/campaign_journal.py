@@ -7,8 +7,8 @@ from typing import Any
 
 from gridbridge.decisions.campaigns import campaign_cycle as rules
 from gridbridge.model.campaigns.cycle_plan import CyclePlan, CycleSituation
-from gridbridge.program.encoding import decode, encode
-from gridbridge.program.journal import JournalEntry, telling
+from gridbridge.program.encoding import decode_model_value, encode_model_value
+from gridbridge.program.journal import JournalEntry, make_journal_entry
 
 PROGRAM = "runner"
 
@@ -22,13 +22,13 @@ def entry(situation: CycleSituation, plan: CyclePlan, now: datetime) -> JournalE
     campaigns = tuple(
         replace(campaign, jdl=campaign.jdl.outline) for campaign in situation.campaigns
     )
-    row = {"seen": encode(replace(situation, campaigns=campaigns))} if sentences else {}
-    return telling(PROGRAM, now, row, sentences) if sentences else None
+    row = {"seen": encode_model_value(replace(situation, campaigns=campaigns))} if sentences else {}
+    return make_journal_entry(PROGRAM, now, row, sentences) if sentences else None
 
 
 def again(row: Mapping[str, Any]) -> list[str]:
     """Replay a journalled decision from its stored situation; return its actions."""
-    return rules.sentences(rules.plan(decode(row["seen"], CycleSituation)))
+    return rules.sentences(rules.plan(decode_model_value(row["seen"], CycleSituation)))
 
 
 def said(actions: Sequence[str]) -> list[str]:

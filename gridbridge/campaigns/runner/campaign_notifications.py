@@ -9,12 +9,12 @@ from functools import partial
 
 from gridbridge.campaigns.acts import site_programs
 from gridbridge.campaigns.store import campaign_files
-from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
+from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.subscription_rows import SubscriptionRows
+from gridbridge.campaigns.store.subscription_rows import NotificationSubscriptionRows
 from gridbridge.decisions.campaigns import notification_rules as rules
 from gridbridge.decisions.campaigns.notification_rules import may_be_told
-from gridbridge.errors import GridbridgeError, plain_words
+from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.model.campaigns.campaign_sections import Notifications
 from gridbridge.model.campaigns.owner_request import OwnerReply, OwnerRequest, OwnerVerb
 from gridbridge.model.campaigns.subscriptions import (
@@ -42,7 +42,7 @@ class SubscriptionRequestHandler:
     def __init__(
         self, database: StateFile, clock: Clock, policy: Notifications, folder: str
     ) -> None:
-        self._subscriptions = SubscriptionRows(database)
+        self._subscriptions = NotificationSubscriptionRows(database)
         self._clock = clock
         self._policy = policy
         self._folder = folder
@@ -70,15 +70,15 @@ class SubscriptionRequestHandler:
             return OwnerReply.TOO_MANY
         before = self._subscriptions.put(subscription)
         if subscription.way is NotificationChannel.PROGRAM:
-            campaign_files.keep_wish(subscription.token, self._folder)
+            campaign_files.keep_subscription_file(subscription.token, self._folder)
         if before and before.token != subscription.token:
-            campaign_files.forget_wish(before.token, self._folder)
+            campaign_files.remove_subscription_file(before.token, self._folder)
         return OwnerReply.DONE
 
     def _unsubscribe(self, subscription: Subscription) -> OwnerReply:
         before = self._subscriptions.remove(subscription)
         if before:
-            campaign_files.forget_wish(before.token, self._folder)
+            campaign_files.remove_subscription_file(before.token, self._folder)
         return OwnerReply.DONE if before else OwnerReply.UNKNOWN
 
     def _checked(self, request: OwnerRequest) -> Subscription | OwnerReply:
@@ -146,7 +146,7 @@ class _Sending:
         try:
             self._work()
         except (GridbridgeError, OSError) as error:
-            self.error = plain_words(error)
+            self.error = describe_error(error)
 
 
 class CampaignNotifier:
@@ -159,8 +159,8 @@ class CampaignNotifier:
         clock: Clock,
         deliver: Tell = site_programs.deliver_notification,
     ) -> None:
-        self._subscriptions = SubscriptionRows(database)
-        self._events = CampaignEvents(database)
+        self._subscriptions = NotificationSubscriptionRows(database)
+        self._events = CampaignEventRows(database)
         self._campaigns = CampaignRows(database)
         self._policy = policy
         self._clock = clock

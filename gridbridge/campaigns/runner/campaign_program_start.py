@@ -10,14 +10,14 @@ from collections.abc import Callable
 from typing import Any, NoReturn, Protocol
 
 from gridbridge.batch import as_user_call
-from gridbridge.errors import plain_words
+from gridbridge.errors import describe_error
 from gridbridge.model.policy import Policy
 from gridbridge.program import cycle, service_process
-from gridbridge.program.configuration import Configuration
+from gridbridge.program.configuration import ReloadableConfiguration
 from gridbridge.program.cycle import CycleDaemon
 from gridbridge.program.reloading import ReloadingProgram
-from gridbridge.program.version import version
-from gridbridge.program.work.threads import has_no_room
+from gridbridge.program.version import version_with_commit
+from gridbridge.program.work.threads import is_thread_start_failure
 from gridbridge.shell import runner
 from gridbridge.shell.account import become
 from gridbridge.shell.clock import Clock
@@ -54,14 +54,14 @@ def start_campaign_program(
     """
     options = _options(name, does, every_s).parse_args()
     if options.version:
-        print(name, version())  # noqa: T201 - the answer
+        print(name, version_with_commit())  # noqa: T201 - the answer
         return
     try:
         _run(name, lock, load, is_loop=options.loop, is_dry=options.dry_run)
     except cycle.FAILURES as error:
-        if isinstance(error, RuntimeError) and not has_no_room(error):
+        if isinstance(error, RuntimeError) and not is_thread_start_failure(error):
             raise
-        print(f"{name}: {plain_words(error)}", file=sys.stderr)  # noqa: T201 - no log may exist
+        print(f"{name}: {describe_error(error)}", file=sys.stderr)  # noqa: T201 - no log may exist
         sys.exit(WRONG)
 
 
@@ -79,14 +79,14 @@ def _run(
 ) -> None:
     make = load()
     signals, clock = ProcessSignals(), Clock()
-    configuration = Configuration(clock)
+    configuration = ReloadableConfiguration(clock)
     policy = configuration.policy
     if not policy.is_personal:
         become(policy.site.service_account)
     as_user_call.reach(policy)
-    service_process.start_log(policy)
+    service_process.start_service_log(policy)
     if not is_dry:
-        cycle.hold(lock, name, ANOTHER_RUNS)
+        cycle.take_program_lock(lock, name, ANOTHER_RUNS)
     daemon = make(policy, clock, is_dry=is_dry)
     if is_loop and not is_dry:
         lasting = ReloadingProgram(
@@ -100,7 +100,7 @@ def _run(
 def run_one_cycle(daemon: CycleDaemon[Any, Any], *, is_dry: bool) -> None:
     """Run one cycle, as from cron, and wait for the deliveries that it started."""
     with daemon.open_cycle() as program:
-        cycle.once(program, print, is_dry=is_dry)
+        cycle.run_cycle_once(program, print, is_dry=is_dry)
     daemon.release()
 
 
@@ -113,7 +113,7 @@ def run_cycles_until_signal(
     longer than one timeout hangs.
     """
     runner.after_each(life_sign.beat)
-    cycle.run_forever(daemon, signals, life_sign, clock, log_cycle_sentence)
+    cycle.run_cycles_forever(daemon, signals, life_sign, clock, log_cycle_sentence)
     daemon.release()
 
 

@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 from gridbridge.campaigns.runner.campaign_forecast_updates import CampaignForecastUpdater
 from gridbridge.campaigns.runner.cluster_task_counts import cluster_capacities as room_of
 from gridbridge.campaigns.store import published_campaign_files, published_task_files
-from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
+from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.campaign_task_rows import CampaignTasks
+from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
 from gridbridge.campaigns.store.published_task_files import A_FILE
 from gridbridge.decisions.campaigns import send_explanation
 from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState, TaskOutcome
@@ -51,8 +51,8 @@ class CampaignPublisher:
     ) -> None:
         self._campaigns = campaigns
         self._forecasts = forecasts
-        self._tasks = CampaignTasks(database)
-        self._events = CampaignEvents(database)
+        self._tasks = CampaignTaskRows(database)
+        self._events = CampaignEventRows(database)
         self._clock = clock
         self._folder = folder
         self._outlines: dict[int, Jdl] = {}  # cached outlines of all campaigns' JDLs
@@ -80,7 +80,7 @@ class CampaignPublisher:
             campaigns=tuple(map(self._forecasts.add_to, shown)),
             errors=self._forecasts.errors(),
         )
-        published_campaign_files.put(whole, self._folder)
+        published_campaign_files.publish_campaign_value(whole, self._folder)
 
     def _sinks(self) -> dict[int, list[str]]:
         """Return each campaign's black-hole clusters that nobody has trusted again since."""
@@ -112,7 +112,7 @@ class CampaignPublisher:
             reasons=reasons,
             stressed=stressed,
         )
-        published_campaign_files.put(cycle, self._folder)
+        published_campaign_files.publish_campaign_value(cycle, self._folder)
 
     def begin(self, campaigns: Iterable[int]) -> None:
         """Record the campaigns whose tasks a cycle may change.
@@ -120,14 +120,19 @@ class CampaignPublisher:
         A recorded campaign that no cycle finished was interrupted by a kill. All of its tasks are
         published again, as are those of campaigns whose published files were removed.
         """
-        self._killed |= published_task_files.touching(self._folder) - self._begun
+        self._killed |= (
+            published_task_files.campaigns_with_interrupted_changes(self._folder) - self._begun
+        )
         self._killed |= self._removed()
         self._begun |= {*campaigns}
-        published_task_files.touch(self._begun | self._killed, self._folder)
+        published_task_files.record_changing_campaigns(self._begun | self._killed, self._folder)
 
     def _removed(self) -> Set[int]:
         """Return the campaigns with submitted tasks whose published files are missing."""
-        before, self._there = self._there, published_task_files.shown(self._folder)
+        before, self._there = (
+            self._there,
+            published_task_files.campaigns_with_published_tasks(self._folder),
+        )
         is_known = before is not None and before <= self._there
         return frozenset() if is_known else self._tasks.sent_of() - self._there
 
@@ -143,7 +148,7 @@ class CampaignPublisher:
         self._killed.clear()
         self._begun.clear()
         self._show_touched(other_attempts, are_asked=are_asked)
-        published_task_files.touched(self._folder)
+        published_task_files.clear_changing_campaigns(self._folder)
 
     def _show_touched(self, attempts: Iterable[Attempt], *, are_asked: bool) -> None:
         now = self._clock.now()
@@ -162,19 +167,22 @@ class CampaignPublisher:
                 again = (task for task in shown if task.is_waiting)
                 ends[campaign] += (_failed(task, now).taken_back() for task in again)
         for campaign, task_ends in ends.items():
-            published_task_files.add_ends(campaign, added_up(task_ends, now), self._folder)
+            published_task_files.append_published_task_ends(
+                campaign, added_up(task_ends, now), self._folder
+            )
 
     def _show_whole(self, campaign: int) -> None:
         """Publish all tasks of a campaign, and correct the counts of ended tasks by cluster."""
         now, state = self._clock.now(), self._state(campaign)
         counted = tuple(
-            end.taken_back() for end in published_task_files.ends(campaign, self._folder)
+            end.taken_back()
+            for end in published_task_files.read_published_task_ends(campaign, self._folder)
         )
         for part in range(self._tasks.last(campaign) // A_FILE + 1):
             shown = self._show_part(campaign, part)
             ends = (end_of(task, now, state) for task in shown if task.has_ended)
             counted = added_up((*counted, *ends), now)
-        published_task_files.add_ends(campaign, counted, self._folder)
+        published_task_files.append_published_task_ends(campaign, counted, self._folder)
 
     def _state(self, campaign: int) -> CampaignState | None:
         stored_campaign = self._campaigns.find(campaign)
@@ -183,7 +191,7 @@ class CampaignPublisher:
     def _show_part(self, campaign: int, part: int) -> tuple[PublishedTask, ...]:
         low = part * A_FILE
         shown = self._tasks.sent(campaign, low, low + A_FILE - 1)
-        published_task_files.put(campaign, part, shown, self._folder)
+        published_task_files.publish_campaign_tasks(campaign, part, shown, self._folder)
         return shown
 
 
@@ -241,14 +249,16 @@ class CampaignEventPublisher:
     ) -> None:
         self._policy = policy
         self._folder = folder
-        self._events = CampaignEvents(database)
+        self._events = CampaignEventRows(database)
         self._clock = clock
 
     def show(self) -> tuple[CampaignEvent, ...]:
         """Publish open and recently closed events; return the open ones."""
         now = self._clock.now()
         events = self._events.shown(now - CLOSED_SHOWN)
-        published_campaign_files.put(ShownEvents(at=now, events=events), self._folder)
+        published_campaign_files.publish_campaign_value(
+            ShownEvents(at=now, events=events), self._folder
+        )
         return tuple(event for event in events if not event.closed_at)
 
     def show_clusters(
@@ -258,7 +268,7 @@ class CampaignEventPublisher:
         grid = ShownGrid(
             at=self._clock.now(), clusters=tuple(self._clusters(situation, other_snapshots))
         )
-        published_campaign_files.put(grid, self._folder)
+        published_campaign_files.publish_campaign_value(grid, self._folder)
 
     def _clusters(
         self, situation: CycleSituation, other_snapshots: Mapping[str, ClusterSnapshot]

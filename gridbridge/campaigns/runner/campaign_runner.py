@@ -24,9 +24,9 @@ from gridbridge.campaigns.runner.campaign_usage_accounting import CampaignUsageA
 from gridbridge.campaigns.runner.cycle_plan_executor import CyclePlanExecutor
 from gridbridge.campaigns.runner.task_end_recorder import CycleStatisticsRecorder
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.campaign_usage import CampaignUsage
-from gridbridge.campaigns.store.cancellation_marks import CancellationMarks
-from gridbridge.campaigns.store.predictions import PredictionRows
+from gridbridge.campaigns.store.campaign_usage import CampaignUsageRows
+from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
+from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
 from gridbridge.decisions.campaigns import campaign_cycle as rules
 from gridbridge.errors import ConfigError, GridbridgeError, StateError
 from gridbridge.model.campaigns.campaign import Array
@@ -85,7 +85,7 @@ class CampaignRunner:
         """
         keep_connections(policy)
         if not is_dry:
-            drains.make_folder()
+            drains.make_drains_folder()
         self._policy = policy
         self._clock = clock
         self.database = StateFile.open(policy.site.state, is_unchanged=is_dry)
@@ -93,14 +93,14 @@ class CampaignRunner:
         self._notifier = CampaignNotifier(self.database, policy.notifications, clock)
         campaigns = CampaignRows(self.database)
         require_unchanged_site_name(policy.site.cluster, campaigns, is_dry=is_dry)
-        self._predictions = predictions = PredictionRows(self.database)
+        self._predictions = predictions = CampaignStatisticsRows(self.database)
         self._forecasts = CampaignForecastUpdater(
             campaigns, predictions, clock, policy.runner.interval_s
         )
         self._shares = CampaignUsageAccounting(
-            policy, campaigns, CampaignUsage(self.database), clock
+            policy, campaigns, CampaignUsageRows(self.database), clock
         )
-        marks = CancellationMarks(self.database)
+        marks = CancellationMarkRows(self.database)
         self._updator = CampaignSituationGatherer(
             policy, self.database, predictions, marks, clock, is_dry=is_dry
         )
@@ -161,7 +161,7 @@ class CampaignRunner:
     def apply(self, situation: CycleSituation, plan: CyclePlan) -> None:
         """Carry out the plan, then publish the results."""
         for answer in self._updator.news():
-            local_queue_publication.show(
+            local_queue_publication.publish_local_only_queues(
                 answer, self._policy.queues_at(answer.cluster)
             )  # jobs submitted later obey the published list
         self._shares.count(situation, plan)

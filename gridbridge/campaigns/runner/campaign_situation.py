@@ -32,13 +32,13 @@ from gridbridge.campaigns.runner.straggler_tails import (
     positions_of_extra_attempts,
 )
 from gridbridge.campaigns.runner.submission_results import shorten_error_message
-from gridbridge.campaigns.store.campaign_attempts import CampaignTries
-from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
+from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
+from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.cancellation_marks import CancellationMarks, Marked
-from gridbridge.campaigns.store.missing_tasks import MissingTasks
-from gridbridge.campaigns.store.predictions import PredictionRows
-from gridbridge.campaigns.store.speculative_attempts import CampaignCopies
+from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows, Marked
+from gridbridge.campaigns.store.missing_tasks import MissingTaskRows
+from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
+from gridbridge.campaigns.store.speculative_attempts import SpeculativeAttemptRows
 from gridbridge.decisions.campaigns.ending.ended_attempts import (
     NO_MARKS,
     Ends,
@@ -122,8 +122,8 @@ class CampaignSituationGatherer:
         self,
         policy: Policy,
         database: StateFile,
-        predictions: PredictionRows,
-        marks: CancellationMarks,
+        predictions: CampaignStatisticsRows,
+        marks: CancellationMarkRows,
         clock: Clock,
         *,
         is_dry: bool = False,
@@ -134,15 +134,15 @@ class CampaignSituationGatherer:
         self._policy = policy
         self._asking = ClusterSnapshotFetcher(policy, database, clock, is_dry=is_dry)
         self._campaigns = CampaignRows(database)
-        self._tries = CampaignTries(database, self._campaigns)
-        self._copies = CampaignCopies(database, self._campaigns)
+        self._tries = CampaignAttemptRows(database, self._campaigns)
+        self._copies = SpeculativeAttemptRows(database, self._campaigns)
         self._tails = StragglerTailFinder(self._campaigns, policy.finalize)
-        self._events = CampaignEvents(database)
+        self._events = CampaignEventRows(database)
         self._limits = ArrayLimitCache(policy, clock)
         self._predictions = predictions
         self._marks = marks
         self._clock = clock
-        self._missing = MissingAttemptTracker(MissingTasks(database), clock, ran, is_dry=is_dry)
+        self._missing = MissingAttemptTracker(MissingTaskRows(database), clock, ran, is_dry=is_dry)
         self._restored = OutdatedCampaignDetector(self._campaigns, ledger_arrays)
         self._disputed: list[AttemptOutcome] = []  # in the last cycle
         self._told: set[tuple[int, int, int]] = set()  # logged disputes: campaign, array, index
@@ -231,7 +231,7 @@ class CampaignSituationGatherer:
             self.answers,
             site_programs.query_stress_factors(scripts),
             limits,
-            drains.names(),
+            drains.list_drained_clusters(),
         )
 
     def _ask(self, used: Set[str], arrays: Iterable[Array]) -> dict[str, ClusterSnapshot]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.campaign_usage import CampaignUsage
+from gridbridge.campaigns.store.campaign_usage import CampaignUsageRows
 from gridbridge.decisions.campaigns.fairshare import decayed, used
 from gridbridge.decisions.campaigns.metascheduler import used_by
 from gridbridge.model.amounts import HOUR_S
@@ -24,7 +24,7 @@ class CampaignUsageAccounting:
     """Reads and updates the usage that orders campaigns of different owners."""
 
     def __init__(
-        self, policy: Policy, campaigns: CampaignRows, usage: CampaignUsage, clock: Clock
+        self, policy: Policy, campaigns: CampaignRows, usage: CampaignUsageRows, clock: Clock
     ) -> None:
         self._section = policy.metascheduler
         lists = (

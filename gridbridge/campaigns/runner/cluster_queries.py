@@ -11,22 +11,22 @@ from gridbridge.batch.clusters import away
 from gridbridge.batch.optional_abilities import TellsArrayEnds
 from gridbridge.campaigns.acts.array_jobs import array_job_name, exclude_foreign_jobs
 from gridbridge.decisions.campaigns.ending.ended_attempts import Ends
-from gridbridge.errors import GridbridgeError, plain_words
+from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.model.campaigns.campaign import Array
-from gridbridge.model.job import ArrayLimits, AskedArray
+from gridbridge.model.job import ArrayEndQuery, ArrayLimits
 from gridbridge.model.policy import Policy
 from gridbridge.model.route import Away
 from gridbridge.model.snapshot import ClusterSnapshot, SentJob
 from gridbridge.program.watch.shared_answers import (
-    AnswerSharing,
-    SharedAnswer,
-    answer_of,
-    place_of,
+    ClusterSnapshotSharing,
+    SharedClusterSnapshot,
+    identify_cluster_query,
+    query_result_to_share,
 )
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.sent_jobs import sent_to
-from gridbridge.state.database.snapshots import LastAnswer
+from gridbridge.state.database.sent_jobs import live_campaign_jobs_at
+from gridbridge.state.database.snapshots import LastClusterQuery
 
 Told = TypeVar("Told")
 _log = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ class ClusterSnapshotFetcher:
     ) -> None:
         self._policy = policy
         self._database = database
-        self._sharing = AnswerSharing(database, clock, is_dry=is_dry)
+        self._sharing = ClusterSnapshotSharing(database, clock, is_dry=is_dry)
         self._clock = clock
         self.has_read = False  # whether the last call reused a snapshot
         self.troubles: dict[str, str] = {}  # errors of the last call, by cluster
@@ -59,7 +59,7 @@ class ClusterSnapshotFetcher:
         submitted = tuple(array for array in arrays if array.job_id)
         names = sorted(frozenset(clusters) & self._policy.clusters.keys())
         # read after the arrays, so that all of them are included
-        sent = {name: sent_to(self._database, name) for name in names}
+        sent = {name: live_campaign_jobs_at(self._database, name) for name in names}
         recent = {
             name: answer
             for name in names
@@ -87,22 +87,24 @@ class ClusterSnapshotFetcher:
     ) -> dict[str, ClusterSnapshot]:
         """Return snapshots that other programs fetched within `limit_s`; query no cluster."""
         answers = {
-            name: self._recent_answer(name, sent_to(self._database, name), limit_s)
+            name: self._recent_answer(name, live_campaign_jobs_at(self._database, name), limit_s)
             for name in clusters
         }
         return {
             name: answer.snapshot for name, answer in answers.items() if answer and answer.snapshot
         }
 
-    def _recent_answer(self, name: str, sent: SentJob, limit_s: float) -> SharedAnswer | None:
+    def _recent_answer(
+        self, name: str, sent: SentJob, limit_s: float
+    ) -> SharedClusterSnapshot | None:
         if not limit_s:
             return None
         return self._sharing.find(name, self._location(name), sent.released, limit_s)
 
     def _location(self, name: str) -> str:
-        return place_of(away(self._policy, name), self._policy.queues_at(name))
+        return identify_cluster_query(away(self._policy, name), self._policy.queues_at(name))
 
-    def _ask(self, sent: Mapping[str, SentJob]) -> dict[str, SharedAnswer]:
+    def _ask(self, sent: Mapping[str, SentJob]) -> dict[str, SharedClusterSnapshot]:
         """Query clusters in parallel, and share their snapshots with other programs."""
         with ThreadPoolExecutor(max_workers=max(1, len(sent))) as threads:
             answers = dict(
@@ -113,19 +115,25 @@ class ClusterSnapshotFetcher:
                 self._sharing.put(name, shared)
         return {name: answer for name, (answer, _) in answers.items()}
 
-    def _ask_cluster(self, name: str, sent: SentJob) -> tuple[SharedAnswer, LastAnswer]:
+    def _ask_cluster(
+        self, name: str, sent: SentJob
+    ) -> tuple[SharedClusterSnapshot, LastClusterQuery]:
         where, queues = away(self._policy, name), self._policy.queues_at(name)
         answer = _query_cluster(where, name, sent, queues)
-        location, now = place_of(where, queues), self._clock.now()
-        return answer, answer_of(answer.snapshot, sent, location, now, trouble=answer.trouble)
+        location, now = identify_cluster_query(where, queues), self._clock.now()
+        return answer, query_result_to_share(
+            answer.snapshot, sent, location, now, trouble=answer.trouble
+        )
 
 
-def _query_cluster(where: Away, name: str, sent: SentJob, queues: tuple[str, ...]) -> SharedAnswer:
+def _query_cluster(
+    where: Away, name: str, sent: SentJob, queues: tuple[str, ...]
+) -> SharedClusterSnapshot:
     try:
         snapshot, _ = status_of(where).snapshot(where, name, sent.jobs, queues, sent.jobs)
-        return SharedAnswer(snapshot=snapshot)
+        return SharedClusterSnapshot(snapshot=snapshot)
     except (GridbridgeError, OSError) as error:
-        return SharedAnswer(trouble=plain_words(error))
+        return SharedClusterSnapshot(trouble=describe_error(error))
 
 
 def query_task_ends(
@@ -149,7 +157,7 @@ def _ends_at(
 ) -> dict[Array, Ends]:
     system, where = _system_of(policy, arrays[0])
     questions = [
-        AskedArray(
+        ArrayEndQuery(
             job_id=array.job_id,
             account=array_job_name(policy, array),
             places=indices[array],
@@ -242,6 +250,6 @@ class ArrayLimitCache:
         try:
             self._known[name] = system.array_limits(where)
         except (GridbridgeError, OSError) as error:
-            _log.warning("event=no_limits cluster=%s why=%r", name, plain_words(error))
+            _log.warning("event=no_limits cluster=%s why=%r", name, describe_error(error))
             return False
         return True

@@ -19,11 +19,11 @@ from gridbridge.campaigns.runner.submission_results import (
     log_array_failure,
 )
 from gridbridge.campaigns.runner.task_end_recorder import CycleStatisticsRecorder, TaskEndRecorder
-from gridbridge.campaigns.store.campaign_attempts import CampaignTries
-from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
+from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
+from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.cancellation_marks import CancellationMarks
-from gridbridge.campaigns.store.speculative_attempts import CampaignCopies
+from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
+from gridbridge.campaigns.store.speculative_attempts import SpeculativeAttemptRows
 from gridbridge.decisions.campaigns.speculation_rules import is_dropped
 from gridbridge.errors import GridbridgeError, OwnerUnknown
 from gridbridge.model.campaigns.attempt_numbers import MOST
@@ -59,11 +59,11 @@ class CyclePlanExecutor:
         ownerless: Callable[[Array], int] | None = None,
     ) -> None:
         self._campaigns = campaigns = CampaignRows(database)
-        self._tries = CampaignTries(database, campaigns)
-        self._copies = CampaignCopies(database, campaigns)
+        self._tries = CampaignAttemptRows(database, campaigns)
+        self._copies = SpeculativeAttemptRows(database, campaigns)
         self._clock = clock
         self._troubles = troubles = SubmitFailureEventRecorder(
-            CampaignEvents(database), clock, failures
+            CampaignEventRows(database), clock, failures
         )
         self._acts = acts
         self._ownerless = ownerless  # deletes arrays whose owner's account is gone
@@ -76,7 +76,7 @@ class CyclePlanExecutor:
             campaigns, acts, clock, answers.settle, most, turns
         )
         self._ends = EndedCampaignLedgerCloser(campaigns, acts)
-        self._marks = CancellationMarks(database)
+        self._marks = CancellationMarkRows(database)
 
     def touched(self) -> tuple[Attempt, ...]:
         """Return the attempts that were submitted or ended since the last call."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from gridbridge.campaigns.runner.array_submitter import CampaignArrayCommands
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.decisions.campaigns.ledger_recovery_rules import lacking
-from gridbridge.errors import GridbridgeError, LedgerLost, NotRead
+from gridbridge.errors import CampaignFileUnreadable, GridbridgeError, LedgerUnreadable
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState, LedgerArray
 from gridbridge.model.campaigns.campaign_events import CampaignEvent, EventCode
 
@@ -34,11 +34,11 @@ class EndedCampaignLedgerCloser:
         for campaign in campaigns:
             try:
                 self._acts.end(campaign)
-            except LedgerLost:
+            except LedgerUnreadable:
                 pass  # without a ledger root submits nothing
             except GridbridgeError as error:
                 _log.warning("event=end_not_noted campaign=%d why=%r", campaign, str(error))
-                if isinstance(error, NotRead):
+                if isinstance(error, CampaignFileUnreadable):
                     continue
                 return
             self._campaigns.end_is_noted(campaign)
@@ -91,7 +91,7 @@ class OutdatedCampaignDetector:
     def _must_wait(self, campaign: int) -> bool:
         try:
             ledger_arrays = self._ledger_arrays(campaign)
-        except LedgerLost:
+        except LedgerUnreadable:
             return False
         except GridbridgeError as error:
             _log.warning("event=ledger_unread campaign=%d why=%r", campaign, str(error))

@@ -7,7 +7,7 @@ import json
 import logging
 from collections.abc import Iterable, Set
 
-from gridbridge.campaigns.store.missing_tasks import MissingTasks, Place
+from gridbridge.campaigns.store.missing_tasks import MissingTaskRows, Place
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.campaigns.attempt_numbers import ranges_of, read_places, write_places
 from gridbridge.model.campaigns.campaign import Array, Attempt
@@ -28,7 +28,7 @@ class MissingAttemptTracker:
 
     def __init__(
         self,
-        missing_tasks: MissingTasks,
+        missing_tasks: MissingTaskRows,
         clock: Clock,
         path: str = RUNNER_RAN,
         *,

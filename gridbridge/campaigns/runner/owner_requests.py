@@ -14,12 +14,12 @@ from itertools import groupby
 from gridbridge.campaigns.acts import array_submission
 from gridbridge.campaigns.runner.task_end_recorder import CycleStatisticsRecorder, TaskEndRecorder
 from gridbridge.campaigns.store import campaign_files, published_task_files
-from gridbridge.campaigns.store.campaign_attempts import CampaignTries
-from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
-from gridbridge.campaigns.store.campaign_register import CampaignRegister
+from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
+from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
+from gridbridge.campaigns.store.campaign_register import CampaignNumberRegister
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.campaign_task_rows import CampaignTasks
-from gridbridge.campaigns.store.cancellation_marks import CancellationMarks
+from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
+from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
 from gridbridge.decisions.campaigns.ending.write_batches import PORTION
 from gridbridge.decisions.campaigns.failures.event_rules import CODES
 from gridbridge.errors import GridbridgeError
@@ -90,8 +90,8 @@ def answer_owner_request(
         reply = does[request.verb](request)
     except OwnerRequestUnfinished:
         return False
-    campaign_files.answer(request.token, reply, published)
-    campaign_files.remove_request(request.token, folder)
+    campaign_files.publish_campaign_answer(request.token, reply, published)
+    campaign_files.remove_answered_request(request.token, folder)
     return True
 
 
@@ -122,20 +122,20 @@ class OwnerRequestHandler:
         published: str = PUBLISHED,
         take_up: Callable[[int, str], None] = array_submission.take_up,
         begin: Begin = ignore_changed_campaigns,
-        register: CampaignRegister | None = None,
+        register: CampaignNumberRegister | None = None,
     ) -> None:
         self._begin = begin
-        self._register = register or CampaignRegister(folder)
+        self._register = register or CampaignNumberRegister(folder)
         self._take_up = take_up
         self._database = database
         self._folder = folder
         self._published = published
-        self._tasks = CampaignTasks(database)
+        self._tasks = CampaignTaskRows(database)
         self._touched: list[Attempt] = []
         self._campaigns = CampaignRows(database)
-        self._tries = CampaignTries(database, self._campaigns)
-        self._events = CampaignEvents(database)
-        self._marks = CancellationMarks(database)
+        self._tries = CampaignAttemptRows(database, self._campaigns)
+        self._events = CampaignEventRows(database)
+        self._marks = CancellationMarkRows(database)
         self._clock = clock
         self._noting = TaskEndRecorder(database, CycleStatisticsRecorder(database), clock)
         self._rulers = (ROOT, os.geteuid())  # a personal site's user rules all campaigns
@@ -307,8 +307,8 @@ class OwnerRequestHandler:
         """Remove the files and rows of a campaign that has ended."""
         if self._campaigns.is_unfinished(campaign.number):
             return OwnerReply.NOT_ENDED
-        campaign_files.purge(campaign.number, self._folder)
-        published_task_files.remove(campaign.number, self._published)
+        campaign_files.remove_campaign_files(campaign.number, self._folder)
+        published_task_files.remove_published_tasks(campaign.number, self._published)
         self._events.drop(campaign.number)
         self._tasks.drop_attempts(campaign.number)
         with self._database.transaction():

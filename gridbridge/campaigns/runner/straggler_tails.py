@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from heapq import nlargest
 
-from gridbridge.campaigns.store.campaign_attempts import CampaignTries
+from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.decisions.campaigns.failures.retries import failed_at
 from gridbridge.decisions.campaigns.schedulers.speculative import is_at_end
@@ -32,7 +32,7 @@ class StragglerTailFinder:
 
     def __init__(self, campaigns: CampaignRows, limits: Finalize) -> None:
         self._campaigns = campaigns
-        self._tries = CampaignTries(campaigns.database, campaigns)
+        self._tries = CampaignAttemptRows(campaigns.database, campaigns)
         self._limits = limits
 
     def look(

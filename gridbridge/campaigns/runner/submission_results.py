@@ -16,8 +16,8 @@ from gridbridge.campaigns.runner.array_submitter import (
     OwnerCallPostponed,
 )
 from gridbridge.campaigns.runner.task_end_recorder import TaskEndRecorder
-from gridbridge.campaigns.store.campaign_attempts import CampaignTries
-from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
+from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
+from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.decisions.campaigns.failures.blacklist import happened, opened_now
 from gridbridge.decisions.campaigns.failures.event_rules import CODES, note_tasks
@@ -27,9 +27,9 @@ from gridbridge.decisions.campaigns.ledger_recovery_rules import adopt
 from gridbridge.decisions.campaigns.speculation_rules import numbered
 from gridbridge.errors import (
     AlreadySubmitted,
+    CampaignFileUnreadable,
     GridbridgeError,
-    LedgerLost,
-    NotRead,
+    LedgerUnreadable,
     OwnerUnknown,
     StateError,
 )
@@ -63,7 +63,7 @@ WHO = re.compile(r"gridbridge-as-user: (c\.\d+: )?")  # prefix that the event's 
 class SubmitFailureEventRecorder:
     """Records submission and deletion failures as campaign events."""
 
-    def __init__(self, events: CampaignEvents, clock: Clock, failures: Failures) -> None:
+    def __init__(self, events: CampaignEventRows, clock: Clock, failures: Failures) -> None:
         self._events = events
         self._clock = clock
         self._failures = failures
@@ -105,11 +105,11 @@ def shorten_error_message(error: GridbridgeError | str) -> str:
 def event_code_of_submit_error(error: GridbridgeError) -> EventCode:
     """Return the event code for an error of a submission or deletion."""
     match error:
-        case LedgerLost():
+        case LedgerUnreadable():
             return EventCode.NO_LEDGER
         case OwnerUnknown():
             return EventCode.OWNER_UNKNOWN
-        case NotRead():
+        case CampaignFileUnreadable():
             return EventCode.NO_FILE
     return EventCode.SUBMIT_JOB
 
@@ -131,8 +131,8 @@ class SubmissionResultRecorder:
     ) -> None:
         self._database = database
         self._campaigns = CampaignRows(database)
-        self._tries = CampaignTries(database, self._campaigns)
-        self._events = CampaignEvents(database)
+        self._tries = CampaignAttemptRows(database, self._campaigns)
+        self._events = CampaignEventRows(database)
         self._acts = acts
         self._clock = clock
         self._failures = failures

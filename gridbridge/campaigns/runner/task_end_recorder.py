@@ -4,12 +4,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from datetime import datetime
 
-from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
+from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.cancellation_marks import CancellationMarks
-from gridbridge.campaigns.store.missing_tasks import MissingTasks
-from gridbridge.campaigns.store.predictions import PredictionRows
-from gridbridge.campaigns.store.speculative_attempts import CampaignCopies
+from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
+from gridbridge.campaigns.store.missing_tasks import MissingTaskRows
+from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
+from gridbridge.campaigns.store.speculative_attempts import SpeculativeAttemptRows
 from gridbridge.decisions.campaigns.ending.ended_attempts import NO_MARKS, without_end
 from gridbridge.decisions.campaigns.ending.write_batches import portions
 from gridbridge.decisions.campaigns.speculation_rules import ByTask, by_task, last_ends, settled
@@ -36,9 +36,9 @@ class CycleStatisticsRecorder:
     """Writes a cycle's statistics and missing tasks into the state file."""
 
     def __init__(self, database: StateFile) -> None:
-        self._predictions = PredictionRows(database)
-        self._marks = CancellationMarks(database)
-        self._missing = MissingTasks(database)
+        self._predictions = CampaignStatisticsRows(database)
+        self._marks = CancellationMarkRows(database)
+        self._missing = MissingTaskRows(database)
 
     def keep(self, plan: CyclePlan, now: datetime) -> None:
         """Count ended tasks by cluster, within the transaction that stores their ends."""
@@ -75,9 +75,9 @@ class TaskEndRecorder:
     ) -> None:
         self._database = database
         self._campaigns = CampaignRows(database)
-        self._copies = CampaignCopies(database, self._campaigns)
-        self._events = CampaignEvents(database)
-        self._marks = CancellationMarks(database)
+        self._copies = SpeculativeAttemptRows(database, self._campaigns)
+        self._events = CampaignEventRows(database)
+        self._marks = CancellationMarkRows(database)
         self._observations = observations
         self._clock = clock
         self.noted: list[Attempt] = []  # the caller clears the list after reading it

@@ -19,7 +19,7 @@ from sqlalchemy import (
 )
 
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.cancellation_marks import CancellationMarks
+from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
 from gridbridge.model.campaigns.campaign import Array, Attempt, Campaign, TaskOutcome
 from gridbridge.model.campaigns.campaign_events import CampaignEvent
 from gridbridge.model.campaigns.cycle_plan import (
@@ -34,7 +34,7 @@ from gridbridge.state.database.campaign_tables import (
     ATTEMPTS,
     NO_ARRAY,
     WAITING,
-    delete_places,
+    delete_rows_of_attempts,
 )
 from gridbridge.state.database.transaction import StateFile
 
@@ -187,7 +187,7 @@ _CANCELLED_UNSENT = and_(
 )
 
 
-class CampaignTries:
+class CampaignAttemptRows:
     """Queries and updates task attempts in the state file."""
 
     def __init__(self, database: StateFile, campaigns: CampaignRows) -> None:
@@ -261,7 +261,7 @@ class CampaignTries:
         of = {"of_campaign": array.campaign, "of_array": array.number, "outcomes": [*outcomes]}
         rows = map(dict, self._database.rows(_RETRIED, **of))
         attempts = tuple(Attempt(**row | {"outcome": TaskOutcome(row["outcome"])}) for row in rows)
-        delete_places(self._database, ATTEMPTS, map(asdict, attempts))
+        delete_rows_of_attempts(self._database, ATTEMPTS, map(asdict, attempts))
         self._judge(array.campaign, [attempt.task for attempt in attempts], is_past=False)
         return attempts
 
@@ -359,7 +359,7 @@ class CampaignTries:
             self._campaigns.wait_no_longer(campaign, adoption.no_longer)
             self._campaigns.wait_again(campaign, *adoption.waiting, *adoption.again)
             for task in unwanted:
-                CancellationMarks(self._database).cancel(campaign, task)
+                CancellationMarkRows(self._database).cancel(campaign, task)
 
     def _take_up(self, adoption: RecoveryStep) -> tuple[int, ...]:
         """Reopen failed tasks that have live attempts in root's ledger.

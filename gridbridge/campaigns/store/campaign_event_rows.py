@@ -113,7 +113,7 @@ _OF_CAMPAIGNS = select(*_RECORD).where(
 )
 
 
-class CampaignEvents:
+class CampaignEventRows:
     """Reads and writes events and success records of campaigns."""
 
     def __init__(self, database: StateFile) -> None:

@@ -18,7 +18,7 @@ from itertools import count
 from typing import Any
 
 from gridbridge.campaigns.store import campaign_inbox as picked
-from gridbridge.campaigns.store.campaign_reader import MAX_FIRST_BYTES, first_line
+from gridbridge.campaigns.store.campaign_reader import MAX_FIRST_BYTES, first_line_of_campaign_file
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.campaigns.campaign_names import ADDS_TO, file_of
 from gridbridge.model.campaigns.owner_request import OwnerRequest, OwnerVerb
@@ -35,12 +35,12 @@ NO_WISH: Mapping[str, str] = {}
 HIGHEST = 999_999_999  # number of a campaign, an event or a task
 
 
-class NotTheirs(GridbridgeError):
+class CampaignFileNotOwned(GridbridgeError):
     """A campaign's file cannot be read: it is another person's, or is missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewFile:
+class NewCampaignFile:
     """A new campaign file, or a file of added tasks."""
 
     token: str
@@ -58,35 +58,37 @@ class NewFile:
         return min(number, HIGHEST) if isinstance(number, int) else None
 
 
-def encode(header: object, parameters: tuple[str, ...]) -> bytes:
+def encode_campaign_file(header: object, parameters: tuple[str, ...]) -> bytes:
     """Encode a campaign file: a line of JSON, then one line per task."""
     lines = (json.dumps(header), *parameters)
     return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
 
 
-def put(data: bytes, folder: str = CAMPAIGNS) -> str:
+def write_campaign_file(data: bytes, folder: str = CAMPAIGNS) -> str:
     """Write a campaign file into this user's inbox folder; return its token."""
     token = files.random_name()
-    files.replace(f"{picked.mine(folder)}/{NEW}{token}", data, mode=0o640)
+    files.replace(f"{picked.make_own_inbox_folder(folder)}/{NEW}{token}", data, mode=0o640)
     return token
 
 
-def take_back(token: str, folder: str = CAMPAIGNS) -> bool:
+def withdraw_campaign_file(token: str, folder: str = CAMPAIGNS) -> bool:
     """Withdraw a file that the service has not processed yet; False if it has."""
-    return _unlink(f"{picked.mine(folder)}/{NEW}{token}")
+    return _unlink(f"{picked.make_own_inbox_folder(folder)}/{NEW}{token}")
 
 
-def names(folder: str = CAMPAIGNS) -> list[str]:
+def list_inbox_files(folder: str = CAMPAIGNS) -> list[str]:
     """Return the inbox file names, as input for `new` and `take_requests`."""
-    return picked.names(folder)
+    return picked.list_campaign_inbox(folder)
 
 
-def new(listed: Iterable[str], folder: str = CAMPAIGNS) -> Iterator[tuple[str, NewFile | str]]:
+def read_new_campaign_files(
+    listed: Iterable[str], folder: str = CAMPAIGNS
+) -> Iterator[tuple[str, NewCampaignFile | str]]:
     """Yield new files by token, each with its content or an error message.
 
     From then on the owners cannot withdraw the files.
     """
-    for token in picked.begun(listed, NEW, BEGUN, folder):
+    for token in picked.take_new_files(listed, NEW, BEGUN, folder):
         try:
             yield token, _read(f"{folder}/{BEGUN}{token}", token)
         except StateError as error:
@@ -97,13 +99,13 @@ def new(listed: Iterable[str], folder: str = CAMPAIGNS) -> Iterator[tuple[str, N
             yield token, f"not what gridsub writes: {error!r:.200}"
 
 
-def waiting(listed: Iterable[str], folder: str = CAMPAIGNS) -> list[str]:
+def list_pending_files(listed: Iterable[str], folder: str = CAMPAIGNS) -> list[str]:
     """Return the names that `new` and `take_requests` would process; change nothing."""
     names = list(listed)
-    return [name for kind in KINDS for name in picked.of_kind(names, kind, folder)]
+    return [name for kind in KINDS for name in picked.select_files_fairly(names, kind, folder)]
 
 
-def ask(
+def write_owner_request(
     verb: str,
     campaigns: tuple[int, ...],
     folder: str = CAMPAIGNS,
@@ -118,15 +120,17 @@ def ask(
     token = files.random_name()
     request = {"verb": verb, "campaigns": campaigns, "task": task, "of": of}
     data = json.dumps({**request, **subscription}).encode()
-    files.replace(f"{picked.mine(folder)}/{ASKED}{token}", data, mode=0o640)
+    files.replace(f"{picked.make_own_inbox_folder(folder)}/{ASKED}{token}", data, mode=0o640)
     return token
 
 
-def requests(listed: Iterable[str], verb: OwnerVerb, folder: str = CAMPAIGNS) -> list[str]:
+def list_request_files(
+    listed: Iterable[str], verb: OwnerVerb, folder: str = CAMPAIGNS
+) -> list[str]:
     """Return the names of request files with this verb; the files stay in place."""
     names = list(listed)
     kinds = (ASKED, TAKEN.removeprefix(f"{picked.BEGUN}/"))
-    paths = [path for kind in kinds for path in picked.of_kind(names, kind, folder)]
+    paths = [path for kind in kinds for path in picked.select_files_fairly(names, kind, folder)]
     return [path for path in paths if _asks(f"{folder}/{path}", verb)]
 
 
@@ -135,16 +139,16 @@ def _asks(path: str, verb: OwnerVerb) -> bool:
     return request is not None and request.verb is verb
 
 
-def take_requests(listed: Iterable[str], folder: str = CAMPAIGNS) -> Iterator[OwnerRequest]:
+def take_owner_requests(listed: Iterable[str], folder: str = CAMPAIGNS) -> Iterator[OwnerRequest]:
     """Yield the owners' requests, which the owners cannot withdraw from then on.
 
     Invalid requests are removed.
     """
-    for token in picked.begun(listed, ASKED, TAKEN, folder):
+    for token in picked.take_new_files(listed, ASKED, TAKEN, folder):
         if request := _request(f"{folder}/{TAKEN}{token}"):
             yield request
         else:
-            remove_request(token, folder)
+            remove_answered_request(token, folder)
 
 
 def _request(path: str) -> OwnerRequest | None:
@@ -175,39 +179,41 @@ def _text(value: object) -> str:
     return value
 
 
-def remove_request(token: str, folder: str = CAMPAIGNS) -> None:
+def remove_answered_request(token: str, folder: str = CAMPAIGNS) -> None:
     """Remove the file of an answered request."""
     _remove(f"{folder}/{TAKEN}{token}")
 
 
-def drop(token: str, folder: str = CAMPAIGNS) -> None:
+def remove_failed_file(token: str, folder: str = CAMPAIGNS) -> None:
     """Remove the file of a refused or failed campaign or request."""
     for begun in (BEGUN, TAKEN):
         _remove(f"{folder}/{begun}{token}")
 
 
-def keep_wish(token: str, folder: str = CAMPAIGNS) -> None:
+def keep_subscription_file(token: str, folder: str = CAMPAIGNS) -> None:
     """Keep a subscription request for root, which reads the program to run; repeatable."""
     with suppress(FileNotFoundError):
         os.rename(f"{folder}/{TAKEN}{token}", f"{folder}/{WISH}{token}")
 
 
-def forget_wish(token: str, folder: str = CAMPAIGNS) -> None:
+def remove_subscription_file(token: str, folder: str = CAMPAIGNS) -> None:
     """Remove a kept subscription request; repeatable."""
     files.remove(f"{folder}/{WISH}{token}")
 
 
-def forget(token: str, folder: str = CAMPAIGNS) -> bool:
+def withdraw_owner_request(token: str, folder: str = CAMPAIGNS) -> bool:
     """Withdraw a request of this user; False if the service has already answered it."""
-    return _unlink(f"{picked.mine(folder)}/{ASKED}{token}")
+    return _unlink(f"{picked.make_own_inbox_folder(folder)}/{ASKED}{token}")
 
 
-def is_number_taken(campaign: int, folder: str = CAMPAIGNS) -> bool:
+def is_campaign_number_taken(campaign: int, folder: str = CAMPAIGNS) -> bool:
     """Return whether a file with this campaign number exists, which must not be overwritten."""
     return os.path.lexists(f"{folder}/{file_of(campaign)}")
 
 
-def number(token: str, campaign: int, folder: str = CAMPAIGNS, part: int = 0) -> None:
+def rename_to_campaign_number(
+    token: str, campaign: int, folder: str = CAMPAIGNS, part: int = 0
+) -> None:
     """Rename a processed file to its campaign's number, and its part's number; repeatable.
 
     A foreign file of that name is moved aside.
@@ -223,7 +229,9 @@ def number(token: str, campaign: int, folder: str = CAMPAIGNS, part: int = 0) ->
         raise StateError(f"{begun}: {error.strerror}") from error
 
 
-def numbered(campaign: int, folder: str = CAMPAIGNS, part: int = 0) -> NewFile | None:
+def read_numbered_campaign_file(
+    campaign: int, folder: str = CAMPAIGNS, part: int = 0
+) -> NewCampaignFile | None:
     """Read the file of a campaign or part; None if it is missing or unreadable."""
     name = file_of(campaign, part)
     try:
@@ -232,7 +240,7 @@ def numbered(campaign: int, folder: str = CAMPAIGNS, part: int = 0) -> NewFile |
         return None
 
 
-def brought(
+def read_own_campaign_file(
     campaign: int, folder: str = CAMPAIGNS, *, is_run: bool = False
 ) -> tuple[Any, list[str]]:
     """Return the header and all task parameters of this user's campaign.
@@ -249,34 +257,36 @@ def brought(
             lines += _texts(f"{folder}/{file_of(campaign, part)}", owner)[1:]
         return json.loads(first), lines
     except FileNotFoundError as error:
-        raise NotTheirs(f"campaign {campaign}: its file is there no more") from error
+        raise CampaignFileNotOwned(f"campaign {campaign}: its file is there no more") from error
     except (ValueError, RecursionError) as error:
-        raise NotTheirs(f"campaign {campaign}: its file is damaged") from error
+        raise CampaignFileNotOwned(f"campaign {campaign}: its file is damaged") from error
     except (OSError, StateError) as error:
-        raise NotTheirs(f"campaign {campaign}: {_not_ours(uid)}") from error
+        raise CampaignFileNotOwned(f"campaign {campaign}: {_not_ours(uid)}") from error
 
 
-def require_ours(campaign: int, folder: str = CAMPAIGNS) -> None:
-    """Raise NotTheirs if the campaign's file belongs to another user."""
+def require_own_campaign(campaign: int, folder: str = CAMPAIGNS) -> None:
+    """Raise CampaignFileNotOwned if the campaign's file belongs to another user."""
     uid = os.geteuid()
     with suppress(FileNotFoundError):
         if os.lstat(f"{folder}/{file_of(campaign)}").st_uid != uid:
-            raise NotTheirs(f"campaign {campaign}: {_not_ours(uid)}")
+            raise CampaignFileNotOwned(f"campaign {campaign}: {_not_ours(uid)}")
 
 
 def _not_ours(uid: int) -> str:
     return "its file is not yours to read" if uid else "its owner alone may do that"
 
 
-def owner_of(campaign: int, folder: str = CAMPAIGNS) -> int:
-    """Return the uid of a campaign's owner; NotTheirs if the file is missing."""
+def uid_of_campaign_owner(campaign: int, folder: str = CAMPAIGNS) -> int:
+    """Return the uid of a campaign's owner; CampaignFileNotOwned if the file is missing."""
     try:
         return os.lstat(f"{folder}/{file_of(campaign)}").st_uid
     except OSError as error:
-        raise NotTheirs(f"campaign {campaign}: its file is there no more") from error
+        raise CampaignFileNotOwned(f"campaign {campaign}: its file is there no more") from error
 
 
-def held(parts: Iterable[tuple[int, int]], uid: int, folder: str = CAMPAIGNS) -> tuple[int, int]:
+def measure_campaign_files(
+    parts: Iterable[tuple[int, int]], uid: int, folder: str = CAMPAIGNS
+) -> tuple[int, int]:
     """Return the number and total bytes of a person's campaign files.
 
     `parts` lists the person's campaigns and parts, with part 0 for the first file. The folder is
@@ -291,7 +301,7 @@ def held(parts: Iterable[tuple[int, int]], uid: int, folder: str = CAMPAIGNS) ->
     return len(sizes), sum(sizes)
 
 
-def purge(campaign: int, folder: str = CAMPAIGNS) -> None:
+def remove_campaign_files(campaign: int, folder: str = CAMPAIGNS) -> None:
     """Remove a campaign's files, the last part first; repeatable."""
     for part in (*reversed(_parts(campaign, folder)), 0):
         _remove(f"{folder}/{file_of(campaign, part)}")
@@ -322,22 +332,22 @@ def _texts(path: str, owner: int | None) -> list[str]:
     return data.decode("utf-8", "surrogateescape").split("\n")[:-1]
 
 
-def answer_path(token: str, published: str = PUBLISHED) -> str:
+def campaign_answer_path(token: str, published: str = PUBLISHED) -> str:
     """Return the path of the answer to a new file or request."""
     return f"{published}/taken/{token}"
 
 
-def answer(token: str, reply: object, published: str = PUBLISHED) -> None:
+def publish_campaign_answer(token: str, reply: object, published: str = PUBLISHED) -> None:
     """Publish a JSON answer for the sender of a file."""
-    published_files.put(
-        answer_path(token, published), json.dumps(reply).encode(), published_files.UNLISTED
+    published_files.publish_file(
+        campaign_answer_path(token, published), json.dumps(reply).encode(), published_files.UNLISTED
     )
 
 
-def _read(path: str, token: str) -> NewFile:
+def _read(path: str, token: str) -> NewCampaignFile:
     _require_head(path)
     data, facts = files.read(path, MAX_BYTES)
-    return NewFile(
+    return NewCampaignFile(
         token=token,
         uid=facts.st_uid,
         owner=_name_of(facts.st_uid),
@@ -363,7 +373,7 @@ def _require_head(path: str) -> None:
 
 def _first_line(path: str, data: bytes) -> bytes:
     try:
-        return first_line(data)
+        return first_line_of_campaign_file(data)
     except ValueError as error:
         raise StateError(f"{path}: {error}") from error
 

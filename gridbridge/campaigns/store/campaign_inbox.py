@@ -32,7 +32,7 @@ WORD = ".gridbridge/brings"  # the token of a person's folder, in the home direc
 WORD_BYTES = 100
 
 
-def mine(folder: str) -> str:
+def make_own_inbox_folder(folder: str) -> str:
     """Return this user's inbox folder, created if missing; StateError if that fails."""
     uid = os.geteuid()
     for name in _called(folder, chain(_known_word(), _new_word())):
@@ -49,7 +49,7 @@ def mine(folder: str) -> str:
     raise StateError(f"{folder}: what is made there is not of its group; is its mode 3733?")
 
 
-def mine_now(folder: str) -> str:
+def find_own_inbox_folder(folder: str) -> str:
     """Return this user's inbox folder if it exists, else an empty string."""
     for name in _called(folder, _known_word()):
         with suppress(OSError):
@@ -99,7 +99,7 @@ def _is_persons(facts: os.stat_result, uid: int, folder: str) -> bool:
     return is_closed and facts.st_uid == uid and facts.st_gid == os.stat(folder).st_gid
 
 
-def names(folder: str) -> list[str]:
+def list_campaign_inbox(folder: str) -> list[str]:
     """Return the paths of new and processed files, relative to the folder.
 
     The first files of each kind and person are enough: the next scan finds the others.
@@ -111,12 +111,16 @@ def names(folder: str) -> list[str]:
     return paths
 
 
-def staying(kind: str, most: int, folder: str) -> dict[int, list[str]]:
+def list_staying_files(kind: str, most: int, folder: str) -> dict[int, list[str]]:
     """Return up to `most` paths per uid for files of a kind that stay in the inbox."""
     paths: dict[int, list[str]] = {}
     for person in _persons(folder):
         with suppress(OSError), _opened(person, folder) as (end, uid):
-            of_one = (f"{person}/{name}" for name in sorted(_some_names(end)) if is_of(name, kind))
+            of_one = (
+                f"{person}/{name}"
+                for name in sorted(_some_names(end))
+                if has_inbox_file_name(name, kind)
+            )
             of_uid = paths.setdefault(uid, [])
             of_uid += islice(of_one, most - len(of_uid))
     return paths
@@ -169,13 +173,15 @@ def _opened(person: str, folder: str) -> Iterator[tuple[int, int]]:
         os.close(end)
 
 
-def begun(listed: Iterable[str], brought: str, taken_prefix: str, folder: str) -> list[str]:
+def take_new_files(
+    listed: Iterable[str], brought: str, taken_prefix: str, folder: str
+) -> list[str]:
     """Move new files into the service's folder; return the tokens of all unfinished files.
 
     `taken_prefix` is the new name's prefix. Owners cannot change the files after the move.
     """
     paths = list(listed)
-    for path in of_kind(paths, brought, folder):
+    for path in select_files_fairly(paths, brought, folder):
         with suppress(OSError):  # withdrawn by its owner, or not a plain file
             paths.append(_move(path, folder))
     for path in paths:
@@ -183,7 +189,9 @@ def begun(listed: Iterable[str], brought: str, taken_prefix: str, folder: str) -
             _admit(path, brought, taken_prefix, folder)
     prefix = taken_prefix.removeprefix(f"{BEGUN}/")
     finished = (f"{BEGUN}/{name}" for name in files.names(f"{folder}/{BEGUN}"))
-    return [path.removeprefix(taken_prefix) for path in of_kind(finished, prefix, folder)]
+    return [
+        path.removeprefix(taken_prefix) for path in select_files_fairly(finished, prefix, folder)
+    ]
 
 
 def _move(path: str, folder: str) -> str:
@@ -209,7 +217,7 @@ def _admit(path: str, brought: str, taken_prefix: str, folder: str) -> None:
         files.remove(f"{folder}/{path}")
 
 
-def of_kind(listed: Iterable[str], prefix: str, folder: str) -> list[str]:
+def select_files_fairly(listed: Iterable[str], prefix: str, folder: str) -> list[str]:
     """Return paths of a kind, the first few of each person, limited by number and bytes.
 
     So no person's many or large files delay another person's.
@@ -217,7 +225,7 @@ def of_kind(listed: Iterable[str], prefix: str, folder: str) -> list[str]:
     # By person, whatever number of folders that person has.
     of_each: dict[tuple[bool, int], list[tuple[str, int]]] = {}
     for path in listed:
-        if not is_of(path.rpartition("/")[2], prefix):
+        if not has_inbox_file_name(path.rpartition("/")[2], prefix):
             continue
         with suppress(OSError):
             facts = os.lstat(f"{folder}/{path}")
@@ -238,6 +246,6 @@ def _first_of(sized: list[tuple[str, int]], most: int) -> Iterator[str]:
             yield path
 
 
-def is_of(name: str, prefix: str) -> bool:
+def has_inbox_file_name(name: str, prefix: str) -> bool:
     """Return whether a name has the form that our programs create; other names are ignored."""
     return name.startswith(prefix) and bool(TOKEN.fullmatch(name.removeprefix(prefix)))

@@ -24,12 +24,12 @@ _OF_PERSON = (
     .outerjoin(PARTS, CAMPAIGNS.c.number == PARTS.c.campaign)
     .where(CAMPAIGNS.c.uid == bindparam("uid"), CAMPAIGNS.c.state != CampaignState.PURGED)
 )
-_LAST = select(func.max(PARTS.c.number).label("number")).where(
+_LAST_PART = select(func.max(PARTS.c.number).label("number")).where(
     PARTS.c.campaign == bindparam("campaign")
 )
 
 
-class CampaignParts:
+class AddedTaskPartRows:
     """Reads and writes the table of added tasks."""
 
     def __init__(self, database: StateFile, campaigns: CampaignRows) -> None:
@@ -54,7 +54,7 @@ class CampaignParts:
 
     def last(self, campaign: int) -> int:
         """Return the highest part number of a campaign; 0 if nothing was added."""
-        (row,) = self._database.rows(_LAST, campaign=campaign)
+        (row,) = self._database.rows(_LAST_PART, campaign=campaign)
         return int(row["number"] or 0)
 
     def add(self, campaign: Campaign, part: TaskBatch, token: str) -> None:

@@ -9,7 +9,12 @@ import hashlib
 import json
 import os
 
-from gridbridge.errors import NotAsBrought, NotRead, StateError, plain_words
+from gridbridge.errors import (
+    CampaignFileChanged,
+    CampaignFileUnreadable,
+    StateError,
+    describe_error,
+)
 from gridbridge.model.campaigns.campaign_names import ADDS_TO, file_of
 from gridbridge.model.places import CAMPAIGNS
 from gridbridge.shell import files
@@ -25,7 +30,7 @@ MAX_FIRST_BYTES = 4 << 20  # a script of 60,000 bytes for each of many clusters
 FEW = 32  # lines that are skipped one by one
 
 
-class VerifiedCampaign:
+class VerifiedCampaignFiles:
     """The files of one campaign, each read on first use."""
 
     def __init__(self, campaign: int, folder: str = CAMPAIGNS) -> None:
@@ -48,7 +53,7 @@ class VerifiedCampaign:
 
     def header(self) -> bytes:
         """Return the JSON description in the campaign's first line."""
-        return first_line(self._whole)
+        return first_line_of_campaign_file(self._whole)
 
     def lines(self, tasks: "Iterable[int]", ledger: "RootLedger") -> dict[int, bytes]:
         """Return the parameters of tasks by number; NotRead if a task has none."""
@@ -73,7 +78,7 @@ class VerifiedCampaign:
         name = file_of(self._campaign, part)
         whole, uid = self._read(name)
         if uid != self.uid or _header_value(whole, ADDS_TO) != self._campaign:
-            raise NotAsBrought(f"{name}: not what the campaign's owner added to it")
+            raise CampaignFileChanged(f"{name}: not what the campaign's owner added to it")
         digest = _digest(whole)
         if ledger.tasks_of(part) is None:
             self._require_given(digest, part)
@@ -82,23 +87,23 @@ class VerifiedCampaign:
 
     def _require_given(self, digest: str, part: int = 0) -> None:
         """Raise NotAsBrought if the service registered a different file."""
-        from gridbridge.campaigns.store.campaign_register import CampaignRegister
+        from gridbridge.campaigns.store.campaign_register import CampaignNumberRegister
 
-        register = CampaignRegister(self._folder, os.stat(self._folder).st_uid)
+        register = CampaignNumberRegister(self._folder, os.stat(self._folder).st_uid)
         if register.is_anothers(self._campaign, self.uid, digest, part):
             name = file_of(self._campaign, part)
-            raise NotAsBrought(f"{name}: not the file that it was when it was taken in")
+            raise CampaignFileChanged(f"{name}: not the file that it was when it was taken in")
 
     def _read(self, name: str) -> tuple[bytes, int]:
         """Return a file's content and owner; NotRead if it cannot be read now."""
         try:
             whole, facts = files.read(f"{self._folder}/{name}", MAX_BYTES)
         except (OSError, StateError) as error:
-            raise NotRead(f"{name}: {plain_words(error)}") from error
+            raise CampaignFileUnreadable(f"{name}: {describe_error(error)}") from error
         return whole, facts.st_uid
 
 
-def spoilt_by(campaign: int, folder: str = CAMPAIGNS) -> int | None:
+def uid_blocking_campaign_file(campaign: int, folder: str = CAMPAIGNS) -> int | None:
     """Return the uid whose non-regular file blocks a campaign's file name.
 
     None if the name is free or may be a valid campaign file.
@@ -114,7 +119,7 @@ def spoilt_by(campaign: int, folder: str = CAMPAIGNS) -> int | None:
 def _header_value(whole: bytes, key: str) -> object:
     """Return the value of a key in the first line's JSON."""
     try:
-        return json.loads(first_line(whole))[key]
+        return json.loads(first_line_of_campaign_file(whole))[key]
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
 
@@ -123,7 +128,7 @@ def _digest(whole: bytes) -> str:
     return hashlib.sha256(whole).hexdigest()
 
 
-def first_line(whole: bytes) -> bytes:
+def first_line_of_campaign_file(whole: bytes) -> bytes:
     """Return the first line of a campaign file; ValueError if it exceeds 4 MB."""
     end = whole.find(b"\n", 0, MAX_FIRST_BYTES)
     if end < 0:

@@ -19,7 +19,7 @@ MAX_BYTES = 512 << 20
 Brought = tuple[int, str]  # uid and digest of a file
 
 
-class CampaignRegister:
+class CampaignNumberRegister:
     """The append-only register of numbered campaign files."""
 
     def __init__(self, folder: str = CAMPAIGNS, owner: int | None = None) -> None:

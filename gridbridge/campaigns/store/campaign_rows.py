@@ -32,9 +32,9 @@ from gridbridge.state.database.campaign_tables import (
     CAMPAIGNS,
     DONE,
     WAITING,
-    campaign_of,
-    jdl_of,
-    values_of,
+    campaign_from_row,
+    campaign_to_row,
+    jdl_from_json,
 )
 from gridbridge.state.database.transaction import StateFile
 
@@ -56,7 +56,7 @@ class CampaignRows:
         """Insert a new campaign with all of its tasks waiting; return its number."""
         number = campaign.number or self.last_number() + 1
         with self._database.transaction():
-            values = values_of(campaign) | {"token": token, "number": number}
+            values = campaign_to_row(campaign) | {"token": token, "number": number}
             self._database.execute(insert(CAMPAIGNS), values)
             self.wait_again(number, WaitingTasks(first=0, last=campaign.tasks - 1))
         return number
@@ -87,8 +87,8 @@ class CampaignRows:
         for begin in range(0, len(new), AT_A_TIME):
             numbers = new[begin : begin + AT_A_TIME]
             for row in self._database.rows(queries.JDLS, numbers=numbers):
-                outlines[row["number"]] = jdl_of(row["jdl"]).outline
-        return tuple(campaign_of(row | {"jdl": outlines[row["number"]]}) for row in rows)
+                outlines[row["number"]] = jdl_from_json(row["jdl"]).outline
+        return tuple(campaign_from_row(row | {"jdl": outlines[row["number"]]}) for row in rows)
 
     def unfinished(self) -> tuple[Campaign, ...]:
         """Return campaigns with waiting or possibly live tasks or epilogues, by number."""
@@ -298,7 +298,7 @@ class CampaignRows:
         return tuple(Array(**row | {"state": ArrayState(row["state"])}) for row in rows)
 
     def _select(self, query: Executable, **values: object) -> tuple[Campaign, ...]:
-        return tuple(campaign_of(dict(row)) for row in self._database.rows(query, **values))
+        return tuple(campaign_from_row(dict(row)) for row in self._database.rows(query, **values))
 
 
 def _waiting_row(campaign: int, waiting: WaitingTasks) -> dict[str, Any]:

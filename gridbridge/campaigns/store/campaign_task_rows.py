@@ -67,7 +67,7 @@ _LAST = select(func.max(ATTEMPTS.c.task).label("task")).where(
 )
 
 
-class CampaignTasks:
+class CampaignTaskRows:
     """Queries, cancels and purges single tasks of campaigns."""
 
     def __init__(self, database: StateFile) -> None:

@@ -23,7 +23,7 @@ USAGE = Table(
 _ALL = select(*(USAGE.c[field.name] for field in fields(DecayedUsage)))
 
 
-class CampaignUsage:
+class CampaignUsageRows:
     """Reads and writes the decayed slot usage of campaigns."""
 
     def __init__(self, database: StateFile) -> None:

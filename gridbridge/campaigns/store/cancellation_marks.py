@@ -16,7 +16,12 @@ from gridbridge.model.campaigns.cancellation import (
     WipedFor,
 )
 from gridbridge.model.campaigns.preemption import Preemption, Request, Tried
-from gridbridge.state.database.campaign_tables import ATTEMPTS, PLACE, delete_places, forget_ended
+from gridbridge.state.database.campaign_tables import (
+    ATTEMPTS,
+    PLACE,
+    delete_rows_of_attempts,
+    delete_rows_of_ended_attempts,
+)
 from gridbridge.state.database.columns import METADATA, MomentColumn, PrintableText
 from gridbridge.state.database.transaction import StateFile
 
@@ -43,7 +48,7 @@ Marked = Mapping[
 ]  # by campaign and array, then index
 
 
-class CancellationMarks:
+class CancellationMarkRows:
     """Reads and writes the marks of tasks to delete."""
 
     def __init__(self, database: StateFile) -> None:
@@ -79,11 +84,11 @@ class CancellationMarks:
 
     def remove(self, wipe: ArrayCancellation) -> None:
         """Remove marks, except cancellations by the owner."""
-        delete_places(self._database, MARKS, _keys(wipe), not_(_UNWANTED))
+        delete_rows_of_attempts(self._database, MARKS, _keys(wipe), not_(_UNWANTED))
 
     def tidy(self) -> None:
         """Delete the marks of attempts that have ended."""
-        forget_ended(self._database, MARKS)
+        delete_rows_of_ended_attempts(self._database, MARKS)
 
     def wiped(self, campaign: int, task: int) -> int:
         """Return how many attempts of a task were deleted before they started."""
@@ -94,7 +99,7 @@ class CancellationMarks:
         return int(self._database.rows(query)[0]["times"])
 
 
-class PreemptionRows:
+class CampaignPreemptionRows:
     """Reads and writes which tasks were preempted for which local jobs."""
 
     def __init__(self, database: StateFile) -> None:

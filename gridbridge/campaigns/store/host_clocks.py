@@ -14,7 +14,7 @@ from gridbridge.shell import files
 MAX_BYTES = 1 << 20
 
 
-def put(clocks: CancellationClocks, path: str = NIKITA_CLOCKS) -> None:
+def save_host_clocks(clocks: CancellationClocks, path: str = NIKITA_CLOCKS) -> None:
     """Save the clocks; StateError if the disk is full."""
     table = {
         "boot": clocks.boot,
@@ -25,7 +25,7 @@ def put(clocks: CancellationClocks, path: str = NIKITA_CLOCKS) -> None:
     files.replace(path, json.dumps(table).encode())
 
 
-def read(path: str = NIKITA_CLOCKS) -> CancellationClocks | None:
+def read_host_clocks(path: str = NIKITA_CLOCKS) -> CancellationClocks | None:
     """Read the saved clocks; None if there is no readable file."""
     try:
         table = json.loads(files.read(path, MAX_BYTES)[0])

@@ -9,7 +9,10 @@ from datetime import datetime
 from sqlalchemy import BigInteger, Column, Table, select
 
 from gridbridge.model.campaigns.cancellation import MissingSince
-from gridbridge.state.database.campaign_tables import delete_places, forget_ended
+from gridbridge.state.database.campaign_tables import (
+    delete_rows_of_attempts,
+    delete_rows_of_ended_attempts,
+)
 from gridbridge.state.database.columns import METADATA, MomentColumn
 from gridbridge.state.database.transaction import StateFile
 
@@ -25,7 +28,7 @@ MISSING = Table(
 Place = tuple[int, int, int]  # a campaign, an array, an index in the array
 
 
-class MissingTasks:
+class MissingTaskRows:
     """Reads and writes the table of missing tasks."""
 
     def __init__(self, database: StateFile) -> None:
@@ -47,5 +50,5 @@ class MissingTasks:
             else:
                 listed.append(key)
         self._database.execute_each(self._database.upsert(MISSING), missing)
-        delete_places(self._database, MISSING, listed)
-        forget_ended(self._database, MISSING)
+        delete_rows_of_attempts(self._database, MISSING, listed)
+        delete_rows_of_ended_attempts(self._database, MISSING)

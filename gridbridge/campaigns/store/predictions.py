@@ -58,7 +58,7 @@ _THIS_MINUTE = and_(
 )
 
 
-class PredictionRows:
+class CampaignStatisticsRows:
     """Reads and writes job ratios, ended tasks per minute, and forecasts."""
 
     def __init__(self, database: StateFile) -> None:

@@ -20,11 +20,15 @@ NAMES: Mapping[type, str] = {
 T = TypeVar("T")
 
 
-def put(value: object, folder: str = PUBLISHED) -> None:
+def publish_campaign_value(value: object, folder: str = PUBLISHED) -> None:
     """Publish a value in the file of its class."""
-    files.replace(f"{folder}/{NAMES[type(value)]}", published_json.encode(value), durable=False)
+    files.replace(
+        f"{folder}/{NAMES[type(value)]}",
+        published_json.encode_published_value(value),
+        durable=False,
+    )
 
 
-def read(kind: type[T], folder: str = PUBLISHED) -> T | None:
+def read_published_campaign_value(kind: type[T], folder: str = PUBLISHED) -> T | None:
     """Read the published value of a class; None if no such file exists."""
-    return published_json.read(f"{folder}/{NAMES[kind]}", kind)
+    return published_json.read_published_value(f"{folder}/{NAMES[kind]}", kind)

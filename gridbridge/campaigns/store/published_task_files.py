@@ -31,13 +31,17 @@ NONE = "-"
 OUTCOMES = {outcome.value: outcome for outcome in TaskOutcome}
 
 
-def put(campaign: int, part: int, tasks: Iterable[PublishedTask], folder: str = PUBLISHED) -> None:
+def publish_campaign_tasks(
+    campaign: int, part: int, tasks: Iterable[PublishedTask], folder: str = PUBLISHED
+) -> None:
     """Replace one file of a campaign's published tasks."""
     text = "".join(map(_line, tasks))
     files.replace(f"{_made_folder(campaign, folder)}/tasks.{part}", text.encode(), durable=False)
 
 
-def read(campaign: int, part: int, folder: str = PUBLISHED) -> dict[int, PublishedTask]:
+def read_published_campaign_tasks(
+    campaign: int, part: int, folder: str = PUBLISHED
+) -> dict[int, PublishedTask]:
     """Return the submitted tasks of one published file, by number."""
     path = f"{_campaign_folder(campaign, folder)}/tasks.{part}"
     with suppress(FileNotFoundError):
@@ -49,7 +53,9 @@ def read(campaign: int, part: int, folder: str = PUBLISHED) -> dict[int, Publish
     return {}
 
 
-def add_ends(campaign: int, ends: Iterable[TaskEndTimes], folder: str = PUBLISHED) -> None:
+def append_published_task_ends(
+    campaign: int, ends: Iterable[TaskEndTimes], folder: str = PUBLISHED
+) -> None:
     """Append how many tasks ended; negative counts take back earlier ones."""
     lines = map(_end_line, ends)
     path = f"{_made_folder(campaign, folder)}/{ENDS}"
@@ -61,7 +67,7 @@ def add_ends(campaign: int, ends: Iterable[TaskEndTimes], folder: str = PUBLISHE
         raise StateError(f"{path}: {error.strerror}") from error
 
 
-def ends(campaign: int, folder: str = PUBLISHED) -> tuple[TaskEndTimes, ...]:
+def read_published_task_ends(campaign: int, folder: str = PUBLISHED) -> tuple[TaskEndTimes, ...]:
     """Return when tasks of a campaign ended, in the order of recording."""
     try:
         data, _ = files.read(f"{_campaign_folder(campaign, folder)}/{ENDS}", MAX_BYTES)
@@ -70,14 +76,14 @@ def ends(campaign: int, folder: str = PUBLISHED) -> tuple[TaskEndTimes, ...]:
     return tuple(_ends(data.decode("ascii", "replace").splitlines()))
 
 
-def touch(campaigns: Iterable[int], folder: str = PUBLISHED) -> None:
+def record_changing_campaigns(campaigns: Iterable[int], folder: str = PUBLISHED) -> None:
     """Record the campaigns whose published tasks are about to change."""
-    published_files.make_folder(f"{folder}/campaigns")
+    published_files.make_published_folder(f"{folder}/campaigns")
     text = "".join(f"{number}\n" for number in sorted(campaigns))
     files.replace(f"{folder}/{TOUCHING}", text.encode(), durable=False)
 
 
-def touching(folder: str = PUBLISHED) -> frozenset[int]:
+def campaigns_with_interrupted_changes(folder: str = PUBLISHED) -> frozenset[int]:
     """Return the campaigns whose update was interrupted by a kill."""
     try:
         data, _ = files.read(f"{folder}/{TOUCHING}", MAX_BYTES)
@@ -86,7 +92,7 @@ def touching(folder: str = PUBLISHED) -> frozenset[int]:
     return frozenset(map(int, data.split()))
 
 
-def shown(folder: str = PUBLISHED) -> frozenset[int]:
+def campaigns_with_published_tasks(folder: str = PUBLISHED) -> frozenset[int]:
     """Return the campaigns with published tasks."""
     try:
         names = os.listdir(f"{folder}/campaigns")
@@ -95,12 +101,12 @@ def shown(folder: str = PUBLISHED) -> frozenset[int]:
     return frozenset(int(name) for name in names if name.isascii() and name.isdigit())
 
 
-def touched(folder: str = PUBLISHED) -> None:
+def clear_changing_campaigns(folder: str = PUBLISHED) -> None:
     """Record that all pending changes are published."""
     files.remove(f"{folder}/{TOUCHING}")
 
 
-def remove(campaign: int, folder: str = PUBLISHED) -> None:
+def remove_published_tasks(campaign: int, folder: str = PUBLISHED) -> None:
     """Remove a campaign's published tasks."""
     shutil.rmtree(_campaign_folder(campaign, folder), ignore_errors=True)
 
@@ -111,7 +117,7 @@ def _campaign_folder(campaign: int, folder: str) -> str:
 
 def _made_folder(campaign: int, folder: str) -> str:
     path = _campaign_folder(campaign, folder)
-    published_files.make_folder(path)
+    published_files.make_published_folder(path)
     return path
 
 

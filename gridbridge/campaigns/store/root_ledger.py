@@ -10,8 +10,14 @@ import os
 import stat
 from contextlib import contextmanager, suppress
 
-from gridbridge.campaigns.store.sent_tasks import SentTasks
-from gridbridge.errors import AlreadySubmitted, CampaignClosed, LedgerLost, NotACopy, NotAsBrought
+from gridbridge.campaigns.store.sent_tasks import SubmittedTaskIndex
+from gridbridge.errors import (
+    AlreadySubmitted,
+    CampaignClosed,
+    CampaignFileChanged,
+    LedgerUnreadable,
+    SpeculativeCopyRefused,
+)
 from gridbridge.model.campaigns.attempt_numbers import read_attempts
 from gridbridge.model.places import LEDGER, LEDGER_CUT
 
@@ -49,7 +55,7 @@ class RootLedger:
         self._jobs: dict[str, str] = {}  # first job id by array number
         self._again: set[str] = set()  # arrays that may have been submitted twice
         self._requests: set[str] = set()  # requests that reopened the campaign
-        self._sent: SentTasks | None = None  # computed on first use
+        self._sent: SubmittedTaskIndex | None = None  # computed on first use
         self._unwritten: list[bytes] | None = None  # lines of an open batch
         self.has_ended = False  # and was not reopened since
         try:
@@ -60,7 +66,7 @@ class RootLedger:
             if isinstance(error, OSError) and error.errno == NO_ROOM:
                 raise  # a full disk loses no ledger
             why = error.strerror if isinstance(error, OSError) else "not a ledger of ours"
-            raise LedgerLost(f"{self._path}: {why}") from error
+            raise LedgerUnreadable(f"{self._path}: {why}") from error
 
     def _read(self) -> list[list[str]]:
         fcntl.flock(self._end, fcntl.LOCK_EX)
@@ -141,7 +147,9 @@ class RootLedger:
             self._claim(f"{FILE}.{uid}.{digest}")
             self._add(now)
         if self._file != now:
-            raise NotAsBrought(f"{self._path}: not the file that it was when it was taken in")
+            raise CampaignFileChanged(
+                f"{self._path}: not the file that it was when it was taken in"
+            )
 
     def _claim(self, file: str) -> None:
         """Create a symlink from the file's digest to the campaign's number.
@@ -153,7 +161,7 @@ class RootLedger:
             os.symlink(self._name, path)  # it has its number, or is not there
         except FileExistsError:
             if (target := os.readlink(path)) != self._name:
-                raise NotAsBrought(f"{self._path}: the file is that of {target}") from None
+                raise CampaignFileChanged(f"{self._path}: the file is that of {target}") from None
 
     def require_part(self, part: int, digest: str, tasks: int) -> None:
         """Record a file of added tasks and its number of tasks.
@@ -166,7 +174,7 @@ class RootLedger:
             return
         is_known = any(digest in row for row in (self._file, *self._parts.values()))
         if is_known or self.tasks_of(part) is not None:
-            raise NotAsBrought(f"{self._path}: part {part} is not the file that it was")
+            raise CampaignFileChanged(f"{self._path}: part {part} is not the file that it was")
         self._add(now)
 
     def tasks_of(self, part: int) -> int | None:
@@ -206,9 +214,9 @@ class RootLedger:
         self._sent_tasks.add(array, tasks)
 
     @property
-    def _sent_tasks(self) -> SentTasks:
+    def _sent_tasks(self) -> SubmittedTaskIndex:
         if self._sent is None:
-            self._sent = SentTasks((int(row[1]), row[3]) for row in self._arrays.values())
+            self._sent = SubmittedTaskIndex((int(row[1]), row[3]) for row in self._arrays.values())
         return self._sent
 
     def earlier(self, array: int, tasks: str) -> "list[Earlier]":
@@ -230,12 +238,14 @@ class RootLedger:
     def _require_copies(self, tasks: list[int]) -> None:
         for task in sorted(set(tasks)):
             if not self._sent_tasks.has_task(task):
-                raise NotACopy(f"{self._path}: task {task} was not submitted before")
+                raise SpeculativeCopyRefused(f"{self._path}: task {task} was not submitted before")
         times = self.copies_before()
         for task in tasks:
             times[task] = times.get(task, 0) + 1
             if times[task] > MOST_COPIES:
-                raise NotACopy(f"{self._path}: task {task} gets {MOST_COPIES} copies at most")
+                raise SpeculativeCopyRefused(
+                    f"{self._path}: task {task} gets {MOST_COPIES} copies at most"
+                )
 
     def copies_before(self, array: int = 0) -> dict[int, int]:
         """Return the number of speculative attempts by task, in arrays below `array` or in all."""
@@ -335,4 +345,4 @@ def _own(folder: str) -> None:
     except FileExistsError:
         facts = os.lstat(folder)
         if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid() or facts.st_mode & 0o077:
-            raise LedgerLost(f"{folder}: not a folder of ours alone") from None
+            raise LedgerUnreadable(f"{folder}: not a folder of ours alone") from None

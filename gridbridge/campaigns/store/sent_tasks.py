@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     ]  # first task, last task, number of earlier tasks in the array, array
 
 
-class SentTasks:
+class SubmittedTaskIndex:
     """An index of submitted task runs, by attempt, sorted by first task."""
 
     def __init__(self, arrays: "Iterable[tuple[int, str]]" = ()) -> None:

@@ -60,7 +60,7 @@ _NOW = (
 )
 
 
-class CampaignCopies:
+class SpeculativeAttemptRows:
     """Queries and creates speculative attempts of campaign tasks."""
 
     def __init__(self, database: StateFile, campaigns: CampaignRows) -> None:

@@ -33,7 +33,7 @@ _EVERY = select(*(SUBSCRIPTIONS.c[field.name] for field in fields(Subscription))
 )
 
 
-class SubscriptionRows:
+class NotificationSubscriptionRows:
     """Reads and writes the table of subscriptions."""
 
     def __init__(self, database: StateFile) -> None:

@@ -25,7 +25,7 @@ from gridbridge.campaigns.submission.qsub_directives import (
 )
 from gridbridge.campaigns.submission.qsub_values import parse_task_range
 from gridbridge.campaigns.submission.task_file import read_task_lines
-from gridbridge.errors import ConfigError, ParseError, UsageMistake
+from gridbridge.errors import CommandLineMistake, ConfigError, ParseError
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.status_report import count
 from gridbridge.shell.runner import quote
@@ -71,10 +71,10 @@ def campaign_of_numbers(
     try:
         indices = parse_task_range(numbers).numbers
     except ParseError as error:
-        raise UsageMistake((f"{COMMAND_LINE}: --array {numbers}: {error}",)) from error
+        raise CommandLineMistake((f"{COMMAND_LINE}: --array {numbers}: {error}",)) from error
     if len(indices) > MOST_TASKS:
         wrong = f"{len(indices)} tasks; expected at most {MOST_TASKS}"
-        raise UsageMistake((f"{COMMAND_LINE}: --array {numbers}: {wrong}",))
+        raise CommandLineMistake((f"{COMMAND_LINE}: --array {numbers}: {wrong}",))
     return _campaign(append_task_words(words, "$1"), _name(words), tuple(map(str, indices)), typed)
 
 
@@ -241,7 +241,7 @@ def _campaign(
         parsed = reader.read(typed.type_, parameters)
     except ConfigError as error:
         is_of_script = any(locations.get(key) in of_script for key in reader.wrong)
-        raise (ConfigError if is_of_script else UsageMistake)(error.problems) from error
+        raise (ConfigError if is_of_script else CommandLineMistake)(error.problems) from error
     return ParsedJdl(jdl=parsed.jdl, parameters=parameters, warnings=(*warnings, *parsed.warnings))
 
 
@@ -285,7 +285,7 @@ def _condition(resource: ScriptResource) -> str:
 
 def _no_resource(resource: ScriptResource) -> ConfigError:
     wrong = f"{resource.place}: -l {resource.text}: {RESOURCE_RIGHT}"
-    return (UsageMistake if resource.place == COMMAND_LINE else ConfigError)((wrong,))
+    return (CommandLineMistake if resource.place == COMMAND_LINE else ConfigError)((wrong,))
 
 
 def _add_resources(
@@ -306,7 +306,7 @@ def _add_resources(
             try:
                 idle += parse_resource_option(request, word)
             except ParseError as error:
-                raise UsageMistake((f"{COMMAND_LINE}: -l {word}: {error}",)) from error
+                raise CommandLineMistake((f"{COMMAND_LINE}: -l {word}: {error}",)) from error
     warnings = [f"{COMMAND_LINE}: -l {word}" for word in idle]
     return warnings + [
         f"{resource.place}: -l {resource.text}: a resource of Grid Engine;"
@@ -337,7 +337,9 @@ def _absolute(folder: str) -> str:
         return os.path.abspath(folder or ".")
     except FileNotFoundError as error:
         problem = "the folder in which this is typed was removed"
-        raise UsageMistake((f"-cwd or -wd: {problem}; expected an existing folder",)) from error
+        raise CommandLineMistake(
+            (f"-cwd or -wd: {problem}; expected an existing folder",)
+        ) from error
 
 
 def _at_home(folder: str) -> str:

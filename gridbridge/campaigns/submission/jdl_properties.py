@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from gridbridge.model.campaigns.host_properties import ALL, ANY
-from gridbridge.model.request import IS_NULL, LIKE, NOT_LIKE, NOT_NULL, is_place
+from gridbridge.model.request import IS_NULL, LIKE, NOT_LIKE, NOT_NULL, is_home_place
 
 QUOTED = r"'(?:[A-Za-z0-9_*%!(?^./+\[-][^\x00-\x1f\x7f',;\\]{0,254})?'"
 BARE = r"(?:[A-Za-z0-9_*]|[-.](?=[0-9]))[A-Za-z0-9_.:/@*|+-]{0,254}"
@@ -119,7 +119,7 @@ def _tokens(text: str) -> Iterator[str | Wish]:
 
 def _condition(match: "re.Match[str]") -> Wish:
     name = match["name"]
-    if name in TIMES or is_place(name):
+    if name in TIMES or is_home_place(name):
         raise ValueError(f"{name} can't be asked for by properties")
     if match["relation"]:
         return HostCondition(name, match["relation"].replace("!=", "<>"), match["value"].strip("'"))

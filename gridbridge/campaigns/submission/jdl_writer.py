@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from gridbridge.campaigns.submission.jdl_values import BEST_EFFORT
 from gridbridge.model.campaigns.host_properties import ALL, Pair, either, wanted
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.request import VALUELESS, WORDS, relation_of
+from gridbridge.model.request import VALUELESS, WORDS, split_relation
 
 STEPS = ("prologue", "epilogue")  # each has its own walltime
 
@@ -75,6 +75,6 @@ def _clause(text: str) -> str:
 
 def _condition(pair: Pair) -> str:
     name, value = pair
-    bare, relation = relation_of(name)
+    bare, relation = split_relation(name)
     words = f"{bare} {WORDS.get(relation, relation)}"
     return words if relation in VALUELESS else f"{words} '{value}'"

@@ -24,7 +24,7 @@ from gridbridge.campaigns.submission.qsub_values import (
     split_directive_words,
 )
 from gridbridge.errors import ParseError
-from gridbridge.model.request import is_place, long_name
+from gridbridge.model.request import is_home_place, resource_long_name
 from gridbridge.model.status_report import count
 
 PREFIX = "#$"
@@ -146,11 +146,11 @@ def parse_resource_option(request: JobScriptRequest, text: str) -> list[str]:
         name, _, value = entry.partition("=")
         if name in (HARD, SOFT):
             notes += _limit(request, name, value)
-        elif long_name(name) == SLOTS:
+        elif resource_long_name(name) == SLOTS:
             raise ParseError("slots are no resource; expected -pe NAME N")
         elif not RESOURCE.fullmatch(name):
             raise ParseError(RESOURCE_RIGHT)
-        elif request.is_soft or is_place(name):
+        elif request.is_soft or is_home_place(name):
             notes.append(f"{entry}: {IDLE_HERE}")
         else:
             request.resources.append(ScriptResource(place=request.place, text=entry))

@@ -114,7 +114,7 @@ def parse_range_bounds(text: str) -> tuple[int, int, int]:
 def parse_qsub_walltime_s(text: str) -> int:
     """Parse a time limit into whole seconds; a fraction below one second counts as one."""
     try:
-        seconds = amounts.read(text)
+        seconds = amounts.parse_amount(text)
     except ParseError as error:
         raise ParseError(f"{error}; {TIME}") from error
     if text.count(":") == 1 or OCTAL.match(text):

@@ -15,7 +15,7 @@ from itertools import count as counting
 from typing import BinaryIO
 
 from gridbridge.campaigns.submission.jdl_values import NUL, PARAMETERS, UTF_8
-from gridbridge.errors import ConfigError, UsageMistake
+from gridbridge.errors import CommandLineMistake, ConfigError
 from gridbridge.model.campaigns.campaign_names import first_word, is_closed
 from gridbridge.model.status_report import count
 
@@ -36,7 +36,7 @@ def read_task_lines(path: str) -> tuple[tuple[int, str], ...]:
     file = TaskFileReader(path)
     lines = tuple(file.numbered())
     if file.unread:
-        raise UsageMistake((f"{path}: {'; '.join(file.unread)}",))
+        raise CommandLineMistake((f"{path}: {'; '.join(file.unread)}",))
     if not (lines or file.problems):
         file.problems.append(f"{path}: {'; '.join(NO_LINE)}")
     if file.problems:

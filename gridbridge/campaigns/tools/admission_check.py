@@ -6,7 +6,7 @@ from dataclasses import replace
 from gridbridge.campaigns.submission import admission_rules
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.decisions.campaigns import admission_decision as rules
-from gridbridge.decisions.transfer.requests.offered_names import of_numbers
+from gridbridge.decisions.transfer.offered_names import unsupported_number_conditions
 from gridbridge.errors import ConfigError
 from gridbridge.model import vocabulary
 from gridbridge.model.campaigns.admission import AdmissionResult, CampaignCandidate
@@ -66,7 +66,7 @@ def refuse_unsupported_properties(
     conditions = {name: cluster.properties for name, cluster in clusters if cluster.properties}
     if not conditions:
         return
-    policy, _ = users_configuration.load(path)
+    policy, _ = users_configuration.load_policy_for_users(path)
     wrong = {
         name: _unsupported_properties(policy, name, text) or _of_numbers(name, text, published)
         for name, text in conditions.items()
@@ -98,7 +98,11 @@ def _of_numbers(cluster: str, text: str, folder: str) -> str:
     """
     published = read_vocabulary(cluster, folder)
     request = JobRequest(hard=wanted(text), either=either(text))
-    odd = ", ".join(of_numbers(vocabulary.decode(published), request)) if published else ""
+    odd = (
+        ", ".join(unsupported_number_conditions(vocabulary.decode_vocabulary(published), request))
+        if published
+        else ""
+    )
     why = "no string there, and so asked for by NAME = VALUE alone"
     return f"{cluster}.properties: {why}: {odd}" if odd else ""
 

@@ -78,10 +78,14 @@ def _brought(
         raise SubmissionRefused(NOT_ROOT)
     header = {**fields, UNIQUE: files.random_name()}
     try:
-        token = campaign_files.put(campaign_files.encode(header, parameters), folder)
+        token = campaign_files.write_campaign_file(
+            campaign_files.encode_campaign_file(header, parameters), folder
+        )
     except StateError as error:
         raise RequestNotTaken(str(error)) from error
-    if not _is_answered(token, published, ANSWER_S) and campaign_files.take_back(token, folder):
+    if not _is_answered(token, published, ANSWER_S) and campaign_files.withdraw_campaign_file(
+        token, folder
+    ):
         raise RequestNotTaken(NOBODY)
     answer = _answer(token, published)
     if "campaign" not in answer:
@@ -122,10 +126,12 @@ def request_answer(
     """Send a request to the runner; return its answer. Raises like `request_and_wait`."""
     _require_spool(folder, published)
     try:
-        token = campaign_files.ask(verb, numbers, folder, task, subscription, of)
+        token = campaign_files.write_owner_request(verb, numbers, folder, task, subscription, of)
     except StateError as error:
         raise RequestNotTaken(str(error)) from error
-    if not _is_answered(token, published, ANSWER_S) and campaign_files.forget(token, folder):
+    if not _is_answered(token, published, ANSWER_S) and campaign_files.withdraw_owner_request(
+        token, folder
+    ):
         raise RequestNotTaken(NOT_TOLD if verb is OwnerVerb.SUBSCRIPTIONS else NOT_CHANGED)
     return _answer(token, published)
 
@@ -146,7 +152,7 @@ def _require_spool(folder: str, published: str) -> None:
 def _is_answered(token: str, published: str, limit_s: float) -> bool:
     from gridbridge.shell.retry import until  # tenacity is slow to load
 
-    path = campaign_files.answer_path(token, published)
+    path = campaign_files.campaign_answer_path(token, published)
     return until(lambda: os.path.exists(path), limit_s)
 
 
@@ -154,7 +160,7 @@ def _answer(token: str, published: str) -> dict[str, Any]:
     """Return the answer to a request that the runner took; RunnerAnswerTimeout without one."""
     if not _is_answered(token, published, TAKEN_S):
         raise RunnerAnswerTimeout(UNANSWERED)
-    with open(campaign_files.answer_path(token, published), encoding="utf-8") as file:
+    with open(campaign_files.campaign_answer_path(token, published), encoding="utf-8") as file:
         answer: dict[str, Any] = json.load(file)
         return answer
 
@@ -167,13 +173,13 @@ def require_published(folder: str = PUBLISHED) -> None:
 
 def published_campaigns(folder: str = PUBLISHED) -> tuple[ShownCampaign, ...]:
     """Return all published campaigns, sorted by number."""
-    shown = published_campaign_files.read(ShownCampaigns, folder)
+    shown = published_campaign_files.read_published_campaign_value(ShownCampaigns, folder)
     return shown.campaigns if shown else ()
 
 
 def published_forecast_errors(folder: str = PUBLISHED) -> ShownErrors | None:
     """Return the errors of forecasts for ended campaigns; None if no campaign has ended."""
-    shown = published_campaign_files.read(ShownCampaigns, folder)
+    shown = published_campaign_files.read_published_campaign_value(ShownCampaigns, folder)
     return shown.errors if shown else None
 
 

@@ -177,7 +177,7 @@ def _explain(
         return CampaignExplanation(
             campaign=campaign, task=task, sentences=tuple(filter(None, sentences))
         )
-    last = published_campaign_files.read(ShownCycle, folder)
+    last = published_campaign_files.read_published_campaign_value(ShownCycle, folder)
     reasons = (
         tuple(reason for reason in last.reasons if reason.campaign == campaign.number)
         if last

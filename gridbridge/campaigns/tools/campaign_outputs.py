@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 from gridbridge.batch.clusters import away
 from gridbridge.campaigns.store import campaign_files
-from gridbridge.campaigns.store.campaign_files import NotTheirs
+from gridbridge.campaigns.store.campaign_files import CampaignFileNotOwned
 from gridbridge.campaigns.submission.jdl_values import OUTPUT
-from gridbridge.errors import GridbridgeError, StateError, plain_words
+from gridbridge.errors import GridbridgeError, StateError, describe_error
 from gridbridge.model.campaigns.campaign import TaskOutcome
 from gridbridge.model.campaigns.published_tasks import PublishedTask
 from gridbridge.model.places import CAMPAIGNS, CONFIG
@@ -71,12 +71,14 @@ def own_output_folders(
     NotTheirs for another user's campaign, also for root: root has no user's keys or home, and
     follows no path that a user chose. The error names the owner.
     """
-    uid = campaign_files.owner_of(number, folder)
+    uid = campaign_files.uid_of_campaign_owner(number, folder)
     if not os.geteuid() and uid:
         owner = trust.name_of(uid)
-        raise NotTheirs(f"campaign {number}: its outputs are {owner}'s: sudo -u {owner} ...")
-    header, _ = campaign_files.brought(number, folder)
-    policy, _ = users_configuration.load(config)
+        raise CampaignFileNotOwned(
+            f"campaign {number}: its outputs are {owner}'s: sudo -u {owner} ..."
+        )
+    header, _ = campaign_files.read_own_campaign_file(number, folder)
+    policy, _ = users_configuration.load_policy_for_users(config)
     clusters = {
         name: cluster for name, cluster in header["clusters"].items() if name in policy.clusters
     }
@@ -158,7 +160,9 @@ def _fetch(
     except KeyError:
         return FetchOutcome(cluster=cluster, files=0, problem="not configured any more")
     except (GridbridgeError, OSError) as error:
-        return FetchOutcome(cluster=cluster, files=_present(names, to), problem=plain_words(error))
+        return FetchOutcome(
+            cluster=cluster, files=_present(names, to), problem=describe_error(error)
+        )
     return FetchOutcome(cluster=cluster, files=_present(names, to))
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from gridbridge.campaigns.store import campaign_files, published_campaign_files
-from gridbridge.campaigns.store.campaign_files import NotTheirs
+from gridbridge.campaigns.store.campaign_files import CampaignFileNotOwned
 from gridbridge.decisions.campaigns.failures.event_messages import text
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_events import (
@@ -28,7 +28,7 @@ TAIL_BYTES, TAIL_LINES = 4096, 5  # of a task's standard error
 
 def published_events(folder: str = PUBLISHED) -> tuple[CampaignEvent, ...]:
     """Return all published events, sorted by number."""
-    shown = published_campaign_files.read(ShownEvents, folder)
+    shown = published_campaign_files.read_published_campaign_value(ShownEvents, folder)
     return shown.events if shown else ()
 
 
@@ -39,7 +39,7 @@ def event_text(event: CampaignEvent, states: Mapping[int, CampaignState]) -> str
 
 def published_grid_clusters(folder: str = PUBLISHED) -> tuple[ShownGridCluster, ...]:
     """Return the clusters that campaigns may use, sorted by name."""
-    grid = published_campaign_files.read(ShownGrid, folder)
+    grid = published_campaign_files.read_published_campaign_value(ShownGrid, folder)
     if not grid:
         return ()
     return tuple(
@@ -50,7 +50,9 @@ def published_grid_clusters(folder: str = PUBLISHED) -> tuple[ShownGridCluster, 
 
 def _as_polled(cluster: ShownGridCluster, at: datetime, folder: str) -> ShownGridCluster:
     """Fill in a cluster's slots from the poller's last snapshot, if the runner knows none."""
-    polled = shown.read(f"{folder}/{shown.CLUSTERS}/{cluster.name}.json", ShownCluster)
+    polled = shown.read_published_value(
+        f"{folder}/{shown.CLUSTERS}/{cluster.name}.json", ShownCluster
+    )
     if not polled or polled.trouble or not polled.taken_at or polled.taken_at < at - POLLED_FOR:
         return cluster
     free = polled.free_slots if polled.besteffort_slots is None else polled.besteffort_slots
@@ -105,10 +107,18 @@ def first_task_details(
         home = os.path.expanduser("~")
         directory = directory.replace("$HOME", home, 1)
         outputs = f"{os.path.join(home, directory)}/campaign.{event.campaign}"
-        is_ours = campaign_files.owner_of(event.campaign, folder) == os.geteuid()
+        is_ours = campaign_files.uid_of_campaign_owner(event.campaign, folder) == os.geteuid()
         words = _last_words(outputs, event) if is_ours else ()  # root reads no users' paths
         return _plain(lines[event.first_task]), words
-    except (NotTheirs, OSError, ValueError, KeyError, IndexError, TypeError, AttributeError):
+    except (
+        CampaignFileNotOwned,
+        OSError,
+        ValueError,
+        KeyError,
+        IndexError,
+        TypeError,
+        AttributeError,
+    ):
         return "", ()
 
 
@@ -118,13 +128,13 @@ def failed_start_directory(event: CampaignEvent, folder: str = CAMPAIGNS) -> str
         return ""
     try:
         return _plain(_brought(event, folder)[1]) or "$HOME"
-    except (NotTheirs, KeyError, TypeError, AttributeError):
+    except (CampaignFileNotOwned, KeyError, TypeError, AttributeError):
         return ""
 
 
 def _brought(event: CampaignEvent, folder: str) -> tuple[list[str], str]:
     """Return all parameters of an event's campaign, and its exec_directory at the cluster."""
-    header, lines = campaign_files.brought(event.campaign, folder)
+    header, lines = campaign_files.read_own_campaign_file(event.campaign, folder)
     return lines, str(header["clusters"][event.cluster].get("exec_directory", ""))
 
 

@@ -10,12 +10,12 @@ from gridbridge.campaigns.submission.command_line_campaigns import CommandLineOp
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.campaigns.tools import task_views
 from gridbridge.config.cluster_kinds import OF_KIND
-from gridbridge.errors import ConfigError, UsageMistake
+from gridbridge.errors import CommandLineMistake, ConfigError
 from gridbridge.model.campaigns.campaign import TaskOutcome
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl
 from gridbridge.model.places import CAMPAIGNS, CONFIG, PUBLISHED
 from gridbridge.program import users_configuration
-from gridbridge.program.encoding import decode
+from gridbridge.program.encoding import decode_model_value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,10 +71,10 @@ def campaign_of_failed_tasks(
         raise ConfigError((f"no campaign {number}",))
     tasks = task_views.failed_tasks(campaign, published)
     failed_tasks = [task for task in tasks if task.outcome is not TaskOutcome.UNWANTED]
-    header, parameters = campaign_files.brought(number, folder, is_run=True)
+    header, parameters = campaign_files.read_own_campaign_file(number, folder, is_run=True)
     if not failed_tasks:
         raise ConfigError((f"campaign {number}: no task of it has failed",))
-    before = decode(header, Jdl)
+    before = decode_model_value(header, Jdl)
     jdl = replace(before, type=CampaignType(type_)) if type_ else before
     return ParsedJdl(jdl=jdl, parameters=tuple(parameters[task.number] for task in failed_tasks))
 
@@ -83,7 +83,7 @@ def campaign_with_added_tasks(
     number: int, file: str | None, text: str | None, folder: str = CAMPAIGNS
 ) -> tuple[ParsedJdl, tuple[str, ...]]:
     """Return an own campaign with all its tasks, and the new tasks alone."""
-    header, before = campaign_files.brought(number, folder, is_run=True)
+    header, before = campaign_files.read_own_campaign_file(number, folder, is_run=True)
     earlier = tuple(before)
     lines = (
         task_file.read_added_task_file(str(file))
@@ -95,19 +95,23 @@ def campaign_with_added_tasks(
         None, (task_file.renamed_tasks_warning(lines, new), task_file.unclosed_quote_warning(lines))
     )
     warnings = tuple(f"-{'F' if text is None else 'J'}: {note}" for note in notes)
-    return ParsedJdl(jdl=decode(header, Jdl), parameters=earlier + new, warnings=warnings), new
+    return ParsedJdl(
+        jdl=decode_model_value(header, Jdl), parameters=earlier + new, warnings=warnings
+    ), new
 
 
 def encode_parsed_jdl(parsed: ParsedJdl) -> bytes:
     """Encode a parsed campaign for the transfer host."""
-    return campaign_files.encode(asdict(parsed.jdl), parsed.parameters)
+    return campaign_files.encode_campaign_file(asdict(parsed.jdl), parsed.parameters)
 
 
 def decode_parsed_jdl(data: bytes) -> ParsedJdl:
     """Decode a campaign from a login node; ConfigError for invalid data."""
     first, *lines = data.decode("utf-8", "surrogateescape").split("\n")
     try:
-        return ParsedJdl(jdl=decode(json.loads(first), Jdl), parameters=tuple(lines[:-1]))
+        return ParsedJdl(
+            jdl=decode_model_value(json.loads(first), Jdl), parameters=tuple(lines[:-1])
+        )
     except Exception as error:  # whatever somebody wrote there
         raise ConfigError((f"standard input: not what gridsub sends: {error!r:.200}",)) from error
 
@@ -116,13 +120,13 @@ def clusters_with_arrays(path: str = CONFIG) -> tuple[str, ...]:
     """Return the configured clusters that accept array jobs."""
     from gridbridge.batch.adapters import ADAPTERS
 
-    policy, _ = users_configuration.load(path)
+    policy, _ = users_configuration.load_policy_for_users(path)
     return tuple(n for n, cluster in policy.clusters.items() if ADAPTERS[cluster.kind].array_ends)
 
 
 def _site_clusters(path: str) -> tuple[str, ...]:
     try:
-        return tuple(sorted(users_configuration.load(path)[0].clusters))
+        return tuple(sorted(users_configuration.load_policy_for_users(path)[0].clusters))
     except ConfigError:
         return ()
 
@@ -148,7 +152,7 @@ def _refuse_unknown(named: tuple[str, ...], site_clusters: tuple[str, ...]) -> N
     unknown = [name for name in named if site_clusters and name not in site_clusters]
     if unknown:
         listing = ", ".join(site_clusters)
-        raise UsageMistake(
+        raise CommandLineMistake(
             (f"--clusters: no cluster {', '.join(unknown)} here; the clusters are {listing}",)
         )
 
@@ -156,7 +160,7 @@ def _refuse_unknown(named: tuple[str, ...], site_clusters: tuple[str, ...]) -> N
 def _by_resource(names: tuple[str, ...], path: str) -> frozenset[str]:
     """Return those of some clusters that are asked for resources by their own names."""
     try:
-        policy, _ = users_configuration.load(path)
+        policy, _ = users_configuration.load_policy_for_users(path)
     except ConfigError:
         return frozenset()  # nobody knows what they are; what is asked for is told
     kinds = {name: policy.clusters[name].kind for name in names if name in policy.clusters}

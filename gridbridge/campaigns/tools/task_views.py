@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from gridbridge.campaigns.store import campaign_files, published_task_files
-from gridbridge.campaigns.store.campaign_files import HIGHEST, NotTheirs
+from gridbridge.campaigns.store.campaign_files import HIGHEST, CampaignFileNotOwned
 from gridbridge.campaigns.store.published_task_files import A_FILE
 from gridbridge.campaigns.submission.jdl_writer import write_jdl
 from gridbridge.campaigns.tools import campaign_client
@@ -14,7 +14,7 @@ from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.published_campaigns import ShownCampaign
 from gridbridge.model.campaigns.published_tasks import DROPPED, PublishedTask, TaskEndTimes
 from gridbridge.model.places import CAMPAIGNS, PUBLISHED
-from gridbridge.program.encoding import decode
+from gridbridge.program.encoding import decode_model_value
 
 MOST_DIGITS = 1000  # that are read as a number
 
@@ -36,7 +36,7 @@ def list_tasks(
 ) -> Iterator[PublishedTask]:
     """Return a campaign's tasks from a number on, including tasks that were never sent."""
     for part in range(first // A_FILE, (campaign.tasks - 1) // A_FILE + 1):
-        sent = published_task_files.read(campaign.number, part, folder)
+        sent = published_task_files.read_published_campaign_tasks(campaign.number, part, folder)
         low, high = part * A_FILE, min(campaign.tasks, (part + 1) * A_FILE)
         for number in range(max(first, low), high):
             task = sent.get(number) or _never_sent(campaign, number)
@@ -67,21 +67,21 @@ def with_cluster_progress(campaign: ShownCampaign, folder: str = PUBLISHED) -> S
 
 def task_end_times(campaign: ShownCampaign, folder: str = PUBLISHED) -> tuple[TaskEndTimes, ...]:
     """Return when and at which cluster the tasks of a campaign ended."""
-    return published_task_files.ends(campaign.number, folder)
+    return published_task_files.read_published_task_ends(campaign.number, folder)
 
 
 def own_task_parameters(number: int, folder: str = CAMPAIGNS) -> list[str]:
     """Return the parameters of the caller's campaign; empty for another user's campaign."""
     try:
-        return campaign_files.brought(number, folder)[1]
-    except NotTheirs:
+        return campaign_files.read_own_campaign_file(number, folder)[1]
+    except CampaignFileNotOwned:
         return []
 
 
 def own_jdl(number: int, folder: str = CAMPAIGNS) -> object:
-    """Return the JDL of the caller's campaign; NotTheirs for another user's campaign."""
-    header, parameters = campaign_files.brought(number, folder)
-    return write_jdl(decode(header, Jdl), parameters)
+    """Return the JDL of the caller's campaign; CampaignFileNotOwned for another user's."""
+    header, parameters = campaign_files.read_own_campaign_file(number, folder)
+    return write_jdl(decode_model_value(header, Jdl), parameters)
 
 
 def parse_cigri_job_id(text: str) -> tuple[int, int]:

@@ -21,7 +21,7 @@ from gridbridge.model.elastic.elastic_nodes import (
     is_same_host,
     short_host_name,
 )
-from gridbridge.model.request import QNAME, long_name
+from gridbridge.model.request import QNAME, resource_long_name
 from gridbridge.model.states import QueueFact
 
 UNREADY_PART, UNREADY_HOSTS = 0.45, 3
@@ -91,7 +91,7 @@ def is_queue_requested(queue: str, shape: TaskShape) -> bool:
 
 def requested_qname_expressions(shape: TaskShape) -> tuple[str, ...]:
     """Return the expressions of -l qname; a queue must match all of them."""
-    return tuple(text for name, text in shape.requests if long_name(name) == QNAME)
+    return tuple(text for name, text in shape.requests if resource_long_name(name) == QNAME)
 
 
 def why_jobs_cannot_start(row: WaitingJobs) -> BalanceRefusalCause | None:

@@ -4,13 +4,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
 
-from gridbridge.decisions.rebalance.evacuation import leave
-from gridbridge.decisions.rebalance.host_balance import even_host
-from gridbridge.decisions.rebalance.job_balance import even_job, is_uneven
-from gridbridge.decisions.rebalance.move_budget import AdviceDraft
+from gridbridge.decisions.rebalance.evacuation import advise_evacuation
+from gridbridge.decisions.rebalance.host_balance import balance_unmoved_host
+from gridbridge.decisions.rebalance.job_balance import is_job_uneven, repair_or_balance_job
+from gridbridge.decisions.rebalance.move_plan_draft import MovePlanDraft
 from gridbridge.decisions.rebalance.projected_load import ProjectedLoad
 from gridbridge.model.rebalance.moves import MovePlan, RejectedMove
-from gridbridge.model.rebalance.note_age import is_lately
 from gridbridge.model.rebalance.placement_snapshot import (
     HostState,
     PlacementHost,
@@ -18,15 +17,19 @@ from gridbridge.model.rebalance.placement_snapshot import (
     PlacementSnapshot,
     PlacementTask,
     TaskState,
+    happened_within,
 )
-from gridbridge.model.rebalance.rebalance_section import Rebalance
+from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.model.status_report import count
 
-SERVED = (HostState.DEAD, HostState.DISK_FULL, HostState.DRAIN)  # in this order
-FIRST = (HostState.DEAD, HostState.DRAIN)  # until what can leave has left nothing is evened out
+EVACUATED_STATES = (HostState.DEAD, HostState.DISK_FULL, HostState.DRAIN)  # in this order
+BLOCKING_STATES = (
+    HostState.DEAD,
+    HostState.DRAIN,
+)  # until what can leave has left nothing is evened out
 
 
-def plan(snapshot: PlacementSnapshot, rules: Rebalance) -> MovePlan:
+def plan_automatic_round(snapshot: PlacementSnapshot, rules: RebalanceSection) -> MovePlan:
     """Return the moves of one round.
 
     Of the hosts that failed the first one counts from which something can be moved. Nothing else
@@ -34,55 +37,58 @@ def plan(snapshot: PlacementSnapshot, rules: Rebalance) -> MovePlan:
     the one with the largest tasks. What moves nothing says why.
     """
     board, tried = ProjectedLoad(snapshot, rules), list[MovePlan]()
-    for host in failed(board):
+    for host in failed_hosts_with_copies(board):
         if host.state is HostState.DISK_FULL and not board.is_full(host):
             continue  # it was, and is not any more
         tried.append(_evacuated(board, host))
         if tried[-1].moves:
-            return gathered(tried)
+            return merge_refused_moves(tried)
         board.renew()
     words = [advice.sentence for advice in tried]
     words.append(_why_none(snapshot, rules))
     if not words[-1]:
-        even = even_hosts(board)
+        even = balance_extreme_hosts(board)
         if even.moves:
-            return gathered([*tried, even])
+            return merge_refused_moves([*tried, even])
         tried += [even, _even_jobs(board)]
         if tried[-1].moves:
-            return gathered(tried)
+            return merge_refused_moves(tried)
         counted = f"{count(len(_live(board)), 'host')} and {count(len(board.jobs), 'job')}"
         words.append(f"{counted}: nothing is to be moved")
-    return replace(gathered(tried), sentence="; ".join(filter(None, words)))
+    return replace(merge_refused_moves(tried), sentence="; ".join(filter(None, words)))
 
 
 def _evacuated(board: ProjectedLoad, host: PlacementHost) -> MovePlan:
-    draft = AdviceDraft(board, 0, None)
-    return draft.advice(leave(draft, host))
+    draft = MovePlanDraft(board, 0, None)
+    return draft.advice(advise_evacuation(draft, host))
 
 
 def _even_jobs(board: ProjectedLoad) -> MovePlan:
     """Return what repairs the first job of which something can be moved, or evens it out."""
-    draft, words = AdviceDraft(board, board.rules.tasks_per_round, board.rules.bytes_per_round), ""
+    draft, words = (
+        MovePlanDraft(board, board.rules.tasks_per_round, board.rules.bytes_per_round),
+        "",
+    )
     for job in _jobs(board, board.rules):
-        words = even_job(draft, job, is_asked=False)
+        words = repair_or_balance_job(draft, job, is_asked=False)
         if draft.moves:
             break
     return draft.advice(words)
 
 
-def even_hosts(board: ProjectedLoad) -> MovePlan:
+def balance_extreme_hosts(board: ProjectedLoad) -> MovePlan:
     """Return what evens the lightest host out, else the heaviest one, or why nothing does."""
     hosts = sorted(_live(board), key=lambda host: (board.score(host), host.name))
     tried = list[MovePlan]()
     for host in dict.fromkeys((*hosts[:1], *hosts[-1:])):
         board.renew()
-        tried.append(even_host(board, host.name))
+        tried.append(balance_unmoved_host(board, host.name))
         if tried[-1].moves:
             break
-    return gathered(tried)
+    return merge_refused_moves(tried)
 
 
-def gathered(tried: Iterable[MovePlan]) -> MovePlan:
+def merge_refused_moves(tried: Iterable[MovePlan]) -> MovePlan:
     """Return the last advice with what the others before it refused; the first reason counts."""
     plans = tuple(tried)
     moved = {(move.job, move.number, move.target) for advice in plans for move in advice.moves}
@@ -99,7 +105,7 @@ def gathered(tried: Iterable[MovePlan]) -> MovePlan:
     )
 
 
-def why_later(snapshot: PlacementSnapshot) -> str:
+def why_balancing_waits(snapshot: PlacementSnapshot) -> str:
     """Say why nothing is evened out just now: what is under way and what has failed come first.
 
     A host with a full disk holds nothing up: it may stay full for long.
@@ -117,7 +123,7 @@ def why_later(snapshot: PlacementSnapshot) -> str:
 
 def _awaited(snapshot: PlacementSnapshot) -> set[str]:
     """Return the hosts that something is to leave yet: what runs and what is lost is not."""
-    hosts = {host.name: host for host in snapshot.hosts if host.state in FIRST}
+    hosts = {host.name: host for host in snapshot.hosts if host.state in BLOCKING_STATES}
     lost = {host.name for host in hosts.values() if host.state is HostState.DEAD or not host.is_up}
     if not hosts:
         return set()
@@ -135,27 +141,27 @@ def _lost(task: PlacementTask) -> bool:
     return task.size_bytes > 0 and len(set(task.hosts)) == 1
 
 
-def _why_none(snapshot: PlacementSnapshot, rules: Rebalance) -> str:
+def _why_none(snapshot: PlacementSnapshot, rules: RebalanceSection) -> str:
     if not rules.level:
         return "level is 0: nothing is moved without being asked"
-    return why_later(snapshot)
+    return why_balancing_waits(snapshot)
 
 
-def failed(board: ProjectedLoad) -> list[PlacementHost]:
+def failed_hosts_with_copies(board: ProjectedLoad) -> list[PlacementHost]:
     """Return hosts that copies have to leave and that held some, in the order of service."""
-    served = (host for host in board.snapshot.hosts if host.state in SERVED)
+    served = (host for host in board.snapshot.hosts if host.state in EVACUATED_STATES)
     return sorted((host for host in served if board.has_held(host.name)), key=_turn)
 
 
 def _turn(host: PlacementHost) -> tuple[int, str]:
-    return SERVED.index(host.state), host.name
+    return EVACUATED_STATES.index(host.state), host.name
 
 
 def _live(board: ProjectedLoad) -> list[PlacementHost]:
     return [host for host in board.snapshot.hosts if host.is_live]
 
 
-def _jobs(board: ProjectedLoad, rules: Rebalance) -> list[PlacementJob]:
+def _jobs(board: ProjectedLoad, rules: RebalanceSection) -> list[PlacementJob]:
     """Return the jobs that may be rebalanced unasked, those with the largest tasks first."""
     now, pause = board.snapshot.now, timedelta(seconds=rules.job_rest_s)
     recent_jobs = board.snapshot.recent.jobs
@@ -163,8 +169,8 @@ def _jobs(board: ProjectedLoad, rules: Rebalance) -> list[PlacementJob]:
         job
         for job in board.snapshot.jobs
         if job.is_autobalanced
-        and not (job.name in recent_jobs and is_lately(recent_jobs[job.name], now, pause))
-        and (rules.level > 1 or (job.last_run and is_uneven(board, job)))
+        and not (job.name in recent_jobs and happened_within(recent_jobs[job.name], now, pause))
+        and (rules.level > 1 or (job.last_run and is_job_uneven(board, job)))
     )
     return sorted(jobs, key=lambda job: (-_mean_bytes(board, job), job.name))
 

@@ -2,8 +2,11 @@
 
 from collections.abc import Iterator
 
-from gridbridge.decisions.rebalance.move_budget import AdviceDraft, kind_of
-from gridbridge.decisions.rebalance.placement_constraints import copy_reason, share_reason
+from gridbridge.decisions.rebalance.move_plan_draft import MovePlanDraft, copy_kind
+from gridbridge.decisions.rebalance.placement_constraints import (
+    why_copy_is_forbidden,
+    why_share_is_used,
+)
 from gridbridge.decisions.rebalance.projected_load import ProjectedLoad
 from gridbridge.model.rebalance.placement_snapshot import (
     PlacementHost,
@@ -15,7 +18,9 @@ from gridbridge.model.rebalance.placement_snapshot import (
 class CopySpread:
     """The hosts of a kind, by how much they have of a job, until a copy of it is moved."""
 
-    def __init__(self, draft: AdviceDraft, job: PlacementJob, kind: str, *, is_asked: bool) -> None:
+    def __init__(
+        self, draft: MovePlanDraft, job: PlacementJob, kind: str, *, is_asked: bool
+    ) -> None:
         board, above = draft.board, dict(draft.board.above(job, kind))
         self.above = above
         # those that lack most of the job first, then by their load
@@ -101,24 +106,24 @@ class CopySpread:
 
 
 def _goes(
-    draft: AdviceDraft, task: PlacementTask, source: PlacementHost, target: PlacementHost
+    draft: MovePlanDraft, task: PlacementTask, source: PlacementHost, target: PlacementHost
 ) -> bool:
     board = draft.board
-    copy = copy_reason(board, task, source.name, target)
+    copy = why_copy_is_forbidden(board, task, source.name, target)
     if reason := copy or _extreme_reason(board, task, source, target):
         draft.refuse(task, target.name, reason)
         return False
-    draft.add(kind_of(board.task(task), source.name), task, source.name, target.name)
+    draft.add(copy_kind(board.task(task), source.name), task, source.name, target.name)
     return True
 
 
-def _target_reason(draft: AdviceDraft, job: PlacementJob, target: PlacementHost) -> str:
+def _target_reason(draft: MovePlanDraft, job: PlacementJob, target: PlacementHost) -> str:
     """Say why a host takes no copy of a job, whichever it is."""
     board = draft.board
     return (
         draft.host_reason(target)
         or draft.given_reason(job, target.name)
-        or share_reason(board, job, target)
+        or why_share_is_used(board, job, target)
         or _busy_reason(board, target)
         or _full_reason(board, target)
     )

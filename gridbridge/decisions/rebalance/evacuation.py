@@ -3,13 +3,20 @@
 By Hydra's HostFailWorker: what is lost is said beforehand, and owners' wishes don't count.
 """
 
-from gridbridge.decisions.rebalance.copy_target import add_copy, candidates, is_readable
-from gridbridge.decisions.rebalance.move_budget import AdviceDraft, in_turn, kind_of, moves_sentence
+from gridbridge.decisions.rebalance.move_plan_draft import (
+    MovePlanDraft,
+    advise_new_copy,
+    advise_owners_in_turn,
+    copy_kind,
+    describe_moves,
+    is_host_readable,
+    rank_copy_targets,
+)
 from gridbridge.decisions.rebalance.placement_constraints import (
-    copy_reason,
-    gigabytes,
-    task_reason,
-    waiting_reason,
+    format_gigabytes,
+    why_copy_is_forbidden,
+    why_task_does_not_wait,
+    why_task_stays,
 )
 from gridbridge.decisions.rebalance.projected_load import ProjectedLoad
 from gridbridge.model.rebalance.moves import MoveKind, MovePlan
@@ -19,24 +26,26 @@ from gridbridge.model.rebalance.placement_snapshot import (
     PlacementJob,
     PlacementSnapshot,
     PlacementTask,
-    StayReason,
     TaskState,
+    TaskStayReason,
 )
-from gridbridge.model.rebalance.rebalance_section import Rebalance
+from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.model.status_report import count
 
 
-def plan_fail(snapshot: PlacementSnapshot, name: str, rules: Rebalance) -> MovePlan:
+def plan_host_evacuation(
+    snapshot: PlacementSnapshot, name: str, rules: RebalanceSection
+) -> MovePlan:
     """Return the moves that take a host's copies elsewhere; the host has to be in the snapshot.
 
     A host that is dead, or down and not only full, is lost. Any other one is read from.
     """
     board = ProjectedLoad(snapshot, rules)
-    draft = AdviceDraft(board, 0, None)
-    return draft.advice(leave(draft, board.hosts[name]))
+    draft = MovePlanDraft(board, 0, None)
+    return draft.advice(advise_evacuation(draft, board.hosts[name]))
 
 
-def leave(draft: AdviceDraft, host: PlacementHost) -> str:
+def advise_evacuation(draft: MovePlanDraft, host: PlacementHost) -> str:
     """Advise what takes a host's copies elsewhere, and say it.
 
     So many copies from failed hosts are on their way at once: those of the draft count.
@@ -57,17 +66,17 @@ def leave(draft: AdviceDraft, host: PlacementHost) -> str:
         _move_off(draft, host, tasks, is_full=is_full)
     moves = draft.moves[before:]
     staying = len(tasks) - len({(move.job, move.number) for move in moves}) - lost
-    words = [moves_sentence(moves, "nothing is moved"), _room(board, host)]
+    words = [describe_moves(moves, "nothing is moved"), _room(board, host)]
     words += (
         [f"{count(under_way, 'is on its way', 'are on their way')} already"] if under_way else []
     )
     words += [f"{lost} can't be saved"] if lost else []
-    words += filter(None, [losses(board, host)])
+    words += filter(None, [describe_lost_datasets(board, host)])
     words += [f"{count(staying, 'task stays', 'tasks stay')} there"] if staying > 0 else []
     return f"{host.name} {_standing(host, is_lost=is_lost, is_full=is_full)}: {'; '.join(words)}"
 
 
-def losses(board: ProjectedLoad, host: PlacementHost) -> str:
+def describe_lost_datasets(board: ProjectedLoad, host: PlacementHost) -> str:
     """Say of how many datasets a lost host had the only whole copy; empty for none.
 
     Nobody but their owners can know whether the originals are as they were.
@@ -94,7 +103,7 @@ def _why_not(board: ProjectedLoad, host: PlacementHost, *, is_lost: bool, is_ful
     if is_full:
         return ""
     if not (host.is_shared or _is_room_elsewhere(board, host)):
-        size = gigabytes(host.used_bytes)
+        size = format_gigabytes(host.used_bytes)
         return f"the others have no room for its {size}: nothing is moved"
     if is_lost and (other_host := _down_with_copies(board, host)):
         return (
@@ -145,15 +154,15 @@ def _room(board: ProjectedLoad, host: PlacementHost) -> str:
     return f"disks {used / (most + host.max_bytes):.0%} full with it, {used / most:.0%} without"
 
 
-def _replace(draft: AdviceDraft, host: PlacementHost, tasks: list[PlacementTask]) -> int:
+def _replace(draft: MovePlanDraft, host: PlacementHost, tasks: list[PlacementTask]) -> int:
     """Make up for what a dead host held, the smallest first; return how many tasks are lost."""
     lost = 0
     for task in sorted(tasks, key=lambda task: (task.size_bytes, task.key)):
         job = draft.board.jobs[task.job]
         other_copies = [name for name in task.hosts if _is_left(draft.board, name, host)]
-        is_silent = task.state is TaskState.STAYING and task.stays is StayReason.SILENT
+        is_silent = task.state is TaskState.STAYING and task.stays is TaskStayReason.SILENT
         if is_silent or task.state in (TaskState.MOVING, TaskState.BUSY):
-            draft.refuse(task, "", waiting_reason(task))
+            draft.refuse(task, "", why_task_does_not_wait(task))
         elif other_copies:
             if not draft.is_over:
                 if task.live == host.name:
@@ -170,27 +179,27 @@ def _replace(draft: AdviceDraft, host: PlacementHost, tasks: list[PlacementTask]
 def _is_left(board: ProjectedLoad, name: str, lost: PlacementHost) -> bool:
     """Say whether a host is another one, is known, and can be read."""
     other_host = board.hosts.get(name)
-    return other_host is not None and name != lost.name and is_readable(other_host)
+    return other_host is not None and name != lost.name and is_host_readable(other_host)
 
 
 def _anew(
-    draft: AdviceDraft, job: PlacementJob, task: PlacementTask, host: PlacementHost, source: str
+    draft: MovePlanDraft, job: PlacementJob, task: PlacementTask, host: PlacementHost, source: str
 ) -> None:
     """Have a replica made in the place of the one that was lost, from a copy that is whole."""
     if host.name in draft.board.task(task).replicas:
         draft.board.forget(task, host.name)
     if not draft.is_over and len(draft.board.task(task).replicas) < job.replicas:
-        add_copy(draft, job, task, source)
+        advise_new_copy(draft, job, task, source)
 
 
 def _move_off(
-    draft: AdviceDraft, host: PlacementHost, tasks: list[PlacementTask], *, is_full: bool
+    draft: MovePlanDraft, host: PlacementHost, tasks: list[PlacementTask], *, is_full: bool
 ) -> None:
     def advise(task: PlacementTask) -> None:
         job = draft.board.jobs[task.job]
         if is_full and not draft.board.is_full(host):
             return
-        reason = task_reason(draft.board, task, is_asked=True) or draft.again_reason(task)
+        reason = why_task_stays(draft.board, task, is_asked=True) or draft.again_reason(task)
         if reason or (job.spare and is_full):
             draft.refuse(task, "", reason or "its owner has more copies than wished for: they stay")
         elif job.spare:
@@ -198,18 +207,18 @@ def _move_off(
         else:
             _off(draft, job, task, host)
 
-    in_turn(draft, tasks, advise)
+    advise_owners_in_turn(draft, tasks, advise)
 
 
-def _off(draft: AdviceDraft, job: PlacementJob, task: PlacementTask, host: PlacementHost) -> None:
+def _off(draft: MovePlanDraft, job: PlacementJob, task: PlacementTask, host: PlacementHost) -> None:
     """Advise that a copy goes to the best place for it; a replica elsewhere may become live."""
     if draft.is_over:
         return
-    for target in candidates(draft, job, task):
+    for target in rank_copy_targets(draft, job, task):
         if target.name == host.name:
             continue
-        reason = copy_reason(draft.board, task, host.name, target)
+        reason = why_copy_is_forbidden(draft.board, task, host.name, target)
         if not reason:
-            draft.add(kind_of(draft.board.task(task), host.name), task, host.name, target.name)
+            draft.add(copy_kind(draft.board.task(task), host.name), task, host.name, target.name)
             return
         draft.refuse(task, target.name, reason)

@@ -9,17 +9,21 @@ from datetime import timedelta
 from math import ceil
 
 from gridbridge.decisions.rebalance.copy_spread import CopySpread
-from gridbridge.decisions.rebalance.move_budget import AdviceDraft, kind_of, moves_sentence
+from gridbridge.decisions.rebalance.move_plan_draft import (
+    MovePlanDraft,
+    copy_kind,
+    describe_moves,
+)
 from gridbridge.decisions.rebalance.placement_constraints import (
-    copy_reason,
-    gigabytes,
-    host_reason,
-    share_reason,
-    task_reason,
-    waiting_reason,
+    format_gigabytes,
+    why_copy_is_forbidden,
+    why_host_takes_no_copy,
+    why_share_is_used,
+    why_task_does_not_wait,
+    why_task_stays,
 )
 from gridbridge.decisions.rebalance.projected_load import ProjectedLoad
-from gridbridge.model.rebalance.moves import MovePlan
+from gridbridge.model.rebalance.moves import HostLoad, MovePlan
 from gridbridge.model.rebalance.placement_snapshot import (
     HostState,
     PlacementHost,
@@ -27,18 +31,18 @@ from gridbridge.model.rebalance.placement_snapshot import (
     PlacementSnapshot,
     PlacementTask,
 )
-from gridbridge.model.rebalance.rebalance_section import Rebalance
+from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 
 
-def plan_host(snapshot: PlacementSnapshot, name: str, rules: Rebalance) -> MovePlan:
+def plan_host_balance(snapshot: PlacementSnapshot, name: str, rules: RebalanceSection) -> MovePlan:
     """Return the moves that even a host out; the host has to be in the snapshot."""
-    return even_host(ProjectedLoad(snapshot, rules), name)
+    return balance_unmoved_host(ProjectedLoad(snapshot, rules), name)
 
 
-def even_host(board: ProjectedLoad, name: str) -> MovePlan:
+def balance_unmoved_host(board: ProjectedLoad, name: str) -> MovePlan:
     """Return them, of a board on which nothing was moved."""
     host, rules = board.hosts[name], board.rules
-    draft = AdviceDraft(board, rules.tasks_per_round, rules.bytes_per_round)
+    draft = MovePlanDraft(board, rules.tasks_per_round, rules.bytes_per_round)
     if why := _why_none(host):
         return draft.advice(f"{name} {why}: nothing is moved")
     disk = board.disk(host)
@@ -52,7 +56,7 @@ def even_host(board: ProjectedLoad, name: str) -> MovePlan:
             return draft.advice(_sentence(draft, host, disk, "has room"))
     is_light = board.is_disk_light(host)
     for job in _active(board):
-        even_out(draft, host, job)
+        balance_job_on_host(draft, host, job)
     return draft.advice(_sentence(draft, host, disk, _by_disk(is_light=is_light)))
 
 
@@ -63,7 +67,7 @@ def _by_disk(*, is_light: bool) -> str:
     return "is like the others by its disk"
 
 
-def even_out(draft: AdviceDraft, host: PlacementHost, job: PlacementJob) -> None:
+def balance_job_on_host(draft: MovePlanDraft, host: PlacementHost, job: PlacementJob) -> None:
     """Give a host its fair portion of a job: one copy less than its share, or as many.
 
     A host with far more slots in use than others has one less than its share, a quiet one all.
@@ -85,7 +89,7 @@ def even_out(draft: AdviceDraft, host: PlacementHost, job: PlacementJob) -> None
         _spread(draft, job, host).pull(host, is_extra=True)
 
 
-def _spread(draft: AdviceDraft, job: PlacementJob, host: PlacementHost) -> CopySpread:
+def _spread(draft: MovePlanDraft, job: PlacementJob, host: PlacementHost) -> CopySpread:
     return CopySpread(draft, job, host.kind, is_asked=False)
 
 
@@ -106,11 +110,11 @@ def _is_heavy(board: ProjectedLoad, host: PlacementHost) -> bool:
     return board.is_disk_heavy(host) or board.free(host) < board.rules.min_free_bytes
 
 
-def _leave_unlisted(draft: AdviceDraft, host: PlacementHost) -> None:
+def _leave_unlisted(draft: MovePlanDraft, host: PlacementHost) -> None:
     """Leave copies whose job is not listed, and say so: the document makes them ineligible."""
     for task in draft.board.at(host.name):
         if task.job not in draft.board.jobs:
-            draft.refuse(task, "", waiting_reason(task) or "its job is not listed")
+            draft.refuse(task, "", why_task_does_not_wait(task) or "its job is not listed")
 
 
 def _other_hosts(board: ProjectedLoad, host: PlacementHost) -> list[PlacementHost]:
@@ -131,7 +135,7 @@ def _extreme(board: ProjectedLoad, other_hosts: list[PlacementHost]) -> list[Pla
     return other_hosts[: ceil(board.rules.other_extreme * (len(other_hosts) + 1))]
 
 
-def _push_off(draft: AdviceDraft, host: PlacementHost) -> None:
+def _push_off(draft: MovePlanDraft, host: PlacementHost) -> None:
     """Move copies to the emptiest hosts, while the disk is above the mean."""
     board = draft.board
     targets = _usable(draft, host, _extreme(board, _other_hosts(board, host)))
@@ -148,13 +152,13 @@ def _has_to_give(board: ProjectedLoad, host: PlacementHost) -> bool:
 
 
 def _usable(
-    draft: AdviceDraft, host: PlacementHost, targets: list[PlacementHost]
+    draft: MovePlanDraft, host: PlacementHost, targets: list[PlacementHost]
 ) -> list[PlacementHost]:
     """Return those that take copies; the others are refused, by the first copy that is there."""
     board, first = draft.board, next(iter(draft.board.at(host.name)), None)
     usable = []
     for target in targets:
-        reason = host_reason(board, target)
+        reason = why_host_takes_no_copy(board, target)
         if not reason:
             usable.append(target)
         elif first:
@@ -162,11 +166,11 @@ def _usable(
     return usable
 
 
-def _pull_onto(draft: AdviceDraft, host: PlacementHost) -> None:
+def _pull_onto(draft: MovePlanDraft, host: PlacementHost) -> None:
     """Move a copy from each of the fullest hosts onto one, while its disk is below the mean."""
     board = draft.board
     sources = _extreme(board, _other_hosts(board, host)[::-1])
-    if reason := host_reason(board, host):
+    if reason := why_host_takes_no_copy(board, host):
         if first := next((task for source in sources for task in board.at(source.name)), None):
             draft.refuse(first, host.name, reason)
         return
@@ -177,25 +181,28 @@ def _pull_onto(draft: AdviceDraft, host: PlacementHost) -> None:
 
 
 def _to_first(
-    draft: AdviceDraft, task: PlacementTask, source: PlacementHost, targets: Iterable[PlacementHost]
+    draft: MovePlanDraft,
+    task: PlacementTask,
+    source: PlacementHost,
+    targets: Iterable[PlacementHost],
 ) -> None:
     any(_goes(draft, task, source, target) for target in targets)
 
 
 def _goes(
-    draft: AdviceDraft, task: PlacementTask, source: PlacementHost, target: PlacementHost
+    draft: MovePlanDraft, task: PlacementTask, source: PlacementHost, target: PlacementHost
 ) -> bool:
     """Advise a move between disks, or note why not."""
     reason = _disk_reason(draft, task, source, target)
     if reason:
         draft.refuse(task, target.name, reason)
         return False
-    draft.add(kind_of(draft.board.task(task), source.name), task, source.name, target.name)
+    draft.add(copy_kind(draft.board.task(task), source.name), task, source.name, target.name)
     return True
 
 
 def _disk_reason(
-    draft: AdviceDraft, task: PlacementTask, source: PlacementHost, target: PlacementHost
+    draft: MovePlanDraft, task: PlacementTask, source: PlacementHost, target: PlacementHost
 ) -> str:
     """Say why a copy does not go from one disk to another.
 
@@ -204,8 +211,8 @@ def _disk_reason(
     board = draft.board
     reason = (
         draft.limit_reason(task)
-        or copy_reason(board, task, source.name, target)
-        or share_reason(board, board.jobs[task.job], target)
+        or why_copy_is_forbidden(board, task, source.name, target)
+        or why_share_is_used(board, board.jobs[task.job], target)
     )
     is_worse = board.disk(target, task.size_bytes) >= board.disk(source)
     if not reason and is_worse and source.state != HostState.DRAIN:
@@ -213,16 +220,16 @@ def _disk_reason(
     return reason
 
 
-def _movable(draft: AdviceDraft, host: str) -> Iterator[PlacementTask]:
+def _movable(draft: MovePlanDraft, host: str) -> Iterator[PlacementTask]:
     """Give the copies at a host that count when disks are evened out; note why others don't."""
     board = draft.board
     smallest = board.rules.min_task_bytes
     for task in board.at(host):
         if task.job not in board.jobs:
             continue
-        reason = task_reason(board, task, is_asked=False)
+        reason = why_task_stays(board, task, is_asked=False)
         if not reason and task.size_bytes < smallest:
-            reason = f"it has less than {gigabytes(smallest)}"
+            reason = f"it has less than {format_gigabytes(smallest)}"
         if reason:
             draft.refuse(task, "", reason)
         else:
@@ -238,10 +245,33 @@ def _active(board: ProjectedLoad) -> list[PlacementJob]:
     )
 
 
-def _sentence(draft: AdviceDraft, host: PlacementHost, disk: float, standing: str) -> str:
+def _sentence(draft: MovePlanDraft, host: PlacementHost, disk: float, standing: str) -> str:
     """Say what a host was like before the moves, and what is moved."""
     mean = draft.board.mean_disk(host.kind)
     if host.max_bytes <= 0:
-        return f"{host.name}: {moves_sentence(draft.moves, 'nothing is moved')}"
+        return f"{host.name}: {describe_moves(draft.moves, 'nothing is moved')}"
     used = f"{disk:.0%} of its disk used, {mean:.0%} in the mean"
-    return f"{host.name} {standing} ({used}): {moves_sentence(draft.moves, 'nothing is moved')}"
+    return f"{host.name} {standing} ({used}): {describe_moves(draft.moves, 'nothing is moved')}"
+
+
+def host_loads_before_after(
+    snapshot: PlacementSnapshot, rules: RebalanceSection, advice: MovePlan
+) -> tuple[HostLoad, ...]:
+    """Return every host, by kind and name."""
+    board = ProjectedLoad(snapshot, rules)
+    hosts = sorted(snapshot.hosts, key=lambda host: (host.kind, host.name))
+    before = [(board.disk(host), board.score(host)) for host in hosts]
+    moved = {(move.job, move.number) for move in advice.moves}
+    tasks = {task.key: task for task in snapshot.tasks if task.key in moved}
+    for move in advice.moves:
+        board.take(move, tasks[move.job, move.number])
+    return tuple(
+        HostLoad(
+            host=host.name,
+            disk=disk,
+            score=score,
+            disk_after=board.disk(host),
+            score_after=board.score(host),
+        )
+        for host, (disk, score) in zip(hosts, before, strict=True)
+    )

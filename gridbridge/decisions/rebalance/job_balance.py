@@ -4,9 +4,13 @@ By Hydra's document "Spawn Balancing", "Job Rebalancing".
 """
 
 from gridbridge.decisions.rebalance.copy_spread import CopySpread
-from gridbridge.decisions.rebalance.copy_target import add_copy, is_readable
-from gridbridge.decisions.rebalance.move_budget import AdviceDraft, moves_sentence
-from gridbridge.decisions.rebalance.placement_constraints import waiting_reason
+from gridbridge.decisions.rebalance.move_plan_draft import (
+    MovePlanDraft,
+    advise_new_copy,
+    describe_moves,
+    is_host_readable,
+)
+from gridbridge.decisions.rebalance.placement_constraints import why_task_does_not_wait
 from gridbridge.decisions.rebalance.projected_load import ProjectedLoad
 from gridbridge.model.rebalance.moves import MoveKind, MovePlan
 from gridbridge.model.rebalance.placement_snapshot import (
@@ -16,56 +20,56 @@ from gridbridge.model.rebalance.placement_snapshot import (
     PlacementTask,
     TaskState,
 )
-from gridbridge.model.rebalance.rebalance_section import Rebalance
+from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.model.status_report import count
 
 
-def plan_job(
-    snapshot: PlacementSnapshot, name: str, rules: Rebalance, *, is_asked: bool = True
+def plan_job_balance(
+    snapshot: PlacementSnapshot, name: str, rules: RebalanceSection, *, is_asked: bool = True
 ) -> MovePlan:
     """Return the moves that repair a job, or those that even it out; it has to be there.
 
     Who names a job asks for it: its owner's wish that it stay counts in other rounds alone.
     """
     board = ProjectedLoad(snapshot, rules)
-    draft = AdviceDraft(board, rules.tasks_per_round, rules.bytes_per_round)
-    return draft.advice(even_job(draft, board.jobs[name], is_asked=is_asked))
+    draft = MovePlanDraft(board, rules.tasks_per_round, rules.bytes_per_round)
+    return draft.advice(repair_or_balance_job(draft, board.jobs[name], is_asked=is_asked))
 
 
-def even_job(draft: AdviceDraft, job: PlacementJob, *, is_asked: bool) -> str:
+def repair_or_balance_job(draft: MovePlanDraft, job: PlacementJob, *, is_asked: bool) -> str:
     """Advise what repairs a job, or else evens it out, and say it."""
-    wrong = repair(draft, job)
+    wrong = advise_job_repair(draft, job)
     lack = count(wrong, "of its tasks lacks copies, or has", "of its tasks lack copies, or have")
     still_wrong = f"{lack} wrong ones, still" if wrong else ""
     if draft.moves:
         words = (
-            f"job {job.name} is repaired first: {moves_sentence(draft.moves, '')}",
+            f"job {job.name} is repaired first: {describe_moves(draft.moves, '')}",
             still_wrong,
         )
         return "; ".join(filter(None, words))
     if wrong:
         return f"job {job.name} is not whole, and is not spread: {still_wrong}"
-    if is_uneven(draft.board, job) and not _waits(draft, job):
+    if is_job_uneven(draft.board, job) and not _waits(draft, job):
         return f"job {job.name} has all its replicas: nothing can be moved"
     for kind in draft.board.kinds:
         while not draft.is_over and _spread_one(draft, job, kind, is_asked=is_asked):
             pass
-    moved = moves_sentence(draft.moves, _even(draft.board, job))
+    moved = describe_moves(draft.moves, _even(draft.board, job))
     return f"job {job.name} has all its replicas: {moved}"
 
 
-def _waits(draft: AdviceDraft, job: PlacementJob) -> bool:
+def _waits(draft: MovePlanDraft, job: PlacementJob) -> bool:
     """Say whether a task of a job waits; note what they do where none does."""
     if job.name in draft.board.waiting:
         return True
     for task in draft.board.of_job[job.name]:
         if not draft.is_listing:
             break
-        draft.refuse(task, "", waiting_reason(task))
+        draft.refuse(task, "", why_task_does_not_wait(task))
     return False
 
 
-def repair(draft: AdviceDraft, job: PlacementJob) -> int:
+def advise_job_repair(draft: MovePlanDraft, job: PlacementJob) -> int:
     """Advise what a job lacks: live copies, missing replicas, and that wrong ones are removed.
 
     How large they are does not matter: what is missing is missing. Return how many tasks are not
@@ -112,10 +116,12 @@ def _is_whole(board: ProjectedLoad, job: PlacementJob, task: PlacementTask) -> b
     known_hosts = {name for name in now.hosts if name in board.hosts}
     is_right = len(known_hosts) == len(now.hosts) == 1 + job.replicas
     is_clean = not set(now.spoilt) - known_hosts
-    return is_right and is_clean and all(is_readable(board.hosts[name]) for name in known_hosts)
+    return (
+        is_right and is_clean and all(is_host_readable(board.hosts[name]) for name in known_hosts)
+    )
 
 
-def is_uneven(board: ProjectedLoad, job: PlacementJob) -> bool:
+def is_job_uneven(board: ProjectedLoad, job: PlacementJob) -> bool:
     """Say whether a host is outside of the fair portion, by which a job is rebalanced unasked."""
     for kind in board.kinds:
         if any(above > 0 or above < -1 for _, above in board.above(job, kind)):
@@ -124,27 +130,27 @@ def is_uneven(board: ProjectedLoad, job: PlacementJob) -> bool:
 
 
 def _even(board: ProjectedLoad, job: PlacementJob) -> str:
-    return "nothing can be moved" if is_uneven(board, job) else "its copies are spread evenly"
+    return "nothing can be moved" if is_job_uneven(board, job) else "its copies are spread evenly"
 
 
-def _make_live(draft: AdviceDraft, job: PlacementJob, task: PlacementTask) -> None:
+def _make_live(draft: MovePlanDraft, job: PlacementJob, task: PlacementTask) -> None:
     """Have the first replica that can be read be the live copy of a task that has none.
 
     A copy on a host that nobody knows is none. Without any the first is made from its original.
     """
     hosts = (draft.board.hosts.get(name) for name in task.replicas)
-    first = next((host for host in hosts if host and is_readable(host)), None)
+    first = next((host for host in hosts if host and is_host_readable(host)), None)
     if draft.is_over or task.live in draft.board.hosts:
         return
-    if why := waiting_reason(task):
+    if why := why_task_does_not_wait(task):
         draft.refuse(task, "", why)
     elif first:
         draft.add(MoveKind.LIVE, task, task.live, first.name)
     elif not any(name in draft.board.hosts for name in task.hosts):
-        add_copy(draft, job, task, "", MoveKind.LIVE)
+        advise_new_copy(draft, job, task, "", MoveKind.LIVE)
 
 
-def _drop_wrong(draft: AdviceDraft, job: PlacementJob, task: PlacementTask) -> None:
+def _drop_wrong(draft: MovePlanDraft, job: PlacementJob, task: PlacementTask) -> None:
     """Remove replicas that are twice at a host, where the live copy is, or on an unknown host.
 
     So are those beyond what is wished for, the last ones first.
@@ -160,7 +166,7 @@ def _drop_wrong(draft: AdviceDraft, job: PlacementJob, task: PlacementTask) -> N
         _delete(draft, task, host)
 
 
-def _delete(draft: AdviceDraft, task: PlacementTask, host: str) -> None:
+def _delete(draft: MovePlanDraft, task: PlacementTask, host: str) -> None:
     if draft.is_over:
         return
     if task.state == TaskState.WAITING:
@@ -169,16 +175,16 @@ def _delete(draft: AdviceDraft, task: PlacementTask, host: str) -> None:
         draft.refuse(task, "", f"it is {task.state.value}")
 
 
-def _add_missing(draft: AdviceDraft, job: PlacementJob, task: PlacementTask) -> None:
+def _add_missing(draft: MovePlanDraft, job: PlacementJob, task: PlacementTask) -> None:
     """Have one missing replica of a task made from its live copy, in each round."""
     now = draft.board.task(task)
     if draft.is_over or len(now.replicas) >= job.replicas or draft.again_reason(task):
         return
     host = draft.board.hosts.get(now.live)
-    add_copy(draft, job, task, host.name if host and is_readable(host) else "")
+    advise_new_copy(draft, job, task, host.name if host and is_host_readable(host) else "")
 
 
-def _drop_spoilt(draft: AdviceDraft, job: PlacementJob, task: PlacementTask) -> None:
+def _drop_spoilt(draft: MovePlanDraft, job: PlacementJob, task: PlacementTask) -> None:
     """Have copies that are not whole removed, once there are enough that are."""
     now = draft.board.task(task)
     if not now.live or len(now.replicas) < job.replicas or draft.again_reason(task):
@@ -188,7 +194,7 @@ def _drop_spoilt(draft: AdviceDraft, job: PlacementJob, task: PlacementTask) -> 
             _delete(draft, task, host)
 
 
-def _spread_one(draft: AdviceDraft, job: PlacementJob, kind: str, *, is_asked: bool) -> bool:
+def _spread_one(draft: MovePlanDraft, job: PlacementJob, kind: str, *, is_asked: bool) -> bool:
     """Advise one move that makes a job's spread fairer: the first step that finds one."""
     spread = CopySpread(draft, job, kind, is_asked=is_asked)
     above = spread.above

@@ -7,14 +7,16 @@ places as there are (facts of its "optimal host"). A place is a cluster here.
 
 from collections.abc import Collection, Mapping, Sequence
 
-from gridbridge.model.rebalance.datasets import Dataset, RefusedArea, bytes_text
-from gridbridge.model.rebalance.rebalance_section import Rebalance
-from gridbridge.model.rebalance.storage_areas import MeasuredArea
+from gridbridge.model.rebalance.datasets import Dataset, RefusedReplicaArea, format_bytes
+from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection
 
 
-def next_target(
-    dataset: Dataset, areas: Sequence[MeasuredArea], rules: Rebalance, barred: Mapping[str, str]
-) -> tuple[str, tuple[RefusedArea, ...]]:
+def choose_replica_area(
+    dataset: Dataset,
+    areas: Sequence[MeasuredStorageArea],
+    rules: RebalanceSection,
+    barred: Mapping[str, str],
+) -> tuple[str, tuple[RefusedReplicaArea, ...]]:
     """Return the area for the next replica, empty for none, and why not the others.
 
     First an area in which a copy was begun: it goes on; then one whose replica is not whole: it is
@@ -22,9 +24,12 @@ def next_target(
     `barred` says of areas why not they.
     """
     reasons = {
-        area.storage: barred.get(area.storage) or why_not(dataset, area, rules) for area in areas
+        area.storage: barred.get(area.storage) or why_area_takes_no_replica(dataset, area, rules)
+        for area in areas
     }
-    refused = tuple(RefusedArea(what=name, reason=why) for name, why in reasons.items() if why)
+    refused = tuple(
+        RefusedReplicaArea(what=name, reason=why) for name, why in reasons.items() if why
+    )
     fit = [area for area in areas if not reasons[area.storage]]
     held = {area.cluster for area in areas if area.storage in dataset.whole}
     best = min(fit, key=lambda area: _order(dataset, area, held), default=None)
@@ -32,13 +37,15 @@ def next_target(
 
 
 def _order(
-    dataset: Dataset, area: MeasuredArea, held: Collection[str]
+    dataset: Dataset, area: MeasuredStorageArea, held: Collection[str]
 ) -> tuple[bool, bool, bool, int, str]:
     is_unbegun, is_new = area.storage not in dataset.begun, area.storage not in dataset.storages
     return is_unbegun, is_new, area.cluster in held, -area.free_bytes, area.storage
 
 
-def why_not(dataset: Dataset, area: MeasuredArea, rules: Rebalance) -> str:
+def why_area_takes_no_replica(
+    dataset: Dataset, area: MeasuredStorageArea, rules: RebalanceSection
+) -> str:
     """Say why an area can't take a replica, nothing when it can.
 
     Of a copy that was begun there only the rest is to come.
@@ -52,11 +59,11 @@ def why_not(dataset: Dataset, area: MeasuredArea, rules: Rebalance) -> str:
     if area.is_read_only:
         return "it is read-only"
     if area.free_bytes + area.begun_bytes <= rules.min_free_bytes:
-        free, least = bytes_text(area.free_bytes), bytes_text(rules.min_free_bytes)
+        free, least = format_bytes(area.free_bytes), format_bytes(rules.min_free_bytes)
         return f"{free} are free, and it takes more than {least} (min_free_bytes of [rebalance])"
     if missing_bytes > most:
         return (
-            f"{bytes_text(missing_bytes)} are more than the {bytes_text(most)}"
+            f"{format_bytes(missing_bytes)} are more than the {format_bytes(most)}"
             " that one copy may take there"
         )
     return ""

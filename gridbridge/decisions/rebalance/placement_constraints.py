@@ -4,14 +4,14 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from gridbridge.decisions.rebalance.projected_load import ProjectedLoad
-from gridbridge.model.rebalance.note_age import is_lately
 from gridbridge.model.rebalance.placement_snapshot import (
     HostState,
     PlacementHost,
     PlacementJob,
     PlacementTask,
-    StayReason,
     TaskState,
+    TaskStayReason,
+    happened_within,
 )
 
 STATES = {
@@ -25,27 +25,28 @@ WORDS = {
     TaskState.UNKNOWN: "it is in a state that nobody knows",
 }
 STAYING = {
-    StayReason.HELD: "it is held, or has not waited for long",
-    StayReason.DROPPED: "it could not be moved when it was to be, a short time ago",
-    StayReason.RECALLED: "it was recalled as often as its queue allows",
-    StayReason.STUCK: "it is to be moved, and could not be for long: the service's log says why",
-    StayReason.SILENT: "its cluster is silent: it may start there yet, and would run twice",
+    TaskStayReason.HELD: "it is held, or has not waited for long",
+    TaskStayReason.DROPPED: "it could not be moved when it was to be, a short time ago",
+    TaskStayReason.RECALLED: "it was recalled as often as its queue allows",
+    TaskStayReason.STUCK: "it is to be moved, and could not be for long:"
+    " the service's log says why",
+    TaskStayReason.SILENT: "its cluster is silent: it may start there yet, and would run twice",
 }
 GB = 1e9
 
 
-def host_reason(board: ProjectedLoad, host: PlacementHost) -> str:
+def why_host_takes_no_copy(board: ProjectedLoad, host: PlacementHost) -> str:
     """Say why a host takes no copy at all; empty when it does."""
     return next(_of_host(board, host), "")
 
 
-def task_reason(board: ProjectedLoad, task: PlacementTask, *, is_asked: bool) -> str:
+def why_task_stays(board: ProjectedLoad, task: PlacementTask, *, is_asked: bool) -> str:
     """Say why a task is not moved, wherever to; `is_asked`: its owner's wish does not count."""
     job = board.jobs.get(task.job)
     if job is None:
         return "its job does not exist"
     if task.state != TaskState.WAITING:
-        return waiting_reason(task)
+        return why_task_does_not_wait(task)
     if job.spare and not is_asked:
         return "it has more replicas than are wished for"
     if not job.is_autobalanced and not is_asked:
@@ -53,7 +54,7 @@ def task_reason(board: ProjectedLoad, task: PlacementTask, *, is_asked: bool) ->
     return ""
 
 
-def waiting_reason(task: PlacementTask) -> str:
+def why_task_does_not_wait(task: PlacementTask) -> str:
     """Say why a task is not moved by its state; empty for one that waits."""
     if task.state is TaskState.STAYING:
         return STAYING[task.stays]
@@ -61,14 +62,14 @@ def waiting_reason(task: PlacementTask) -> str:
     return "" if is_waiting else WORDS.get(task.state, f"it is {task.state.value}")
 
 
-def copy_reason(
+def why_copy_is_forbidden(
     board: ProjectedLoad, task: PlacementTask, source: str, target: PlacementHost
 ) -> str:
     """Say why a copy may not go from a host to that one; a new copy has no source."""
     return next(_of_copy(board, task, source, target), "")
 
 
-def share_reason(board: ProjectedLoad, job: PlacementJob, target: PlacementHost) -> str:
+def why_share_is_used(board: ProjectedLoad, job: PlacementJob, target: PlacementHost) -> str:
     """Say whether a host has its share of a job already, or is none for it."""
     if job.hosts is not None and target.name not in job.hosts:
         return _barred(job, target.name)
@@ -78,7 +79,7 @@ def share_reason(board: ProjectedLoad, job: PlacementJob, target: PlacementHost)
     return f"{target.name} has its share of the job, {most}"
 
 
-def gigabytes(size_bytes: float) -> str:
+def format_gigabytes(size_bytes: float) -> str:
     """Write a size as people read it."""
     return f"{size_bytes / GB:.3g} GB"
 
@@ -92,9 +93,9 @@ def _of_host(board: ProjectedLoad, host: PlacementHost) -> Iterator[str]:
     if host.is_read_only:
         yield f"{name} is read-only"
     if host.max_bytes > 0 and board.offered(host) <= rules.min_free_bytes:
-        yield f"{name} has no more than {gigabytes(rules.min_free_bytes)} free"
+        yield f"{name} has no more than {format_gigabytes(rules.min_free_bytes)} free"
     at, pause = board.snapshot.recent.hosts.get(name), timedelta(seconds=rules.host_rest_s)
-    if at and is_lately(at, board.snapshot.now, pause):
+    if at and happened_within(at, board.snapshot.now, pause):
         yield f"{name} got a task less than {rules.host_rest_s:g} s ago"
 
 
@@ -113,7 +114,7 @@ def _of_copy(
         yield f"{name} has room for no more tasks"
     if task.size_bytes > board.rules.disk_share * board.offered(target):
         part = f"{board.rules.disk_share:.0%} of what is free"
-        yield f"{gigabytes(task.size_bytes)} are more than {part} at {name}"
+        yield f"{format_gigabytes(task.size_bytes)} are more than {part} at {name}"
     if not _is_spread(board, now, source, target):
         yield f"its copies would not be in different zones with one at {name}"
 

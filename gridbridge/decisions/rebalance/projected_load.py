@@ -11,7 +11,6 @@ from datetime import timedelta
 from operator import attrgetter
 
 from gridbridge.model.rebalance.moves import MoveKind, PlacementMove
-from gridbridge.model.rebalance.note_age import is_lately
 from gridbridge.model.rebalance.placement_snapshot import (
     HostState,
     PlacementHost,
@@ -19,8 +18,9 @@ from gridbridge.model.rebalance.placement_snapshot import (
     PlacementSnapshot,
     PlacementTask,
     TaskState,
+    happened_within,
 )
-from gridbridge.model.rebalance.rebalance_section import Rebalance
+from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 
 EXPONENT = 2.5  # of both loads in the score: the last tenth of a disk counts most
 _KEY = attrgetter("job", "number")
@@ -30,7 +30,7 @@ _NUMBER = attrgetter("number")
 class ProjectedLoad:
     """Hosts, jobs, and where the copies are by now."""
 
-    def __init__(self, snapshot: PlacementSnapshot, rules: Rebalance) -> None:
+    def __init__(self, snapshot: PlacementSnapshot, rules: RebalanceSection) -> None:
         self.snapshot = snapshot = _measured(snapshot, rules)
         self.rules = rules
         self.hosts: Mapping[str, PlacementHost] = {host.name: host for host in snapshot.hosts}
@@ -172,7 +172,7 @@ class ProjectedLoad:
         free = self.free(host)
         at = self.snapshot.recent.replicated.get(host.name)
         pause = timedelta(seconds=self.rules.replicated_rest_s)
-        return free // 2 if at and is_lately(at, self.snapshot.now, pause) else free
+        return free // 2 if at and happened_within(at, self.snapshot.now, pause) else free
 
     def disk(self, host: PlacementHost, more_bytes: int = 0) -> float:
         """Return which part of its disk a host would have used with so much more, 0 to 1."""
@@ -238,7 +238,7 @@ class ProjectedLoad:
         """Take a move as done."""
         now = self.task(task)
         self._came[move.target] += now.slots if move.kind == MoveKind.LIVE else 0
-        self._moved[now.key] = moved(now, move)
+        self._moved[now.key] = task_after_move(now, move)
         hosts_left = set(now.hosts) - set(self._moved[now.key].hosts)
         came = set(self._moved[now.key].hosts) - set(now.hosts)
         self._by_load.clear()
@@ -281,7 +281,7 @@ class ProjectedLoad:
         return load < mean / self.rules.extreme_ratio
 
 
-def moved(task: PlacementTask, move: PlacementMove) -> PlacementTask:
+def task_after_move(task: PlacementTask, move: PlacementMove) -> PlacementTask:
     """Return a task as it is after a move.
 
     A live copy that goes to a replica's host becomes that replica: nothing is copied.
@@ -312,7 +312,7 @@ def _without(hosts: tuple[str, ...], host: str) -> tuple[str, ...]:
     return hosts[:at] + hosts[at + 1 :]
 
 
-def _measured(snapshot: PlacementSnapshot, rules: Rebalance) -> PlacementSnapshot:
+def _measured(snapshot: PlacementSnapshot, rules: RebalanceSection) -> PlacementSnapshot:
     """Return a snapshot whose hosts have a full disk if that is measured (Hydra, HostFailWorker).
 
     What somebody has said of a host counts more.

@@ -11,14 +11,21 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 
-from gridbridge.decisions.rebalance.automatic_round import even_hosts, failed, gathered
-from gridbridge.decisions.rebalance.evacuation import leave, losses
-from gridbridge.decisions.rebalance.job_balance import repair
-from gridbridge.decisions.rebalance.move_budget import AdviceDraft, in_turn, moves_sentence
-from gridbridge.decisions.rebalance.projected_load import ProjectedLoad, moved
-from gridbridge.model.rebalance.delegation import CarriedReplica, DelegatedDataset, StorageState
+from gridbridge.decisions.rebalance.automatic_round import (
+    balance_extreme_hosts,
+    failed_hosts_with_copies,
+    merge_refused_moves,
+)
+from gridbridge.decisions.rebalance.evacuation import advise_evacuation, describe_lost_datasets
+from gridbridge.decisions.rebalance.job_balance import advise_job_repair
+from gridbridge.decisions.rebalance.move_plan_draft import (
+    MovePlanDraft,
+    advise_owners_in_turn,
+    describe_moves,
+)
+from gridbridge.decisions.rebalance.projected_load import ProjectedLoad, task_after_move
+from gridbridge.model.rebalance.datasets import CarriedReplica, DelegatedDataset, StorageState
 from gridbridge.model.rebalance.moves import MoveKind, MovePlan, PlacementMove
-from gridbridge.model.rebalance.note_age import is_lately
 from gridbridge.model.rebalance.placement_snapshot import (
     HostState,
     PlacementHost,
@@ -27,9 +34,9 @@ from gridbridge.model.rebalance.placement_snapshot import (
     PlacementTask,
     RecentMoves,
     TaskState,
+    happened_within,
 )
-from gridbridge.model.rebalance.rebalance_section import Rebalance
-from gridbridge.model.rebalance.storage_areas import MeasuredArea
+from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection
 from gridbridge.model.status_report import count
 
 KIND = "storage"
@@ -47,7 +54,9 @@ class DatasetAct:
     source: str = ""
 
 
-def snapshot(storage_state: StorageState, rules: Rebalance) -> PlacementSnapshot:
+def storage_placement_snapshot(
+    storage_state: StorageState, rules: RebalanceSection
+) -> PlacementSnapshot:
     """Return what rules decide about; the same rows give the same snapshot."""
     areas = {area.storage: area for area in storage_state.areas}
     datasets = sorted(storage_state.kept, key=lambda delegated: delegated.name)
@@ -75,32 +84,39 @@ def snapshot(storage_state: StorageState, rules: Rebalance) -> PlacementSnapshot
     )
 
 
-def plan(snapshot: PlacementSnapshot, rules: Rebalance) -> MovePlan:
+def plan_storage_round(snapshot: PlacementSnapshot, rules: RebalanceSection) -> MovePlan:
     """Return the moves of one round."""
     board = ProjectedLoad(snapshot, rules)
-    draft = AdviceDraft(board, 0, None)
-    words = [*map(partial(leave, draft), failed(board)), *_losses(board)]
+    draft = MovePlanDraft(board, 0, None)
+    words = [
+        *map(partial(advise_evacuation, draft), failed_hosts_with_copies(board)),
+        *_losses(board),
+    ]
     moving = sum(task.state is TaskState.MOVING for task in snapshot.tasks)
     evacuations = len(draft.moves)
     draft.allow(rules.tasks_per_round - moving)
-    in_turn(draft, _waiting(snapshot), lambda task: repair(draft, board.jobs[task.job]))
+    advise_owners_in_turn(
+        draft, _waiting(snapshot), lambda task: advise_job_repair(draft, board.jobs[task.job])
+    )
     if draft.moves[evacuations:]:
         words.append(
-            f"datasets are repaired first: {moves_sentence(draft.moves[evacuations:], '')}"
+            f"datasets are repaired first: {describe_moves(draft.moves[evacuations:], '')}"
         )
     if draft.moves:
         return draft.advice("; ".join(words))
     words.append(_why_none(board, moving))
     tried = [draft.advice("")]
-    tried += [] if words[-1] else [even_hosts(board)]
+    tried += [] if words[-1] else [balance_extreme_hosts(board)]
     if tried[-1].moves:
-        return gathered(tried)
+        return merge_refused_moves(tried)
     counted = f"{count(len(board.live(KIND)), 'area')} and {count(len(board.jobs), 'dataset')}"
     words.append(f"{counted}: nothing is to be carried")
-    return replace(gathered(tried), sentence="; ".join(filter(None, words)))
+    return replace(merge_refused_moves(tried), sentence="; ".join(filter(None, words)))
 
 
-def acts(snapshot: PlacementSnapshot, moves: Iterable[PlacementMove]) -> tuple[DatasetAct, ...]:
+def dataset_acts_of_moves(
+    snapshot: PlacementSnapshot, moves: Iterable[PlacementMove]
+) -> tuple[DatasetAct, ...]:
     """Return what is to be done for moves, in their order.
 
     From an area that is down nothing is removed: its replica is there no more, or comes back.
@@ -110,7 +126,7 @@ def acts(snapshot: PlacementSnapshot, moves: Iterable[PlacementMove]) -> tuple[D
     acts = []
     for move in moves:
         before = now[move.job, move.number]
-        after = now[before.key] = moved(before, move)
+        after = now[before.key] = task_after_move(before, move)
         comes = [host for host in after.hosts if host not in before.hosts]
         leaves = [host for host in before.hosts if host not in after.hosts]
         leaves = [move.source] if move.kind is MoveKind.DELETE else leaves
@@ -120,7 +136,7 @@ def acts(snapshot: PlacementSnapshot, moves: Iterable[PlacementMove]) -> tuple[D
     return tuple(acts)
 
 
-def kind_of(carried: CarriedReplica) -> MoveKind:
+def move_kind_of_carried(carried: CarriedReplica) -> MoveKind:
     """Return what was done, as a move."""
     return MoveKind.REPLICA if carried.target else MoveKind.DELETE
 
@@ -128,7 +144,7 @@ def kind_of(carried: CarriedReplica) -> MoveKind:
 def _losses(board: ProjectedLoad) -> list[str]:
     """Say of lost areas, which hold nothing that counts, what they had alone."""
     lost = sorted({name for task in board.snapshot.tasks for name in task.lost})
-    words_by_area = ((name, losses(board, board.hosts[name])) for name in lost)
+    words_by_area = ((name, describe_lost_datasets(board, board.hosts[name])) for name in lost)
     return [f"{name} is lost: {words}" for name, words in words_by_area if words]
 
 
@@ -145,7 +161,7 @@ def _why_none(board: ProjectedLoad, moving: int) -> str:
     return f"{carried} carried already: nothing else is begun" if moving else ""
 
 
-def _host(area: MeasuredArea, storage_state: StorageState) -> PlacementHost:
+def _host(area: MeasuredStorageArea, storage_state: StorageState) -> PlacementHost:
     return PlacementHost(
         name=area.storage,
         kind=KIND,
@@ -159,7 +175,7 @@ def _host(area: MeasuredArea, storage_state: StorageState) -> PlacementHost:
     )
 
 
-def _is_drained(area: MeasuredArea, storage_state: StorageState) -> bool:
+def _is_drained(area: MeasuredStorageArea, storage_state: StorageState) -> bool:
     return bool({area.storage, area.cluster} & storage_state.drained)
 
 
@@ -255,7 +271,7 @@ def _job(
     )
 
 
-def _resting(storage_state: StorageState, rules: Rebalance) -> Mapping[str, frozenset[str]]:
+def _resting(storage_state: StorageState, rules: RebalanceSection) -> Mapping[str, frozenset[str]]:
     """Return the areas where something about each dataset failed a short time ago.
 
     That counts from its end, for a copy may take hours. How long it is doubles with each failure of
@@ -275,7 +291,9 @@ def _resting(storage_state: StorageState, rules: Rebalance) -> Mapping[str, froz
         name: frozenset(
             _failed_at(carried, storage_state)
             for carried in of_one
-            if is_lately(_end(carried), storage_state.now, pause * 2 ** _doublings(failures[name]))
+            if happened_within(
+                _end(carried), storage_state.now, pause * 2 ** _doublings(failures[name])
+            )
         )
         for name, of_one in failed.items()
     }
@@ -285,7 +303,7 @@ def _doublings(failures: int) -> int:
     return min(max(0, failures - 1), MOST_DOUBLED)
 
 
-def longest_rest(rules: Rebalance) -> timedelta:
+def longest_storage_pause(rules: RebalanceSection) -> timedelta:
     """Return for how long what was carried, or was not, may keep anything from being carried."""
     failed_s = rules.replicated_rest_s * 2**MOST_DOUBLED
     return timedelta(seconds=max(rules.host_rest_s, failed_s))

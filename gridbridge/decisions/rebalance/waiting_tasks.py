@@ -8,9 +8,20 @@ is moved: where it may go it takes the room.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
+from gridbridge.decisions.rebalance.automatic_round import EVACUATED_STATES
+from gridbridge.decisions.rebalance.placement_constraints import (
+    why_host_takes_no_copy,
+    why_task_stays,
+)
+from gridbridge.decisions.rebalance.projected_load import ProjectedLoad
 from gridbridge.model.campaigns.campaign import Campaign
 from gridbridge.model.campaigns.jdl import AtCluster, CampaignType
-from gridbridge.model.rebalance.observed_tasks import ListedTask, ObservedTasks, TransferredTask
+from gridbridge.model.rebalance.moves import MoveKind, PlacementMove, RecheckedMoves, RejectedMove
+from gridbridge.model.rebalance.observed_tasks import (
+    ListedCampaignTask,
+    ObservedTasks,
+    TransferredTask,
+)
 from gridbridge.model.rebalance.placement_snapshot import (
     HostState,
     PlacementHost,
@@ -19,13 +30,14 @@ from gridbridge.model.rebalance.placement_snapshot import (
     PlacementTask,
     TaskState,
 )
+from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.model.snapshot import ClusterSnapshot
 
 
-def snapshot(observed: ObservedTasks) -> PlacementSnapshot:
+def task_placement_snapshot(observed: ObservedTasks) -> PlacementSnapshot:
     """Return what rules decide about; the same rows give the same snapshot."""
     waiting = Counter[str]()
-    all_tasks: tuple[ListedTask | TransferredTask, ...] = (*observed.tasks, *observed.away)
+    all_tasks: tuple[ListedCampaignTask | TransferredTask, ...] = (*observed.tasks, *observed.away)
     for task in all_tasks:
         waiting[task.cluster] += task.slots if task.is_waiting else 0
     for transferred in observed.away:
@@ -158,14 +170,14 @@ def _may_start(request: AtCluster, answer: ClusterSnapshot | None) -> bool:
     return (answer.free_slots if besteffort is None else besteffort) >= request.slots
 
 
-def _listed_once(tasks: Iterable[ListedTask]) -> list[ListedTask]:
+def _listed_once(tasks: Iterable[ListedCampaignTask]) -> list[ListedCampaignTask]:
     """Leave out the tasks that several clusters list: copies decide among themselves."""
     all_tasks = tuple(tasks)
     times = Counter((task.campaign, task.task) for task in all_tasks)
     return [task for task in all_tasks if times[task.campaign, task.task] == 1]
 
 
-def _task(task: ListedTask) -> PlacementTask:
+def _task(task: ListedCampaignTask) -> PlacementTask:
     return PlacementTask(
         job=str(task.campaign),
         number=task.task,
@@ -176,7 +188,7 @@ def _task(task: ListedTask) -> PlacementTask:
     )
 
 
-def _state(task: ListedTask | TransferredTask) -> TaskState:
+def _state(task: ListedCampaignTask | TransferredTask) -> TaskState:
     if task.is_moving:
         return TaskState.MOVING
     if task.is_running:
@@ -184,11 +196,76 @@ def _state(task: ListedTask | TransferredTask) -> TaskState:
     return TaskState.WAITING if task.is_waiting else TaskState.STAYING
 
 
-def places(tasks: Iterable[ListedTask]) -> Mapping[tuple[str, int], ListedTask]:
+def campaign_tasks_by_key(
+    tasks: Iterable[ListedCampaignTask],
+) -> Mapping[tuple[str, int], ListedCampaignTask]:
     """Return where tasks are, by their job and number."""
     return {(str(task.campaign), task.task): task for task in _listed_once(tasks)}
 
 
-def sent(transferred: Iterable[TransferredTask]) -> Mapping[tuple[str, int], TransferredTask]:
+def transferred_tasks_by_key(
+    transferred: Iterable[TransferredTask],
+) -> Mapping[tuple[str, int], TransferredTask]:
     """Return the tasks that were sent away, by their job and number."""
     return {task.key: task for task in _of_one_sender(transferred)}
+
+
+def recheck_moves(
+    moves: Iterable[PlacementMove],
+    now: PlacementSnapshot,
+    rules: RebalanceSection,
+    *,
+    is_asked: bool,
+) -> RecheckedMoves:
+    """Return the moves of waiting tasks that hold, and why each other one does not any more.
+
+    `is_asked`: somebody wants just that, so that the wishes of owners don't count; nor do they for
+    what leaves a host that failed.
+    """
+    board = ProjectedLoad(now, rules)
+    tasks = {task.key: task for task in now.tasks}
+    served = {host.name for host in now.hosts if host.state in EVACUATED_STATES}
+    came, held, dropped = Counter[str](), list[PlacementMove](), list[RejectedMove]()
+    for move in moves:
+        task, is_urgent = tasks.get((move.job, move.number)), is_asked or move.source in served
+        if reason := _why_not(move, task, board, came[move.target], is_urgent=is_urgent):
+            dropped.append(_dropped(move, reason))
+            continue
+        assert task  # else there is a reason
+        came[move.target] += task.slots
+        held.append(move)
+    return RecheckedMoves(moves=tuple(held), dropped=tuple(dropped))
+
+
+def _why_not(
+    move: PlacementMove,
+    task: PlacementTask | None,
+    board: ProjectedLoad,
+    came: int,
+    *,
+    is_urgent: bool,
+) -> str:
+    """Say why a move does not hold any more; empty if it does. `came`: slots taken there by now."""
+    job, target = board.jobs.get(move.job), board.hosts.get(move.target)
+    if move.kind is not MoveKind.LIVE:
+        return "only waiting tasks are moved"
+    if task is None or task.live != move.source or job is None:
+        return f"it is at {move.source} no more"
+    if why := why_task_stays(board, task, is_asked=is_urgent):
+        return why
+    if target is None or not target.is_live or move.target not in (job.hosts or ()):
+        return f"{move.target} takes none of its tasks now"
+    if why := why_host_takes_no_copy(board, target):
+        return why
+    if target.room is not None and came + task.slots > target.room:
+        return f"{move.target} has room for no more tasks"
+    return ""
+
+
+def drop_all_moves(moves: Iterable[PlacementMove], reason: str) -> RecheckedMoves:
+    """Return that no move is done any more, and why."""
+    return RecheckedMoves(dropped=tuple(_dropped(move, reason) for move in moves))
+
+
+def _dropped(move: PlacementMove, reason: str) -> RejectedMove:
+    return RejectedMove(job=move.job, number=move.number, target=move.target, reason=reason)

@@ -7,19 +7,23 @@ import shlex
 from collections.abc import Iterator
 from datetime import datetime
 
-from gridbridge.decisions.site.file_modes import (
-    account,
-    as_account,
-    broken,
-    closed,
-    folder,
-    shell,
-    shown,
-    sudoers,
-    unseen,
-    written,
+from gridbridge.decisions.site.file_findings import (
+    account_folder_finding,
+    broken_finding,
+    describe_owner_and_mode,
+    invisible_file_finding,
+    make_private_edit,
+    run_as_account_line,
+    shell_edit,
+    sudoers_file_finding,
+    system_account_finding,
+    write_root_file_edit,
 )
-from gridbridge.decisions.site.setup.scheduler_configuration import BY_NUMBER, QUEUE_ORDER, judged
+from gridbridge.decisions.site.scheduler_configuration import (
+    BY_NUMBER,
+    QUEUE_ORDER,
+    scheduler_setting_finding,
+)
 from gridbridge.model.elastic.balance_sections import BalanceSection, BootstrapSection
 from gridbridge.model.elastic.elastic_nodes import is_same_host
 from gridbridge.model.places import (
@@ -34,7 +38,7 @@ from gridbridge.model.places import (
     BALANCE_UNIT,
 )
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.balancer_facts import BalancerFacts, CellRights
+from gridbridge.model.site.host_facts import BalancerCellRights, BalancerFacts
 from gridbridge.model.site.setup_findings import CheckFinding, EditVerb, FindingState, SetupEdit
 
 VERBS = ("name", "unname", "export", "unexport", "node")  # of gridbridge-as-root
@@ -49,38 +53,46 @@ LATE_ROUNDS = 5  # so many pauses without a round are too many
 CRON_S = 60.0
 
 
-def is_wanted(policy: Policy) -> bool:
+def is_balancer_configured(policy: Policy) -> bool:
     """Say whether the file asks for a balancer: a maximum, and somebody who makes or wakes."""
     has_pools = any(pool.provider for pool in policy.pools.values())
     return bool(policy.balance.max_nodes and (has_pools or policy.powered))
 
 
-def findings(facts: BalancerFacts, policy: Policy) -> Iterator[CheckFinding]:
+def balancer_setup_findings(facts: BalancerFacts, policy: Policy) -> Iterator[CheckFinding]:
     """Judge what `setup balance` makes, in that order; what starts it is last."""
-    yield account(BALANCE_ACCOUNT, facts.uid, BALANCE_HOME)
+    yield system_account_finding(BALANCE_ACCOUNT, facts.uid, BALANCE_HOME)
     for path, mode in FOLDERS.items():
         owner = (BALANCE_ACCOUNT, facts.uid)
         path_facts, is_within = facts.paths.get(path), path.startswith(f"{BALANCE_HOME}/")
-        yield folder(path, mode, path_facts, owner, facts.hidden, is_within=is_within)
+        yield account_folder_finding(
+            path, mode, path_facts, owner, facts.hidden, is_within=is_within
+        )
     if facts.cell:
         yield from _cell(facts.cell, facts.host)
         if policy.balance.fill_first:
             yield _in_line(facts.cell)
     if facts.cell or facts.has_fixed_nodes:
         path_facts = facts.paths.get(BALANCE_SUDOERS)
-        yield sudoers(BALANCE_SUDOERS, SUDOERS_LINE, path_facts, facts.sudoers, facts.hidden)
+        yield sudoers_file_finding(
+            BALANCE_SUDOERS, SUDOERS_LINE, path_facts, facts.sudoers, facts.hidden
+        )
     yield from _key(facts, policy.bootstrap)
     yield _started(facts)
 
 
-def running(facts: BalancerFacts, policy: Policy, now: datetime) -> Iterator[CheckFinding]:
+def running_balancer_findings(
+    facts: BalancerFacts, policy: Policy, now: datetime
+) -> Iterator[CheckFinding]:
     """Judge what its account may really do, that the service's may not, and its last round."""
     service = policy.site.service_account
     if (facts.cell or facts.has_fixed_nodes) and facts.may_be_root is not None:
         yield _may(facts)
     if facts.cell and service in facts.cell.managers:
         edit = SetupEdit(verb=EditVerb.DISMISS, cell=facts.cell.name, kind="manager", name=service)
-        yield broken(f"{facts.cell.name}: manager {service}", "is one", "an operator alone", edit)
+        yield broken_finding(
+            f"{facts.cell.name}: manager {service}", "is one", "an operator alone", edit
+        )
     if facts.service_may_too:
         item = f"account {service}"
         hint = f"look for {AS_ROOT} in /etc/sudoers and /etc/sudoers.d"
@@ -97,7 +109,7 @@ def running(facts: BalancerFacts, policy: Policy, now: datetime) -> Iterator[Che
     yield _last(facts, policy.balance, now)
 
 
-def programs(policy: Policy) -> dict[str, str]:
+def provider_programs_in_use(policy: Policy) -> dict[str, str]:
     """Return the programs of providers that make nodes or switch hosts, by these."""
     used = {pool.provider for pool in policy.pools.values()}
     used |= {powered.provider for powered in policy.powered.values()}
@@ -107,7 +119,7 @@ def programs(policy: Policy) -> dict[str, str]:
     return {name: program for name, program in by_provider.items() if program}
 
 
-def _missing_queues(cell: CellRights, policy: Policy) -> Iterator[CheckFinding]:
+def _missing_queues(cell: BalancerCellRights, policy: Policy) -> Iterator[CheckFinding]:
     """Tell of queues and host groups that the file names and the cell does not have."""
     named = {("queue", policy.balance.queue): "[balance] queue"}
     for name, pool in policy.pools.items():
@@ -133,10 +145,10 @@ def _missing_queues(cell: CellRights, policy: Policy) -> Iterator[CheckFinding]:
 
 def _programs(facts: BalancerFacts, policy: Policy) -> Iterator[CheckFinding]:
     """Judge whether they are there, and can be run."""
-    for name, program in programs(policy).items():
+    for name, program in provider_programs_in_use(policy).items():
         item, path_facts = f"provider {name}: {program}", facts.paths.get(program)
         if program in facts.hidden:
-            yield unseen(item, "a program")
+            yield invisible_file_finding(item, "a program")
             continue
         is_right = (
             path_facts is not None and not path_facts.is_folder and bool(path_facts.mode & RUNS)
@@ -144,19 +156,19 @@ def _programs(facts: BalancerFacts, policy: Policy) -> Iterator[CheckFinding]:
         yield CheckFinding(
             item=item,
             state=FindingState.OK if is_right else FindingState.BROKEN,
-            found=shown(path_facts) if path_facts else "missing",
+            found=describe_owner_and_mode(path_facts) if path_facts else "missing",
             right="" if is_right else "a program",
             hint="" if is_right else f"write the right one into [provider.{name}]",
         )
 
 
-def elsewhere(facts: BalancerFacts) -> str:
+def other_master_host(facts: BalancerFacts) -> str:
     """Return the master if it is another host than this one, else nothing."""
     master = facts.cell.master if facts.cell else ""
     return "" if is_same_host(master, facts.host) else master
 
 
-def removal(facts: BalancerFacts) -> Iterator[SetupEdit]:
+def balancer_removal_edits(facts: BalancerFacts) -> Iterator[SetupEdit]:
     """Give the edits that take its rights away, what starts it first; its account stays.
 
     Off the master it stays a manager of the cell: the balancer there is one by the same name.
@@ -169,7 +181,7 @@ def removal(facts: BalancerFacts) -> Iterator[SetupEdit]:
     for path in (BALANCE_CRON, BALANCE_SUDOERS):
         if path in facts.paths:
             yield _taken_away(path, f"rm -f {path}")
-    if facts.cell and not elsewhere(facts) and BALANCE_ACCOUNT in facts.cell.managers:
+    if facts.cell and not other_master_host(facts) and BALANCE_ACCOUNT in facts.cell.managers:
         name = facts.cell.name
         yield SetupEdit(verb=EditVerb.DISMISS, cell=name, kind="manager", name=BALANCE_ACCOUNT)
 
@@ -178,26 +190,28 @@ def _taken_away(path: str, line: str) -> SetupEdit:
     return SetupEdit(verb=EditVerb.SHELL, name=f"file {path}", value=line)
 
 
-def _cell(cell: CellRights, host: str) -> Iterator[CheckFinding]:
+def _cell(cell: BalancerCellRights, host: str) -> Iterator[CheckFinding]:
     yield _admitted(cell, "admin host", "admin", host, cell.admin_hosts)
     yield _admitted(cell, "manager", "manager", BALANCE_ACCOUNT, cell.managers)
 
 
 def _admitted(
-    cell: CellRights, role: str, kind: str, name: str, admitted: tuple[str, ...]
+    cell: BalancerCellRights, role: str, kind: str, name: str, admitted: tuple[str, ...]
 ) -> CheckFinding:
     item = f"{cell.name}: {role} {name}"
     if any(is_same_host(name, admitted_name) for admitted_name in admitted):
         return CheckFinding(item=item, state=FindingState.OK, found="admitted")
     edit = SetupEdit(verb=EditVerb.ADMIT, cell=cell.name, kind=kind, name=name)
-    return broken(item, "not admitted", "admitted", edit)
+    return broken_finding(item, "not admitted", "admitted", edit)
 
 
-def _in_line(cell: CellRights) -> CheckFinding:
+def _in_line(cell: BalancerCellRights) -> CheckFinding:
     """Judge what the numbers need by which new nodes are filled one after the other."""
     values = (cell.queue_order, BY_NUMBER)
     item = f"{cell.name}: queue order"
-    return judged(item, cell.name, QUEUE_ORDER, values, FindingState.BROKEN, undo=False)
+    return scheduler_setting_finding(
+        item, cell.name, QUEUE_ORDER, values, FindingState.BROKEN, undo=False
+    )
 
 
 def _key(facts: BalancerFacts, bootstrap: BootstrapSection) -> Iterator[CheckFinding]:
@@ -208,18 +222,25 @@ def _key(facts: BalancerFacts, bootstrap: BootstrapSection) -> Iterator[CheckFin
     item, right, name = f"file {path}", f"{owner}'s, mode 0600", shlex.quote(path)
     path_facts = facts.paths.get(path)
     if path in facts.hidden:
-        yield unseen(item, right)
+        yield invisible_file_finding(item, right)
     elif path_facts is None:
         make = f"ssh-keygen -q -t ed25519 -N '' -C {owner} -f {name}"
         make_and_give = f"{make} && chown -h {owner}: {name} {name}.pub"
         is_within = path.startswith(f"{BALANCE_HOME}/")  # a link there could lead anywhere
-        yield broken(
-            item, "missing", right, shell(as_account(owner, make) if is_within else make_and_give)
+        yield broken_finding(
+            item,
+            "missing",
+            right,
+            shell_edit(run_as_account_line(owner, make) if is_within else make_and_give),
         )
     elif path_facts.owner != facts.uid or path_facts.mode & PRIVATE:
-        yield broken(item, shown(path_facts), right, closed(path, owner))
+        yield broken_finding(
+            item, describe_owner_and_mode(path_facts), right, make_private_edit(path, owner)
+        )
     else:
-        yield CheckFinding(item=item, state=FindingState.OK, found=shown(path_facts))
+        yield CheckFinding(
+            item=item, state=FindingState.OK, found=describe_owner_and_mode(path_facts)
+        )
 
 
 def _started(facts: BalancerFacts) -> CheckFinding:
@@ -227,11 +248,11 @@ def _started(facts: BalancerFacts) -> CheckFinding:
     item, right = f"file {BALANCE_CRON}", "a round each minute"
     if facts.has_unit:
         return CheckFinding(item=item, state=FindingState.OK, found="not needed: systemd runs it")
-    mend = written(BALANCE_CRON, CRON_LINE, 0o644)
+    mend = write_root_file_edit(BALANCE_CRON, CRON_LINE, 0o644)
     if BALANCE_CRON not in facts.paths:
-        return broken(item, "missing", right, mend)
+        return broken_finding(item, "missing", right, mend)
     if not any(BALANCE_PROGRAM in line for line in facts.cron.splitlines()):
-        return broken(item, f"without {BALANCE_PROGRAM}", right, mend)
+        return broken_finding(item, f"without {BALANCE_PROGRAM}", right, mend)
     return CheckFinding(item=item, state=FindingState.OK, found="there")
 
 

@@ -3,17 +3,17 @@
 import re
 from collections.abc import Iterator
 
-from gridbridge.decisions.site import embedded_site, stale_configuration
-from gridbridge.decisions.site.file_modes import UNSEEN
+from gridbridge.decisions.site import embedded_site_findings, outdated_services
+from gridbridge.decisions.site.file_findings import UNSEEN
 from gridbridge.model.cluster import ClusterKind
 from gridbridge.model.places import CONFIG, HOME, PYTHON
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.host_facts import (
-    CellFacts,
-    HostFacts,
-    KeyFacts,
+    ClusterFacts,
     PollerFacts,
-    StageFacts,
+    SshKeyFacts,
+    StageDirFacts,
+    TransferHostFacts,
 )
 from gridbridge.model.site.setup_findings import CheckFinding, EditVerb, FindingState, SetupEdit
 from gridbridge.model.states import QueueFact, QueueState
@@ -29,13 +29,13 @@ NEEDED_SECTION = "[queue.NAME]"
 NEEDS_SOMEBODY = frozenset((QueueFact.ERROR, QueueFact.DISABLED, QueueFact.UNREACHABLE))
 
 
-def running_findings(facts: HostFacts, policy: Policy) -> Iterator[CheckFinding]:
+def running_site_findings(facts: TransferHostFacts, policy: Policy) -> Iterator[CheckFinding]:
     """Judge everything that changes while a site runs."""
     yield _poller(facts.poller, policy)
-    yield from stale_configuration.findings(facts.poller)
+    yield from outdated_services.stale_configuration_findings(facts.poller)
     for name, cell in facts.cells.items():
         if cell.is_shut and not facts.is_root:
-            yield shut(name)
+            yield no_account_finding(name)
             continue
         cluster = policy.clusters.get(name)
         judge = JUDGES[cluster.kind if cluster else ClusterKind.GRIDENGINE]
@@ -44,17 +44,17 @@ def running_findings(facts: HostFacts, policy: Policy) -> Iterator[CheckFinding]
     for name, host in facts.without_rsync.items():
         yield _rsync(name, host)
     for name, stage in facts.stages.items():
-        yield stage_finding(name, stage)
+        yield stage_dir_finding(name, stage)
     for queue, state in facts.queues.items():
         yield from _queue(queue, state, policy)
 
 
-def shut(item: str) -> CheckFinding:
+def no_account_finding(item: str) -> CheckFinding:
     """Return the finding about what whoever asks has no account for: others may well have one."""
     return CheckFinding(item=item, state=FindingState.WARNING, found=UNSEEN)
 
 
-def worst(findings: tuple[CheckFinding, ...]) -> FindingState:
+def worst_finding_state(findings: tuple[CheckFinding, ...]) -> FindingState:
     """Return the worst state of all, OK for none."""
     for state in (FindingState.BROKEN, FindingState.WARNING):
         if any(finding.state == state for finding in findings):
@@ -62,7 +62,7 @@ def worst(findings: tuple[CheckFinding, ...]) -> FindingState:
     return FindingState.OK
 
 
-def no_queue(policy: Policy) -> Iterator[CheckFinding]:
+def missing_queue_findings(policy: Policy) -> Iterator[CheckFinding]:
     """Report a site without a transfer queue: there is nothing to check."""
     if policy.queues:
         return
@@ -112,25 +112,25 @@ def _stopped(actual: str, right: str, policy: Policy, first: str = "") -> CheckF
     )
 
 
-def _cell(name: str, cell: CellFacts, host: str) -> Iterator[CheckFinding]:
+def _cell(name: str, cell: ClusterFacts, host: str) -> Iterator[CheckFinding]:
     yield _answer(name, cell, host)
     if not cell.trouble:
         yield _version(name, cell)
         yield _clock(name, cell)
 
 
-def _server(name: str, cell: CellFacts, _host: str) -> Iterator[CheckFinding]:
+def _server(name: str, cell: ClusterFacts, _host: str) -> Iterator[CheckFinding]:
     yield _oar_answer(name, cell)
     if not cell.trouble:
         yield _oar_version(name, cell)
         yield _clock(name, cell)
 
 
-def _folder(name: str, cell: CellFacts, _host: str) -> Iterator[CheckFinding]:
-    yield embedded_site.cluster_finding(name, cell)
+def _folder(name: str, cell: ClusterFacts, _host: str) -> Iterator[CheckFinding]:
+    yield embedded_site_findings.embedded_cluster_finding(name, cell)
 
 
-def _answer(name: str, cell: CellFacts, host: str) -> CheckFinding:
+def _answer(name: str, cell: ClusterFacts, host: str) -> CheckFinding:
     """Judge a qmaster's answer; it answers qconf only on its admin hosts."""
     item = f"{name}: qmaster"
     if not cell.trouble:
@@ -154,7 +154,7 @@ def _answer(name: str, cell: CellFacts, host: str) -> CheckFinding:
     )
 
 
-def _first(name: str, cell: CellFacts, *, is_refused: bool) -> str:
+def _first(name: str, cell: ClusterFacts, *, is_refused: bool) -> str:
     """Say what to look at before anybody starts a qmaster: a second one does harm."""
     if is_refused:
         return ""
@@ -162,7 +162,7 @@ def _first(name: str, cell: CellFacts, *, is_refused: bool) -> str:
     return f"run this only if no qmaster runs on {cell.master}; {ports}"
 
 
-def _wrong_port(name: str, cell: CellFacts) -> CheckFinding:
+def _wrong_port(name: str, cell: ClusterFacts) -> CheckFinding:
     """Judge a qmaster that answers on another port: a second one would do harm."""
     return CheckFinding(
         item=f"{name}: qmaster",
@@ -173,7 +173,7 @@ def _wrong_port(name: str, cell: CellFacts) -> CheckFinding:
     )
 
 
-def _oar_answer(name: str, cell: CellFacts) -> CheckFinding:
+def _oar_answer(name: str, cell: ClusterFacts) -> CheckFinding:
     """Judge an OAR server's answer."""
     item = f"{name}: OAR server"
     if not cell.trouble:
@@ -186,7 +186,7 @@ def _oar_answer(name: str, cell: CellFacts) -> CheckFinding:
     )
 
 
-def _oar_version(name: str, cell: CellFacts) -> CheckFinding:
+def _oar_version(name: str, cell: ClusterFacts) -> CheckFinding:
     item = f"{name}: version"
     if TRIED_OAR.match(cell.version):
         return CheckFinding(item=item, state=FindingState.OK, found=cell.version)
@@ -197,13 +197,13 @@ def _oar_version(name: str, cell: CellFacts) -> CheckFinding:
     )
 
 
-def _hint(name: str, cell: CellFacts) -> str:
+def _hint(name: str, cell: ClusterFacts) -> str:
     if cell.trouble.startswith(BY_SSH):
         return f"mend the login of [cluster.{name}] of {CONFIG}"
     return f"[cluster.{name}] of {CONFIG} has to name its cell"
 
 
-def _version(name: str, cell: CellFacts) -> CheckFinding:
+def _version(name: str, cell: ClusterFacts) -> CheckFinding:
     item = f"{name}: version"
     if TRIED.match(cell.version):
         return CheckFinding(item=item, state=FindingState.OK, found=cell.version)
@@ -216,7 +216,7 @@ def _version(name: str, cell: CellFacts) -> CheckFinding:
     )
 
 
-def _clock(name: str, cell: CellFacts) -> CheckFinding:
+def _clock(name: str, cell: ClusterFacts) -> CheckFinding:
     item = f"{name}: clock"
     if cell.ahead_s is None:
         return CheckFinding(
@@ -239,7 +239,7 @@ def _clock(name: str, cell: CellFacts) -> CheckFinding:
     )
 
 
-def _key(key: KeyFacts) -> CheckFinding:
+def _key(key: SshKeyFacts) -> CheckFinding:
     """Judge a person's key; what is sent without it comes home."""
     item, right = f"{key.cluster}: key of {key.person}", f"leads into the account {key.account}"
     if not key.trouble:
@@ -264,7 +264,7 @@ def _rsync(name: str, host: str) -> CheckFinding:
     )
 
 
-def stage_finding(name: str, stage: StageFacts) -> CheckFinding:
+def stage_dir_finding(name: str, stage: StageDirFacts) -> CheckFinding:
     """Judge where accounts have their folders for carried files; none is made for them there."""
     item = f"{name}: stage_dir"
     if not stage.wrong:

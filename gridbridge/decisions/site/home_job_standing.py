@@ -24,7 +24,7 @@ WORDS = {  # by the word of a state: for one task, and for several
 UNKNOWN = ("is in a state that is not known", "are in a state that is not known")
 
 
-def sentences(job: JobStanding, now: datetime) -> tuple[str, ...]:
+def describe_home_job(job: JobStanding, now: datetime) -> tuple[str, ...]:
     """Say what a job's tasks do, what is wrong, and what keeps waiting tasks from starting."""
     return (*(_row_sentence(row, now) for row in job.rows), *_errors(job), *_hindrances(job))
 

@@ -9,9 +9,8 @@ transfer queues live on one host, and a threshold would close a queue for jobs t
 from collections.abc import Iterable, Mapping
 from math import inf
 
-from gridbridge.model.site.queue_order import QueueOffer, RenumberedQueue
 from gridbridge.model.site.setup_findings import CheckFinding, FindingState
-from gridbridge.model.site.site_section import QueueOrder
+from gridbridge.model.site.site_section import QueueOffer, QueueOrder, RenumberedQueue
 from gridbridge.model.status_report import count
 
 WORDS = {
@@ -21,7 +20,7 @@ WORDS = {
 }
 
 
-def turns(offer: QueueOffer) -> float:
+def slot_turns_until_start(offer: QueueOffer) -> float:
     """Return how many turns of all its slots a cluster needs until one more task starts.
 
     To a tenth: what differs by less changes with each job, and counts as equal. A cluster that has
@@ -33,7 +32,7 @@ def turns(offer: QueueOffer) -> float:
     return round(ahead / offer.slots, 1) if offer.slots else inf
 
 
-def ranked(offers: Iterable[QueueOffer], order: QueueOrder) -> tuple[QueueOffer, ...]:
+def rank_transfer_queues(offers: Iterable[QueueOffer], order: QueueOrder) -> tuple[QueueOffer, ...]:
     """Return queues in the order in which a job should be offered to them.
 
     Of equal ones the present order is kept; among equal costs the least expected wait decides.
@@ -44,11 +43,11 @@ def ranked(offers: Iterable[QueueOffer], order: QueueOrder) -> tuple[QueueOffer,
     if order is QueueOrder.SEQ_NO:
         return tuple(present)
     if order is QueueOrder.WAIT:
-        return tuple(sorted(present, key=turns))
-    return tuple(sorted(present, key=lambda offer: (offer.cost, turns(offer))))
+        return tuple(sorted(present, key=slot_turns_until_start))
+    return tuple(sorted(present, key=lambda offer: (offer.cost, slot_turns_until_start(offer))))
 
 
-def renumbered(offers: Iterable[QueueOffer], order: QueueOrder) -> tuple[RenumberedQueue, ...]:
+def renumber_queues(offers: Iterable[QueueOffer], order: QueueOrder) -> tuple[RenumberedQueue, ...]:
     """Return the queues whose numbers change, so that the scheduler tries them in this order.
 
     The numbers are those that the queues have; equal ones are told apart by the next higher ones.
@@ -56,7 +55,9 @@ def renumbered(offers: Iterable[QueueOffer], order: QueueOrder) -> tuple[Renumbe
     if order is QueueOrder.SEQ_NO:
         return ()
     numbered = [
-        (offer, offer.seq_no) for offer in ranked(offers, order) if offer.seq_no is not None
+        (offer, offer.seq_no)
+        for offer in rank_transfer_queues(offers, order)
+        if offer.seq_no is not None
     ]
     changed: list[RenumberedQueue] = []
     least = -1
@@ -66,13 +67,16 @@ def renumbered(offers: Iterable[QueueOffer], order: QueueOrder) -> tuple[Renumbe
         if before != least:
             changed.append(
                 RenumberedQueue(
-                    queue=offer.queue, before=before, after=least, why=why(offer, order)
+                    queue=offer.queue,
+                    before=before,
+                    after=least,
+                    why=queue_rank_reason(offer, order),
                 )
             )
     return tuple(changed)
 
 
-def restored(
+def restore_queue_numbers(
     offers: Iterable[QueueOffer], former: Mapping[str, int]
 ) -> tuple[RenumberedQueue, ...]:
     """Return the queues that get the numbers back that they had before any other was given."""
@@ -85,7 +89,9 @@ def restored(
     )
 
 
-def is_set_up(offers: Iterable[QueueOffer], order: QueueOrder, former: Mapping[str, int]) -> bool:
+def is_queue_order_set_up(
+    offers: Iterable[QueueOffer], order: QueueOrder, former: Mapping[str, int]
+) -> bool:
     """Say whether the queues' numbers follow the order; `former` are their first numbers.
 
     Expected waits change from minute to minute, so any numbers count as right once queues were
@@ -93,18 +99,18 @@ def is_set_up(offers: Iterable[QueueOffer], order: QueueOrder, former: Mapping[s
     """
     all_offers = tuple(offers)
     if order is QueueOrder.SEQ_NO:
-        return not restored(all_offers, former)
+        return not restore_queue_numbers(all_offers, former)
     if not former:
-        return not renumbered(all_offers, order)
-    costs = [queue.cost for queue in ranked(all_offers, QueueOrder.SEQ_NO)]
+        return not renumber_queues(all_offers, order)
+    costs = [queue.cost for queue in rank_transfer_queues(all_offers, QueueOrder.SEQ_NO)]
     return order is QueueOrder.WAIT or costs == sorted(costs)
 
 
-def finding(
+def queue_order_finding(
     offers: Iterable[QueueOffer], order: QueueOrder, former: Mapping[str, int]
 ) -> CheckFinding:
     """Judge whether the order in the file was set up."""
-    is_right = is_set_up(offers, order, former)
+    is_right = is_queue_order_set_up(offers, order, former)
     differ = "" if is_right else "; the seq_no of the queues say otherwise"
     return CheckFinding(
         item="order of transfer queues",
@@ -115,19 +121,20 @@ def finding(
     )
 
 
-def why(offer: QueueOffer, order: QueueOrder) -> str:
+def queue_rank_reason(offer: QueueOffer, order: QueueOrder) -> str:
     """Say by what a queue has its place."""
     heard = f"{offer.pending} waiting, {offer.free_slots} of {count(offer.slots, 'slot')} free"
     standing = heard if offer.is_heard else f"{offer.cluster} has not answered lately"
     return f"cost {offer.cost:g}, {standing}" if order is QueueOrder.COST else standing
 
 
-def sentence(offers: Iterable[QueueOffer], order: QueueOrder) -> str:
+def describe_queue_order(offers: Iterable[QueueOffer], order: QueueOrder) -> str:
     """Say in which order queues should be tried, and in which they are if that differs."""
     all_offers = tuple(offers)
     order_words = ", then ".join(
-        f"{offer.queue} ({why(offer, order)})" for offer in ranked(all_offers, order)
+        f"{offer.queue} ({queue_rank_reason(offer, order)})"
+        for offer in rank_transfer_queues(all_offers, order)
     )
-    is_so = not renumbered(all_offers, order)
+    is_so = not renumber_queues(all_offers, order)
     later = "" if is_so else "; their seq_no say otherwise until `gridbridge setup order --apply`"
     return f"tried in this order, {WORDS[order]}: {order_words}{later}"

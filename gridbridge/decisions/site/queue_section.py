@@ -10,8 +10,8 @@ from gridbridge.model.site.setup_findings import (
     CheckFinding,
     EditVerb,
     FindingState,
-    QueueRequest,
     SetupEdit,
+    TransferQueueSetup,
 )
 from gridbridge.model.status_report import count
 from gridbridge.model.transfer.transfer_sections import TransferQueue
@@ -21,7 +21,7 @@ EDITOR = "gridbridge.config.edit"
 FEWER = "or give the queues fewer slots"
 
 
-def findings(policy: Policy, request: QueueRequest) -> tuple[CheckFinding, ...]:
+def queue_section_findings(policy: Policy, request: TransferQueueSetup) -> tuple[CheckFinding, ...]:
     """Judge the section; other keys that people wrote there are left alone."""
     section = policy.queues.get(request.queue)
     unset = TransferQueue(cluster="", pending_limit=-1, slots=0)
@@ -46,7 +46,7 @@ def findings(policy: Policy, request: QueueRequest) -> tuple[CheckFinding, ...]:
     )
 
 
-def room(policy: Policy, slots: int) -> CheckFinding:
+def spool_limit_finding(policy: Policy, slots: int) -> CheckFinding:
     """Judge whether one user may fill all transfer slots; messages over the limit are removed."""
     needed, limit = MESSAGES_A_SLOT * slots, policy.poller.spool_files_per_uid
     item, limit_text = f"file {CONFIG}: spool_files_per_uid", f"{limit}"
@@ -61,13 +61,15 @@ def room(policy: Policy, slots: int) -> CheckFinding:
     )
 
 
-def all_slots(policy: Policy, request: QueueRequest | None = None) -> int:
+def total_transfer_slots(policy: Policy, request: TransferQueueSetup | None = None) -> int:
     """Return the slots of all transfer queues, the wanted one as it will be."""
     slots = {name: queue.slots for name, queue in policy.queues.items()}
     return sum({**slots, **({request.queue: request.slots} if request else {})}.values())
 
 
-def removal(policy: Policy, request: QueueRequest) -> tuple[SetupEdit, ...]:
+def queue_section_removal_edits(
+    policy: Policy, request: TransferQueueSetup
+) -> tuple[SetupEdit, ...]:
     """Return the edit that takes the section out of the file."""
     return (_edit("drop", request.queue),) if request.queue in policy.queues else ()
 

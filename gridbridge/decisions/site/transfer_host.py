@@ -9,15 +9,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from gridbridge.decisions.site.file_modes import (
-    account,
-    broken,
-    closed,
-    folder,
-    shell,
-    shown,
-    sudoers,
-    unseen,
+from gridbridge.decisions.site.file_findings import (
+    account_folder_finding,
+    broken_finding,
+    describe_owner_and_mode,
+    invisible_file_finding,
+    make_private_edit,
+    shell_edit,
+    sudoers_file_finding,
+    system_account_finding,
 )
 from gridbridge.model.places import (
     AS_USER,
@@ -30,9 +30,9 @@ from gridbridge.model.places import (
     SPOOL,
     SUDOERS,
 )
-from gridbridge.model.site.host_facts import HostFacts, TreeFacts
+from gridbridge.model.site.host_facts import RootTreeFacts, TransferHostFacts
 from gridbridge.model.site.setup_findings import CheckFinding, FindingState
-from gridbridge.model.site.site_section import Site
+from gridbridge.model.site.site_section import SiteSection
 
 SPOOL_MODE = 0o1733  # anybody may add a message, only the service lists them
 CAMPAIGNS_MODE = 0o3733  # the same, and the service's group may read what is brought
@@ -59,21 +59,27 @@ FOLDERS: Mapping[str, int] = MappingProxyType(  # the service account's, with th
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
-def host_findings(facts: HostFacts, site: Site) -> tuple[CheckFinding, ...]:
+def transfer_host_findings(facts: TransferHostFacts, site: SiteSection) -> tuple[CheckFinding, ...]:
     """Judge what `setup host` makes."""
     return (
-        account_finding(facts.service_uid, site),
+        service_account_finding(facts.service_uid, site),
         *(_folder(path, mode, facts, site) for path, mode in FOLDERS.items()),
-        sudoers(SUDOERS, sudoers_line(site), facts.paths.get(SUDOERS), facts.sudoers, facts.hidden),
+        sudoers_file_finding(
+            SUDOERS,
+            service_sudoers_line(site),
+            facts.paths.get(SUDOERS),
+            facts.sudoers,
+            facts.hidden,
+        ),
     )
 
 
-def account_finding(uid: int, site: Site) -> CheckFinding:
+def service_account_finding(uid: int, site: SiteSection) -> CheckFinding:
     """Judge the service's account; 0: there is none of that name."""
-    return account(site.service_account, uid, HOME)
+    return system_account_finding(site.service_account, uid, HOME)
 
 
-def program_findings(facts: HostFacts) -> Iterator[CheckFinding]:
+def program_file_findings(facts: TransferHostFacts) -> Iterator[CheckFinding]:
     """Judge the files that Grid Engine and sudo run: a job's owner has to reach them."""
     yield from (_program(path, facts) for path in PROGRAMS)
     yield from (_tree(top, facts_of_tree) for top, facts_of_tree in facts.trees.items())
@@ -81,55 +87,62 @@ def program_findings(facts: HostFacts) -> Iterator[CheckFinding]:
     yield _configuration(facts)
 
 
-def state_finding(facts: HostFacts, site: Site) -> CheckFinding:
+def state_file_finding(facts: TransferHostFacts, site: SiteSection) -> CheckFinding:
     """Judge the state file: nobody but the service may read it."""
-    path = state_path(site)
+    path = state_file_path(site)
     path_facts, item = facts.paths.get(path), "state file"
     if path in facts.hidden:
-        return unseen(item)
+        return invisible_file_finding(item)
     if not path or path_facts is None:
         return CheckFinding(
             item=item, state=FindingState.OK, found="not there yet" if path else "a database"
         )
     if path_facts.owner == facts.service_uid and path_facts.mode == 0o600:
-        return CheckFinding(item=item, state=FindingState.OK, found=shown(path_facts))
+        return CheckFinding(
+            item=item, state=FindingState.OK, found=describe_owner_and_mode(path_facts)
+        )
     owner = site.service_account
-    return broken(item, shown(path_facts), f"{owner}'s, mode 0600", closed(path, owner))
+    return broken_finding(
+        item,
+        describe_owner_and_mode(path_facts),
+        f"{owner}'s, mode 0600",
+        make_private_edit(path, owner),
+    )
 
 
-def state_path(site: Site) -> str:
+def state_file_path(site: SiteSection) -> str:
     """Return where the state file lies, empty for a database."""
     return site.state.partition("://")[2][1:] if site.state.startswith("sqlite:") else ""
 
 
-def untrusted(path: str, wrong: str, mend: str) -> CheckFinding:
+def untrusted_file_finding(path: str, wrong: str, mend: str) -> CheckFinding:
     """Return the finding about a file that root does not obey because others can change it."""
     return CheckFinding(
         item=f"file {path}",
         state=FindingState.BROKEN,
         found=wrong,
         right="root's, and so each folder above it; nobody else writes there",
-        mend=(shell(mend),),
+        mend=(shell_edit(mend),),
         hint="read the file first: all in it may be somebody else's",
     )
 
 
-def _folder(path: str, mode: int, facts: HostFacts, site: Site) -> CheckFinding:
+def _folder(path: str, mode: int, facts: TransferHostFacts, site: SiteSection) -> CheckFinding:
     owner = (site.service_account, facts.service_uid)
     path_facts, is_within = facts.paths.get(path), path.startswith(f"{HOME}/")
-    return folder(path, mode, path_facts, owner, facts.hidden, is_within=is_within)
+    return account_folder_finding(path, mode, path_facts, owner, facts.hidden, is_within=is_within)
 
 
-def sudoers_line(site: Site) -> str:
+def service_sudoers_line(site: SiteSection) -> str:
     """Return the only thing that the service account may do as root."""
     return f"{site.service_account} ALL=(root) NOPASSWD: {AS_USER}"
 
 
-def _program(path: str, facts: HostFacts) -> CheckFinding:
+def _program(path: str, facts: TransferHostFacts) -> CheckFinding:
     item, path_facts, name = f"program {path}", facts.paths.get(path), shlex.quote(path)
     if closed := facts.closed_to_others.get(path):
-        mend = shell(f"chmod a+rx {shlex.quote(closed)}")
-        return broken(item, f"others can't pass {closed}", "readable by every user", mend)
+        mend = shell_edit(f"chmod a+rx {shlex.quote(closed)}")
+        return broken_finding(item, f"others can't pass {closed}", "readable by every user", mend)
     if path_facts is None:
         hint = "install gridbridge again: tools/install in its source folder"
         return CheckFinding(
@@ -137,12 +150,16 @@ def _program(path: str, facts: HostFacts) -> CheckFinding:
         )
     is_trusted = path_facts.owner == 0 and not path_facts.mode & OTHERS_WRITE
     if is_trusted and path_facts.mode & 0o005 == 0o005:
-        return CheckFinding(item=item, state=FindingState.OK, found=shown(path_facts))
-    mend = shell(f"chown root:root {name} && chmod a+rx,go-w {name}")
-    return broken(item, shown(path_facts), "root's, for others to read and run", mend)
+        return CheckFinding(
+            item=item, state=FindingState.OK, found=describe_owner_and_mode(path_facts)
+        )
+    mend = shell_edit(f"chown root:root {name} && chmod a+rx,go-w {name}")
+    return broken_finding(
+        item, describe_owner_and_mode(path_facts), "root's, for others to read and run", mend
+    )
 
 
-def _tree(top: str, tree: TreeFacts) -> CheckFinding:
+def _tree(top: str, tree: RootTreeFacts) -> CheckFinding:
     """Judge the files that root runs or obeys: a person who can change one is root."""
     item, name = f"folder {top}", shlex.quote(top)
     if not tree.wrong:
@@ -151,31 +168,35 @@ def _tree(top: str, tree: TreeFacts) -> CheckFinding:
         )
     more = f", and {len(tree.wrong) - 1} more" if tree.wrong[1:] else ""
     within = f"chown -hR root:root {name}/ && chmod -R go-w {name}/"  # the end follows a link
-    mend = shell(" && ".join((*tree.above, within)))
+    mend = shell_edit(" && ".join((*tree.above, within)))
     right = "root's with all in it, and nobody else writes there"
     hint = "what others wrote stays: install gridbridge again if you can't tell what that is"
-    return replace(broken(item, f"{tree.wrong[0]}{more}", right, mend), hint=hint)
+    return replace(broken_finding(item, f"{tree.wrong[0]}{more}", right, mend), hint=hint)
 
 
-def _interpreter(facts: HostFacts) -> CheckFinding:
+def _interpreter(facts: TransferHostFacts) -> CheckFinding:
     item = "programs run as a user"
     if not facts.import_trouble:
         return CheckFinding(item=item, state=FindingState.OK, found="yes")
     folder = PYTHON.removesuffix("/bin/python3")
-    mend = shell(f"chown -hR root:root {folder}/ && chmod -R a+rX,go-w {folder}/")
-    return broken(item, facts.import_trouble, "yes", mend)
+    mend = shell_edit(f"chown -hR root:root {folder}/ && chmod -R a+rX,go-w {folder}/")
+    return broken_finding(item, facts.import_trouble, "yes", mend)
 
 
-def _configuration(facts: HostFacts) -> CheckFinding:
+def _configuration(facts: TransferHostFacts) -> CheckFinding:
     item, path_facts = f"file {CONFIG}", facts.paths.get(CONFIG)
     if path_facts is None:
         copy = "install -D -m 0644 /opt/gridbridge/conf/gridbridge.toml"
-        return broken(item, "missing", "there", shell(f"{copy} {CONFIG}"))
+        return broken_finding(item, "missing", "there", shell_edit(f"{copy} {CONFIG}"))
     if (
         path_facts.owner == 0
         and not path_facts.mode & OTHERS_WRITE
         and path_facts.mode & stat.S_IROTH
     ):
-        return CheckFinding(item=item, state=FindingState.OK, found=shown(path_facts))
-    mend = shell(f"chown root:root {CONFIG} && chmod 0644 {CONFIG}")
-    return broken(item, shown(path_facts), "root's, for all to read, mode 0644", mend)
+        return CheckFinding(
+            item=item, state=FindingState.OK, found=describe_owner_and_mode(path_facts)
+        )
+    mend = shell_edit(f"chown root:root {CONFIG} && chmod 0644 {CONFIG}")
+    return broken_finding(
+        item, describe_owner_and_mode(path_facts), "root's, for all to read, mode 0644", mend
+    )

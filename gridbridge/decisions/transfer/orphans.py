@@ -13,7 +13,7 @@ proves who owns an orphan: the service deletes it as an operator, and only while
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 
-from gridbridge.decisions.transfer.situation import TransferSituation
+from gridbridge.decisions.transfer.transfer_situation import TransferSituation
 from gridbridge.errors import ParseError
 from gridbridge.model.ids import PREFIX, TransferId, parse_transfer
 from gridbridge.model.message import DesiredJobState
@@ -22,13 +22,17 @@ from gridbridge.model.transfer.claim import HOME
 from gridbridge.model.transfer.transfer_plan import Orphan, TransferAct, TransferAction
 from gridbridge.model.transfer.transfer_row import Transfer
 
-AT_ONCE = timedelta()  # a job that waits after its end can only run again
-RESTARTED = timedelta(seconds=10)  # a second or two are usual before a qmaster hears of an end
-STILL = timedelta(minutes=10)  # the first run's epilog may still copy its results
+NO_GRACE = timedelta()  # a job that waits after its end can only run again
+RESTARTED_GRACE = timedelta(
+    seconds=10
+)  # a second or two are usual before a qmaster hears of an end
+EPILOG_GRACE = timedelta(minutes=10)  # the first run's epilog may still copy its results
 ORPHAN_AGE = timedelta(seconds=60)  # without a record by then a held job has no starter
 
 
-def survivors(ended: Iterable[Transfer], situation: TransferSituation) -> Iterator[TransferAction]:
+def plan_survivor_deletions(
+    ended: Iterable[Transfer], situation: TransferSituation
+) -> Iterator[TransferAction]:
     """Return a deletion for each remote job that runs after its own end, closed or not."""
     for transfer in ended:
         remote = _fresh(transfer, situation)
@@ -38,7 +42,9 @@ def survivors(ended: Iterable[Transfer], situation: TransferSituation) -> Iterat
             yield TransferAction(act=TransferAct.DELETE_REMOTE, transfer=transfer, why=why)
 
 
-def orphans(transfers: Iterable[Transfer], situation: TransferSituation) -> Iterator[Orphan]:
+def find_orphan_jobs(
+    transfers: Iterable[Transfer], situation: TransferSituation
+) -> Iterator[Orphan]:
     """Find held jobs under our transfers' names that are not the recorded ones.
 
     Id 0 is a job that is still being submitted: its starter, or the deletion of its transfer, takes
@@ -66,13 +72,13 @@ def orphans(transfers: Iterable[Transfer], situation: TransferSituation) -> Iter
                 )
 
 
-def is_unlisted(transfer: Transfer, situation: TransferSituation) -> bool:
+def is_remote_job_unlisted(transfer: Transfer, situation: TransferSituation) -> bool:
     """Say whether the other cluster no longer lists it: a job that has left never comes back."""
     remote = _fresh(transfer, situation)
     return remote is not None and _row(transfer, remote, situation) is None
 
 
-def holds_outputs(transfer: Transfer) -> bool:
+def may_hold_output_files(transfer: Transfer) -> bool:
     """Say whether its job's output files may exist only in its folder there.
 
     A starter removes the folder once all files are home. A starter that was killed has not, and
@@ -104,8 +110,8 @@ def _outlives(transfer: Transfer, row: JobStatus, remote: ClusterSnapshot) -> bo
 
 def _grace(row: JobStatus, transfer: Transfer) -> timedelta:
     if row.state.is_waiting or transfer.claimed == HOME:  # nothing of such a job runs
-        return AT_ONCE
-    return RESTARTED if row.state.is_restarted else STILL
+        return NO_GRACE
+    return RESTARTED_GRACE if row.state.is_restarted else EPILOG_GRACE
 
 
 def _orphaned(row: JobStatus, is_open: bool, now: datetime) -> str:

@@ -6,12 +6,12 @@ A queue closes by its load thresholds (queue_conf(5)): a value that is missing c
 from collections.abc import Sequence
 from datetime import datetime
 
-from gridbridge.decisions.transfer.cause_messages import blame
-from gridbridge.model.published import PublishedState, ShownCluster, ShownQueue, ShownRoute
+from gridbridge.decisions.transfer.circuit_breaker import describe_failure_cause
+from gridbridge.model.published import PublishedState, ShownCluster, ShownQueue, ShownTransferQueue
 from gridbridge.model.states import QueueFact
 from gridbridge.model.status_report import ClusterReport, QueueReport, age, count
 
-UNREPORTED = "its load values are fine: the next load report opens it"
+NOT_YET_REPORTED = "its load values are fine: the next load report opens it"
 
 _CLOSED = (  # the strongest first
     (QueueFact.ERROR, "in error state: qmod -cq clears it once the cause is mended"),
@@ -19,12 +19,12 @@ _CLOSED = (  # the strongest first
     (QueueFact.OFF_HOURS, "disabled"),
     (QueueFact.SUSPENDED, "suspended"),
     (QueueFact.UNREACHABLE, "its host does not report to the qmaster"),
-    (QueueFact.LOADED, UNREPORTED),
-    (QueueFact.OVERLOADED, UNREPORTED),
+    (QueueFact.LOADED, NOT_YET_REPORTED),
+    (QueueFact.OVERLOADED, NOT_YET_REPORTED),
 )
 
 
-def alarm(shown: PublishedState, now: datetime) -> str:
+def poller_silence_alarm(shown: PublishedState, now: datetime) -> str:
     """Say that the poller is silent, so that all the rest is old; empty when it is not."""
     if shown.load is None:
         return "gridbridge-poller has never published anything here"
@@ -37,28 +37,28 @@ def alarm(shown: PublishedState, now: datetime) -> str:
     )
 
 
-def full(shown: PublishedState) -> str:
+def full_folder_warning(shown: PublishedState) -> str:
     """Say that a folder of the service is full; empty when none is."""
     lacks = shown.service.full if shown.service else ""
     return f"{lacks}; every transfer queue is closed until it has room" if lacks else ""
 
 
-def misconfigured(shown: PublishedState) -> str:
+def refused_configuration_warning(shown: PublishedState) -> str:
     """Say that the poller refuses the newest gridbridge.toml; empty when it does not."""
     configuration = shown.service.configuration if shown.service else None
     if configuration is None or not configuration.refused:
         return ""
-    first = first_of(configuration.refused)
+    first = first_configuration_problem(configuration.refused)
     return f"the service has an older gridbridge.toml, for it refuses the new one: {first}"
 
 
-def first_of(problems: Sequence[str]) -> str:
+def first_configuration_problem(problems: Sequence[str]) -> str:
     """Say what is wrong with a gridbridge.toml in one line."""
     first, *more = problems
     return f"{first} (and {len(more)} more, see gridbridge check)" if more else first
 
 
-def judge_cluster(cluster: ShownCluster, now: datetime) -> ClusterReport:
+def report_cluster(cluster: ShownCluster, now: datetime) -> ClusterReport:
     """Say whether a cluster answers."""
     return ClusterReport(
         cluster=cluster.cluster,
@@ -66,11 +66,11 @@ def judge_cluster(cluster: ShownCluster, now: datetime) -> ClusterReport:
         taken_at=cluster.taken_at,
         waiting=cluster.pending,
         free_slots=cluster.free_slots,
-        why=silence(cluster, now) or _freshness(cluster, now),
+        why=cluster_silence(cluster, now) or _freshness(cluster, now),
     )
 
 
-def drained(cluster: str, shown: PublishedState, now: datetime) -> str:
+def drain_reason(cluster: str, shown: PublishedState, now: datetime) -> str:
     """Say who drained a cluster and why; empty when nobody did."""
     drain = shown.drained.get(cluster)
     if drain is None:
@@ -78,19 +78,19 @@ def drained(cluster: str, shown: PublishedState, now: datetime) -> str:
     return f"drained by {drain.by} {age(now - drain.at)} ago: {drain.reason}"
 
 
-def failing(cluster: str, shown: PublishedState, now: datetime) -> str:
+def breaker_reason(cluster: str, shown: PublishedState, now: datetime) -> str:
     """Say why the queues to a cluster are closed, or being probed; empty when no job failed."""
     breaker = shown.breakers.get(cluster)
     if breaker is None or breaker.until is None:
         return ""
     jobs = f"{count(breaker.failures, 'job')} in a row failed at {cluster}"
-    failed = f"{jobs}: {blame(breaker.cause, cluster)}"
+    failed = f"{jobs}: {describe_failure_cause(breaker.cause, cluster)}"
     if now < breaker.until:
         return f"{failed}. The next job is let in {age(breaker.until - now)} from now."
     return f"{failed}. One job is let in."
 
 
-def silence(cluster: ShownCluster | None, now: datetime) -> str:
+def cluster_silence(cluster: ShownCluster | None, now: datetime) -> str:
     """Say since when and why a cluster does not answer; empty when it does."""
     if cluster is None:
         return "not asked yet"
@@ -105,12 +105,14 @@ def _freshness(cluster: ShownCluster, now: datetime) -> str:
     return f"answered {age(now - cluster.taken_at)} ago"
 
 
-def judge_queue(route: ShownRoute, shown: PublishedState, now: datetime) -> QueueReport:
+def report_transfer_queue(
+    route: ShownTransferQueue, shown: PublishedState, now: datetime
+) -> QueueReport:
     """Say whether a transfer queue takes jobs, and if not, why."""
     home = shown.clusters.get(shown.service.cluster) if shown.service else None
     queues = home.queues if home else ()
     mine = tuple(queue for queue in queues if queue.name.partition("@")[0] == route.queue)
-    why = _closed(route, mine, shown, now)
+    why = _why_closed(route, mine, shown, now)
     return QueueReport(
         queue=route.queue,
         cluster=route.cluster,
@@ -121,12 +123,15 @@ def judge_queue(route: ShownRoute, shown: PublishedState, now: datetime) -> Queu
     )
 
 
-def _closed(
-    route: ShownRoute, instances: tuple[ShownQueue, ...], shown: PublishedState, now: datetime
+def _why_closed(
+    route: ShownTransferQueue,
+    instances: tuple[ShownQueue, ...],
+    shown: PublishedState,
+    now: datetime,
 ) -> str:
     if not instances:
         return "the local cluster lists no such queue"
-    if why := _thresholds(route, shown, now):
+    if why := _closing_threshold(route, shown, now):
         return why
     if any(not queue.known.facts and queue.used < queue.total for queue in instances):
         return ""
@@ -134,18 +139,18 @@ def _closed(
     return next((words for fact, words in _CLOSED if fact in facts), "every slot is used")
 
 
-def _thresholds(route: ShownRoute, shown: PublishedState, now: datetime) -> str:
+def _closing_threshold(route: ShownTransferQueue, shown: PublishedState, now: datetime) -> str:
     """Say which load value closes the queue."""
     if shown.load is None or now - shown.load.taken_at > shown.load.stale:
         return "its load values are too old"
     if shown.service and shown.service.full:
         return shown.service.full
-    if why := drained(route.cluster, shown, now):
+    if why := drain_reason(route.cluster, shown, now):
         return why
     prefix = f"gb_{route.cluster.replace('-', '_')}"
     if shown.load.values.get(f"{prefix}_up") != "1":
-        quiet = silence(shown.clusters.get(route.cluster), now)
-        failed = "" if quiet else failing(route.cluster, shown, now)
+        quiet = cluster_silence(shown.clusters.get(route.cluster), now)
+        failed = "" if quiet else breaker_reason(route.cluster, shown, now)
         return failed or f"{route.cluster} {quiet or 'is silent'}"
     pending = int(shown.load.values.get(f"{prefix}_pending", 0))
     if pending >= route.pending_limit:

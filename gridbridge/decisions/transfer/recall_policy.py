@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeAlias
 
-from gridbridge.decisions.transfer.situation import TransferSituation
+from gridbridge.decisions.transfer.transfer_situation import TransferSituation, find_home_row
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import DesiredJobState, StarterPhase
 from gridbridge.model.snapshot import JobStatus
@@ -23,9 +23,11 @@ from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.model.transfer.transfer_sections import TransferQueue
 
 FRESH = timedelta(seconds=60)  # an older answer does not show which tasks wait
-SETTLED = timedelta(seconds=10)  # a job that was just released may start at once
+SETTLING = timedelta(seconds=10)  # a job that was just released may start at once
 
-Wanted: TypeAlias = tuple[Transfer, int, str, str]  # slots it needs, why it comes, state there
+RecallCandidate: TypeAlias = tuple[
+    Transfer, int, str, str
+]  # slots it needs, why it comes, state there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +39,7 @@ class Recall:
     why: str
 
 
-def due(
+def plan_recalls(
     transfers: Iterable[Transfer],
     situation: TransferSituation,
     queues: Mapping[str, TransferQueue],
@@ -57,7 +59,7 @@ def due(
             free -= slots
 
 
-def wanted(
+def list_wanted_recalls(
     transfers: Iterable[Transfer],
     situation: TransferSituation,
     queues: Mapping[str, TransferQueue],
@@ -75,7 +77,7 @@ def _recallable(
     situation: TransferSituation,
     queues: Mapping[str, TransferQueue],
     troubles: Mapping[str, str],
-) -> list[Wanted]:
+) -> list[RecallCandidate]:
     oldest = sorted(
         transfers, key=lambda transfer: (transfer.since or transfer.created_at, transfer.name)
     )
@@ -91,7 +93,7 @@ def _recallable(
     return _in_turn(candidate for candidate in judged if candidate[1] and candidate[2])
 
 
-def _in_turn(candidates: Iterable[Wanted]) -> list[Wanted]:
+def _in_turn(candidates: Iterable[RecallCandidate]) -> list[RecallCandidate]:
     """Order these by how many of the same owner come before each."""
     before: Counter[str] = Counter()
     ranked = []
@@ -130,16 +132,16 @@ def _waiting(transfer: Transfer, situation: TransferSituation) -> JobStatus | No
     ):
         return None
     is_fresh = situation.now - situation.snapshots[transfer.remote].taken_at < FRESH
-    return row if is_fresh and is_waiting(row) else None
+    return row if is_fresh and could_start_remotely(row) else None
 
 
-def still_waits(transfer: Transfer, situation: TransferSituation) -> bool:
+def still_waits_remotely(transfer: Transfer, situation: TransferSituation) -> bool:
     """Say whether a task waits there, by a fresh answer, and its starter could bring it home."""
-    is_settled = transfer.since is not None and situation.now - transfer.since >= SETTLED
+    is_settled = transfer.since is not None and situation.now - transfer.since >= SETTLING
     return is_settled and _waiting(transfer, situation) is not None
 
 
-def is_waiting(row: JobStatus) -> bool:
+def could_start_remotely(row: JobStatus) -> bool:
     """Say whether the job could start there and has not."""
     return row.state.word == JobFact.WAITING
 
@@ -149,7 +151,7 @@ def _why(
 ) -> str:
     assert transfer.since
     waited = situation.now - transfer.since
-    if queue is None or not queue.recall_wait_s or waited < SETTLED:
+    if queue is None or not queue.recall_wait_s or waited < SETTLING:
         return ""
     if trouble:
         return f"{trouble}, and it waited there for {age(waited)}"
@@ -163,7 +165,7 @@ def _slots(needed: int, free: int) -> str:
     return f"it needs {count(needed, 'slot')} and {free} {'is' if free == 1 else 'are'} free here"
 
 
-def may_be_had(transfer: Transfer) -> bool:
+def may_claim_be_taken_home(transfer: Transfer) -> bool:
     """Say whether its claim lets the task come home: the job is not known to have it."""
     is_waiting = transfer.remote_state.is_waiting or not transfer.remote_state.is_listed
     return bool(transfer.claim) and transfer.claimed != JOB and is_waiting
@@ -181,9 +183,12 @@ def _why_silent(
     transfer: Transfer, situation: TransferSituation, queue: TransferQueue | None
 ) -> str:
     """Say why a task comes home from a silent cluster; empty when it does not."""
-    if queue is None or not queue.recall_wait_s or not may_be_had(transfer):
+    if queue is None or not queue.recall_wait_s or not may_claim_be_taken_home(transfer):
         return ""
-    silent, limit = silence(transfer, situation), timedelta(seconds=queue.recall_unreachable_s)
+    silent, limit = (
+        remote_silence(transfer, situation),
+        timedelta(seconds=queue.recall_unreachable_s),
+    )
     if silent < limit or not _sleeps(
         transfer, situation, (StarterPhase.HELD, StarterPhase.RELEASED)
     ):
@@ -200,14 +205,14 @@ def _sleeps(transfer: Transfer, situation: TransferSituation, phases: tuple[str,
     return is_wanted and is_there and transfer.wake in situation.asleep
 
 
-def silence(transfer: Transfer, situation: TransferSituation) -> timedelta:
+def remote_silence(transfer: Transfer, situation: TransferSituation) -> timedelta:
     """Return how long a transfer's cluster has not answered."""
     remote = situation.snapshots.get(transfer.remote)
     heard = (transfer.seen_at, transfer.created_at, remote.taken_at if remote else None)
     return situation.now - max(situation.since, *(moment for moment in heard if moment))
 
 
-def waits_for_grant(transfer: Transfer, situation: TransferSituation) -> bool:
+def waits_for_claim_grant(transfer: Transfer, situation: TransferSituation) -> bool:
     """Say whether its job has started, so that nothing but a grant keeps it from running."""
     if not is_grant(transfer.claim) or transfer.claimed or transfer.verdict or transfer.is_over:
         return False
@@ -215,3 +220,44 @@ def waits_for_grant(transfer: Transfer, situation: TransferSituation) -> bool:
     if row is None or row.owner != transfer.owner:
         return False
     return row.state.is_running and transfer.desired != DesiredJobState.DEAD
+
+
+MOVE_DEADLINE = timedelta(seconds=120)  # what was not begun by then is looked at anew
+RETURN_LIMIT = timedelta(seconds=600)  # a task that starts nowhere by then may go back
+
+
+def why_move_is_impossible(transfer: Transfer, situation: TransferSituation) -> str:
+    """Say why a task is not moved any more, whatever comes; empty where it may be."""
+    if transfer.is_over or transfer.verdict:
+        return "it has ended there"
+    if transfer.desired not in ("", DesiredJobState.RUNNING):
+        return f"it is to be {transfer.desired}"
+    row = situation.row(transfer)
+    if row is not None and row.state.has_begun:
+        return "it has started there"
+    return ""
+
+
+def is_ready_to_come_home(transfer: Transfer, situation: TransferSituation) -> bool:
+    """Say whether its starter can bring it home now."""
+    return still_waits_remotely(transfer, situation)
+
+
+def is_task_listed_at_home(transfer: Transfer, situation: TransferSituation) -> bool:
+    """Say whether home lists its task."""
+    return situation.at_home(transfer) is not None
+
+
+def describe_returned_task(transfer: Transfer, situation: TransferSituation) -> str:
+    """Say what became of a task that came home and was not sent on; empty while it waits."""
+    local = situation.snapshots.get(situation.home)
+    if local is None or transfer.closed_at is None or local.taken_at <= transfer.closed_at:
+        return ""
+    row = find_home_row(transfer, local)
+    if row is None:
+        return "it has ended here"
+    if row.state.is_running and row.queue.partition("@")[0] not in situation.queues:
+        return "it runs here"
+    if situation.now - transfer.closed_at > RETURN_LIMIT:
+        return f"nothing took it within {RETURN_LIMIT.total_seconds():g} s: it may go back"
+    return ""

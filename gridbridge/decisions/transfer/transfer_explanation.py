@@ -1,15 +1,45 @@
-"""Explains a transfer: where its job is, the states on both sides, what it waits for."""
+"""Transfers whose cluster was taken out of gridbridge.toml: they wait, and people are told so."""
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 
-from gridbridge.decisions.transfer import dropped_clusters
-from gridbridge.decisions.transfer.queue_health import silence
+from gridbridge.decisions.transfer.queue_health import cluster_silence
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import DesiredJobState, FailureCause, StarterPhase
+from gridbridge.model.places import CONFIG
 from gridbridge.model.published import PublishedState, ShownHistory, ShownTransfer
+from gridbridge.model.site.setup_findings import CheckFinding, FindingState
 from gridbridge.model.states import JobFact, JobState, QueueFact
 from gridbridge.model.status_report import TransferAttempt, age
+
+
+def unconfigured_cluster_reason(cluster: str) -> str:
+    """Say why a transfer to this cluster does not go on."""
+    return f"{CONFIG} has no [cluster.{cluster}], so nobody asks what became of it"
+
+
+def unconfigured_cluster_wait(cluster: str) -> str:
+    """Say what such a transfer waits for."""
+    until = f"until then nobody asks {cluster}, and the job counts as alive"
+    return f"[cluster.{cluster}] to be in {CONFIG} again: {until}"
+
+
+def unconfigured_cluster_findings(
+    transfers: Iterable[ShownTransfer], clusters: Collection[str]
+) -> Iterator[CheckFinding]:
+    """Warn of each cluster that open transfers lead to and that is not configured."""
+    counts = Counter(transfer.remote for transfer in transfers if transfer.remote not in clusters)
+    for cluster, count in sorted(counts.items()):
+        yield CheckFinding(
+            item=f"{cluster}: open transfers",
+            state=FindingState.WARNING,
+            found=f"{count}, and no [cluster.{cluster}] in {CONFIG}",
+            right="none, or the cluster configured",
+            hint=f"put [cluster.{cluster}] back until they are over;"
+            f" without a [queue.NAME] nothing new is sent there",
+        )
+
 
 _SUSPENDERS = (  # the strongest first
     (JobFact.BY_HAND, "by hand"),
@@ -18,21 +48,23 @@ _SUSPENDERS = (  # the strongest first
 )
 
 
-def tell(history: ShownHistory, shown: PublishedState, now: datetime) -> TransferAttempt:
+def explain_transfer_attempt(
+    history: ShownHistory, shown: PublishedState, now: datetime
+) -> TransferAttempt:
     """Explain one attempt."""
     transfer = history.transfer
     return TransferAttempt(
         transfer=transfer,
-        where=where(transfer),
+        where=describe_job_location(transfer),
         here=_state_at_home(transfer, now),
         there=_state_away(transfer, now),
-        waits_for=waits_for(transfer, shown, now),
+        waits_for=explain_transfer_wait(transfer, shown, now),
         events=history.events,
         left_out=history.left_out,
     )
 
 
-def where(transfer: ShownTransfer) -> str:
+def describe_job_location(transfer: ShownTransfer) -> str:
     """Say where the job is."""
     job = f"job {parse_transfer(transfer.transfer).local} of {transfer.owner}"
     if transfer.closed_at:
@@ -61,14 +93,14 @@ def _state_away(transfer: ShownTransfer, now: datetime) -> str:
     return f"{transfer.remote_state}{host}{since}"
 
 
-def waits_for(transfer: ShownTransfer, shown: PublishedState, now: datetime) -> str:
+def explain_transfer_wait(transfer: ShownTransfer, shown: PublishedState, now: datetime) -> str:
     """Say what happens next, or what it needs; empty once it is over."""
     if transfer.closed_at:
         return ""
     if transfer.outcome:
         return f"its starter, to take the end home ({transfer.outcome})"
     if transfer.cause == FailureCause.DROPPED:
-        return dropped_clusters.wait(transfer.remote)
+        return unconfigured_cluster_wait(transfer.remote)
     return _waits_away(transfer, shown, now)
 
 
@@ -76,7 +108,7 @@ def _waits_away(transfer: ShownTransfer, shown: PublishedState, now: datetime) -
     """Say what a transfer waits for while its end is not known."""
     if transfer.desired == DesiredJobState.DEAD:
         return f"{transfer.remote} to delete its job there: it was deleted here"
-    if quiet := silence(shown.clusters.get(transfer.remote), now):
+    if quiet := cluster_silence(shown.clusters.get(transfer.remote), now):
         return f"{transfer.remote}, which {quiet}; until it answers the job counts as alive"
     if transfer.phase == StarterPhase.SUBMITTING:
         return f"its starter, to submit it to {transfer.remote}{_tried(transfer)}"

@@ -7,7 +7,7 @@ from gridbridge.batch.clusters import away
 from gridbridge.batch.gridengine import cell_layout_reader
 from gridbridge.batch.gridengine.demand import read_cell
 from gridbridge.batch.oar.oar_demand import read
-from gridbridge.errors import ConfigError, GridbridgeError, NotSeen, ParseError
+from gridbridge.errors import ClusterNotObserved, ConfigError, GridbridgeError, ParseError
 from gridbridge.model.elastic.balance_plan import (
     BalanceSituation,
     SavedBalancerRound,
@@ -40,7 +40,7 @@ def query_cell_outputs(
     try:
         documents, master = shows.printed(cluster)
     except GridbridgeError as error:
-        raise NotSeen(f"{name}: {error}") from error
+        raise ClusterNotObserved(f"{name}: {error}") from error
     return documents, SavedBalancerRound(now=now, master=master)
 
 
@@ -58,7 +58,7 @@ def parse_cell_outputs(
     try:
         cell, laid_out = _read(documents, saved_round, queue)
     except ParseError as error:
-        raise NotSeen(f"{where}: {error}") from error
+        raise ClusterNotObserved(f"{where}: {error}") from error
     return BalanceSituation(
         now=saved_round.now,
         cell=cell,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from gridbridge.batch.adapters import adapter_of
 from gridbridge.batch.clusters import away
-from gridbridge.errors import ConfigError, GridbridgeError, NotSeen, UsageMistake
+from gridbridge.errors import ClusterNotObserved, CommandLineMistake, ConfigError, GridbridgeError
 from gridbridge.model.elastic.elastic_nodes import is_same_host
 from gridbridge.model.policy import Policy
 
@@ -18,7 +18,7 @@ def read_host_tags(policy: Policy) -> Mapping[str, tuple[str, ...]]:
     try:
         return keeps.tags(cluster)
     except GridbridgeError as error:
-        raise NotSeen(f"{policy.site.cluster}: {error}") from error
+        raise ClusterNotObserved(f"{policy.site.cluster}: {error}") from error
 
 
 def require_execution_host(policy: Policy, host: str) -> None:
@@ -33,9 +33,11 @@ def require_execution_host(policy: Policy, host: str) -> None:
     try:
         hosts = keeps.hosts(cluster)
     except GridbridgeError as error:
-        raise NotSeen(f"{policy.site.cluster}: {error}") from error
+        raise ClusterNotObserved(f"{policy.site.cluster}: {error}") from error
     if not any(is_same_host(name, host) for name in hosts):
-        raise UsageMistake((f"{host}: cluster {policy.site.cluster} has no such execution host",))
+        raise CommandLineMistake(
+            (f"{host}: cluster {policy.site.cluster} has no such execution host",)
+        )
 
 
 def change_host_tag(policy: Policy, host: str, tag: str, *, is_wanted: bool) -> tuple[str, ...]:

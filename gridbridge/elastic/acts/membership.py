@@ -21,7 +21,7 @@ from gridbridge.batch.oar import node_power
 from gridbridge.elastic.acts.machine_bootstrap import MachineBootstrap, resolve_host_address
 from gridbridge.elastic.acts.membership_protocol import ClusterMembership
 from gridbridge.elastic.acts.oar_nodes import OarMembership
-from gridbridge.errors import AddressTaken, CommandFailed, InNoQueue, StillThere
+from gridbridge.errors import AddressTaken, CommandFailed, HostInNoQueue, TasksOnLostHost
 from gridbridge.model.cluster import ClusterKind
 from gridbridge.model.elastic.cell import TaskShape
 from gridbridge.model.elastic.elastic_nodes import (
@@ -71,7 +71,7 @@ class GridEngineMembership:
             return HostJoinStep.ADMITTED
         instances = execution_hosts.instances(self.cell, node.name)
         if not instances:
-            raise InNoQueue(node.name, node.hostgroups)
+            raise HostInNoQueue(node.name, node.hostgroups)
         usual = tuple(instance.queue for instance in instances if not instance.is_best_effort)
         with self.turn:
             for queue in node.queues or usual:
@@ -177,7 +177,7 @@ class GridEngineMembership:
             used = self._used(host)
         tasks = dict.fromkeys(task for instance in used for task in instance.tasks)
         if is_dead and tasks:
-            raise StillThere(host, tuple(tasks))
+            raise TasksOnLostHost(host, tuple(tasks))
         if not used:
             return ""
         queues = " ".join(instance.queue for instance in used)

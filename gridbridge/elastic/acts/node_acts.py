@@ -14,7 +14,13 @@ from gridbridge.elastic.acts.host_opening import open_node
 from gridbridge.elastic.acts.membership_protocol import ClusterMembership
 from gridbridge.elastic.acts.power_acts import ChangeHostTag, HostPowerActRunner, ignore_host_tag
 from gridbridge.elastic.providers.provider_protocol import HostPowerControl, MachineProvider
-from gridbridge.errors import AskAgain, NoCapacity, NotAdmitted, NotReached, ProviderFailed
+from gridbridge.errors import (
+    HostNotReached,
+    NoCapacity,
+    ProviderFailed,
+    ProviderRequestRepeatable,
+    SshAccessRejected,
+)
 from gridbridge.model.elastic.balance_sections import PoolSection
 from gridbridge.model.elastic.elastic_nodes import (
     OWNER_TAG,
@@ -90,7 +96,7 @@ class NodeActRunner:
             is_full = isinstance(error, NoCapacity)
             cause = NodeStateCause.NO_CAPACITY if is_full else NodeStateCause.NOT_GRANTED
             return node.entering(ElasticNodeState.GONE, self.now(), cause)
-        except AskAgain as error:
+        except ProviderRequestRepeatable as error:
             _log.warning("event=not_done node=%s act=create why=%r", node.name, str(error))
             return replace(node, cause=NodeStateCause.LATER)
         return replace(
@@ -105,11 +111,11 @@ class NodeActRunner:
         """Continue the joining of a node; a machine with a wrong host key is destroyed."""
         try:
             step = self.membership.join(self._joining(node))
-        except NotAdmitted:
+        except SshAccessRejected:
             return node.entering(
                 ElasticNodeState.REMOVING, self.now(), NodeStateCause.WRONG_HOST_KEY
             )
-        except NotReached as error:
+        except HostNotReached as error:
             _log.info("event=not_reached node=%s why=%r", node.name, str(error))
             return node
         if step in (HostJoinStep.JOINED, HostJoinStep.CLOSED):

@@ -12,7 +12,7 @@ from datetime import datetime
 from gridbridge.elastic.acts.host_opening import open_node
 from gridbridge.elastic.acts.membership_protocol import ClusterMembership
 from gridbridge.elastic.providers.provider_protocol import HostPowerControl
-from gridbridge.errors import GridbridgeError, NotIdle, ProviderFailed
+from gridbridge.errors import GridbridgeError, HostNotIdle, ProviderFailed
 from gridbridge.model.elastic.elastic_nodes import (
     ElasticNodeState,
     HostIdleness,
@@ -108,7 +108,7 @@ class HostPowerActRunner:
         """
         idleness = self.membership.look(due.node.name)
         if idleness.is_listed and not idleness.is_idle:
-            raise NotIdle(due.node.name)
+            raise HostNotIdle(due.node.name)
         if due.before is not None and due.before.state is ElasticNodeState.STANDBY:
             _log.warning("event=still_on node=%s", due.node.name)
         self._supply(due.node).stop(_machine(due.node))

@@ -19,7 +19,7 @@ from gridbridge.model.places import BALANCE_ACCOUNT, BALANCE_SET_UP, BALANCE_STA
 from gridbridge.model.status_report import RecordedDecision
 from gridbridge.shell.account import become
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.decisions import DecisionRows
+from gridbridge.state.database.decisions import JournalledDecisionRows
 
 MOST_LOOKED_AT = 10_000  # decisions: other programs have no state file in common with this one
 
@@ -64,7 +64,7 @@ def load_last_balancer_rounds(
 ) -> tuple[RecordedDecision, ...]:
     """Load the last rounds that changed a node, the oldest first."""
     with _opened(path, is_unchanged=True) as database:
-        decisions = DecisionRows(database).last(MOST_LOOKED_AT)
+        decisions = JournalledDecisionRows(database).last(MOST_LOOKED_AT)
         return tuple(decision for decision in decisions if decision.program == PROGRAM)[-count:]
 
 

@@ -14,8 +14,8 @@ from gridbridge.model.elastic.balance_plan import BalancePlan
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.owned_nodes import BalancerNodesSnapshot
 from gridbridge.model.elastic.standby_hosts import StandbyPlan
-from gridbridge.program.encoding import decode, encode
-from gridbridge.program.journal import JournalEntry, telling
+from gridbridge.program.encoding import decode_model_value, encode_model_value
+from gridbridge.program.journal import JournalEntry, make_journal_entry
 
 PROGRAM = "balance"
 Kept = Mapping[str, Any]
@@ -36,33 +36,35 @@ def balance_journal_entry(
     if not plan.done:
         return None
     inputs = {
-        "world": encode(world),
-        "patience": encode(patience),
-        "plan": encode(plan.plan),
-        "rules": encode(rules),
-        "asked": encode(requests),
-        "rest": encode(plan.rest) if plan.rest else None,
+        "world": encode_model_value(world),
+        "patience": encode_model_value(patience),
+        "plan": encode_model_value(plan.plan),
+        "rules": encode_model_value(rules),
+        "asked": encode_model_value(requests),
+        "rest": encode_model_value(plan.rest) if plan.rest else None,
         "ended": list(plan.master_ended),
         "done": list(plan.done),
     }
-    return telling(PROGRAM, world.now, inputs, list(plan.done), [plan.sentence, *plan.done])
+    return make_journal_entry(
+        PROGRAM, world.now, inputs, list(plan.done), [plan.sentence, *plan.done]
+    )
 
 
 def again(situation: Kept) -> list[str]:
     """Recompute a recorded round's acts from its recorded inputs."""
     world, patience = (
-        decode(situation["world"], BalancerNodesSnapshot),
-        decode(situation["patience"], NodeLifecycleTimeouts),
+        decode_model_value(situation["world"], BalancerNodesSnapshot),
+        decode_model_value(situation["patience"], NodeLifecycleTimeouts),
     )
     due = round_acts.plan_due_node_acts(
         world,
-        decode(situation["plan"], BalancePlan),
-        decode(situation["rules"], BalanceSection),
+        decode_model_value(situation["plan"], BalancePlan),
+        decode_model_value(situation["rules"], BalanceSection),
         patience,
-        decode(situation["asked"], AdministratorNodeRequests)
+        decode_model_value(situation["asked"], AdministratorNodeRequests)
         if situation["asked"]
         else NO_ADMINISTRATOR_REQUESTS,
-        decode(situation["rest"], StandbyPlan) if situation["rest"] else None,
+        decode_model_value(situation["rest"], StandbyPlan) if situation["rest"] else None,
     )
     return [*(act.words for act in due if act.is_done), *situation["ended"]]
 

@@ -38,7 +38,7 @@ from gridbridge.elastic.balancer.round_state import BalancerStateRows
 from gridbridge.elastic.balancer.round_statistics import RoundStatisticsFiles
 from gridbridge.elastic.providers import provider_registry
 from gridbridge.elastic.providers.provider_protocol import MachineLister
-from gridbridge.errors import ConfigError, NotSeen
+from gridbridge.errors import ClusterNotObserved, ConfigError
 from gridbridge.model.elastic.balance_sections import (
     BalanceSection,
     DemandSection,
@@ -142,7 +142,7 @@ def run_one_balancer_round(options: BalancerRunOptions) -> BalancerRoundPlan:
     else:
         leave_root(BALANCE_ACCOUNT)
     with BalanceDaemon(options, clock).open_cycle() as balancer:
-        return cycle.once(balancer, _log.debug, is_dry=not options.is_acting)
+        return cycle.run_cycle_once(balancer, _log.debug, is_dry=not options.is_acting)
 
 
 def start_acting_balancer(options: BalancerRunOptions) -> None:
@@ -152,8 +152,8 @@ def start_acting_balancer(options: BalancerRunOptions) -> None:
     if _has_fixed_nodes(options.policy):
         oar_nodes.require_oar_energy_saving_off()
     os.chdir("/")
-    service_process.start_log(options.policy)
-    cycle.hold(BALANCE_LOCK, NAME, LOCKED)
+    service_process.start_service_log(options.policy)
+    cycle.take_program_lock(BALANCE_LOCK, NAME, LOCKED)
 
 
 def longest_balancer_round_s(options: BalancerRunOptions) -> float:
@@ -205,7 +205,7 @@ class BalanceDaemon:
         reported = ReportingBalancer(self._wanted, self._clock, memory)
         try:
             yield reported
-        except NotSeen as error:
+        except ClusterNotObserved as error:
             if self._wanted.is_acting:
                 cluster, now = self._wanted.policy.site.cluster, self._clock.now()
                 balance_publication.publish_round_without_cell(

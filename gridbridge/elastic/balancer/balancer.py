@@ -55,7 +55,7 @@ from gridbridge.elastic.balancer.round_parts import (
 )
 from gridbridge.elastic.balancer.round_state import BalancerStateRows
 from gridbridge.elastic.providers.provider_protocol import MachineLister
-from gridbridge.errors import GridbridgeError, NotSeen
+from gridbridge.errors import ClusterNotObserved, GridbridgeError
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation, WatchedWaitingJobs
 from gridbridge.model.elastic.balance_sections import SqueezableNodes
 from gridbridge.model.elastic.cell import TaskShape
@@ -328,7 +328,7 @@ class Balancer:
     ) -> Mapping[str, tuple[ProviderMachine, ...]]:
         """Return the machines; raise NotSeen when no provider answered, so no node is known."""
         if self._providers and not machines:
-            raise NotSeen("no provider gave a whole list of its machines")
+            raise ClusterNotObserved("no provider gave a whole list of its machines")
         return machines
 
     def _listed(

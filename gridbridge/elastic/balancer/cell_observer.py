@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from gridbridge.elastic.acts import cell_queries
 from gridbridge.elastic.balancer import round_state_reader
 from gridbridge.elastic.store import recent_ends, saved_round_folder
-from gridbridge.errors import NotSeen, OutputError, StateError
+from gridbridge.errors import ClusterNotObserved, OutputError, StateError
 from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.places import BALANCE_ENDS, PUBLISHED
 from gridbridge.model.policy import Policy
@@ -52,7 +52,9 @@ def observe_cluster_for_round(
     situation = observe_own_cluster(policy, now)
     if is_acting and situation.master and not host.is_here(situation.master):
         words = "only there nodes are added and removed"
-        raise NotSeen(f"the qmaster runs on {situation.master}, and not on {host.name()}: {words}")
+        raise ClusterNotObserved(
+            f"the qmaster runs on {situation.master}, and not on {host.name()}: {words}"
+        )
     return situation
 
 
@@ -69,7 +71,7 @@ def _elsewhere(
             for instance in situation.cell.instances
             if instance.queue == name and instance.is_usable
         )
-        remote = published_json.read(
+        remote = published_json.read_published_value(
             f"{folder}/{published_json.CLUSTERS}/{queue.cluster}.json", ShownCluster
         )
         if free_here and remote and _is_open(remote, situation.now):

@@ -14,7 +14,7 @@ from gridbridge.errors import ConfigError
 from gridbridge.model.places import BALANCE_LOCK
 from gridbridge.model.policy import Policy
 from gridbridge.program import cycle, service_process
-from gridbridge.program.configuration import Configuration, InForce
+from gridbridge.program.configuration import ActiveConfiguration, ReloadableConfiguration
 from gridbridge.program.reloading import ReloadingProgram
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.signals import ProcessSignals
@@ -32,13 +32,13 @@ def run_balancer_forever(options: BalancerRunOptions, path: str, renew: Renew) -
     signals, clock = ProcessSignals(), Clock()
     start_acting_balancer(options)
     life_sign = Watchdog(BALANCE_LOCK)
-    first = InForce(policy=options.policy, raw=b"", sha256="", since=clock.now())
-    configuration = Configuration(clock, path, earlier=lambda: first)
+    first = ActiveConfiguration(policy=options.policy, raw=b"", sha256="", since=clock.now())
+    configuration = ReloadableConfiguration(clock, path, earlier=lambda: first)
     configuration.tell()
     lasting = ReloadingBalancer(
         options, configuration, renew, lambda current: BalanceDaemon(current, clock, life_sign)
     )
-    cycle.run_forever(lasting, signals, life_sign, clock)
+    cycle.run_cycles_forever(lasting, signals, life_sign, clock)
 
 
 class ReloadingBalancer(ReloadingProgram):
@@ -50,7 +50,7 @@ class ReloadingBalancer(ReloadingProgram):
     def __init__(
         self,
         options: BalancerRunOptions,
-        configuration: Configuration,
+        configuration: ReloadableConfiguration,
         renew: Renew,
         make: Callable[[BalancerRunOptions], BalanceDaemon],
     ) -> None:
@@ -65,7 +65,7 @@ class ReloadingBalancer(ReloadingProgram):
 
     def _by(self, policy: Policy) -> BalancerRunOptions:
         """Return the options of a new configuration; log what prevents acting."""
-        service_process.set_level(policy)
+        service_process.set_log_level(policy)
         self._wanted = self._renewed(policy)
         return self._wanted
 

@@ -17,7 +17,7 @@ from gridbridge.elastic.acts.membership_protocol import ClusterMembership
 from gridbridge.elastic.providers import provider_registry
 from gridbridge.elastic.providers.provider_protocol import HostPowerControl
 from gridbridge.elastic.store import power_request_folder as kept
-from gridbridge.errors import GridbridgeError, NotGranted
+from gridbridge.errors import GridbridgeError, ProviderRequestUnconfirmed
 from gridbridge.model.elastic.elastic_nodes import ProviderMachine, ProviderMachineState
 from gridbridge.model.elastic.standby_hosts import RequestedPowerState
 from gridbridge.model.policy import Policy
@@ -51,7 +51,7 @@ def apply_oar_power_requests(
             _unknown(policy, *request) or PowerRequestOutcome(host=request[0], wish=request[1])
             for request in requests
         )
-    with cycle.held(kept.make_power_request_lock(folder), NAME, LOCKED):
+    with cycle.hold_program_lock(kept.make_power_request_lock(folder), NAME, LOCKED):
         return _settled(policy, folder, now.timestamp())
 
 
@@ -103,7 +103,7 @@ def _switch(
         if requested is RequestedPowerState.SLEEP and (kept_on := _works(site, host)):
             return kept_on
         (supply.start if requested is RequestedPowerState.WAKE else supply.stop)(machine)
-    except NotGranted as error:
+    except ProviderRequestUnconfirmed as error:
         return PowerRequestOutcome(host=host, wish=requested, why=str(error), is_later=True)
     except GridbridgeError as error:
         return PowerRequestOutcome(host=host, wish=requested, why=str(error))

@@ -12,7 +12,7 @@ from gridbridge.model.elastic.owned_nodes import (
     NodeRequestKind,
     PoolFailureRecord,
 )
-from gridbridge.program.encoding import decode, encode
+from gridbridge.program.encoding import decode_model_value, encode_model_value
 from gridbridge.state.database import StateFile
 
 POOL, ASKED, WAITING, LAST, UNLISTED = "pool.", "asked.", "eligible", "last", "unlisted"
@@ -34,11 +34,13 @@ class BalancerStateRows:
         The shift is one transaction.
         """
         row = self._facts.all(CLOCKS).get("")
-        by = clock_step.measure_clock_step(decode(row, BalancerHostClocks) if row else None, clocks)
+        by = clock_step.measure_clock_step(
+            decode_model_value(row, BalancerHostClocks) if row else None, clocks
+        )
         with self.database.transaction():
             if by:
                 self._change(clock_step.time_shifter(by))
-            self._facts.put(CLOCKS, encode(clocks))
+            self._facts.put(CLOCKS, encode_model_value(clocks))
         return by
 
     def _change(self, change: clock_step.TimeChange) -> None:
@@ -69,7 +71,7 @@ class BalancerStateRows:
     def records(self, now: datetime | None = None) -> Mapping[str, PoolFailureRecord]:
         """Return the recent failures of each pool; times after `now` become `now`."""
         by_pool = {
-            pool: decode(record, PoolFailureRecord)
+            pool: decode_model_value(record, PoolFailureRecord)
             for pool, record in self._facts.all(POOL).items()
         }
         if now is None:
@@ -84,7 +86,7 @@ class BalancerStateRows:
         for pool in self.records().keys() - records.keys():
             self._facts.drop(f"{POOL}{pool}")
         for pool, record in records.items():
-            self._facts.put(f"{POOL}{pool}", encode(record))
+            self._facts.put(f"{POOL}{pool}", encode_model_value(record))
 
     def asked(self) -> AdministratorNodeRequests:
         """Return the administrators' pending requests by kind."""
@@ -153,7 +155,7 @@ class BalancerStateRows:
     def _months(self) -> Mapping[str, float]:
         """Return the cost of nodes by month."""
         spent = self._facts.all(LAST).get("", {}).get("spent", {})
-        return decode(spent, dict[str, float])
+        return decode_model_value(spent, dict[str, float])
 
     def last_round(self) -> datetime | None:
         """Return the time of the last round."""
@@ -197,12 +199,15 @@ class BalancerStateRows:
 
     def _watched(self) -> list[tuple[int, WatchedWaitingJobs]]:
         rows = self._facts.all(WATCHED).get("", {})
-        return [(int(job), decode(row, WatchedWaitingJobs)) for job, row in rows.items()]
+        return [
+            (int(job), decode_model_value(row, WatchedWaitingJobs)) for job, row in rows.items()
+        ]
 
     def keep_watched(self, watched: Mapping[int, WatchedWaitingJobs]) -> None:
         """Replace the stored observations of waiting jobs."""
         self._facts.put(
-            WATCHED, {str(job): encode(observation) for job, observation in watched.items()}
+            WATCHED,
+            {str(job): encode_model_value(observation) for job, observation in watched.items()},
         )
 
 

@@ -22,7 +22,7 @@ from gridbridge.cli.options import (
 )
 from gridbridge.elastic.cli.plan_command import RULES, option_spellings, plan_report_json
 from gridbridge.elastic.cli.plot_command import draw_statistics_file
-from gridbridge.errors import ConfigError, GridbridgeError, NotSeen
+from gridbridge.errors import ClusterNotObserved, ConfigError, GridbridgeError
 from gridbridge.model.elastic.published_balance import BalancePlanReport
 from gridbridge.model.places import BALANCE_PLOTS, BALANCE_STATS
 from gridbridge.program import log_file
@@ -116,7 +116,7 @@ def balance(cluster: str, path: str, is_json: bool, **command_options: Any) -> N
             loop.run_balancer_forever(replace(options, tell=report), path, renew)
             return
         plan = service.run_one_balancer_round(options)
-    except NotSeen as error:
+    except ClusterNotObserved as error:
         _complain(error)
         raise SystemExit(NOT_SEEN) from error
     if not own.is_quiet:
@@ -145,7 +145,7 @@ def _tell(report: BalancePlanReport, acts: tuple[str, ...], *, is_json: bool) ->
         output.as_json({**plan_report_json(report), "done": list(acts)})
         return
     for text in (report.sentence, *(f"  {act}" for act in acts)):
-        output.line(log_file.dated(text, sys.stdout))
+        output.line(log_file.prefix_lines_with_time(text, sys.stdout))
 
 
 def _print_round(
@@ -215,7 +215,7 @@ def _options_of(
 
 
 def _complain(error: GridbridgeError) -> None:
-    output.complain(log_file.dated(f"gridbridge-balance: {error}", sys.stderr))
+    output.complain(log_file.prefix_lines_with_time(f"gridbridge-balance: {error}", sys.stderr))
 
 
 def _draw(stats: str, folder: str) -> None:

@@ -20,12 +20,12 @@ from gridbridge.elastic.providers import (
     provider_program,
 )
 from gridbridge.errors import (
-    AskAgain,
     NoCapacity,
-    NotGranted,
     ParseError,
     ProviderFailed,
-    plain_words,
+    ProviderRequestRepeatable,
+    ProviderRequestUnconfirmed,
+    describe_error,
 )
 from gridbridge.model.elastic.balance_sections import PoolSection, ProviderSection
 from gridbridge.model.elastic.elastic_nodes import (
@@ -109,7 +109,7 @@ class Ec2Provider:
                 machine = self._run(request, _token(request, generation))
                 if machine and machine.state is not ProviderMachineState.GONE:
                     return machine
-        raise NotGranted(f"ec2 create: {name} was made {GENERATIONS} times today")
+        raise ProviderRequestUnconfirmed(f"ec2 create: {name} was made {GENERATIONS} times today")
 
     def destroy(self, machine: ProviderMachine) -> None:
         """Terminate a machine; its image says which disks are deleted with it."""
@@ -208,7 +208,7 @@ class Ec2Provider:
                 if key:
                     tag = {"Key": HOST_KEY_TAG, "Value": key}
                     self.client.create_tags(Resources=[id_], Tags=[tag])
-        except NotGranted:
+        except ProviderRequestUnconfirmed:
             return ""
         return key
 
@@ -296,7 +296,7 @@ def translate_ec2_errors(verb: str, harmless: str = "") -> Iterator[None]:
         if _code(error) != harmless:
             raise ec2_error_class(_code(error))(f"ec2 {verb}: {_words(error)}") from error
     except (boto.ConnectionError, boto.HTTPClientError) as error:
-        raise AskAgain(f"ec2 {verb}: {_words(error)}") from error
+        raise ProviderRequestRepeatable(f"ec2 {verb}: {_words(error)}") from error
     except (boto.BotoCoreError, ParseError) as error:
         raise ProviderFailed(f"ec2 {verb}: {_words(error)}") from error
     except (LookupError, ValueError, TypeError, AttributeError) as error:
@@ -308,7 +308,7 @@ def ec2_error_class(code: str) -> Callable[[str], Exception]:
     """Return the error class that an EC2 error code means to the balancer."""
     if code in NO_CAPACITY:
         return NoCapacity
-    return AskAgain if code in LATER else ProviderFailed
+    return ProviderRequestRepeatable if code in LATER else ProviderFailed
 
 
 def _token(request: Mapping[str, object], generation: int) -> str:
@@ -322,7 +322,7 @@ def _code(error: Any) -> str:
 
 
 def _words(error: Exception) -> str:
-    return " ".join(plain_words(error).split())
+    return " ".join(describe_error(error).split())
 
 
 def _content(path: str) -> str:
@@ -336,4 +336,4 @@ def _content(path: str) -> str:
         with open(provider_program.require_trusted_provider_file(path), encoding="utf-8") as file:
             return file.read()
     except (OSError, UnicodeDecodeError) as error:
-        raise ProviderFailed(f"{path}: {plain_words(error)}") from error
+        raise ProviderFailed(f"{path}: {describe_error(error)}") from error

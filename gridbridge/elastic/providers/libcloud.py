@@ -15,12 +15,12 @@ from typing import Any
 
 from gridbridge.elastic.providers import answer_validation, credentials
 from gridbridge.errors import (
-    AskAgain,
     NoCapacity,
-    NotGranted,
     ParseError,
     ProviderFailed,
-    plain_words,
+    ProviderRequestRepeatable,
+    ProviderRequestUnconfirmed,
+    describe_error,
 )
 from gridbridge.model.elastic.balance_sections import PoolSection, ProviderSection
 from gridbridge.model.elastic.elastic_nodes import (
@@ -193,14 +193,14 @@ def translate_libcloud_errors(
     """Raise the balancer's error classes in place of a driver's errors."""
     try:
         yield
-    except (NoCapacity, NotGranted, ProviderFailed):
+    except (NoCapacity, ProviderRequestUnconfirmed, ProviderFailed):
         raise
     except ParseError as error:
         raise ProviderFailed(f"libcloud {verb}: {error}") from error
     except NotImplementedError as error:
         raise ProviderFailed(f"libcloud {verb}: its driver can't do that") from error
     except OSError as error:  # of the network: requests' errors are such too
-        raise NotGranted(f"libcloud {verb}: {_words(error)}") from error
+        raise ProviderRequestUnconfirmed(f"libcloud {verb}: {_words(error)}") from error
     except Exception as error:  # drivers raise that very class
         kind = _kind(error, no_capacity, refused)
         raise kind(f"libcloud {verb}: {_words(error)}") from error
@@ -214,14 +214,14 @@ def _kind(
     if code in no_capacity:
         return NoCapacity
     if code in refused:
-        return AskAgain
-    return NotGranted if code in LATER else ProviderFailed
+        return ProviderRequestRepeatable
+    return ProviderRequestUnconfirmed if code in LATER else ProviderFailed
 
 
 def _require_done(verb: str, is_done: object) -> None:
     """Raise NotGranted if a driver reports that it did not act."""
     if is_done is False:
-        raise NotGranted(f"libcloud {verb}: the cloud did not do it")
+        raise ProviderRequestUnconfirmed(f"libcloud {verb}: the cloud did not do it")
 
 
 def _named(entries: list[Any], name: str, noun: str) -> Any:
@@ -232,4 +232,4 @@ def _named(entries: list[Any], name: str, noun: str) -> Any:
 
 
 def _words(error: Exception) -> str:
-    return " ".join(plain_words(error).split())
+    return " ".join(describe_error(error).split())

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from gridbridge.elastic.providers import credentials
 from gridbridge.elastic.providers import provider_program as program
-from gridbridge.errors import NoCapacity, NotGranted, ProviderFailed, plain_words
+from gridbridge.errors import NoCapacity, ProviderFailed, ProviderRequestUnconfirmed, describe_error
 from gridbridge.model.elastic.balance_sections import (
     PoweredHostSection,
     PowerSwitchMethod,
@@ -92,7 +92,7 @@ class HostPowerProvider:
     def _machine(self, name: str) -> ProviderMachine:
         try:
             state = self.switches[name].state()
-        except (NoCapacity, NotGranted, ProviderFailed) as error:
+        except (NoCapacity, ProviderRequestUnconfirmed, ProviderFailed) as error:
             self.tell(name, str(error))
             state = ProviderMachineState.UNKNOWN
         tags = {OWNER_TAG: self.cluster, POOL_TAG: self.pool}
@@ -152,7 +152,7 @@ class IpmiPowerSwitch:
                 (*argv, "chassis", "power", word), env, self.timeout_s
             )
         except ProviderFailed as error:
-            raise NotGranted(str(error)) from error
+            raise ProviderRequestUnconfirmed(str(error)) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,8 +197,8 @@ class WakeOnLanPowerSwitch:
                 sender.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
                 sender.sendto(wake_on_lan_packet(self.mac), (address, int(port or DISCARD)))
         except (OSError, OverflowError) as error:  # no such port
-            raise NotGranted(
-                f"power start {self.host}: {self.broadcast}: {plain_words(error)}"
+            raise ProviderRequestUnconfirmed(
+                f"power start {self.host}: {self.broadcast}: {describe_error(error)}"
             ) from error
 
     def off(self) -> None:

@@ -4,11 +4,11 @@ import os
 from collections.abc import Mapping
 
 from gridbridge.errors import (
-    AskAgain,
     CommandFailed,
     NoCapacity,
-    NotGranted,
     ProviderFailed,
+    ProviderRequestRepeatable,
+    ProviderRequestUnconfirmed,
     UntrustedFile,
 )
 from gridbridge.model.places import BALANCE_ACCOUNT
@@ -63,9 +63,9 @@ def run_provider_program(
         if failed.status == NO_CAPACITY:
             raise NoCapacity(message) from failed
         if failed.status == LATER:
-            raise AskAgain(message) from failed
+            raise ProviderRequestRepeatable(message) from failed
         if failed.transient:
-            raise NotGranted(message) from failed
+            raise ProviderRequestUnconfirmed(message) from failed
         raise ProviderFailed(message) from failed
 
 

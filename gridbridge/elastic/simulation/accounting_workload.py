@@ -11,7 +11,7 @@ from gridbridge.batch.gridengine.accounting_lines import (
     seconds,
 )
 from gridbridge.errors import ParseError
-from gridbridge.model.accounting import RESCHEDULED, waited_s
+from gridbridge.model.accounting import RESCHEDULED, queue_wait_s
 from gridbridge.model.elastic.replay_outcome import ReplayExclusion, ReplayTask, WorkloadLineFault
 
 
@@ -44,7 +44,7 @@ def _read(line: bytes) -> ReplayTask | ReplayExclusion | WorkloadLineFault:
         return ReplayExclusion.PUT_BACK
     if started_s <= 0:
         return ReplayExclusion.NEVER_STARTED
-    wait_s = waited_s(submitted_s, started_s, ended_s)
+    wait_s = queue_wait_s(submitted_s, started_s, ended_s)
     if slots < 1:
         return WorkloadLineFault.SLOTS
     if wait_s is None:

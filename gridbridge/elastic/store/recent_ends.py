@@ -14,10 +14,10 @@ def read_recent_ends(path: str) -> RecentlyEndedTasks:
     Then the accounting file is read again from its start.
     """
     with suppress(StateError):
-        return published_json.read(path, RecentlyEndedTasks) or RecentlyEndedTasks()
+        return published_json.read_published_value(path, RecentlyEndedTasks) or RecentlyEndedTasks()
     return RecentlyEndedTasks()
 
 
 def write_recent_ends(path: str, ends: RecentlyEndedTasks) -> None:
     """Store the recent ends; raise StateError when that fails."""
-    files.replace(path, published_json.encode(ends), durable=False)
+    files.replace(path, published_json.encode_published_value(ends), durable=False)

@@ -14,7 +14,7 @@ from gridbridge.elastic.balancer import (
     round_state_reader,
     squeeze_round,
 )
-from gridbridge.errors import ConfigError, NotSeen
+from gridbridge.errors import ClusterNotObserved, ConfigError
 from gridbridge.model.amounts import HOUR_S
 from gridbridge.model.elastic.balance_plan import BalancePolicyName, BalanceSituation
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandSection
@@ -61,7 +61,7 @@ def preview_balance_plan(
     With a folder neither the cell nor, without a path, gridbridge.toml is read. Raises NotSeen or
     ParseError for incomplete inputs, and ConfigError for contradicting limits.
     """
-    policy = users_configuration.about(folder, path)
+    policy = users_configuration.load_policy_of_folder_or_site(folder, path)
     situation = _situation(policy, folder, now)
     if folder:
         return _decided(situation, policy, options, is_live=False)
@@ -69,7 +69,7 @@ def preview_balance_plan(
     pool_names = {name for name, pool in policy.pools.items() if pool.provider}
     if silent and silent.keys() == pool_names and not policy.squeeze.enabled:
         whys = "; ".join(f"pool {name}: {why}" for name, why in silent.items())
-        raise NotSeen(f"no provider gave a whole list of its machines: {whys}")
+        raise ClusterNotObserved(f"no provider gave a whole list of its machines: {whys}")
     nodes = (replace(node, is_unreachable=node.pool in silent) for node in situation.nodes)
     failed = {**situation.failed, **dict.fromkeys(silent, situation.now)}
     situation = replace(situation, nodes=tuple(nodes), failed=failed)
@@ -146,7 +146,7 @@ def _unseen(policy: Policy) -> tuple[str, ...]:
 
 def load_balance_configuration(path: str = CONFIG) -> Policy:
     """Load the configuration of the site's own cluster; ConfigError for an invalid one."""
-    return users_configuration.with_own_cluster(path)
+    return users_configuration.load_policy_with_home_cluster(path)
 
 
 def apply_command_line_rules(
@@ -158,7 +158,7 @@ def apply_command_line_rules(
 
 def save_balance_snapshot(folder: str, now: datetime, path: str = CONFIG) -> None:
     """Save the inputs of a round in a folder; NotSeen or OutputError when that fails."""
-    policy = users_configuration.with_own_cluster(path)
+    policy = users_configuration.load_policy_with_home_cluster(path)
     cell_observer.save_observed_round(policy, folder, now)
 
 
@@ -215,7 +215,7 @@ def explain_job_or_host(
     `nodes` are the balancer's nodes, if this account may read them; a folder has its own. Raises
     the errors of `preview_balance_plan`.
     """
-    policy = users_configuration.about(folder, path)
+    policy = users_configuration.load_policy_of_folder_or_site(folder, path)
     situation = _situation(policy, folder, now)
     if nodes and not folder:
         situation = replace(
@@ -232,7 +232,9 @@ def explain_job_or_host(
         and explanation.node.state is ElasticNodeState.STANDBY
         and is_site_owned_host(explanation.node)
     ):
-        tags = tags_by_host(host_tags.read_host_tags(users_configuration.with_own_cluster(path)))
+        tags = tags_by_host(
+            host_tags.read_host_tags(users_configuration.load_policy_with_home_cluster(path))
+        )
         return replace(explanation, reason=explain_how_to_wake_host(explanation.node, tags))
     return explanation
 

@@ -55,7 +55,7 @@ def preview_squeeze(
     Raises NotSeen or ParseError for incomplete inputs, and ConfigError for a minimal reserve above
     the target reserve.
     """
-    policy = users_configuration.about(folder, path)
+    policy = users_configuration.load_policy_of_folder_or_site(folder, path)
     rules = policy.squeeze
     rules = replace(
         rules,
@@ -149,6 +149,6 @@ def change_standby_tag(
 
     Raises UsageMistake for an unknown host, NotSeen without the cell, and CommandFailed.
     """
-    policy = users_configuration.with_own_cluster(path)
+    policy = users_configuration.load_policy_with_home_cluster(path)
     host_tags.require_execution_host(policy, host)
     return host_tags.change_host_tag(policy, host, f"{STANDBY}{suffix}", is_wanted=is_wanted)

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from gridbridge.model.elastic.balance_plan import BalancePolicyName
-from gridbridge.model.settings import ASKED, OBJECT_NAME, TextFormat, setting
-from gridbridge.model.text_tables import QueueDefaults
+from gridbridge.model.settings import ASKED, OBJECT_NAME, QueueDefaults, TextFormat, setting
 
 DAY = "(mon|tue|wed|thu|fri|sat|sun)"
 HOUR = "(2[0-4]|1?[0-9])"

@@ -5,16 +5,16 @@ from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from fnmatch import fnmatchcase
 
-from gridbridge.model.attributes import (
-    ValuesByHost,
-    is_besteffort,
-    is_transfer,
-    pairs,
-    varying,
-    words,
-)
 from gridbridge.model.elastic.elastic_nodes import short_host_name
-from gridbridge.model.request import long_name
+from gridbridge.model.qconf_attributes import (
+    ValuesByHost,
+    is_besteffort_queue,
+    is_transfer_queue,
+    parse_pairs,
+    parse_values_by_host,
+    parse_words,
+)
+from gridbridge.model.request import resource_long_name
 
 USERS, BARRED_USERS = "user_lists", "xuser_lists"
 PROJECTS, BARRED_PROJECTS = "projects", "xprojects"
@@ -118,7 +118,7 @@ ANYBODY, TO_ALL = JobAccessIdentity(), QueueAccessLists()
 
 def parse_access_lists(settings: Mapping[str, str]) -> QueueAccessLists:
     """Parse the access lists of a queue or parallel environment from its attributes."""
-    named = {key: words(settings.get(key, "")) for key in ACCESS}
+    named = {key: parse_words(settings.get(key, "")) for key in ACCESS}
     return QueueAccessLists(
         users=named[USERS],
         barred_users=named[BARRED_USERS],
@@ -203,7 +203,7 @@ class CellQueue:
     def offered(self) -> frozenset[str]:
         """The resources and limits that the queue has on any host."""
         lists = (value for key, value in self.varying if key == COMPLEX_VALUES)
-        own = (pairs(text) for value in lists for _, text in value.others)
+        own = (parse_pairs(text) for value in lists for _, text in value.others)
         return frozenset(name for name, _ in self.values).union(*own)
 
     @property
@@ -230,17 +230,17 @@ MEMORY = ("s_stack", "h_stack", "s_core", "h_core", "s_rss", "h_rss", "s_vmem", 
 
 def parse_cell_queue(name: str, settings: Mapping[str, str]) -> CellQueue:
     """Parse a queue from its attributes as printed by qconf(1)."""
-    values = {key: varying(text) for key, text in settings.items() if key != HOSTS}
+    values = {key: parse_values_by_host(text) for key, text in settings.items() if key != HOSTS}
     usual = {key: value.usual for key, value in values.items()}
     limits = {key: usual[key] for key in (*LIMITS, *MEMORY) if key in usual}
     return CellQueue(
         name=name,
-        hosts=words(settings.get(HOSTS, "")),
-        environments=words(usual.get("pe_list", "")),
-        values=tuple((limits | pairs(usual.get(COMPLEX_VALUES, ""))).items()),
-        is_batch=BATCH in words(usual.get("qtype", BATCH)),
-        is_best_effort=is_besteffort(usual),
-        is_away=is_transfer(usual),
+        hosts=parse_words(settings.get(HOSTS, "")),
+        environments=parse_words(usual.get("pe_list", "")),
+        values=tuple((limits | parse_pairs(usual.get(COMPLEX_VALUES, ""))).items()),
+        is_batch=BATCH in parse_words(usual.get("qtype", BATCH)),
+        is_best_effort=is_besteffort_queue(usual),
+        is_away=is_transfer_queue(usual),
         access=parse_access_lists(usual),
         varying=tuple(values.items()) if any(value.others for value in values.values()) else (),
     )
@@ -269,7 +269,7 @@ class CellConfiguration:
     def long_name(self, resource: str) -> str:
         """Return a resource's full name, from the cell's list or the default shortcuts."""
         entry = self.resources.get(resource)
-        return entry.name if entry else long_name(resource)
+        return entry.name if entry else resource_long_name(resource)
 
     def groups_of(self, host: str) -> frozenset[str]:
         """Return the host groups that contain a host."""

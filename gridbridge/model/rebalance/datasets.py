@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from gridbridge.errors import ParseError
+from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea
 from gridbridge.model.settings import TextFormat
 
 DATASET_NAME = TextFormat(
@@ -97,20 +98,20 @@ class ReplicaOutcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RefusedArea:
+class RefusedReplicaArea:
     """An area that gets no copy, or a dataset that stays, and why."""
 
     what: str
     reason: str
 
 
-def sums_text(sums: Sums) -> bytes:
+def format_checksums(sums: Sums) -> bytes:
     """Write checksums as `sha256sum -z` does, in the order of the names."""
     rows = (f"{digest}{BETWEEN}{name}\0" for name, digest in sorted(sums.items()))
     return "".join(rows).encode("utf-8", "surrogateescape")
 
 
-def read_sums(text: bytes) -> dict[str, str]:
+def parse_checksums(text: bytes) -> dict[str, str]:
     """Read what `sha256sum -z` printed; ParseError for anything else."""
     rows = text.decode("utf-8", "surrogateescape").split("\0")
     if rows.pop():
@@ -124,7 +125,7 @@ def read_sums(text: bytes) -> dict[str, str]:
     return sums
 
 
-def difference(expected: Sums, actual: Sums) -> str:
+def dataset_mismatch(expected: Sums, actual: Sums) -> str:
     """Say what is not as it should be, nothing when all is."""
     differences = [*_missing(expected, actual), *_extra(expected, actual)]
     more = f" and {len(differences) - MOST_NAMED} more" if len(differences) > MOST_NAMED else ""
@@ -134,16 +135,16 @@ def difference(expected: Sums, actual: Sums) -> str:
 def _missing(expected: Sums, actual: Sums) -> Iterator[str]:
     for name, digest in expected.items():
         if name not in actual:
-            yield f"{shown(name)} is missing"
+            yield f"{printable_file_name(name)} is missing"
         elif actual[name] != digest:
-            yield f"{shown(name)} has another checksum"
+            yield f"{printable_file_name(name)} has another checksum"
 
 
 def _extra(expected: Sums, actual: Sums) -> Iterator[str]:
-    return (f"{shown(name)} is not of it" for name in actual if name not in expected)
+    return (f"{printable_file_name(name)} is not of it" for name in actual if name not in expected)
 
 
-def bytes_text(count: int) -> str:
+def format_bytes(count: int) -> str:
     """Return a number of bytes for a reader: `1.2 GB`."""
     value, unit = float(count), "B"
     for larger in ("kB", "MB", "GB", "TB", "PB", "EB"):
@@ -153,6 +154,48 @@ def bytes_text(count: int) -> str:
     return f"{count} B" if unit == "B" else f"{value:.1f} {unit}"
 
 
-def shown(name: str) -> str:
+def printable_file_name(name: str) -> str:
     """Return a file's name as a line of text."""
     return name if name.isprintable() else ascii(name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DelegatedDataset:
+    """A dataset as its owner's record has it, and the file by which the owner lets the service."""
+
+    uid: int
+    owner: str
+    file: str  # in the folder of campaign files
+    dataset: Dataset
+    is_busy: bool = False  # a command works on it just now
+
+    @property
+    def name(self) -> str:
+        """What it is called here: each owner has names of their own."""
+        return f"{self.owner}/{self.dataset.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CarriedReplica:
+    """A replica that the service had made or removed, or tried to."""
+
+    token: str = ""  # in the state file
+    dataset: str  # OWNER/NAME
+    target: str = ""  # where it was to come; empty: it was to be removed alone
+    source: str = ""  # where it was to be removed; empty: nowhere
+    size_bytes: int = 0
+    began_at: datetime
+    ended_at: datetime | None = None  # None: it goes on, or was killed
+    why: str = ""  # it was not done
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageState:
+    """Everything at one moment."""
+
+    now: datetime
+    kept: tuple[DelegatedDataset, ...] = ()
+    areas: tuple[MeasuredStorageArea, ...] = ()
+    drained: frozenset[str] = frozenset()  # clusters and areas
+    carried: tuple[CarriedReplica, ...] = ()  # of late, and what goes on
+    leaving: frozenset[tuple[str, str]] = frozenset()  # OWNER/NAME and an area: another came for it

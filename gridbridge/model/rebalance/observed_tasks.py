@@ -6,12 +6,12 @@ from datetime import datetime
 
 from gridbridge.model.campaigns.campaign import Campaign
 from gridbridge.model.ids import parse_transfer
-from gridbridge.model.rebalance.placement_snapshot import RecentMoves, StayReason
+from gridbridge.model.rebalance.placement_snapshot import RecentMoves, TaskStayReason
 from gridbridge.model.snapshot import ClusterSnapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ListedTask:
+class ListedCampaignTask:
     """A task of a campaign that a cluster lists, or that was moved and is listed nowhere yet."""
 
     campaign: int
@@ -23,7 +23,7 @@ class ListedTask:
     is_waiting: bool  # and long enough; neither held nor being moved
     is_running: bool = False
     is_moving: bool = False
-    stays: StayReason = StayReason.HELD  # why, if it does not wait
+    stays: TaskStayReason = TaskStayReason.HELD  # why, if it does not wait
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class TransferredTask:
     is_waiting: bool  # and long enough, and it could come home
     is_running: bool = False
     is_moving: bool = False
-    stays: StayReason = StayReason.HELD  # why, if it does not wait
+    stays: TaskStayReason = TaskStayReason.HELD  # why, if it does not wait
     target: str = ""  # the cluster to which it is moved
 
     @property
@@ -54,7 +54,7 @@ class ObservedTasks:
     now: datetime
     answers: Mapping[str, ClusterSnapshot | None]  # of the clusters; None: it gave none
     campaigns: tuple[Campaign, ...] = ()  # that go on
-    tasks: tuple[ListedTask, ...] = ()
+    tasks: tuple[ListedCampaignTask, ...] = ()
     away: tuple[TransferredTask, ...] = ()
     staying: frozenset[str] = frozenset()  # jobs that were sent and that no round is to move
     reached: frozenset[str] = frozenset()  # clusters where a task that was sent away may start

@@ -1,13 +1,27 @@
-"""What a rebalancing decision is made from: hosts, jobs, and where copies of their tasks are.
-
-A host is a cluster, or a storage host of one. A task is a waiting task, or a set of staged data;
-its live copy and its replicas count alike (Hydra, "Spawn Balancing", Motivation).
-"""
+"""How long ago something was that was noted with this host's clock, which may be set back."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+
+AHEAD = timedelta(minutes=1)  # of another host's clock, by which a shared state file is written
+STUCK = timedelta(minutes=15)  # after which what is to be moved counts as on its way no more
+NEVER = datetime.min.replace(tzinfo=UTC)
+
+
+def happened_within(at: datetime, now: datetime, limit: timedelta) -> bool:
+    """Say whether something was less than `limit` ago: `now - limit < at <= now + AHEAD`.
+
+    A moment that is yet to come was noted by a clock that was ahead, and proves nothing: else what
+    rests for minutes would rest until then.
+    """
+    return at <= now + AHEAD and now - at < limit
+
+
+def past_moment_or_never(at: datetime, now: datetime) -> datetime:
+    """Return a moment, NEVER for one that is yet to come."""
+    return at if at <= now + AHEAD else NEVER
 
 
 class HostState(StrEnum):
@@ -32,7 +46,7 @@ class TaskState(StrEnum):
     UNKNOWN = "unknown"
 
 
-class StayReason(StrEnum):
+class TaskStayReason(StrEnum):
     """Why a task that is STAYING does."""
 
     HELD = "held"  # or it has not waited for long
@@ -104,7 +118,7 @@ class PlacementTask:
     lost: tuple[str, ...] = ()  # hosts that are lost, with a whole copy that counts no more
     has_original: bool = False  # it can be copied from there when no copy can be read
     slots: int = 1  # that it takes where it runs
-    stays: StayReason = StayReason.HELD  # why, if it is STAYING
+    stays: TaskStayReason = TaskStayReason.HELD  # why, if it is STAYING
 
     def __post_init__(self) -> None:
         """Have the replicas in one order, whoever named them: plans go by the first or the last."""

@@ -13,7 +13,7 @@ class RebalanceRound(StrEnum):
     READING = "reading"  # replicas are read at the end of one about datasets
 
 
-LONGEST = {
+LONGEST_ROUND = {
     RebalanceRound.TASKS: timedelta(minutes=30),
     RebalanceRound.DATASETS: timedelta(
         hours=3
@@ -28,7 +28,7 @@ WORDS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownRound:
+class ShownRebalanceRound:
     """The last round of a kind that ended, and the first one since that began."""
 
     began_at: datetime
@@ -41,7 +41,7 @@ class ShownRound:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownQuiet:
+class ShownRebalancePause:
     """Whether somebody wants nothing to be moved, and since when; None: it may be."""
 
     since: datetime | None

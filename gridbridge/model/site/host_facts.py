@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from gridbridge.model.states import QueueState
 
@@ -17,7 +18,7 @@ class PathFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FolderRoom:
+class FolderFreeSpace:
     """How much room the filesystem of a folder has for everybody but root."""
 
     free_bytes: int | None = None  # None where it can't be looked at
@@ -27,7 +28,7 @@ class FolderRoom:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TreeFacts:
+class RootTreeFacts:
     """What others than root could change in a folder and above it."""
 
     files: int  # how many were looked at
@@ -57,7 +58,7 @@ class PollerFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CellFacts:
+class ClusterFacts:
     """What is known of a cluster besides its set-up."""
 
     version: str = ""
@@ -70,7 +71,7 @@ class CellFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeyFacts:
+class SshKeyFacts:
     """Whether a person's key leads into their account at a cluster by ssh."""
 
     cluster: str
@@ -80,7 +81,7 @@ class KeyFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StageFacts:
+class StageDirFacts:
     """Where carried files go at a cluster by ssh, below a folder for all accounts."""
 
     place: str
@@ -90,22 +91,65 @@ class StageFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostFacts:
+class TransferHostFacts:
     """Everything that was looked at on this host."""
 
     name: str
     service_uid: int  # 0: there is no such account
     is_root: bool = True  # who looked: anybody else asks by ssh as they are
     paths: Mapping[str, PathFacts]
-    trees: Mapping[str, TreeFacts] = field(default_factory=dict)  # of what root alone may change
+    trees: Mapping[str, RootTreeFacts] = field(
+        default_factory=dict
+    )  # of what root alone may change
     hidden: frozenset[str] = frozenset()  # paths that the user of the check may not look at
     closed_to_others: Mapping[str, str] = field(default_factory=dict)  # path: folder in the way
     sudoers: str = ""
     import_trouble: str = ""
-    room: Mapping[str, FolderRoom] = field(default_factory=dict)  # by folder
+    room: Mapping[str, FolderFreeSpace] = field(default_factory=dict)  # by folder
     poller: PollerFacts = PollerFacts(is_running=False)
-    cells: Mapping[str, CellFacts] = field(default_factory=dict)
-    keys: tuple[KeyFacts, ...] = ()
+    cells: Mapping[str, ClusterFacts] = field(default_factory=dict)
+    keys: tuple[SshKeyFacts, ...] = ()
     without_rsync: Mapping[str, str] = field(default_factory=dict)  # cluster: host, or empty
-    stages: Mapping[str, StageFacts] = field(default_factory=dict)  # by cluster
+    stages: Mapping[str, StageDirFacts] = field(default_factory=dict)  # by cluster
     queues: Mapping[str, QueueState] = field(default_factory=dict)  # queue instance: its state
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BalancerCellRights:
+    """Who may do what in the cell that grows."""
+
+    name: str  # the cluster's, in gridbridge.toml
+    master: str  # the host of its qmaster
+    managers: tuple[str, ...]
+    admin_hosts: tuple[str, ...]
+    queue_order: str = ""  # queue_sort_method, sched_conf(5)
+    queues: frozenset[str] = frozenset()
+    host_groups: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastBalancerRound:
+    """What the balancer published last."""
+
+    at: datetime
+    is_acting: bool
+    sentence: str
+    trouble: str = ""  # why it saw nothing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BalancerFacts:
+    """Everything by which the balancer's set-up is judged."""
+
+    host: str  # this one
+    uid: int  # of its account; 0: there is none
+    paths: Mapping[str, PathFacts] = field(default_factory=dict)
+    hidden: frozenset[str] = frozenset()  # paths that the user of the check may not look at
+    sudoers: str = ""
+    cron: str = ""
+    has_unit: bool = False  # systemd runs it, and cron need not
+    cell: BalancerCellRights | None = None  # None: the site's own cluster is not Grid Engine's
+    has_fixed_nodes: bool = False  # its nodes rest and are woken, as OAR's
+    may_be_root: bool | None = None  # sudo obeys the line; None: nobody but root is told
+    service_may_too: bool | None = None
+    last: LastBalancerRound | None = None  # None: it never did a round

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from math import inf
 
-from gridbridge.model.attributes import Settings
 from gridbridge.model.places import METHODS
+from gridbridge.model.qconf_attributes import QconfSettings
 
 
 class FindingState(StrEnum):
@@ -110,12 +110,12 @@ class CellSetup:
 
     master: str = ""
     complexes: Mapping[str, ComplexRow]
-    queues: Mapping[str, Settings]
-    environments: Mapping[str, Settings]  # parallel ones, sge_pe(5)
-    scheduler: Settings
-    common: Settings  # the global sge_conf(5)
-    host: Settings | None = None  # that of the transfer host; None: it has none of its own
-    exec_hosts: Mapping[str, Settings]  # host_conf(5) of the transfer host and of `global`
+    queues: Mapping[str, QconfSettings]
+    environments: Mapping[str, QconfSettings]  # parallel ones, sge_pe(5)
+    scheduler: QconfSettings
+    common: QconfSettings  # the global sge_conf(5)
+    host: QconfSettings | None = None  # that of the transfer host; None: it has none of its own
+    exec_hosts: Mapping[str, QconfSettings]  # host_conf(5) of the transfer host and of `global`
     operators: tuple[str, ...] = ()
     managers: tuple[str, ...] = ()
     submit_hosts: tuple[str, ...] = ()
@@ -124,7 +124,7 @@ class CellSetup:
     user_lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # ours: who is in each
 
     @staticmethod
-    def bare(master: str, environments: Mapping[str, Settings]) -> "CellSetup":
+    def bare(master: str, environments: Mapping[str, QconfSettings]) -> "CellSetup":
         """Return a cluster of which nothing else counts."""
         return CellSetup(
             master=master,
@@ -142,7 +142,7 @@ class CellSetup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueueRequest:
+class TransferQueueSetup:
     """The transfer queue that should be."""
 
     home: str
@@ -174,7 +174,7 @@ class QueueRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DaemonEdit:
+class RunningExecd:
     """A running sge_execd, and how it is started again."""
 
     pid: int
@@ -184,17 +184,39 @@ class DaemonEdit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetupSituation:
+class TransferSetupSituation:
     """Everything a set-up decision is made from."""
 
-    wanted: QueueRequest
+    wanted: TransferQueueSetup
     home: CellSetup
     away: CellSetup
     gids: frozenset[int] = frozenset()  # of groups that exist on the transfer host
-    execd: DaemonEdit | None = None
+    execd: RunningExecd | None = None
     other_slots: int = 0  # of all other queues on the transfer host
 
 
-def has_starter(queue: Settings) -> bool:
+def runs_own_starter(queue: QconfSettings) -> bool:
     """Whether a queue runs our starter."""
     return queue.get("starter_method", "").startswith(METHODS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BestEffortCell:
+    """A cell as its qconf and qstat show it."""
+
+    complexes: Mapping[str, ComplexRow]
+    queues: Mapping[str, QconfSettings]
+    environments: Mapping[str, QconfSettings]  # parallel ones, sge_pe(5)
+    quotas: Mapping[str, str] = field(default_factory=dict)  # each sge_resource_quota(5)'s text
+    slots: Mapping[str, Mapping[str, int]]  # of each queue, by host
+    # consumables that each job takes of, whatever its queue: the hosts that have them, or `global`
+    taken: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BestEffortRequest:
+    """What is asked for; None: choose."""
+
+    cluster: str
+    like: str | None = None  # the queue whose hosts and access they have
+    most: int | None = None  # best-effort queues

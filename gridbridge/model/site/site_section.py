@@ -26,7 +26,7 @@ class QueueOrder(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
+class SiteSection:
     """What holds for this machine and its cluster."""
 
     cluster: str = field(metadata=known("the name of this site and its cluster", form=CLUSTER_NAME))
@@ -37,3 +37,27 @@ class Site:
     keep_decisions_h: float = setting(168.0, "how long decisions are kept for replay", "h", 0, 8760)
     queue_order: QueueOrder = setting(QueueOrder.SEQ_NO, "what orders the transfer queues")
     log_level: LogLevel = setting(LogLevel.INFO, "the least important lines that are logged")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueOffer:
+    """A transfer queue, with what its cluster last said of itself."""
+
+    queue: str
+    cluster: str
+    seq_no: int | None  # of the queue now; None: it has several, for some hosts
+    is_heard: bool = True  # the cluster has answered lately
+    pending: int = 0  # tasks that wait there
+    free_slots: int = 0
+    slots: int = 0
+    cost: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenumberedQueue:
+    """A queue that gets another number, and why."""
+
+    queue: str
+    before: int
+    after: int
+    why: str

@@ -15,30 +15,30 @@ NOT_SERVICES = "not the service's own; `gridbridge setup host` makes it"  # the 
 KEY = ".key"  # ends the name of a claim's key
 
 
-def split(claim: str) -> tuple[str, str]:
+def split_claim(claim: str) -> tuple[str, str]:
     """Return its kind and its token, both empty for none."""
     kind, _, token = claim.partition(".")
     return kind, token
 
 
-def name_of(claim: str, uid: int) -> str:
+def claim_file_name(claim: str, uid: int) -> str:
     """Return the name of its file; the owner's uid in it keeps others from using the name."""
-    return f"{uid}.{split(claim)[1]}"
+    return f"{uid}.{split_claim(claim)[1]}"
 
 
-def key_of(claim: str, uid: int) -> tuple[str, str]:
+def claim_key_file(claim: str, uid: int) -> tuple[str, str]:
     """Return the name of the claim's key, and what the key holds: the rest of the claim's name."""
-    token = split(claim)[1]
+    token = split_claim(claim)[1]
     half = len(token) // 2
     return f"{uid}.{token[:half]}{KEY}", token[half:]
 
 
 def is_claim(text: str) -> bool:
     """Say whether a record may name it; the token becomes a part of paths."""
-    kind, token = split(text)
+    kind, token = split_claim(text)
     return kind in (FILE, GRANT) and token.isascii() and token.isalnum() and len(token) <= MAX_TOKEN
 
 
 def is_grant(claim: str) -> bool:
     """Say whether it is a grant: home has it until it is given to the job."""
-    return split(claim)[0] == GRANT
+    return split_claim(claim)[0] == GRANT

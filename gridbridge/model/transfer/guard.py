@@ -23,44 +23,46 @@ class Guard:
     HOLD = "hold"  # a user hold on the task
 
 
-def choose(hard: Pairs, queues: str, transfer_queues: "Collection[str]", is_array: bool) -> str:
+def choose_guard(
+    hard: Pairs, queues: str, transfer_queues: "Collection[str]", is_array: bool
+) -> str:
     """Return the guard of a task that asks for these resources and queues."""
-    if leaves(hard) or names_only(queues, transfer_queues):
+    if asks_for_remote(hard) or names_only_queues(queues, transfer_queues):
         return Guard.NONE
     return Guard.HOLD if is_array else Guard.START
 
 
-def leaves(hard: Pairs) -> bool:
+def asks_for_remote(hard: Pairs) -> bool:
     """Say whether a job asks to go away (`remote=true`)."""
-    return any(name == REMOTE and is_remote(value) for name, value in hard)
+    return any(name == REMOTE and is_true_remote_value(value) for name, value in hard)
 
 
-def stays(hard: Pairs) -> bool:
+def asks_for_home(hard: Pairs) -> bool:
     """Say whether a job asks to stay at home."""
-    return any(name == REMOTE and not is_remote(value) for name, value in hard)
+    return any(name == REMOTE and not is_true_remote_value(value) for name, value in hard)
 
 
-def without_remote(hard: Pairs) -> Pairs:
+def drop_remote_request(hard: Pairs) -> Pairs:
     """Return the request without any `remote`."""
     return tuple(pair for pair in hard if pair[0] != REMOTE)
 
 
-def at_home(hard: Pairs) -> Pairs:
+def restrict_to_home(hard: Pairs) -> Pairs:
     """Return a request for queues at home alone."""
-    return (*without_remote(hard), AT_HOME)
+    return (*drop_remote_request(hard), AT_HOME)
 
 
-def is_remote(value: str) -> bool:
+def is_true_remote_value(value: str) -> bool:
     """Read a BOOL that was asked for, which is true when no value was given (complex(5))."""
     return value.lower() not in ("false", "0")
 
 
-def names_only(queues: str, named: "Collection[str]") -> bool:
+def names_only_queues(queues: str, named: "Collection[str]") -> bool:
     """Say whether a list means these queues only; anything but a plain name may mean any."""
     return bool(queues) and all(word.partition("@")[0] in named for word in queues.split(","))
 
 
-def could_take(queues: str, name: str) -> bool:
+def may_include_queue(queues: str, name: str) -> bool:
     """Say whether a list of queues may mean this one: by its name, or by anything but a name."""
     names = (word.partition("@")[0] for word in queues.split(","))
     return any(word in (name, *ANY) or not OPERATORS.isdisjoint(word) for word in names)

@@ -9,11 +9,11 @@ UP, PENDING, FREE = "up", "pending", "free"
 CLOSED = {UP: "0", PENDING: "999999", FREE: "0"}  # each closes a queue that looks at it alone
 
 
-def name_of(cluster: str, value: str) -> str:
+def load_value_complex(cluster: str, value: str) -> str:
     """Return the complex attribute of a cluster's load value."""
     return f"gb_{cluster.replace('-', '_')}_{value}"
 
 
-def closed(names: "list[str]") -> "dict[str, str]":
+def closing_load_values(names: "list[str]") -> "dict[str, str]":
     """Return values of these names that close every queue."""
     return {name: CLOSED.get(name.rpartition("_")[2], "0") for name in names}

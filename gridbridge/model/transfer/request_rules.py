@@ -67,14 +67,14 @@ class RequestMapping:
         )
 
 
-def is_fixed(spread: str) -> bool:
+def is_fixed_slots_per_node(spread: str) -> bool:
     """Say whether it is a number of slots on each node (sge_pe(5), allocation_rule)."""
     return spread.isascii() and spread.isdecimal() and len(spread) < 8 and int(spread) > 0
 
 
-def encode(mapping: RequestMapping) -> bytes:
+def encode_mapping(mapping: RequestMapping) -> bytes:
     """Write a mapping as it is published."""
-    return key_value_lines.encode(
+    return key_value_lines.encode_lines(
         {
             f"{kind}/{name}/{key}": value
             for (kind, name), rule in mapping.rules.items()
@@ -92,10 +92,10 @@ def _is_right(key: str, value: str) -> bool:
     return key != "scale" or value.replace(".", "").replace("e-", "").isdecimal()
 
 
-def decode(data: bytes) -> RequestMapping:
+def decode_mapping(data: bytes) -> RequestMapping:
     """Read a published mapping; ParseError for anything that encode would not have written."""
     read: dict[tuple[str, str], dict[str, str]] = {}
-    for path, value in key_value_lines.decode(data, None).items():
+    for path, value in key_value_lines.decode_lines(data, None).items():
         kind, _, rule_path = path.partition("/")
         name, slash, key = rule_path.rpartition("/")
         if kind not in KINDS or not slash or key not in KEYS or not _is_right(key, value):

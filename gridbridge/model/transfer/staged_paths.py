@@ -13,13 +13,15 @@ HERE = "."  # all of the working directory
 CODED = "%2C is a comma, %3A a colon, %25 a percent sign"
 
 
-def lists(stage_in: str, stage_out: str, context: tuple[tuple[str, str], ...]) -> dict[str, str]:
+def declared_path_lists(
+    stage_in: str, stage_out: str, context: tuple[tuple[str, str], ...]
+) -> dict[str, str]:
     """Return both lists of a job: its context takes precedence over its queue."""
     declared = dict(context)
     return {IN: declared.get(IN, stage_in), OUT: declared.get(OUT, stage_out)}
 
 
-def paths(key: str, text: str) -> tuple[str, ...]:
+def decode_declared_paths(key: str, text: str) -> tuple[str, ...]:
     """Return the declared paths, decoded; Unstageable names one that is wrong."""
     decoded = tuple(_decoded(key, word) for word in text.split(BETWEEN)) if text else ()
     for path in decoded:
@@ -27,7 +29,7 @@ def paths(key: str, text: str) -> tuple[str, ...]:
     return decoded
 
 
-def name_of(path: str) -> str:
+def staged_path_name(path: str) -> str:
     """Return where a path lies in the job's working directory there.
 
     A relative one where it lies in the one at home, an absolute one under its last name.
@@ -36,10 +38,10 @@ def name_of(path: str) -> str:
     return parts[-1] if path.startswith("/") else "/".join(parts) or HERE
 
 
-def fault(key: str, text: str) -> str:
+def declared_paths_problem(key: str, text: str) -> str:
     """Say what is wrong with a list, nothing when it is right."""
     try:
-        names = [name_of(path) for path in paths(key, text)]
+        names = [staged_path_name(path) for path in decode_declared_paths(key, text)]
     except UnstageablePaths as error:
         return str(error)
     twice = sorted({name for name in names if names.count(name) > 1})

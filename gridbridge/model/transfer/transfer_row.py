@@ -3,12 +3,13 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from enum import StrEnum
 
 from gridbridge.model.message import StarterMessage
 from gridbridge.model.states import UNSEEN, JobState
 from gridbridge.model.transfer.guard import Guard
 
-Key = tuple[str, int]  # a transfer's name, and the uid of whoever made it
+TransferKey = tuple[str, int]  # a transfer's name, and the uid of whoever made it
 MOMENTS = ("updated_at", "since", "missing_since", "seen_at")  # with which answers are compared
 
 
@@ -59,7 +60,7 @@ class Transfer:
     listed: str = ""  # Listed
 
     @property
-    def key(self) -> Key:
+    def key(self) -> TransferKey:
         """Its key: two people may each have a transfer of one name."""
         return self.name, self.uid
 
@@ -102,3 +103,34 @@ class TransferEvent:
     uid: int
     at: datetime
     text: str
+
+
+class TaskMoveStage(StrEnum):
+    """How far a move has come."""
+
+    ASKED = "asked"  # its task waits away, as far as is known
+    HOME = "home"  # its task came home, and keeps off the cluster that it left
+    DONE = "done"
+    DROPPED = "dropped"  # it did not hold any more
+
+
+IN_FLIGHT = (TaskMoveStage.ASKED, TaskMoveStage.HOME)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskMoveState:
+    """One of them."""
+
+    name: str  # of the transfer that is given up
+    uid: int
+    source: str  # cluster
+    target: str  # the cluster that had room when this was decided; Grid Engine chooses
+    asked_at: datetime
+    stage: TaskMoveStage = TaskMoveStage.ASKED
+    reason: str = ""  # why it was dropped, or how it ended
+    slots: int = 1  # that its task takes where it runs
+
+    @property
+    def key(self) -> TransferKey:
+        """Its transfer's key."""
+        return self.name, self.uid

@@ -1,27 +1,37 @@
 """What gridbridge.toml says of transfers; the sections of mappings are in `rules`."""
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from types import MappingProxyType
+from typing import TypeAlias
 
+from gridbridge.model import amounts
 from gridbridge.model.settings import (
     ANY_TEXT,
     ASKED,
     CLUSTER_NAME,
     OAR_QUEUE,
     OAR_TYPES,
+    OBJECT_NAME,
+    QueueDefaults,
     TextFormat,
     known,
     setting,
 )
-from gridbridge.model.text_tables import QueueDefaults
-from gridbridge.model.transfer import staged_paths
+from gridbridge.model.transfer import request_rules, staged_paths
 
 STAGED_IN = TextFormat(
-    holds=lambda text: not staged_paths.fault(staged_paths.IN, text) and ANY_TEXT.holds(text),
+    holds=lambda text: (
+        not staged_paths.declared_paths_problem(staged_paths.IN, text) and ANY_TEXT.holds(text)
+    ),
     right="paths with : between them, as -ac stage_in takes them",
 )
 STAGED_OUT = TextFormat(
-    holds=lambda text: not staged_paths.fault(staged_paths.OUT, text) and ANY_TEXT.holds(text),
+    holds=lambda text: (
+        not staged_paths.declared_paths_problem(staged_paths.OUT, text) and ANY_TEXT.holds(text)
+    ),
     right="paths below the working directory with : between them, as -ac stage_out takes them",
 )
 MAX_SLOTS = 9_999_999  # sge_pe(5), slots
@@ -70,7 +80,7 @@ class PollerSection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Breaker:
+class BreakerSection:
     """What closes the queues to a cluster at which jobs fail."""
 
     failures: int = setting(5, "fast failures in a row that close the queues", "jobs", 1, 1_000_000)
@@ -80,8 +90,116 @@ class Breaker:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Retention:
+class RetentionSection:
     """How long the service keeps what is over."""
 
     closed_h: float = setting(24.0, "how long a finished transfer is remembered", "h", 0, 8760)
     accounting_d: float = setting(400.0, "how long a remote job's usage is kept", "d", 1, 36500)
+
+
+THERE = TextFormat(
+    holds=lambda name: not name or OBJECT_NAME.holds(name),
+    right=f"{OBJECT_NAME.right}; empty for the same name",
+)
+RESOURCE_THERE = TextFormat(
+    holds=lambda name: THERE.holds(name.removeprefix("/")),
+    right=f"{OBJECT_NAME.right}; of OAR, / and the name of a level of -l; empty for the same name",
+)
+SPREAD = TextFormat(
+    holds=lambda text: (
+        text in ("", *request_rules.SPREADS) or request_rules.is_fixed_slots_per_node(text)
+    ),
+    right=f"{', '.join(request_rules.SPREADS)}, or so many a node;"
+    f" empty for {request_rules.PE_SLOTS}",
+)
+ASKED_FOR = TextFormat(holds=THERE.holds, right=f"{OBJECT_NAME.right}; empty for none")
+RULE_NAME = TextFormat(  # of a project and a queue, which may have a rule for all
+    holds=lambda name: name == request_rules.ANY or OBJECT_NAME.holds(name),
+    right=f'{OBJECT_NAME.right}; or "*"',
+)
+AMOUNT = TextFormat(
+    holds=re.compile(r"[!-+\x2d-~]*").fullmatch, right="one value as qsub -l takes it"
+)
+
+
+class AmountUnit(StrEnum):
+    """The unit in which an amount is written there."""
+
+    AS_IT_IS = ""
+    KILO = "k"
+    KIBI = "K"
+    MEGA = "m"
+    MEBI = "M"
+    GIGA = "g"
+    GIBI = "G"
+    TERA = "t"
+    TEBI = "T"
+    SECONDS = "s"
+    MINUTES = "min"
+    HOURS = "h"
+    CLOCK = amounts.CLOCK
+
+
+class Relation(StrEnum):
+    """How the value of a property of OAR compares to what was asked for."""
+
+    AS_USUAL = ""
+    EQUAL = "="
+    AT_LEAST = ">="
+    AT_MOST = "<="
+    MORE = ">"
+    LESS = "<"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceRule:
+    """What becomes of a resource that a job asks for with -l."""
+
+    to: str = setting("", "its name there", form=RESOURCE_THERE)
+    scale: float = setting(1.0, "the factor of the amount", "", 1e-06, 1000000.0)
+    unit: AmountUnit = setting(AmountUnit.AS_IT_IS, "the unit in which the amount is written there")
+    relation: Relation = setting(Relation.AS_USUAL, "of OAR: how a property compares; empty is =")
+    default: str = setting("", "the value that is asked for when a job asks for none", form=AMOUNT)
+    drop: bool = setting(False, "whether it is left out there")
+    require: bool = setting(False, "whether a job has to ask for it")
+    reject: str = setting("", "why no job that asks for it can go there", form=ANY_TEXT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeRule:
+    """What becomes of a parallel environment."""
+
+    to: str = setting("", "its name there", form=THERE)
+    scale: float = setting(1.0, "the factor of the granted slots", "", 0.001, 1000.0)
+    spread: str = setting("", "of OAR: how slots lie on nodes (allocation_rule)", form=SPREAD)
+    reject: str = setting("", "why no job that asks for it can go there", form=ANY_TEXT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectRule:
+    """What becomes of a project; the rule for all holds for jobs without one, too."""
+
+    to: str = setting("", "its name there", form=THERE)
+    drop: bool = setting(False, "whether jobs have no project there")
+    reject: str = setting("", "why none of its jobs can go there", form=ANY_TEXT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueRule:
+    """What becomes of a queue that a job asks for with -q; without a rule it is for home only."""
+
+    to: str = setting("", "the queue that is asked for there", form=ASKED_FOR)
+    reject: str = setting("", "why no job that asks for it can go there", form=ANY_TEXT)
+
+
+AnyRule: TypeAlias = ResourceRule | PeRule | ProjectRule | QueueRule
+Rules: TypeAlias = Mapping[tuple[str, str], AnyRule]  # by kind and name at home
+
+KINDS: Mapping[str, tuple[type[AnyRule], TextFormat]] = MappingProxyType(
+    {
+        request_rules.RESOURCE: (ResourceRule, OBJECT_NAME),
+        request_rules.PE: (PeRule, OBJECT_NAME),
+        request_rules.PROJECT: (ProjectRule, RULE_NAME),
+        request_rules.QUEUE: (QueueRule, RULE_NAME),
+    }
+)

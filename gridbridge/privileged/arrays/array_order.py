@@ -3,9 +3,9 @@
 from gridbridge.errors import ParseError, UntrustedFile
 from gridbridge.model.campaigns.attempt_numbers import read_places
 from gridbridge.model.campaigns.campaign_names import ArrayId
-from gridbridge.model.configured import away
 from gridbridge.model.ids import is_cluster_name
 from gridbridge.model.places import CONFIG
+from gridbridge.model.remote_cluster import remote_cluster_from_section
 from gridbridge.model.route import Away
 from gridbridge.privileged import owner
 from gridbridge.privileged.owner import OwnerNotReady, OwnerRefusal
@@ -27,12 +27,12 @@ class ArrayOrder:
     def __init__(self, arguments: list[str]) -> None:
         """Read the arguments and the configuration; OwnerRefusal for invalid arguments."""
         self.verb, file, cluster, *words = [*arguments, "", ""][: max(3, len(arguments))]
-        self.config = read_config()
+        self.config = read_array_config()
         self.section = self.config.get("cluster", {}).get(cluster)
         site = str(self.config.get("site", {}).get("cluster", ""))
         campaign = file.removeprefix("c.")
         numbers, self._told = words[::2], words[1::2]
-        if not (is_number(campaign) and file != campaign and self._is_whole(numbers)):
+        if not (is_array_number(campaign) and file != campaign and self._is_whole(numbers)):
             raise OwnerRefusal(
                 f"usage: gridbridge-as-user {self.verb} c.CAMPAIGN CLUSTER {self._usage}"
             )
@@ -69,7 +69,7 @@ class ArrayOrder:
     def reached_by(self, person: str) -> "tuple[Away, str]":
         """Return the cluster, as the owner reaches the cluster, and the owner's account."""
         assert isinstance(self.section, dict)
-        far = away(self.section, self.cluster, person)
+        far = remote_cluster_from_section(self.section, self.cluster, person)
         return far, far.login.user if far.login else person
 
     @property
@@ -81,19 +81,19 @@ class ArrayOrder:
         words, most = len(self._told), 100_000 if self.verb == SEND else 1
         least = 0 if self.verb in (RELEASE, DELETE) else len(numbers)
         expected = 0 if self.verb == RELEASE else len(numbers)
-        are_numbers = all(map(is_number, numbers)) and len(set(numbers)) == len(numbers)
+        are_numbers = all(map(is_array_number, numbers)) and len(set(numbers)) == len(numbers)
         return are_numbers and 0 < len(numbers) <= most and least <= words <= expected
 
 
-def is_number(text: str) -> bool:
+def is_array_number(text: str) -> bool:
     """Say whether a word is an ASCII number of at most 9 digits."""
     return text.isascii() and text.isdigit() and len(text) < 10
 
 
-def read_config() -> "dict[str, dict[str, object]]":
+def read_array_config() -> "dict[str, dict[str, object]]":
     """Read the configuration; OwnerNotReady for a wrong file, to fail no campaign."""
     try:
-        return owner.read_config(CONFIG)
+        return owner.read_root_configuration(CONFIG)
     except (OwnerRefusal, UntrustedFile) as error:
         raise OwnerNotReady(str(error)) from error
 

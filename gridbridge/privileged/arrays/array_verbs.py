@@ -14,7 +14,7 @@ import os
 from typing import NoReturn
 
 from gridbridge.campaigns.store.root_ledger import RootLedger
-from gridbridge.errors import LedgerLost, NotAsBrought
+from gridbridge.errors import CampaignFileChanged, LedgerUnreadable
 from gridbridge.model.campaigns.attempt_numbers import read_attempts, read_places
 from gridbridge.model.campaigns.campaign_names import file_of
 from gridbridge.model.places import CAMPAIGNS
@@ -25,8 +25,8 @@ from gridbridge.privileged.arrays.array_order import (
     SEND,
     SEND_COPIES,
     ArrayOrder,
-    is_number,
-    read_config,
+    is_array_number,
+    read_array_config,
 )
 from gridbridge.privileged.arrays.cluster_calls import ClusterSite
 from gridbridge.privileged.owner import OwnerRefusal
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from gridbridge.privileged.setuid_worker import Answers
 
 
-def perform(arguments: list[str]) -> NoReturn:
+def perform_array_verb(arguments: list[str]) -> NoReturn:
     """Check a campaign verb's arguments, then act as the campaign's owner."""
     if arguments[0] == "list-arrays":
         _list(*_campaign(arguments, "c.CAMPAIGN", 2))
@@ -50,7 +50,7 @@ def perform(arguments: list[str]) -> NoReturn:
         if order.verb in (SEND, SEND_COPIES):
             from gridbridge.privileged.arrays import send_arrays  # other verbs do not need it
 
-            output = "".join(f"{line}\n" for line in send_arrays.send(order, ledger))
+            output = "".join(f"{line}\n" for line in send_arrays.submit_arrays(order, ledger))
         else:
             output = f"{_acted(order, ledger)}\n"
     _leave(output)
@@ -66,7 +66,7 @@ def _campaign(arguments: list[str], usage: str, words: int) -> "tuple[int, str]"
     """Return the campaign number that a verb's arguments name, and the word after it."""
     verb, file, *following = [*arguments, "", ""]
     number = file.removeprefix("c.")
-    if len(arguments) != words or not is_number(number) or file == number:
+    if len(arguments) != words or not is_array_number(number) or file == number:
         raise OwnerRefusal(f"usage: gridbridge-as-user {verb} {usage}")
     return int(number), following[0]
 
@@ -79,11 +79,11 @@ def _list(campaign: int, _: str) -> NoReturn:
 
 def _end(campaign: int, _: str) -> NoReturn:
     with RootLedger(campaign) as ledger:
-        note_end(campaign, ledger)
+        note_campaign_end(campaign, ledger)
     _leave("")
 
 
-def note_end(campaign: int, ledger: RootLedger, folder: str = CAMPAIGNS) -> None:
+def note_campaign_end(campaign: int, ledger: RootLedger, folder: str = CAMPAIGNS) -> None:
     """Note a campaign's end, if a part of the campaign was or could be submitted."""
     if ledger.has_file or _claims_file(campaign, ledger, folder):
         ledger.end()
@@ -95,18 +95,21 @@ def _claims_file(campaign: int, ledger: RootLedger, folder: str) -> bool:
     Root refuses a missing file and a file with another campaign's number. If a user has replaced
     the file since, only the end is noted. Raises NotRead for a file that is unreadable now.
     """
-    from gridbridge.campaigns.store.campaign_reader import VerifiedCampaign, spoilt_by
+    from gridbridge.campaigns.store.campaign_reader import (
+        VerifiedCampaignFiles,
+        uid_blocking_campaign_file,
+    )
 
     if os.path.isdir(folder) and not os.path.lexists(f"{folder}/{file_of(campaign)}"):
         return False
     try:
-        if (uid := spoilt_by(campaign, folder)) is not None:
-            owner.require_person(read_config(), file_of(campaign), uid)
+        if (uid := uid_blocking_campaign_file(campaign, folder)) is not None:
+            owner.require_ordinary_account(read_array_config(), file_of(campaign), uid)
             return True
-        brought = VerifiedCampaign(campaign, folder)
-        owner.require_person(read_config(), brought.file, brought.uid)
+        brought = VerifiedCampaignFiles(campaign, folder)
+        owner.require_ordinary_account(read_array_config(), brought.file, brought.uid)
         brought.claim(ledger)
-    except (OwnerRefusal, NotAsBrought):
+    except (OwnerRefusal, CampaignFileChanged):
         return False
     return True
 
@@ -114,11 +117,11 @@ def _claims_file(campaign: int, ledger: RootLedger, folder: str) -> bool:
 def _take_up(campaign: int, request: str) -> NoReturn:
     """Note that the owner's own request takes an ended campaign up again."""
     from gridbridge.privileged.arrays.owner_request_file import (
-        require_asked,
+        require_owner_request,
     )  # other verbs do not need it
 
     with RootLedger(campaign) as ledger:
-        ledger.take_up(require_asked(request, campaign, ledger.uid))
+        ledger.take_up(require_owner_request(request, campaign, ledger.uid))
     _leave("")
 
 
@@ -131,8 +134,8 @@ def _acted(order: ArrayOrder, ledger: RootLedger) -> str:
     if not ledger.uid and order.verb in (DELETE, DELETE_WAITING):
         return ""  # the campaign has no submitted array
     if not ledger.uid:  # an array that was never submitted can't be released
-        raise LedgerLost(f"{order.file}: root's ledger lacks the campaign")
-    owner.require_person(order.config, order.file, ledger.uid)
+        raise LedgerUnreadable(f"{order.file}: root's ledger lacks the campaign")
+    owner.require_ordinary_account(order.config, order.file, ledger.uid)
     (array,) = order.arrays
     if order.verb == DELETE_WAITING:
         _require_there(order, ledger, array.array)

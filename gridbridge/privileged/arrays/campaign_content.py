@@ -3,8 +3,8 @@
 import json
 
 from gridbridge.batch.task_script import ScriptTask, script
-from gridbridge.campaigns.store.campaign_reader import VerifiedCampaign
-from gridbridge.errors import NotACopy, ParseError
+from gridbridge.campaigns.store.campaign_reader import VerifiedCampaignFiles
+from gridbridge.errors import ParseError, SpeculativeCopyRefused
 from gridbridge.model.campaigns.attempt_numbers import read_attempts
 from gridbridge.model.campaigns.campaign_names import UNIQUE, ArrayId, words
 from gridbridge.model.campaigns.host_properties import either, wanted
@@ -35,8 +35,10 @@ class VerifiedTasks:
     into words, since some users' lines take long.
     """
 
-    def __init__(self, order: ArrayOrder, brought: VerifiedCampaign, ledger: "RootLedger") -> None:
-        """Read the file; OwnerRefusal if invalid, NotACopy if copies are not allowed."""
+    def __init__(
+        self, order: ArrayOrder, brought: VerifiedCampaignFiles, ledger: "RootLedger"
+    ) -> None:
+        """Read the file; OwnerRefusal if invalid, SpeculativeCopyRefused for forbidden copies."""
         try:
             header = json.loads(brought.header())
             outputs = " ".join(map(str, header.get("outputs") or ()))
@@ -55,7 +57,7 @@ class VerifiedTasks:
             raise OwnerRefusal(f"{order.file}: {error!r}") from error
         if order.is_of_copies and not is_declared:
             why = "its tasks are declared neither idempotent nor with outputs"
-            raise NotACopy(f"{order.file}: {why}")
+            raise SpeculativeCopyRefused(f"{order.file}: {why}")
         self._order, self._ledger = order, ledger
 
     def tasks(self, index: int) -> tuple[ScriptTask, ...]:
@@ -117,7 +119,7 @@ class VerifiedTasks:
 
 
 def _lines(
-    attempts: "tuple[Attempts, ...]", brought: VerifiedCampaign, ledger: "RootLedger"
+    attempts: "tuple[Attempts, ...]", brought: VerifiedCampaignFiles, ledger: "RootLedger"
 ) -> dict[int, bytes]:
     """Return the parameters of tasks; OwnerRefusal if too long, KeyError if missing."""
     numbers = [[task for task, _ in pairs if not is_step(task)] for pairs in attempts]

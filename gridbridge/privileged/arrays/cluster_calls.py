@@ -2,13 +2,13 @@
 
 from gridbridge.batch import arrays_of
 from gridbridge.batch.submission_result import Result
-from gridbridge.errors import GridbridgeError, NotOurs
+from gridbridge.errors import GridbridgeError, RemoteJobNotOurs
 from gridbridge.model.campaigns.attempt_numbers import ranges_of, read_places, write_places
 from gridbridge.model.campaigns.campaign_names import released_name
 from gridbridge.model.request import JobSpec
 from gridbridge.privileged.arrays.array_order import DELETE, DELETE_WAITING, ArrayOrder
-from gridbridge.privileged.arrays.queue_choice import kept_there, on_their_hosts
-from gridbridge.privileged.owner import OwnerNotReady, RefusedThere
+from gridbridge.privileged.arrays.queue_choice import request_slots_per_host, restrict_to_own_queues
+from gridbridge.privileged.owner import OwnerNotReady, RefusedByCluster
 
 UNTAKEN = {
     Result.LATER: OwnerNotReady,
@@ -33,10 +33,12 @@ class ClusterSite:
 
     def submit(self, spec: JobSpec) -> str:
         """Submit a campaign's array, held; return its job id."""
-        placed = on_their_hosts(spec, self._order.cluster)
-        answer = self._adapter.submit(self._far, kept_there(placed, self._order.cluster))
+        placed = request_slots_per_host(spec, self._order.cluster)
+        answer = self._adapter.submit(
+            self._far, restrict_to_own_queues(placed, self._order.cluster)
+        )
         if answer.result != Result.ACCEPTED:
-            raise UNTAKEN.get(answer.result, RefusedThere)(answer.reason)
+            raise UNTAKEN.get(answer.result, RefusedByCluster)(answer.reason)
         return answer.remote_id
 
     def release(self, jobs: list[str]) -> None:
@@ -78,10 +80,10 @@ class ClusterSite:
         return write_places(begun)
 
     def _is_there(self, name: str, job: str) -> bool:
-        """Say whether the array's job still exists; NotOurs if the id is another job's."""
+        """Say whether the array's job still exists; RemoteJobNotOurs if the id is another job's."""
         owner_account = self._adapter.owner_and_account(self._far, job) if job else ("", "")
         if owner_account[0] and owner_account != (self._account, name):
-            raise NotOurs(
+            raise RemoteJobNotOurs(
                 f"job {job} is {owner_account[0]}'s, account {owner_account[1]!r}: not {name}"
             )
         return bool(owner_account[0])

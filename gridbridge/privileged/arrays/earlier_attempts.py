@@ -25,7 +25,7 @@ ALL_ASK_S = 20.0  # timeout of all clusters, to leave time for submissions
 BY_NAME = "+"  # mark behind a job id: jobs with the array's submission name count as well
 
 
-def require_ended(order: ArrayOrder, ledger: RootLedger, index: int) -> None:
+def require_attempts_ended(order: ArrayOrder, ledger: RootLedger, index: int) -> None:
     """Raise OwnerNotReady while an earlier attempt of an array's task waits or runs."""
     latest = time.monotonic() + ALL_ASK_S
     at: dict[str, list[Earlier]] = {}

@@ -11,7 +11,7 @@ RESUBMIT = "resubmit"
 ROOT = 0
 
 
-def require_asked(token: str, campaign: int, uid: int) -> str:
+def require_owner_request(token: str, campaign: int, uid: int) -> str:
     """Return the identity of an owner's request, which a rename does not change.
 
     Raises OwnerRefusal unless the campaign's owner, or root, asks for new tries of its tasks.

@@ -10,17 +10,17 @@ program is killed.
 import time
 from contextlib import contextmanager
 
-from gridbridge.campaigns.store.campaign_reader import VerifiedCampaign
+from gridbridge.campaigns.store.campaign_reader import VerifiedCampaignFiles
 from gridbridge.campaigns.store.root_ledger import RootLedger
 from gridbridge.errors import AlreadySubmitted, GridbridgeError
 from gridbridge.privileged import owner
-from gridbridge.privileged.arrays.array_order import ArrayOrder, is_number
+from gridbridge.privileged.arrays.array_order import ArrayOrder, is_array_number
 from gridbridge.privileged.arrays.campaign_content import VerifiedTasks
 from gridbridge.privileged.arrays.cluster_calls import ClusterSite
-from gridbridge.privileged.arrays.earlier_attempts import require_ended
+from gridbridge.privileged.arrays.earlier_attempts import require_attempts_ended
 from gridbridge.privileged.arrays.sent_array import SentArray
-from gridbridge.privileged.owner import NoOwner
-from gridbridge.privileged.setuid_worker import OwnerWorker, WorkerGone
+from gridbridge.privileged.owner import OwnerAccountUnavailable
+from gridbridge.privileged.setuid_worker import OwnerWorker, OwnerWorkerGone
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
@@ -33,14 +33,14 @@ BEGINS_S = 20.0  # time limit of submissions: the release must precede the servi
 SUBMIT, RELEASE, RELEASE_OLD = "submit", "release", "release-old"
 
 
-def send(order: ArrayOrder, ledger: RootLedger) -> "Iterator[str]":
+def submit_arrays(order: ArrayOrder, ledger: RootLedger) -> "Iterator[str]":
     """Send an order's arrays; give a line for each begun array: status, id, reason.
 
     Arrays without a line were not submitted and may be sent again.
     """
     ids = [ledger.job(array.array) for array in order.arrays]
     content = None if all(ids) else _read(order, ledger)
-    owner.require_person(order.config, order.file, ledger.uid)
+    owner.require_ordinary_account(order.config, order.file, ledger.uid)
     sending = ArraySender(order, ledger, content)
     sent = sending.submitted()
     sending.release(sent)
@@ -48,8 +48,8 @@ def send(order: ArrayOrder, ledger: RootLedger) -> "Iterator[str]":
 
 
 def _read(order: ArrayOrder, ledger: RootLedger) -> VerifiedTasks:
-    brought = VerifiedCampaign(order.campaign)
-    owner.require_person(order.config, brought.file, brought.uid)
+    brought = VerifiedCampaignFiles(order.campaign)
+    owner.require_ordinary_account(order.config, brought.file, brought.uid)
     brought.note(ledger)
     return VerifiedTasks(order, brought, ledger)
 
@@ -91,7 +91,9 @@ class ArraySender:
             except (GridbridgeError, OSError) as error:
                 sent.error = error
             yield sent
-            is_last = isinstance(sent.error, WorkerGone | AlreadySubmitted | NoOwner)
+            is_last = isinstance(
+                sent.error, OwnerWorkerGone | AlreadySubmitted | OwnerAccountUnavailable
+            )
             if is_last or time.monotonic() > self._began + limit_s:
                 return
 
@@ -109,9 +111,11 @@ class ArraySender:
         number, ledger, order = sent.array.array, self._ledger, self._order
         sent.job = ledger.job(number)
         if not (sent.job or order.is_of_copies):
-            require_ended(order, ledger, sent.place)
+            require_attempts_ended(order, ledger, sent.place)
         if not sent.job:
-            owner.require_account(ledger.uid)  # without an account the array can't be submitted
+            owner.require_existing_account(
+                ledger.uid
+            )  # without an account the array can't be submitted
         ledger.intend(number, order.cluster, order.tasks[sent.place], order.is_of_copies)
         sent.is_new = not (sent.job or ledger.was_repeated(number))
 
@@ -120,7 +124,7 @@ class ArraySender:
         if sent.job:
             return
         job = self._worker.ask(SUBMIT, str(sent.place), str(int(sent.is_new)))
-        if not is_number(job):
+        if not is_array_number(job):
             raise GridbridgeError(f"{job[:40]!r} is not a job id")
         sent.job = job
 

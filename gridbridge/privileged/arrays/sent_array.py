@@ -18,4 +18,5 @@ class SentArray:
         """Return an array's line for the service: exit status, job id or 0, and error."""
         if not self.error:
             return f"0 {self.job or 0} "
-        return f"{owner.status_of(self.error)} {self.job or 0} {owner.in_a_line(self.error)}"
+        status = owner.exit_status_of(self.error)
+        return f"{status} {self.job or 0} {owner.error_on_one_line(self.error)}"

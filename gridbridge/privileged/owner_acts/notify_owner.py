@@ -24,7 +24,7 @@ PROGRAM_S = 30.0  # less than owner.LIMIT_S
 NOTHING = "-"  # stands for a missing cluster
 
 
-def perform(arguments: list[str]) -> NoReturn:
+def run_notification_program(arguments: list[str]) -> NoReturn:
     """Check the user's request and the words, then run the program as the user."""
     if len(arguments) < 2 or len(arguments) > 1 + MOST:
         raise OwnerRefusal(
@@ -32,15 +32,15 @@ def perform(arguments: list[str]) -> NoReturn:
         )
     name, *words = arguments
     lines = "".join(f"{_line(word)}\n" for word in words)
-    config = owner.read_config(CONFIG)
-    path, uid = read_wish(name)
-    owner.require_person(config, name, uid)
-    owner.go_on_apart()
-    owner.become(uid)
+    config = owner.read_root_configuration(CONFIG)
+    path, uid = read_owner_notification(name)
+    owner.require_ordinary_account(config, name, uid)
+    owner.fork_limited_child()
+    owner.switch_to_user(uid)
     _run(path, uid, lines.encode("ascii"))
 
 
-def read_wish(name: str) -> tuple[str, int]:
+def read_owner_notification(name: str) -> tuple[str, int]:
     """Return the program of a user's notification request, and the user's uid."""
     unique = name.removeprefix(WISH)
     if unique == name or not (unique.isascii() and unique.isalnum()):
@@ -66,7 +66,7 @@ def _run(path: str, uid: int, text: bytes) -> NoReturn:
         environment = {**identity, "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
         run_unheard((path,), environment, PROGRAM_S, text).checked()
     except CommandFailed as error:
-        owner.leave(error)
+        owner.exit_with_reason(error)
     os._exit(0)
 
 

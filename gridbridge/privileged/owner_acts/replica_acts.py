@@ -26,7 +26,7 @@ NAME_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789_.+-"
 MOST_LETTERS = 100
 
 
-def perform(arguments: list[str]) -> NoReturn:
+def perform_replica_act(arguments: list[str]) -> NoReturn:
     """Check the files and storage areas, then act as the dataset's owner."""
     verb, *words = arguments
     least, most = AREAS[verb]
@@ -34,21 +34,21 @@ def perform(arguments: list[str]) -> NoReturn:
     files_, names = (words, []) if verb == "look" else (words[:1], words[1:])
     if not 0 < len(files_) <= MOST_LOOKED_AT or not least <= len(names) <= most:
         raise OwnerRefusal(f"usage: gridbridge-as-user {verb} FILE {shown}".rstrip())
-    config = owner.read_config(CONFIG)
+    config = owner.read_root_configuration(CONFIG)
     areas = config.get("storage", {})
     for name in names:
         if name not in areas:
             raise OwnerRefusal(f"{CONFIG}: no storage area {name[:80]!r}")
-    let = [read(file) for file in files_]
+    let = [read_delegated_dataset(file) for file in files_]
     if len({uid for _, uid in let}) > 1:
         raise OwnerRefusal("the files have several owners; expected one")
     uid = let[0][1]
-    owner.require_person(config, files_[0], uid)
-    owner.go_on_apart(owner.LIMIT_S if verb == "look" else LONG_S)
-    _run(owner.become(uid), verb, [dataset for dataset, _ in let], names)
+    owner.require_ordinary_account(config, files_[0], uid)
+    owner.fork_limited_child(owner.LIMIT_S if verb == "look" else LONG_S)
+    _run(owner.switch_to_user(uid), verb, [dataset for dataset, _ in let], names)
 
 
-def read(name: str) -> tuple[str, int]:
+def read_delegated_dataset(name: str) -> tuple[str, int]:
     """Return the dataset that a permission file names, and the uid of its owner."""
     person, _, file = name.partition("/")
     letter, _, suffix = person.partition(".")

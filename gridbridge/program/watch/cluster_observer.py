@@ -7,15 +7,19 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from gridbridge.batch.adapters import status_of
-from gridbridge.errors import GridbridgeError, plain_words
+from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.model.route import Away
+from gridbridge.model.settings import Users
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, SentJob
-from gridbridge.model.text_tables import Users
 from gridbridge.model.vocabulary import ClusterVocabulary
-from gridbridge.program.watch.shared_answers import answer_of, place_of, without
+from gridbridge.program.watch.shared_answers import (
+    identify_cluster_query,
+    query_result_to_share,
+    snapshot_without_jobs,
+)
 from gridbridge.program.work.threads import ThreadNotStarted, ThreadPool
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database.snapshots import LastAnswer
+from gridbridge.state.database.snapshots import LastClusterQuery
 
 ROUND_S = 2.0  # the next round shares a result
 
@@ -23,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterAnswer:
+class ClusterQueryResult:
     """The result of one query: a snapshot, or the reason why it failed."""
 
     cluster: str
@@ -31,10 +35,10 @@ class ClusterAnswer:
     snapshot: ClusterSnapshot | None = None
     vocabulary: ClusterVocabulary | None = None  # None in most queries
     trouble: str = ""
-    shared: LastAnswer | None = None  # set if other programs need the result
+    shared: LastClusterQuery | None = None  # set if other programs need the result
 
 
-class QueryPace(Protocol):
+class ClusterQueryLimits(Protocol):
     """How often a cluster may be queried, from gridbridge.toml."""
 
     @property
@@ -62,7 +66,7 @@ def _none(_cluster: str) -> SentJob:
     return SentJob()
 
 
-def stretched(usual_s: float, pace: QueryPace) -> float:
+def query_interval_within_share(usual_s: float, pace: ClusterQueryLimits) -> float:
     """Return the query interval for a cluster that usually takes this long to answer.
 
     Queries take at most `query_share` of the time. The interval stays short enough that the queues
@@ -79,7 +83,7 @@ class ClusterObserver:
         self,
         cluster: str,
         where: Away,
-        pace: QueryPace,
+        pace: ClusterQueryLimits,
         clock: Clock,
         users: Users | None = None,
         transfer_queues: Collection[str] = (),
@@ -94,12 +98,14 @@ class ClusterObserver:
         self._transfer_queues = transfer_queues
         self._due = clock.steady_s()
         self._asked_at = clock.steady_s()
-        self._asked: Future[ClusterAnswer] | None = None
+        self._asked: Future[ClusterQueryResult] | None = None
         self._last_took_s = 0.0
         self._usual_s = 0.0
         self._words_due = clock.steady_s()
 
-    def follow(self, where: Away, pace: QueryPace, transfer_queues: Collection[str]) -> None:
+    def follow(
+        self, where: Away, pace: ClusterQueryLimits, transfer_queues: Collection[str]
+    ) -> None:
         """Use another configuration for the same cluster from now on.
 
         The cluster's names are queried again, because the cluster often changed as well.
@@ -125,7 +131,7 @@ class ClusterObserver:
             self._due = self._asked_at + self.interval_s
             self._asked = self._threads.submit(self._ask, job_ids(), sent(self.cluster))
 
-    def answer(self) -> ClusterAnswer | None:
+    def answer(self) -> ClusterQueryResult | None:
         """Return the result of a finished query once; None if there is none.
 
         Failed queries do not lengthen the interval, because their time says nothing about the load.
@@ -140,19 +146,19 @@ class ClusterObserver:
         self._keep_to_interval()
         return self._dated(answer)
 
-    def _came(self, future: "Future[ClusterAnswer]") -> ClusterAnswer:
+    def _came(self, future: "Future[ClusterQueryResult]") -> ClusterQueryResult:
         try:
             return future.result()
         except ThreadNotStarted as error:
-            return ClusterAnswer(cluster=self.cluster, trouble=plain_words(error))
+            return ClusterQueryResult(cluster=self.cluster, trouble=describe_error(error))
 
     def _keep_to_interval(self) -> None:
         """Schedule the next query after the last one."""
-        interval_s = stretched(self._usual_s, self._pace)
+        interval_s = query_interval_within_share(self._usual_s, self._pace)
         self._due += interval_s - self.interval_s
         self.interval_s = interval_s
 
-    def _dated(self, answer: ClusterAnswer) -> ClusterAnswer:
+    def _dated(self, answer: ClusterQueryResult) -> ClusterQueryResult:
         """Date a result by its age, because the wall clock may have been set meanwhile."""
         taken_at = self._clock.moment(self._asked_at)
         shared = answer.shared and replace(
@@ -165,27 +171,33 @@ class ClusterObserver:
         """Stop querying; a running query finishes by itself."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _ask(self, job_ids: frozenset[int], sent: SentJob) -> ClusterAnswer:
+    def _ask(self, job_ids: frozenset[int], sent: SentJob) -> ClusterQueryResult:
         """Query status and names at once; campaign jobs are only in the shared copy."""
         answer = self._answered(job_ids, sent)
         snapshot = answer.snapshot
         if sent.is_watched:
-            location = place_of(self._where, self._transfer_queues)
-            shared = answer_of(snapshot, sent, location, self._clock.now(), trouble=answer.trouble)
+            location = identify_cluster_query(self._where, self._transfer_queues)
+            shared = query_result_to_share(
+                snapshot, sent, location, self._clock.now(), trouble=answer.trouble
+            )
             answer = replace(answer, shared=shared)
-        return replace(answer, snapshot=snapshot and without(snapshot, sent.jobs - job_ids))
+        return replace(
+            answer, snapshot=snapshot and snapshot_without_jobs(snapshot, sent.jobs - job_ids)
+        )
 
-    def _answered(self, job_ids: frozenset[int], sent: SentJob) -> ClusterAnswer:
+    def _answered(self, job_ids: frozenset[int], sent: SentJob) -> ClusterQueryResult:
         try:
             snapshot, took_s = status_of(self._where).snapshot(
                 self._where, self.cluster, job_ids | sent.jobs, self._transfer_queues, sent.jobs
             )
         except (GridbridgeError, OSError) as error:
-            return ClusterAnswer(cluster=self.cluster, trouble=plain_words(error))
+            return ClusterQueryResult(cluster=self.cluster, trouble=describe_error(error))
         except Exception as error:  # an unexpected answer must not end the service
             _log.exception("event=fault cluster=%s", self.cluster)
-            return ClusterAnswer(cluster=self.cluster, trouble=f"{type(error).__name__}: {error}")
-        return ClusterAnswer(
+            return ClusterQueryResult(
+                cluster=self.cluster, trouble=f"{type(error).__name__}: {error}"
+            )
+        return ClusterQueryResult(
             cluster=self.cluster,
             took_s=took_s,
             snapshot=self._owned(snapshot),
@@ -200,7 +212,9 @@ class ClusterObserver:
         try:
             return status_of(self._where).vocabulary(self._where)
         except Exception as error:  # as for the status query
-            _log.warning("event=no_vocabulary cluster=%s why=%r", self.cluster, plain_words(error))
+            _log.warning(
+                "event=no_vocabulary cluster=%s why=%r", self.cluster, describe_error(error)
+            )
             return None
 
     def _owned(self, snapshot: ClusterSnapshot) -> ClusterSnapshot:

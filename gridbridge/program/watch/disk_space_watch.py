@@ -4,9 +4,9 @@ import logging
 import os
 from collections.abc import Callable, Iterable
 
-from gridbridge.decisions.disk_space import lacks
+from gridbridge.decisions.site.disk_space import first_disk_space_problem
 from gridbridge.model.places import CAMPAIGNS
-from gridbridge.model.site.host_facts import FolderRoom
+from gridbridge.model.site.host_facts import FolderFreeSpace
 from gridbridge.shell import host
 
 LOOK_S = 5.0
@@ -14,7 +14,7 @@ LOOK_S = 5.0
 _log = logging.getLogger(__name__)
 
 
-class RoomWatch:
+class DiskSpaceWatch:
     """Reports which folder is full, from regular write tests."""
 
     def __init__(
@@ -38,19 +38,21 @@ class RoomWatch:
 
     def _look(self) -> None:
         rooms = {folder: host.room_by_trying(folder) for folder in self._folders}
-        shortage = lacks(rooms) or lacks(rooms_of(self._tmpdirs()))
+        shortage = first_disk_space_problem(rooms) or first_disk_space_problem(
+            free_space_of_tmpdirs(self._tmpdirs())
+        )
         if bool(shortage) != bool(self._lacks):
             words = f"event=full why={shortage!r}" if shortage else "event=room_again"
             _log.log(logging.ERROR if shortage else logging.INFO, words)
         self._lacks = shortage
 
 
-def own_rooms(folder: str = CAMPAIGNS) -> dict[str, FolderRoom]:
+def free_space_of_campaign_filesystem(folder: str = CAMPAIGNS) -> dict[str, FolderFreeSpace]:
     """Return the free space of the campaigns' folder if it is a separate filesystem."""
     return {folder: host.room(folder)} if os.path.ismount(folder) else {}
 
 
-def rooms_of(tmpdirs: Iterable[str]) -> dict[str, FolderRoom]:
+def free_space_of_tmpdirs(tmpdirs: Iterable[str]) -> dict[str, FolderFreeSpace]:
     """Return the free space of TMPDIR folders; missing folders are skipped as execd's trouble."""
     rooms = {folder: host.room(folder) for folder in tmpdirs}
     return {folder: room for folder, room in rooms.items() if not room.trouble}

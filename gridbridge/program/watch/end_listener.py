@@ -8,8 +8,8 @@ import threading
 from collections.abc import Callable, Iterator
 from queue import Empty, Full, Queue
 
-from gridbridge.errors import GridbridgeError, plain_words
-from gridbridge.program.watch.pushed_ends import AGAIN_S, PushRate
+from gridbridge.errors import GridbridgeError, describe_error
+from gridbridge.program.watch.pushed_ends import AGAIN_S, PushedEndRateLimit
 from gridbridge.shell.retry import until_stopped
 
 ROOM = 1000  # buffered job ids; further writers block
@@ -17,7 +17,7 @@ ROOM = 1000  # buffered job ids; further writers block
 _log = logging.getLogger(__name__)
 
 
-class EndListener:
+class OarJobEndListener:
     """Receives pushed job ends of one cluster in a thread."""
 
     def __init__(
@@ -29,7 +29,7 @@ class EndListener:
     ) -> None:
         self._cluster = cluster
         self._ends = listen
-        self._rate = PushRate(limit_per_s, clock)
+        self._rate = PushedEndRateLimit(limit_per_s, clock)
         self._heard: Queue[int] = Queue(ROOM)
         self._stopped = threading.Event()
         self._told = ""
@@ -54,7 +54,7 @@ class EndListener:
         try:
             self._thread.start()
         except RuntimeError as error:
-            self._tell(plain_words(error))
+            self._tell(describe_error(error))
 
     def _take(self) -> list[int]:
         ids = []
@@ -71,7 +71,7 @@ class EndListener:
         try:
             self._hear()
         except (GridbridgeError, OSError) as error:
-            self._tell(plain_words(error))
+            self._tell(describe_error(error))
 
     def _hear(self) -> None:
         for ids in self._ends():

@@ -7,36 +7,36 @@ from dataclasses import replace
 from datetime import timedelta
 
 from gridbridge.model.snapshot import ClusterSnapshot
-from gridbridge.program.watch.cluster_observer import ClusterAnswer, ClusterObserver
-from gridbridge.program.watch.shared_answers import AnswerSharing
+from gridbridge.program.watch.cluster_observer import ClusterObserver, ClusterQueryResult
+from gridbridge.program.watch.shared_answers import ClusterSnapshotSharing
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.snapshots import SnapshotRows
+from gridbridge.state.database.snapshots import ClusterQueryLogRows
 
 FAILED_IN_A_ROW = 2  # failed queries that close a cluster's queues: one may be an accident
 
 _log = logging.getLogger(__name__)
 
 
-class LastClusterAnswers:
+class LastClusterSnapshots:
     """Holds the last good snapshot of each cluster; failed queries do not replace it."""
 
     def __init__(
         self,
         observers: Mapping[str, ClusterObserver],
         database: StateFile,
-        show: Callable[[ClusterAnswer, ClusterSnapshot | None], None],
+        show: Callable[[ClusterQueryResult, ClusterSnapshot | None], None],
         clock: Clock,
     ) -> None:
         self.good: dict[str, ClusterSnapshot] = clock.dated(_moved)
         self._clock = clock
         self._failed: Counter[str] = Counter()  # failures in a row by cluster
         self._observers = observers
-        self._snapshots = SnapshotRows(database)
-        self._sharing = AnswerSharing(database, clock)
+        self._snapshots = ClusterQueryLogRows(database)
+        self._sharing = ClusterSnapshotSharing(database, clock)
         self._show = show
 
-    def take(self) -> tuple[ClusterAnswer, ...]:
+    def take(self) -> tuple[ClusterQueryResult, ...]:
         """Return the query results that arrived since the last call."""
         came = tuple(
             answer for observer in self._observers.values() if (answer := observer.answer())
@@ -54,7 +54,7 @@ class LastClusterAnswers:
         self.good.pop(cluster, None)
         self._failed.pop(cluster, None)
 
-    def _remember(self, answer: ClusterAnswer) -> None:
+    def _remember(self, answer: ClusterQueryResult) -> None:
         if answer.snapshot:
             self.good[answer.cluster] = answer.snapshot
             self._failed.pop(answer.cluster, None)
@@ -77,7 +77,7 @@ def _moved(snapshot: ClusterSnapshot, step: timedelta) -> ClusterSnapshot:
     return replace(snapshot, taken_at=snapshot.taken_at + step)
 
 
-def _summary(answer: ClusterAnswer) -> dict[str, object]:
+def _summary(answer: ClusterQueryResult) -> dict[str, object]:
     if answer.snapshot is None:
         return {"trouble": answer.trouble}
     return {"pending": answer.snapshot.pending, "free_slots": answer.snapshot.free_slots}

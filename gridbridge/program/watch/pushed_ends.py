@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable
 
 from gridbridge.errors import StateError
-from gridbridge.model.ids import job_ids
+from gridbridge.model.ids import job_ids_in_push
 from gridbridge.shell.child_program import ChildProgram
 
 ENDS = "ends"  # the FIFO's name; sge-methods/ended writes to it
@@ -17,7 +17,7 @@ AGAIN_S = 30.0  # pause before an ended qevent is restarted
 WINDOW_S = 10.0  # the time over which the rate is measured
 
 
-class PushRate:
+class PushedEndRateLimit:
     """Measures the rate of pushed ends, and drops the ends above a limit."""
 
     def __init__(self, limit_per_s: float, clock: Callable[[], float]) -> None:
@@ -34,7 +34,7 @@ class PushRate:
         return frozenset(ids) if len(self._times) <= self._most else frozenset()
 
 
-class PushedEnds:
+class QeventJobEndReceiver:
     """Runs qevent for one cluster, and reads the pushed job ends from a FIFO."""
 
     def __init__(
@@ -47,7 +47,7 @@ class PushedEnds:
     ) -> None:
         self._argv = argv
         self._environment = environment
-        self._rate = PushRate(limit_per_s, clock)
+        self._rate = PushedEndRateLimit(limit_per_s, clock)
         self._folder = folder
         self._clock = clock
         self._child: ChildProgram | None = None
@@ -90,6 +90,6 @@ def _open_fifo(folder: str) -> int:
 
 def _read_ids(fifo: int) -> list[int]:
     try:
-        return job_ids(os.read(fifo, 65536))
+        return job_ids_in_push(os.read(fifo, 65536))
     except BlockingIOError:
         return []

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from gridbridge import __version__
-from gridbridge.errors import plain_words
+from gridbridge.errors import describe_error
 from gridbridge.model.route import Away, SshLogin
 from gridbridge.model.snapshot import ClusterSnapshot, SentJob
 from gridbridge.shell.clock import Clock
 from gridbridge.state import snapshot_codec
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.snapshots import LastAnswer, LastAnswers
+from gridbridge.state.database.snapshots import LastClusterQuery, LastClusterQueryRows
 
 AHEAD_S = 1.0  # tolerated seconds in the future, because clocks are slewed
 
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SharedAnswer:
+class SharedClusterSnapshot:
     """A cluster's snapshot that another program fetched, or its error."""
 
     snapshot: ClusterSnapshot | None = None
@@ -34,23 +34,23 @@ class SharedAnswer:
     is_regular: bool = False  # from the poller, which queries regularly
 
 
-class AnswerSharing:
+class ClusterSnapshotSharing:
     """Reads and writes the shared cluster snapshots."""
 
     def __init__(self, database: StateFile, clock: Clock, *, is_dry: bool = False) -> None:
         """Open the table; a dry run writes nothing."""
-        self._answers = LastAnswers(database)
+        self._answers = LastClusterQueryRows(database)
         self._clock = clock
         self._is_dry = is_dry
 
-    def put(self, cluster: str, answer: LastAnswer) -> None:
+    def put(self, cluster: str, answer: LastClusterQuery) -> None:
         """Share a snapshot or the error of a query."""
         if not self._is_dry:
             self._answers.put(cluster, answer)
 
     def find(
         self, cluster: str, location: str, released: frozenset[str], limit_s: float
-    ) -> SharedAnswer | None:
+    ) -> SharedClusterSnapshot | None:
         """Return a recent snapshot from this address that covers the released jobs.
 
         A snapshot counts as recent below `limit_s`, or until its program's next regular query.
@@ -63,12 +63,12 @@ class AnswerSharing:
             return None
         is_regular = last.every_s > 0
         if last.trouble:
-            return SharedAnswer(trouble=last.trouble, is_regular=is_regular)
+            return SharedClusterSnapshot(trouble=last.trouble, is_regular=is_regular)
         snapshot = _read(cluster, last)
-        return SharedAnswer(snapshot=snapshot, is_regular=is_regular) if snapshot else None
+        return SharedClusterSnapshot(snapshot=snapshot, is_regular=is_regular) if snapshot else None
 
 
-def answer_of(
+def query_result_to_share(
     snapshot: ClusterSnapshot | None,
     sent: SentJob,
     location: str,
@@ -76,25 +76,25 @@ def answer_of(
     *,
     every_s: float = 0.0,
     trouble: str = "",
-) -> LastAnswer:
+) -> LastClusterQuery:
     """Return the row to share: queues and submitted jobs of a snapshot, or the error."""
-    return LastAnswer(
+    return LastClusterQuery(
         place=location,
         asked_at=snapshot.taken_at if snapshot else now,
         every_s=every_s,
         covers=sent.released,
         trouble=trouble,
-        content=snapshot_codec.encode(snapshot, sent.jobs) if snapshot else b"",
+        content=snapshot_codec.encode_snapshot(snapshot, sent.jobs) if snapshot else b"",
     )
 
 
-def without(snapshot: ClusterSnapshot, jobs: Set[int]) -> ClusterSnapshot:
+def snapshot_without_jobs(snapshot: ClusterSnapshot, jobs: Set[int]) -> ClusterSnapshot:
     """Return a snapshot without the jobs of these ids."""
     remaining = {number: rows for number, rows in snapshot.jobs.items() if number not in jobs}
     return snapshot if len(remaining) == len(snapshot.jobs) else replace(snapshot, jobs=remaining)
 
 
-def place_of(where: Away, transfer_queues: Iterable[str]) -> str:
+def identify_cluster_query(where: Away, transfer_queues: Iterable[str]) -> str:
     """Return a text that identifies program version, cluster address and transfer queues."""
     return " ".join((__version__, where.kind, *_words(where), *transfer_queues))
 
@@ -105,9 +105,9 @@ def _words(where: Away | SshLogin) -> Iterator[str]:
         yield from _words(value) if isinstance(value, SshLogin) else (f"{name}={value}",)
 
 
-def _read(cluster: str, last: LastAnswer) -> ClusterSnapshot | None:
+def _read(cluster: str, last: LastClusterQuery) -> ClusterSnapshot | None:
     try:
-        return snapshot_codec.decode(last.content, cluster, last.asked_at)
+        return snapshot_codec.decode_snapshot(last.content, cluster, last.asked_at)
     except Exception as error:  # any content is possible: the cluster is queried
-        _log.warning("event=not_shared cluster=%s why=%r", cluster, plain_words(error))
+        _log.warning("event=not_shared cluster=%s why=%r", cluster, describe_error(error))
         return None

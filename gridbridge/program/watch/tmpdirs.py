@@ -6,17 +6,19 @@ from gridbridge.batch import keeper_of
 from gridbridge.batch.clusters import home
 from gridbridge.model.policy import Policy
 from gridbridge.program.work.background_query import BackgroundQuery
-from gridbridge.program.work.workers import OwnerThreads
+from gridbridge.program.work.workers import OwnerThreadPools
 from gridbridge.shell import host
 
 ASK_S = 600.0  # between two queries: an administrator may move the folder
 TMPDIR = "tmpdir"  # queue_conf(5)
 
 
-class Tmpdirs:
+class TmpdirFolderQuery:
     """Queries the home cluster for TMPDIR folders in the background."""
 
-    def __init__(self, policy: Policy, workers: OwnerThreads, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, policy: Policy, workers: OwnerThreadPools, clock: Callable[[], float]
+    ) -> None:
         self._policy = policy
         self._known: frozenset[str] = frozenset()
         self._question = BackgroundQuery[tuple[str, ...], frozenset[str]](

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Generic, TypeVar
 
-from gridbridge.errors import GridbridgeError, plain_words
-from gridbridge.program.work.workers import OwnerThreads
+from gridbridge.errors import GridbridgeError, describe_error
+from gridbridge.program.work.workers import OwnerThreadPools
 
 AT_ONCE = 100  # jobs in one query
 
@@ -21,7 +21,7 @@ class BackgroundQuery(Generic[Subject, Told]):
 
     def __init__(
         self,
-        workers: OwnerThreads,
+        workers: OwnerThreadPools,
         cluster: str,
         name: str,
         ask: Callable[[Subject], Told],
@@ -59,5 +59,5 @@ class BackgroundQuery(Generic[Subject, Told]):
             return subject, future.result()
         except (GridbridgeError, OSError) as error:
             where = f"act={self._name} cluster={self._cluster}"
-            _log.warning("event=failed %s why=%r", where, plain_words(error))
+            _log.warning("event=failed %s why=%r", where, describe_error(error))
             return None

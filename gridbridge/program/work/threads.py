@@ -20,7 +20,7 @@ class ThreadNotStarted(GridbridgeError):
     """A thread could not start, so its work was not done."""
 
 
-def has_no_room(error: Exception) -> bool:
+def is_thread_start_failure(error: Exception) -> bool:
     """Return whether an error means that a thread could not start.
 
     Python has no exception class for this.

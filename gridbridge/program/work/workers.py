@@ -16,7 +16,7 @@ Subject = TypeVar("Subject")
 Outcome = TypeVar("Outcome")
 
 
-class OwnerThreads:
+class OwnerThreadPools:
     """A small thread pool for each person with calls under way."""
 
     def __init__(self) -> None:

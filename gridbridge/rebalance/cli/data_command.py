@@ -202,7 +202,7 @@ def _datasets(config: str, records: str) -> "OwnerDatasets":
     from gridbridge.program import users_configuration
     from gridbridge.rebalance.replicas import owner_wiring
 
-    policy, _ = users_configuration.load(config)
+    policy, _ = users_configuration.load_policy_for_users(config)
     return owner_wiring.open_owner_datasets(policy, records, output.progress)
 
 

@@ -7,11 +7,11 @@ from gridbridge.cli import output
 from gridbridge.cli.options import clock
 from gridbridge.model.rebalance.datasets import (
     Dataset,
-    RefusedArea,
+    RefusedReplicaArea,
     Replica,
     ReplicaOutcome,
-    bytes_text,
-    shown,
+    format_bytes,
+    printable_file_name,
 )
 from gridbridge.model.status_report import count, printable
 from gridbridge.rebalance.replicas.dataset_report import DatasetReport
@@ -29,7 +29,7 @@ def print_dataset_outcome(result: DatasetOutcome) -> int:
     return DONE if result.is_done else NOT_ALL
 
 
-def print_drain_result(result: DatasetOutcome | RefusedArea) -> int:
+def print_drain_result(result: DatasetOutcome | RefusedReplicaArea) -> int:
     """Print the result of draining a dataset from an area; return the exit status."""
     if isinstance(result, DatasetOutcome):
         return print_dataset_outcome(result)
@@ -40,7 +40,7 @@ def print_drain_result(result: DatasetOutcome | RefusedArea) -> int:
 def describe_dataset(dataset: Dataset) -> str:
     """Describe a dataset: its size and the areas with whole replicas."""
     where = f": {', '.join(map(printable, sorted(dataset.whole)))}" if dataset.whole else ""
-    size = f"{count(dataset.files, 'file')}, {bytes_text(dataset.size_bytes)}"
+    size = f"{count(dataset.files, 'file')}, {format_bytes(dataset.size_bytes)}"
     whole = f"{len(dataset.whole)} of {count(dataset.wished, 'replica')} whole{where}"
     return f"{dataset.name}: {size}, {whole}"
 
@@ -49,7 +49,9 @@ def print_drop_result(result: DatasetOutcome, storage: str) -> int:
     """Print what remains of a dataset after a drop; return the exit status."""
     if storage or not result.is_done:
         return print_dataset_outcome(result)
-    output.line(f"{result.dataset.name}: dropped; {shown(result.dataset.path)} is as it was")
+    output.line(
+        f"{result.dataset.name}: dropped; {printable_file_name(result.dataset.path)} is as it was"
+    )
     return DONE
 
 
@@ -68,7 +70,7 @@ def print_datasets(all_of: Iterable[Dataset], *, is_json: bool) -> int:
             str(len(dataset.whole)),
             str(dataset.wished),
             ",".join(map(printable, sorted(dataset.storages))) or "-",
-            shown(dataset.path),
+            printable_file_name(dataset.path),
         )
         for dataset in listed
     ]

@@ -246,7 +246,7 @@ def print_move_plan(
 
 def _say(text: str) -> None:
     """Print a line, prefixed with the time when standard output is a log file."""
-    output.line(log_file.dated(text, sys.stdout))
+    output.line(log_file.prefix_lines_with_time(text, sys.stdout))
 
 
 def move_plan_json(advice: MovePlan) -> dict[str, object]:

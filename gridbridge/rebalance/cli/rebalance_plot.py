@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from gridbridge.cli.plots import plot_file
-from gridbridge.model.rebalance.host_load import HostLoad
+from gridbridge.model.rebalance.moves import HostLoad
 from gridbridge.model.status_report import count
 
 mpl.use("Agg")

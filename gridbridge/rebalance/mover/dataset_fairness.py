@@ -4,8 +4,8 @@ from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from gridbridge.model.rebalance.delegation import CarriedReplica
-from gridbridge.model.rebalance.note_age import NEVER
+from gridbridge.model.rebalance.datasets import CarriedReplica
+from gridbridge.model.rebalance.placement_snapshot import NEVER
 
 Waiting = deque[list[CarriedReplica]]
 

@@ -47,7 +47,7 @@ def run_rebalance_round(
         else (REBALANCE_LOCK, RebalanceRound.TASKS)
     )
     with ExitStack() as going, ExitStack() as alone:
-        alone.enter_context(cycle.held(lock, NAME, LOCKED))
+        alone.enter_context(cycle.hold_program_lock(lock, NAME, LOCKED))
         alone.enter_context(_shown(kind, is_asked=bool(question.what)))
         let_go = partial(_let_go, going, alone)
         outcome = _run(policy, question, is_of_data=is_of_data, is_acting=True, let_go=let_go)
@@ -75,7 +75,7 @@ def pause_rebalancing(path: str, *, is_quiesced: bool) -> None:
     rebalancer = TaskRebalancer(load_policy_as_service_account(path), clock, RebalanceQuestion())
     with closing(rebalancer.database):
         rebalancer.quiesce(is_quiesced=is_quiesced)
-    published_round_files.quiesce(clock.now() if is_quiesced else None)
+    published_round_files.publish_rebalance_pause(clock.now() if is_quiesced else None)
 
 
 def _let_go(going: ExitStack, alone: ExitStack) -> bool:
@@ -101,11 +101,11 @@ def _run(
     if is_of_data:
         mover = ReplicaReconciler(policy, Clock(), question, is_dry=not is_acting, let_go=let_go)
         with closing(mover.database):
-            planned = cycle.once(mover, _untold, is_dry=not is_acting)
+            planned = cycle.run_cycle_once(mover, _untold, is_dry=not is_acting)
     else:
         mover = TaskRebalancer(policy, Clock(), question, is_dry=not is_acting)
         with closing(mover.database):
-            planned = cycle.once(mover, _untold, is_dry=not is_acting)
+            planned = cycle.run_cycle_once(mover, _untold, is_dry=not is_acting)
     return planned, mover.checked if is_acting else None
 
 
@@ -128,7 +128,7 @@ def _shown(kind: RebalanceRound, *, is_asked: bool = False) -> Iterator[None]:
     """
     clock = Clock()
     with suppress(StateError):
-        published_round_files.begin(kind, clock.now())
+        published_round_files.publish_round_begin(kind, clock.now())
     try:
         yield
     except BaseException:
@@ -140,7 +140,7 @@ def _shown(kind: RebalanceRound, *, is_asked: bool = False) -> Iterator[None]:
 
 def _end(kind: RebalanceRound, clock: Clock) -> None:
     with suppress(StateError):
-        published_round_files.end(kind, clock.now())
+        published_round_files.publish_round_end(kind, clock.now())
 
 
 def _untold(_: str) -> None:

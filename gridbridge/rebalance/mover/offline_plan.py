@@ -6,7 +6,7 @@ from typing import Any
 
 from gridbridge.config.rebalance import SECTION
 from gridbridge.errors import ConfigError
-from gridbridge.model.rebalance.rebalance_section import Rebalance
+from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.rebalance.mover.rule_choice import (
     RebalancePlan,
     RebalanceQuestion,
@@ -76,7 +76,7 @@ def plan_from_snapshot_file(
     )
 
 
-def _rules(path: str, policy: Mapping[str, object]) -> Rebalance:
+def _rules(path: str, policy: Mapping[str, object]) -> RebalanceSection:
     """Return the default rules with the values of a snapshot file's policy."""
     table: Any = {}
     names: dict[str, str] = {}
@@ -91,7 +91,7 @@ def _rules(path: str, policy: Mapping[str, object]) -> Rebalance:
     if problems:
         raise ConfigError(tuple(problems))
     rules = SECTION.read(table)
-    assert isinstance(rules, Rebalance)
+    assert isinstance(rules, RebalanceSection)
     return rules
 
 

@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Any
 
 from gridbridge.model.rebalance.placement_snapshot import PlacementSnapshot
-from gridbridge.model.rebalance.rebalance_section import Rebalance
-from gridbridge.program.encoding import decode, encode
-from gridbridge.program.journal import JournalEntry, NotKept, telling
+from gridbridge.model.rebalance.rebalance_section import RebalanceSection
+from gridbridge.program.encoding import decode_model_value, encode_model_value
+from gridbridge.program.journal import InputsNotJournalled, JournalEntry, make_journal_entry
 from gridbridge.rebalance.mover.rule_choice import (
     RebalancePlan,
     RebalanceQuestion,
@@ -30,12 +30,12 @@ def rebalance_journal_entry(
     snapshot = _looked_at(planned.snapshot, question)
     rows = len(snapshot.hosts) + len(snapshot.jobs) + len(snapshot.tasks)
     situation = {
-        "snapshot": encode(snapshot) if rows <= MOST_ROWS else None,
+        "snapshot": encode_model_value(snapshot) if rows <= MOST_ROWS else None,
         "rows": rows,
-        "rules": encode(planned.rules),
-        "asked": encode(question),
+        "rules": encode_model_value(planned.rules),
+        "asked": encode_model_value(question),
     }
-    return telling(
+    return make_journal_entry(
         PROGRAM, now, situation, [*describe_move_plan(planned.advice)], [planned.advice.sentence]
     )
 
@@ -52,16 +52,18 @@ def _looked_at(snapshot: PlacementSnapshot, question: RebalanceQuestion) -> Plac
 
 
 def again(situation: Mapping[str, Any]) -> list[str]:
-    """Recompute a recorded decision; NotKept if its inputs were too large to record."""
+    """Recompute a recorded decision; InputsNotJournalled if its inputs were too large to record."""
     if situation["snapshot"] is None:
-        raise NotKept(f"its {situation['rows']} hosts, jobs and tasks were too many to be kept")
+        raise InputsNotJournalled(
+            f"its {situation['rows']} hosts, jobs and tasks were too many to be kept"
+        )
     snapshot, rules = (
-        decode(situation["snapshot"], PlacementSnapshot),
-        decode(situation["rules"], Rebalance),
+        decode_model_value(situation["snapshot"], PlacementSnapshot),
+        decode_model_value(situation["rules"], RebalanceSection),
     )
     return [
         *describe_move_plan(
-            decide_moves(snapshot, rules, decode(situation["asked"], RebalanceQuestion))
+            decide_moves(snapshot, rules, decode_model_value(situation["asked"], RebalanceQuestion))
         )
     ]
 

@@ -9,15 +9,19 @@ task of a transfer queue is recalled by the poller.
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from gridbridge.campaigns.store.cancellation_marks import CancellationMarks
+from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
 from gridbridge.decisions.rebalance import waiting_tasks
-from gridbridge.decisions.rebalance.move_recheck import none_of, still
+from gridbridge.decisions.rebalance.waiting_tasks import drop_all_moves, recheck_moves
 from gridbridge.model.campaigns.cancellation import ArrayCancellation, WipedFor
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.moves import PlacementMove, RecheckedMoves
-from gridbridge.model.rebalance.observed_tasks import ListedTask, ObservedTasks, TransferredTask
-from gridbridge.model.rebalance.rebalance_section import Rebalance
-from gridbridge.model.transfer.task_move import TaskMoveState
+from gridbridge.model.rebalance.observed_tasks import (
+    ListedCampaignTask,
+    ObservedTasks,
+    TransferredTask,
+)
+from gridbridge.model.rebalance.rebalance_section import RebalanceSection
+from gridbridge.model.transfer.transfer_row import TaskMoveState
 from gridbridge.program.journal import DecisionJournal, JournalEntry
 from gridbridge.rebalance.mover import rebalance_journal
 from gridbridge.rebalance.mover.rule_choice import (
@@ -31,7 +35,7 @@ from gridbridge.rebalance.mover.task_observer import RebalanceTaskObserver
 from gridbridge.rebalance.store.round_notes import HOST, JOB, RebalanceNoteRows
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
-from gridbridge.transfer.store.task_move_rows import MoveRows
+from gridbridge.transfer.store.task_move_rows import TaskMoveRows
 
 KEPT = timedelta(days=7)  # what was done of late, or longer where a rest is
 WHERE = "tasks at clusters"
@@ -60,8 +64,8 @@ class TaskRebalancer:
         self._clock = clock
         self._looking = RebalanceTaskObserver(policy, self.database, clock)
         self._notes = RebalanceNoteRows(self.database)
-        self._marks = CancellationMarks(self.database)
-        self._moves = MoveRows(self.database)
+        self._marks = CancellationMarkRows(self.database)
+        self._moves = TaskMoveRows(self.database)
         self.checked = RecheckedMoves()  # of what was applied
 
     def gather(self) -> TaskRebalanceInputs:
@@ -75,7 +79,7 @@ class TaskRebalancer:
 
         Raises ConfigError for an unknown host or job.
         """
-        snapshot = waiting_tasks.snapshot(situation.gathered)
+        snapshot = waiting_tasks.task_placement_snapshot(situation.gathered)
         why = QUIESCED if situation.is_quiesced else why_rebalance_later(snapshot, self._asked)
         return decide_rebalance_plan(WHERE, snapshot, self._rules, self._asked, why_none=why)
 
@@ -91,12 +95,15 @@ class TaskRebalancer:
             return
         now = self._looking.look()
         is_asked = self._asked.what in (RebalanceRequest.JOB, RebalanceRequest.FAIL)
-        seen_now = waiting_tasks.snapshot(now)
-        checked = still(plan.advice.moves, seen_now, self._rules, is_asked=is_asked)
-        at, sent = waiting_tasks.places(now.tasks), waiting_tasks.sent(now.away)
+        seen_now = waiting_tasks.task_placement_snapshot(now)
+        checked = recheck_moves(plan.advice.moves, seen_now, self._rules, is_asked=is_asked)
+        at, sent = (
+            waiting_tasks.campaign_tasks_by_key(now.tasks),
+            waiting_tasks.transferred_tasks_by_key(now.away),
+        )
         with self.database.transaction():
             if self._notes.quiesced() is not None:
-                checked = none_of(plan.advice.moves, QUIESCED)
+                checked = drop_all_moves(plan.advice.moves, QUIESCED)
             self.checked, moves = checked, checked.moves
             for move in moves:
                 if transferred := sent.get((move.job, move.number)):
@@ -105,7 +112,7 @@ class TaskRebalancer:
                     self._mark(at[move.job, move.number])
             self._note(moves)
 
-    def _mark(self, task: ListedTask) -> None:
+    def _mark(self, task: ListedCampaignTask) -> None:
         """Mark a campaign's task, so that nikita moves it."""
         self._marks.put(_wipe(task))
         self._notes.note_moved([(task.campaign, task.array, task.place)], self._clock.now())
@@ -124,13 +131,13 @@ class TaskRebalancer:
         self._notes.quiesce(self._clock.now() if is_quiesced else None)
 
 
-def rebalance_note_retention(rules: Rebalance) -> timedelta:
+def rebalance_note_retention(rules: RebalanceSection) -> timedelta:
     """Return how long notes of moves are kept: as long as any rule refers to them."""
     longest_s = max(rules.host_rest_s, rules.job_rest_s, rules.verify_every_s)
     return max(KEPT, timedelta(seconds=longest_s))
 
 
-def _wipe(task: ListedTask) -> ArrayCancellation:
+def _wipe(task: ListedCampaignTask) -> ArrayCancellation:
     return ArrayCancellation(
         campaign=task.campaign,
         array=task.array,

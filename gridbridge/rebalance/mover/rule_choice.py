@@ -4,18 +4,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from gridbridge.decisions.rebalance.automatic_round import plan as plan_round
-from gridbridge.decisions.rebalance.automatic_round import why_later
-from gridbridge.decisions.rebalance.evacuation import plan_fail
-from gridbridge.decisions.rebalance.host_balance import plan_host
-from gridbridge.decisions.rebalance.job_balance import plan_job
-from gridbridge.decisions.rebalance.projected_host_load import loads
-from gridbridge.decisions.rebalance.storage_balance import plan as plan_replicas
+from gridbridge.decisions.rebalance.automatic_round import plan_automatic_round as plan_round
+from gridbridge.decisions.rebalance.automatic_round import why_balancing_waits
+from gridbridge.decisions.rebalance.evacuation import plan_host_evacuation
+from gridbridge.decisions.rebalance.host_balance import host_loads_before_after, plan_host_balance
+from gridbridge.decisions.rebalance.job_balance import plan_job_balance
+from gridbridge.decisions.rebalance.storage_balance import plan_storage_round as plan_replicas
 from gridbridge.errors import ConfigError
-from gridbridge.model.rebalance.host_load import HostLoad
-from gridbridge.model.rebalance.moves import MovePlan, PlacementMove
+from gridbridge.model.rebalance.moves import HostLoad, MovePlan, PlacementMove
 from gridbridge.model.rebalance.placement_snapshot import PlacementSnapshot
-from gridbridge.model.rebalance.rebalance_section import Rebalance
+from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 
 NEAR = 5  # names that are told where one is not known
 
@@ -43,24 +41,24 @@ class RebalancePlan:
     """The planned moves, with the snapshot and the rules that they follow from."""
 
     snapshot: PlacementSnapshot
-    rules: Rebalance
+    rules: RebalanceSection
     advice: MovePlan
 
     @property
     def loads(self) -> tuple[HostLoad, ...]:
         """The load of every host before and after the planned moves."""
-        return loads(self.snapshot, self.rules, self.advice)
+        return host_loads_before_after(self.snapshot, self.rules, self.advice)
 
 
 def decide_moves(
-    snapshot: PlacementSnapshot, rules: Rebalance, question: RebalanceQuestion
+    snapshot: PlacementSnapshot, rules: RebalanceSection, question: RebalanceQuestion
 ) -> MovePlan:
     """Plan the moves for a question; its host or job must be in the snapshot."""
     if not question.what:
         return (plan_replicas if question.is_of_data else plan_round)(snapshot, rules)
     if question.what is RebalanceRequest.JOB:
-        return plan_job(snapshot, question.name, rules)
-    return (plan_host if question.what is RebalanceRequest.HOST else plan_fail)(
+        return plan_job_balance(snapshot, question.name, rules)
+    return (plan_host_balance if question.what is RebalanceRequest.HOST else plan_host_evacuation)(
         snapshot, question.name, rules
     )
 
@@ -68,7 +66,7 @@ def decide_moves(
 def decide_rebalance_plan(
     where: str,
     snapshot: PlacementSnapshot,
-    rules: Rebalance,
+    rules: RebalanceSection,
     question: RebalanceQuestion,
     *,
     why_none: str = "",
@@ -85,7 +83,7 @@ def decide_rebalance_plan(
 def why_rebalance_later(snapshot: PlacementSnapshot, question: RebalanceQuestion) -> str:
     """Return why a host or job can't be rebalanced now; empty when it can."""
     return (
-        why_later(snapshot)
+        why_balancing_waits(snapshot)
         if question.what in (RebalanceRequest.HOST, RebalanceRequest.JOB)
         else ""
     )

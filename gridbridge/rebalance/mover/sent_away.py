@@ -8,18 +8,27 @@ from gridbridge.batch.clusters import away
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import DesiredJobState, FailureCause, StarterPhase
 from gridbridge.model.policy import Policy
-from gridbridge.model.rebalance.note_age import AHEAD, STUCK, is_lately
 from gridbridge.model.rebalance.observed_tasks import TransferredTask
-from gridbridge.model.rebalance.placement_snapshot import StayReason
+from gridbridge.model.rebalance.placement_snapshot import (
+    AHEAD,
+    STUCK,
+    TaskStayReason,
+    happened_within,
+)
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.states import JobFact
 from gridbridge.model.transfer.claim import JOB
-from gridbridge.model.transfer.task_move import MoveStage, TaskMoveState
-from gridbridge.model.transfer.transfer_row import Key, OwnershipProof, Transfer
+from gridbridge.model.transfer.transfer_row import (
+    OwnershipProof,
+    TaskMoveStage,
+    TaskMoveState,
+    Transfer,
+    TransferKey,
+)
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from gridbridge.transfer.acts.local_tasks import LocalTasks
-from gridbridge.transfer.store.task_move_rows import MoveRows
+from gridbridge.transfer.store.task_move_rows import TaskMoveRows
 from gridbridge.transfer.store.transfer_rows import TransferRows
 
 WANTED = ("", DesiredJobState.RUNNING)
@@ -34,7 +43,7 @@ class TransferredTaskReader:
     def __init__(self, policy: Policy, database: StateFile, clock: Clock) -> None:
         self._policy = policy
         self._transfers = TransferRows(database)
-        self._moves = MoveRows(database)
+        self._moves = TaskMoveRows(database)
         self._clock = clock
         self._home_tasks = LocalTasks(policy)
 
@@ -59,7 +68,9 @@ class TransferredTaskReader:
         now, listed = self._clock.now(), set[_Task]()
         all_moves = {_task(move.key): move for move in self._moves.in_flight()}
         moves = {
-            key: move for key, move in all_moves.items() if is_lately(move.asked_at, now, STUCK)
+            key: move
+            for key, move in all_moves.items()
+            if happened_within(move.asked_at, now, STUCK)
         }
         dropped = self._moves.dropped(now - AGAIN, now + AHEAD)
         for transfer in transfers:
@@ -81,7 +92,7 @@ class TransferredTaskReader:
                 listed.add(task)
                 move = moves.get(task)
                 is_stuck = task in all_moves and move is None
-                stays = StayReason.STUCK if is_stuck else self._stays(transfer, row, dropped)
+                stays = TaskStayReason.STUCK if is_stuck else self._stays(transfer, row, dropped)
                 yield TransferredTask(
                     transfer=transfer.name,
                     uid=transfer.uid,
@@ -90,7 +101,7 @@ class TransferredTaskReader:
                     is_waiting=move is None and stays is None,
                     is_running=row.state.has_begun,
                     is_moving=move is not None,
-                    stays=stays or StayReason.HELD,
+                    stays=stays or TaskStayReason.HELD,
                     target=move.target if move else "",
                 )
         yield from (self._on_its_way(move) for key, move in moves.items() if key not in listed)
@@ -119,7 +130,7 @@ class TransferredTaskReader:
         return frozenset({home, *(queues[name].cluster for name in open_to)})
 
     def _on_its_way(self, move: TaskMoveState) -> TransferredTask:
-        is_home = move.stage is MoveStage.HOME
+        is_home = move.stage is TaskMoveStage.HOME
         return TransferredTask(
             transfer=move.name,
             uid=move.uid,
@@ -138,13 +149,15 @@ class TransferredTaskReader:
         owner = cluster.users.person_of(row.owner, transfer.remote) if cluster.ssh else row.owner
         return row if owner == transfer.owner else None
 
-    def _stays(self, transfer: Transfer, row: JobStatus, dropped: Set[Key]) -> StayReason | None:
+    def _stays(
+        self, transfer: Transfer, row: JobStatus, dropped: Set[TransferKey]
+    ) -> TaskStayReason | None:
         """Return why a task must not be moved; None for a movable task."""
         if not self._waits(transfer, row):
-            return StayReason.HELD
+            return TaskStayReason.HELD
         if transfer.key in dropped:
-            return StayReason.DROPPED
-        return StayReason.RECALLED if self._is_at_limit(transfer) else None
+            return TaskStayReason.DROPPED
+        return TaskStayReason.RECALLED if self._is_at_limit(transfer) else None
 
     def _is_at_limit(self, transfer: Transfer) -> bool:
         name = parse_transfer(transfer.name)
@@ -175,11 +188,11 @@ def _unheard_of(transfer: Transfer) -> TransferredTask:
         cluster=transfer.remote,
         slots=1,
         is_waiting=False,
-        stays=StayReason.SILENT,
+        stays=TaskStayReason.SILENT,
     )
 
 
-def _task(key: Key) -> _Task:
+def _task(key: TransferKey) -> _Task:
     """Return the key that all attempts of a task share."""
     name = parse_transfer(key[0])
     return name.cluster, name.job, name.task, key[1]

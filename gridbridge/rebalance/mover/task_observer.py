@@ -9,18 +9,26 @@ from functools import partial
 from gridbridge.batch.adapters import adapter_of, status_of
 from gridbridge.batch.clusters import away
 from gridbridge.campaigns.acts.array_jobs import exclude_foreign_jobs
-from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
+from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.cancellation_marks import CancellationMarks
-from gridbridge.errors import GridbridgeError, plain_words
+from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
+from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState
 from gridbridge.model.campaigns.campaign_events import BARRING, EventCode
 from gridbridge.model.campaigns.cancellation import OF_MOVES, CancellationMark
 from gridbridge.model.campaigns.prologues import is_step
 from gridbridge.model.policy import Policy
-from gridbridge.model.rebalance.note_age import NEVER, STUCK, is_lately
-from gridbridge.model.rebalance.observed_tasks import ListedTask, ObservedTasks, TransferredTask
-from gridbridge.model.rebalance.placement_snapshot import StayReason
+from gridbridge.model.rebalance.observed_tasks import (
+    ListedCampaignTask,
+    ObservedTasks,
+    TransferredTask,
+)
+from gridbridge.model.rebalance.placement_snapshot import (
+    NEVER,
+    STUCK,
+    TaskStayReason,
+    happened_within,
+)
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.rebalance.mover.sent_away import TransferredTaskReader
@@ -28,7 +36,7 @@ from gridbridge.rebalance.store.round_notes import RebalanceNoteRows
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.sent_jobs import sent_to
+from gridbridge.state.database.sent_jobs import live_campaign_jobs_at
 
 SILENT_S = 300.0  # after which a cluster that no transfer queue leads to counts as lost
 
@@ -43,8 +51,8 @@ class RebalanceTaskObserver:
         self._database = database
         self._clock = clock
         self._campaigns = CampaignRows(database)
-        self._events = CampaignEvents(database)
-        self._marks = CancellationMarks(database)
+        self._events = CampaignEventRows(database)
+        self._marks = CancellationMarkRows(database)
         self._notes = RebalanceNoteRows(database)
         self._sent_away = TransferredTaskReader(policy, database, clock)
 
@@ -81,7 +89,7 @@ class RebalanceTaskObserver:
                 for event in self._events.open()
                 if event.code in BARRING
             ),
-            drained=drains.names(),
+            drained=drains.list_drained_clusters(),
             dead=dead,
             recent=self._notes.recent(),
         )
@@ -115,7 +123,7 @@ class RebalanceTaskObserver:
 
     def _unheard_of(
         self, campaigns: Iterable[Campaign], arrays: Iterable[Array], dead: Set[str]
-    ) -> Iterator[ListedTask]:
+    ) -> Iterator[ListedCampaignTask]:
         """Yield the campaign tasks at silent clusters, as the state file has them.
 
         Each task may still start at its silent cluster.
@@ -131,7 +139,7 @@ class RebalanceTaskObserver:
                         task=attempt.task,
                         place=attempt.place,
                         is_waiting=False,
-                        stays=StayReason.SILENT,
+                        stays=TaskStayReason.SILENT,
                     )
 
     def _at_home(
@@ -145,7 +153,9 @@ class RebalanceTaskObserver:
             return self._sent_away.staying(sent), self._sent_away.reached(answers)
         except (GridbridgeError, OSError) as error:
             _log.warning(
-                "event=no_answer cluster=%s why=%r", self._policy.site.cluster, plain_words(error)
+                "event=no_answer cluster=%s why=%r",
+                self._policy.site.cluster,
+                describe_error(error),
             )
             return frozenset(), frozenset()
 
@@ -156,7 +166,7 @@ class RebalanceTaskObserver:
             for name in sorted(self._policy.clusters)
             if adapter_of(away(self._policy, name)).array_ends
         ]
-        sent = {name: sent_to(self._database, name).jobs | job_ids for name in names}
+        sent = {name: live_campaign_jobs_at(self._database, name).jobs | job_ids for name in names}
         with ThreadPoolExecutor(max_workers=max(1, len(names))) as threads:
             answers = dict(
                 zip(names, threads.map(self._snapshot_of, names, sent.values()), strict=True)
@@ -171,7 +181,7 @@ class RebalanceTaskObserver:
         try:
             return status_of(where).snapshot(where, name, jobs, queues)[0]
         except (GridbridgeError, OSError) as error:
-            _log.warning("event=no_answer cluster=%s why=%r", name, plain_words(error))
+            _log.warning("event=no_answer cluster=%s why=%r", name, describe_error(error))
             return None
 
     def _listed(
@@ -179,7 +189,7 @@ class RebalanceTaskObserver:
         campaigns: Iterable[Campaign],
         arrays: Iterable[Array],
         answers: Mapping[str, ClusterSnapshot | None],
-    ) -> Iterator[ListedTask]:
+    ) -> Iterator[ListedCampaignTask]:
         """Yield the listed campaign tasks, and the moving tasks without a new cluster yet.
 
         A move that is stuck for long no longer blocks others; the owner's key may be gone.
@@ -198,27 +208,27 @@ class RebalanceTaskObserver:
                 if index in at and not is_step(at[index]):
                     since = moved_at.get((array.campaign, array.number, index), NEVER)
                     is_moved = index in moved
-                    is_stuck = is_moved and not is_lately(since, now, STUCK)
+                    is_stuck = is_moved and not happened_within(since, now, STUCK)
                     yield listed(
                         task=at[index],
                         place=index,
                         is_waiting=bool(row and self._waits(array, row) and index not in marked),
                         is_running=bool(row and row.state.has_begun),
                         is_moving=is_moved and not is_stuck,
-                        stays=StayReason.STUCK if is_stuck else StayReason.HELD,
+                        stays=TaskStayReason.STUCK if is_stuck else TaskStayReason.HELD,
                     )
 
     def _waits(self, array: Array, row: JobStatus) -> bool:
         """Say whether a task has waited long enough not to start in the next moment."""
         least = timedelta(seconds=self._policy.rebalance.least_wait_s)
         is_free = row.state.is_waiting and not (row.state.is_held or row.state.is_deleting)
-        return is_free and not is_lately(array.intended_at, self._clock.now(), least)
+        return is_free and not happened_within(array.intended_at, self._clock.now(), least)
 
 
-def _of(array: Array, campaign: Campaign) -> Callable[..., ListedTask]:
+def _of(array: Array, campaign: Campaign) -> Callable[..., ListedCampaignTask]:
     """Return a constructor of tasks with an array's common fields."""
     return partial(
-        ListedTask,
+        ListedCampaignTask,
         campaign=array.campaign,
         array=array.number,
         cluster=array.cluster,

@@ -35,7 +35,9 @@ def report_dataset(name: str, path: str) -> DatasetReport:
     if slash and owner != pwd.getpwuid(os.getuid()).pw_name:
         return _anybodys(name, path)
     name = own if slash else name
-    served = owner_wiring.open_datasets_for_service(users_configuration.load(path)[0])
+    served = owner_wiring.open_datasets_for_service(
+        users_configuration.load_policy_for_users(path)[0]
+    )
     entry = served.look(name)
     if entry is None:
         names = ", ".join(dataset.name for dataset in served.listed()) or "you have none yet"

@@ -9,8 +9,8 @@ from contextlib import suppress
 from datetime import timedelta
 
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.rebalance.datasets import Dataset, RefusedArea, ReplicaOutcome
-from gridbridge.model.rebalance.note_age import is_lately
+from gridbridge.model.rebalance.datasets import Dataset, RefusedReplicaArea, ReplicaOutcome
+from gridbridge.model.rebalance.placement_snapshot import happened_within
 from gridbridge.model.status_report import count
 from gridbridge.rebalance.replicas.owner_datasets import OwnerDatasets
 from gridbridge.rebalance.replicas.owner_replicas import DatasetOutcome
@@ -56,7 +56,7 @@ class DelegatedDatasets(OwnerDatasets):
                 are = count(dataset.wished, "replica is", "replicas are")
                 has = f"{whole_elsewhere} of {are} whole" if is_met else "it has a whole replica"
                 dataset = self._replicas.swept(dataset, is_met=is_met)
-                refused = (RefusedArea(what=to, reason=f"{has}: it is not needed"),)
+                refused = (RefusedReplicaArea(what=to, reason=f"{has}: it is not needed"),)
                 return DatasetOutcome(dataset=dataset, refused=refused, is_done=False)
             outcome = self._replicas.to(dataset, sums, to)
             self._note(outcome, target=to, source=leaving)
@@ -70,11 +70,11 @@ class DelegatedDatasets(OwnerDatasets):
                 return DatasetOutcome(dataset=dataset, is_done=True)
             dataset = self._replicas.looked(dataset, sums)
             elsewhere = len(set(dataset.whole) - {storage})
-            refused: tuple[RefusedArea, ...]
+            refused: tuple[RefusedReplicaArea, ...]
             if elsewhere < dataset.wished:
                 are = count(dataset.wished, "replica is", "replicas are")
                 why = f"{elsewhere} of {are} whole elsewhere: it stays"
-                refused = (RefusedArea(what=storage, reason=why),)
+                refused = (RefusedReplicaArea(what=storage, reason=why),)
             else:
                 dataset, refused = self._replicas.dropped(dataset, storage, is_lost=False)
             outcome = DatasetOutcome(dataset=dataset, refused=refused, is_done=not refused)
@@ -87,7 +87,7 @@ class DelegatedDatasets(OwnerDatasets):
 
     def _require_turn(self, name: str) -> None:
         now, outcomes = self._clock.now(), self._records.done(name)
-        if sum(is_lately(outcome.at, now, DAY) for outcome in outcomes) >= MOST_A_DAY:
+        if sum(happened_within(outcome.at, now, DAY) for outcome in outcomes) >= MOST_A_DAY:
             raise GridbridgeError(f"{name}: the service did {MOST_A_DAY} things about it in a day")
 
     def _note(self, outcome: DatasetOutcome, target: str = "", source: str = "") -> None:

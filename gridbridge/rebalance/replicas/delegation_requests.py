@@ -30,7 +30,7 @@ def delegate_dataset(name: str, folder: str = CAMPAIGNS) -> str:
 def why_no_dataset_rounds(folder: str = PUBLISHED) -> str:
     """Return why the service makes no replicas here; empty if dataset rounds run."""
     with suppress(StateError, OSError):
-        if published_round_files.read(RebalanceRound.DATASETS, folder) is None:
+        if published_round_files.read_published_round(RebalanceRound.DATASETS, folder) is None:
             return "no round about datasets (gridbridge rebalance data) has ever begun here"
     return ""
 
@@ -54,7 +54,9 @@ def add_campaign_datasets(requests: Mapping[str, DatasetWish], path: str = CONFI
     """
     if not requests:
         return
-    served = owner_wiring.open_datasets_for_service(users_configuration.load(path)[0])
+    served = owner_wiring.open_datasets_for_service(
+        users_configuration.load_policy_for_users(path)[0]
+    )
     new = [name for name, request in requests.items() if not _is_there(served, name, request)]
     require_room_for_delegations(requests)
     for name in new:

@@ -9,11 +9,11 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.rebalance.datasets import (
     DATASET_NAME,
     Dataset,
-    RefusedArea,
+    RefusedReplicaArea,
     Sums,
-    sums_text,
+    format_checksums,
 )
-from gridbridge.model.rebalance.rebalance_section import Rebalance
+from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.model.status_report import count
 from gridbridge.rebalance.replicas import originals
 from gridbridge.rebalance.replicas.owner_replicas import (
@@ -37,7 +37,7 @@ class OwnerDatasets:
         self,
         records: DatasetRecords,
         areas: Mapping[str, StorageArea],
-        rules: Rebalance,
+        rules: RebalanceSection,
         copier: ReplicaCopier,
     ) -> None:
         self._records = records
@@ -125,7 +125,7 @@ class OwnerDatasets:
             dataset, refused = self._replicas.dropped(dataset, storage, is_lost=is_lost)
             return DatasetOutcome(dataset=dataset, refused=refused, is_done=not refused)
 
-    def drain(self, storage: str) -> Iterator[DatasetOutcome | RefusedArea]:
+    def drain(self, storage: str) -> Iterator[DatasetOutcome | RefusedReplicaArea]:
         """Remove all replicas from an area, each once enough others are whole elsewhere.
 
         A dataset that is busy or has an invalid record does not stop the others.
@@ -137,7 +137,7 @@ class OwnerDatasets:
                 if storage in self._records.load(name).touched:
                     yield self._drained(name, storage)
             except GridbridgeError as error:
-                yield RefusedArea(what=name, reason=str(error))
+                yield RefusedReplicaArea(what=name, reason=str(error))
 
     def _drained(self, name: str, storage: str) -> DatasetOutcome:
         with self._opened(name) as (dataset, sums):
@@ -149,13 +149,13 @@ class OwnerDatasets:
                 are = count(dataset.wished, "replica is", "replicas are")
                 why = f"{len(elsewhere)} of {are} whole elsewhere: it stays"
                 refusals = (refusal for refusal in filled.refused if refusal.what != storage)
-                refused = (RefusedArea(what=storage, reason=why), *refusals)
+                refused = (RefusedReplicaArea(what=storage, reason=why), *refusals)
                 return DatasetOutcome(dataset=filled.dataset, refused=refused, is_done=False)
             dataset, refused = self._replicas.dropped(filled.dataset, storage, is_lost=False)
             return DatasetOutcome(dataset=dataset, refused=refused, is_done=not refused)
 
     def _drop_all(self, dataset: Dataset, *, is_lost: bool) -> DatasetOutcome:
-        refusals: tuple[RefusedArea, ...] = ()
+        refusals: tuple[RefusedReplicaArea, ...] = ()
         for storage in dataset.touched:
             dataset, refused = self._replicas.dropped(dataset, storage, is_lost=is_lost)
             refusals += refused
@@ -223,7 +223,7 @@ def _new(name: str, path: str, wished: int, original: originals.OriginalFiles) -
         is_tree=original.is_tree,
         files=len(original.sums),
         size_bytes=original.size_bytes,
-        sha256=hashlib.sha256(sums_text(original.sums)).hexdigest(),
+        sha256=hashlib.sha256(format_checksums(original.sums)).hexdigest(),
         wished=wished,
     )
 

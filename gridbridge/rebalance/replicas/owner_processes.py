@@ -12,7 +12,7 @@ from typing import Any
 
 from gridbridge.batch import as_user_call
 from gridbridge.errors import CommandFailed, GridbridgeError
-from gridbridge.model.rebalance.delegation import DelegatedDataset
+from gridbridge.model.rebalance.datasets import DelegatedDataset
 from gridbridge.model.status_report import printable
 from gridbridge.rebalance.store.dataset_records import NO_RECORD, decode_dataset
 from gridbridge.rebalance.store.delegation_files import Delegation

@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Callable
 
-from gridbridge.errors import GridbridgeError, plain_words
+from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.model.places import CONFIG
 from gridbridge.program import users_configuration
 from gridbridge.rebalance.replicas import delegation_requests, owner_wiring
@@ -32,7 +32,7 @@ def run_dataset_owner_program() -> int:
     """Carry out the command line; return the exit status."""
     verb, *words = sys.argv[1:]
     try:
-        policy, _ = users_configuration.load(CONFIG)
+        policy, _ = users_configuration.load_policy_for_users(CONFIG)
         served = owner_wiring.open_datasets_for_service(policy)
         if verb == "look":
             print(json.dumps([_looked(served, name) for name in words]))  # noqa: T201
@@ -43,7 +43,7 @@ def run_dataset_owner_program() -> int:
             raise GridbridgeError(f"{verb}: {len(arguments)} areas")
         outcome = act(served, name, *arguments)
     except (GridbridgeError, OSError) as error:
-        print(" ".join(plain_words(error).split()), file=sys.stderr)  # noqa: T201
+        print(" ".join(describe_error(error).split()), file=sys.stderr)  # noqa: T201
         return WRONG
     print(json.dumps(dataset_outcome_json(outcome)))  # noqa: T201
     return DONE if outcome.is_done else NOT_DONE
@@ -70,7 +70,7 @@ def _looked(served: DelegatedDatasets, name: str) -> dict[str, object]:
             return {"name": name, "gone": True}
         dataset, is_busy = served.seen(name)
     except (GridbridgeError, OSError) as error:
-        return {"name": name, "fault": plain_words(error)}
+        return {"name": name, "fault": describe_error(error)}
     return {"name": name, "dataset": encode_dataset(dataset), "busy": is_busy}
 
 

@@ -10,11 +10,19 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from gridbridge.decisions.rebalance.next_replica import next_target, why_not
-from gridbridge.errors import GridbridgeError, ParseError, StorageAway, StorageUnusable
-from gridbridge.model.rebalance.datasets import Dataset, RefusedArea, Replica, Sums, difference
-from gridbridge.model.rebalance.rebalance_section import Rebalance
-from gridbridge.model.rebalance.storage_areas import MeasuredArea
+from gridbridge.decisions.rebalance.next_replica import (
+    choose_replica_area,
+    why_area_takes_no_replica,
+)
+from gridbridge.errors import GridbridgeError, ParseError, StorageUnreachable, StorageUnusable
+from gridbridge.model.rebalance.datasets import (
+    Dataset,
+    RefusedReplicaArea,
+    Replica,
+    Sums,
+    dataset_mismatch,
+)
+from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection
 from gridbridge.rebalance.replicas import originals, storage_area
 from gridbridge.rebalance.replicas.replica_copy import ReplicaCopier, ReplicaFolder
 from gridbridge.rebalance.replicas.storage_area import StorageArea
@@ -33,7 +41,7 @@ class DatasetOutcome:
     """A dataset after a command, with the areas that got no replica and the reasons."""
 
     dataset: Dataset
-    refused: tuple[RefusedArea, ...] = ()
+    refused: tuple[RefusedReplicaArea, ...] = ()
     is_done: bool
 
 
@@ -44,7 +52,7 @@ class OwnerReplicas:
         self,
         records: DatasetRecords,
         areas: Mapping[str, StorageArea],
-        rules: Rebalance,
+        rules: RebalanceSection,
         copier: ReplicaCopier,
     ) -> None:
         self._records = records
@@ -65,14 +73,14 @@ class OwnerReplicas:
         measured = _at_once(lambda area: _measured(dataset, area), self._areas.values())
         failed: dict[str, str] = {}
         while len(set(dataset.whole) - {leaving}) < dataset.wished:
-            target, refused = next_target(dataset, measured, self._rules, barred | failed)
+            target, refused = choose_replica_area(dataset, measured, self._rules, barred | failed)
             if not target:
                 return DatasetOutcome(
                     dataset=self.swept(dataset, is_met=False), refused=refused, is_done=False
                 )
             dataset, why = self._copied(dataset, sums, self._areas[target], source)
             failed |= {target: why} if why else {}
-        reasons = tuple(RefusedArea(what=name, reason=why) for name, why in failed.items())
+        reasons = tuple(RefusedReplicaArea(what=name, reason=why) for name, why in failed.items())
         return DatasetOutcome(
             dataset=self.swept(dataset, is_met=True), refused=reasons, is_done=True
         )
@@ -80,11 +88,11 @@ class OwnerReplicas:
     def to(self, dataset: Dataset, sums: Sums, to: str) -> DatasetOutcome:
         """Make or repair the replica in one area, even beyond the wished number."""
         measured = [_measured(dataset, self._areas[to])]
-        target, refused = next_target(dataset, measured, self._rules, self._drained_areas())
+        target, refused = choose_replica_area(dataset, measured, self._rules, self._drained_areas())
         is_done = to in dataset.whole
         if target:
             dataset, why = self._copied(dataset, sums, self._areas[to], None)
-            refused, is_done = (RefusedArea(what=to, reason=why),) if why else (), not why
+            refused, is_done = (RefusedReplicaArea(what=to, reason=why),) if why else (), not why
         dataset = self.swept(dataset, is_met=has_wished_replicas(dataset), but=to)
         return DatasetOutcome(dataset=dataset, refused=refused, is_done=is_done)
 
@@ -123,7 +131,9 @@ class OwnerReplicas:
 
     def _is_short(self, dataset: Dataset, area: StorageArea) -> bool:
         measured = _measured(dataset, area)
-        return not measured.fault and bool(why_not(dataset, measured, self._rules))
+        return not measured.fault and bool(
+            why_area_takes_no_replica(dataset, measured, self._rules)
+        )
 
     def _source(self, dataset: Dataset, sums: Sums) -> ReplicaFolder:
         """Return the copy's source: a whole local replica, else the original, else any replica."""
@@ -157,16 +167,16 @@ class OwnerReplicas:
             return replace(replica, size_bytes=0, is_whole=False, why=NOT_CONFIGURED)
         try:
             contents = storage_area.checksum_replica(area, dataset.name, dataset)
-        except StorageAway as error:
+        except StorageUnreachable as error:
             return replace(replica, why=str(error), is_away=True)
         except (StorageUnusable, ParseError) as error:
             return replace(replica, size_bytes=0, is_whole=False, why=str(error))
-        why = difference(sums, contents.sums)
+        why = dataset_mismatch(sums, contents.sums)
         return replace(replica, size_bytes=contents.size_bytes, is_whole=not why, why=why)
 
     def dropped(
         self, dataset: Dataset, storage: str, *, is_lost: bool
-    ) -> tuple[Dataset, tuple[RefusedArea, ...]]:
+    ) -> tuple[Dataset, tuple[RefusedReplicaArea, ...]]:
         """Remove a replica and its record; a replica that can't be removed stays recorded."""
         try:
             if storage not in self._areas:
@@ -174,7 +184,9 @@ class OwnerReplicas:
             storage_area.remove_replica(self._areas[storage], dataset)
         except StorageUnusable as error:
             if not is_lost:
-                return dataset, (RefusedArea(what=storage, reason=f"{error}; --lost forgets it"),)
+                return dataset, (
+                    RefusedReplicaArea(what=storage, reason=f"{error}; --lost forgets it"),
+                )
         dataset = dataset.without(storage)
         self._records.save(dataset)
         return dataset, ()
@@ -197,7 +209,7 @@ def has_wished_replicas(dataset: Dataset) -> bool:
     return len(dataset.whole) >= dataset.wished
 
 
-def _measured(dataset: Dataset, area: StorageArea) -> MeasuredArea:
+def _measured(dataset: Dataset, area: StorageArea) -> MeasuredStorageArea:
     """Measure an area for a dataset, including the bytes of an unfinished copy there."""
     is_begun = area.name in dataset.begun
     return (

@@ -8,7 +8,7 @@ from collections.abc import Set
 from gridbridge.batch.clusters import away
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.policy import Policy
-from gridbridge.model.rebalance.storage_areas import Storage
+from gridbridge.model.rebalance.rebalance_section import StorageSection
 from gridbridge.rebalance.replicas.delegated_datasets import DelegatedDatasets
 from gridbridge.rebalance.replicas.replica_copy import (
     CopyFiles,
@@ -48,11 +48,13 @@ def open_datasets_for_service(policy: Policy) -> DelegatedDatasets:
 def reachable_storage_areas(policy: Policy) -> dict[str, StorageArea]:
     """Return the storage areas as the current account reaches them."""
     me = pwd.getpwuid(os.geteuid()).pw_name
-    drained = drains.names()
+    drained = drains.list_drained_clusters()
     return {name: _area(policy, name, area, me, drained) for name, area in policy.storage.items()}
 
 
-def _area(policy: Policy, name: str, storage: Storage, me: str, drained: Set[str]) -> StorageArea:
+def _area(
+    policy: Policy, name: str, storage: StorageSection, me: str, drained: Set[str]
+) -> StorageArea:
     where = away(policy, storage.cluster)
     account = where.login.user if where.login else ""
     return StorageArea(

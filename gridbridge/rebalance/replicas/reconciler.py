@@ -15,10 +15,10 @@ from gridbridge.decisions.rebalance import storage_balance
 from gridbridge.decisions.rebalance.storage_balance import DatasetAct
 from gridbridge.model.places import CARRYING_LOCK
 from gridbridge.model.policy import Policy
-from gridbridge.model.rebalance.delegation import CarriedReplica, DelegatedDataset, StorageState
+from gridbridge.model.rebalance.datasets import CarriedReplica, DelegatedDataset, StorageState
 from gridbridge.model.rebalance.moves import MovePlan, PlacementMove, RecheckedMoves, RejectedMove
 from gridbridge.model.rebalance.placement_snapshot import PlacementSnapshot
-from gridbridge.model.rebalance.storage_areas import MeasuredArea
+from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea
 from gridbridge.program.journal import DecisionJournal, JournalEntry
 from gridbridge.rebalance.mover import rebalance_journal
 from gridbridge.rebalance.mover.dataset_fairness import FairOwnerQueue, owner_of_carried_replica
@@ -116,7 +116,7 @@ class ReplicaReconciler:
 
         Raises ConfigError for an unknown area or dataset.
         """
-        snapshot = storage_balance.snapshot(situation.stored, self._rules)
+        snapshot = storage_balance.storage_placement_snapshot(situation.stored, self._rules)
         why = QUIESCED if situation.is_quiesced else why_rebalance_later(snapshot, self._asked)
         return decide_rebalance_plan(WHERE, snapshot, self._rules, self._asked, why_none=why)
 
@@ -142,7 +142,7 @@ class ReplicaReconciler:
             self._end(carried, "")
         advised = [
             _carried(act, sizes, now)
-            for act in storage_balance.acts(plan.snapshot, plan.advice.moves)
+            for act in storage_balance.dataset_acts_of_moves(plan.snapshot, plan.advice.moves)
         ]
         datasets = {delegated.name: delegated for delegated in situation.stored.kept}
         if not is_shared:
@@ -157,7 +157,7 @@ class ReplicaReconciler:
             into={name: area.copies_at_once for name, area in self._policy.storage.items()},
         )
         self._do(turns, datasets, _free_turns(self._rules.copies_at_once, earlier))
-        self._carried.forget(now - max(KEPT, storage_balance.longest_rest(self._rules)))
+        self._carried.forget(now - max(KEPT, storage_balance.longest_storage_pause(self._rules)))
 
     def _do(
         self, turns: FairOwnerQueue, datasets: Mapping[str, DelegatedDataset], most: int
@@ -269,7 +269,7 @@ class ReplicaReconciler:
     def _is_quiesced(self) -> bool:
         return self._notes.quiesced() is not None
 
-    def _measure(self) -> list[MeasuredArea]:
+    def _measure(self) -> list[MeasuredStorageArea]:
         """Measure the areas; only the owner's process knows what it may write there."""
         areas = owner_wiring.reachable_storage_areas(self._policy).values()
         with ThreadPoolExecutor(max_workers=max(1, len(areas))) as pool:
@@ -296,7 +296,9 @@ def merge_rebalance_plans(plan: RebalancePlan, addition: RebalancePlan) -> Rebal
 
 def _drained(policy: Policy) -> frozenset[str]:
     """Return the drained clusters and areas."""
-    return drains.names() | {name for name, area in policy.storage.items() if area.drained}
+    return drains.list_drained_clusters() | {
+        name for name, area in policy.storage.items() if area.drained
+    }
 
 
 def _closed(policy: Policy) -> frozenset[str]:
@@ -359,7 +361,7 @@ def _carried(act: DatasetAct, sizes: Mapping[str, int], now: datetime) -> Carrie
 
 
 def _move(carried: CarriedReplica) -> PlacementMove:
-    kind = storage_balance.kind_of(carried)
+    kind = storage_balance.move_kind_of_carried(carried)
     return PlacementMove(
         kind=kind,
         job=carried.dataset,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from gridbridge.errors import CommandFailed, StorageUnusable
-from gridbridge.model.rebalance.datasets import Dataset, Replica, Sums, difference
+from gridbridge.model.rebalance.datasets import Dataset, Replica, Sums, dataset_mismatch
 from gridbridge.model.route import SshLogin
 from gridbridge.rebalance.replicas import storage_area
 from gridbridge.rebalance.replicas.storage_area import StorageArea
@@ -77,7 +77,7 @@ class ReplicaCopier:
             spoilt = [file for file, digest in contents.sums.items() if sums.get(file) != digest]
             storage_area.remove_wrong_copied_files(area, name, spoilt)
             own_sums = {file: digest for file, digest in contents.sums.items() if file in sums}
-            if not (wrong := difference(sums, own_sums)):
+            if not (wrong := dataset_mismatch(sums, own_sums)):
                 storage_area.install_finished_copy(area, dataset)
                 return self._whole(area, dataset)
         raise StorageUnusable(f"what came is not the dataset: {wrong}")

@@ -10,9 +10,9 @@ from collections.abc import Container, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 
-from gridbridge.model.rebalance.delegation import DelegatedDataset
-from gridbridge.model.rebalance.note_age import NEVER, known
-from gridbridge.model.rebalance.rebalance_section import Rebalance
+from gridbridge.model.rebalance.datasets import DelegatedDataset
+from gridbridge.model.rebalance.placement_snapshot import NEVER, past_moment_or_never
+from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.rebalance.replicas import owner_processes
 from gridbridge.rebalance.store import delegation_files as letters
 from gridbridge.rebalance.store.round_notes import RebalanceNoteRows
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 class ReplicaScrub:
     """Verifies replicas that are due, and records each attempt."""
 
-    def __init__(self, rules: Rebalance, database: StateFile, clock: Clock) -> None:
+    def __init__(self, rules: RebalanceSection, database: StateFile, clock: Clock) -> None:
         self._rules = rules
         self._notes = RebalanceNoteRows(database)
         self._clock = clock
@@ -38,8 +38,8 @@ class ReplicaScrub:
         if self._notes.quiesced() is not None:
             return
         now = self._clock.now()
-        tried = {name: known(at, now) for name, at in self._notes.read().items()}
-        unread = {name: known(at, now) for name, at in self._notes.unread().items()}
+        tried = {name: past_moment_or_never(at, now) for name, at in self._notes.read().items()}
+        unread = {name: past_moment_or_never(at, now) for name, at in self._notes.unread().items()}
         again = {name for name, at in unread.items() if at <= now - timedelta(seconds=AGAIN_S)}
         due = now - timedelta(seconds=self._rules.verify_every_s)
         lines = _lines(
@@ -98,6 +98,6 @@ def _lines(
 
 def _read_at(delegated: DelegatedDataset, tried: Mapping[str, datetime], now: datetime) -> datetime:
     """Return when a dataset's replicas were last read, or tried."""
-    read = (known(replica.checked_at, now) for replica in delegated.dataset.replicas)
+    read = (past_moment_or_never(replica.checked_at, now) for replica in delegated.dataset.replicas)
     read_at = min(read, default=NEVER)
     return max(read_at, tried.get(delegated.name, read_at))

@@ -16,9 +16,9 @@ from fnmatch import fnmatchcase
 from glob import escape, glob
 from threading import Lock
 
-from gridbridge.errors import CommandFailed, NotReached, StorageAway, StorageUnusable
-from gridbridge.model.rebalance.datasets import REPLICA_MARK, Dataset, read_sums
-from gridbridge.model.rebalance.storage_areas import MeasuredArea
+from gridbridge.errors import CommandFailed, HostNotReached, StorageUnreachable, StorageUnusable
+from gridbridge.model.rebalance.datasets import REPLICA_MARK, Dataset, parse_checksums
+from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea
 from gridbridge.model.route import BARE, SshLogin
 from gridbridge.shell import remote_stage_folder, ssh
 from gridbridge.shell.runner import LIST_BYTES
@@ -244,7 +244,7 @@ def _is_own(path: str) -> bool:
     return stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid()
 
 
-def measure_area_for_account(area: StorageArea) -> MeasuredArea:
+def measure_area_for_account(area: StorageArea) -> MeasuredStorageArea:
     """Measure an area's size and the free space for its account; faults are in the result.
 
     The account's usage is counted only if `max_bytes` limits it and the area answers.
@@ -256,24 +256,24 @@ def measure_area_for_account(area: StorageArea) -> MeasuredArea:
     return replace(measured, free_bytes=min(measured.free_bytes, max(area.max_bytes - used, 0)))
 
 
-def measure_area_and_begun_copy(area: StorageArea, name: str) -> MeasuredArea:
+def measure_area_and_begun_copy(area: StorageArea, name: str) -> MeasuredStorageArea:
     """Measure an area, and the bytes of a dataset's unfinished copy there."""
     measured, begun = _counted(measure_area_for_account(area), area, BEGUN, name)
     return replace(measured, begun_bytes=begun)
 
 
-def measure_whole_area(area: StorageArea) -> MeasuredArea:
+def measure_whole_area(area: StorageArea) -> MeasuredStorageArea:
     """Measure an area for all accounts, without folders or limits of accounts."""
     return _measured(area, MEASURE_ALL)
 
 
-def _measured(area: StorageArea, script: str) -> MeasuredArea:
+def _measured(area: StorageArea, script: str) -> MeasuredStorageArea:
     try:
         words = _ask(area, script, (), area.timeout_s).split()
         block, blocks, free = map(int, words[:3])
     except (StorageUnusable, ValueError) as error:
-        return MeasuredArea(storage=area.name, cluster=area.cluster, fault=str(error))
-    return MeasuredArea(
+        return MeasuredStorageArea(storage=area.name, cluster=area.cluster, fault=str(error))
+    return MeasuredStorageArea(
         storage=area.name,
         cluster=area.cluster,
         size_bytes=block * blocks,
@@ -283,8 +283,8 @@ def _measured(area: StorageArea, script: str) -> MeasuredArea:
 
 
 def _counted(
-    measured: MeasuredArea, area: StorageArea, script: str, *arguments: str
-) -> tuple[MeasuredArea, int]:
+    measured: MeasuredStorageArea, area: StorageArea, script: str, *arguments: str
+) -> tuple[MeasuredStorageArea, int]:
     """Count bytes in an area that answers; a fault is added to the measurement."""
     if measured.fault:
         return measured, 0
@@ -303,7 +303,7 @@ def checksum_replica(area: StorageArea, name: str, dataset: Dataset) -> ReplicaC
     _ask(area, ANSWER, (), area.timeout_s)
     data = _ask(area, CHECK, (name,), _reading_s(dataset))
     size, _, sums = data.partition(b"\n")
-    return ReplicaChecksums(size_bytes=int(size), sums=read_sums(sums))
+    return ReplicaChecksums(size_bytes=int(size), sums=parse_checksums(sums))
 
 
 def _reading_s(dataset: Dataset) -> float:
@@ -378,7 +378,7 @@ def explain_storage_failures(area: StorageArea) -> Iterator[None]:
             " in one place are refused; if that area has another name now:"
             f" echo {area.name} >{shlex.quote(mark)}",
         }
-        unusable = StorageAway if _is_away(error) else StorageUnusable
+        unusable = StorageUnreachable if _is_away(error) else StorageUnusable
         raise unusable(explanations.get(error.status or 0) or error.words) from error
 
 
@@ -387,6 +387,6 @@ def _is_away(error: CommandFailed) -> bool:
     is_unanswered = error.status is None or error.status < 0
     return (
         is_unanswered
-        or isinstance(error, NotReached)
+        or isinstance(error, HostNotReached)
         or error.status in (UNMOUNTED, remote_stage_folder.MISSING)
     )

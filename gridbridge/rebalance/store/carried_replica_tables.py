@@ -6,7 +6,7 @@ from datetime import datetime
 
 from sqlalchemy import BigInteger, Column, Table, and_, bindparam, delete, select, update
 
-from gridbridge.model.rebalance.delegation import CarriedReplica
+from gridbridge.model.rebalance.datasets import CarriedReplica
 from gridbridge.state.database.columns import METADATA, MomentColumn, PrintableText
 from gridbridge.state.database.transaction import StateFile
 

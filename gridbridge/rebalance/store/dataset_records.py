@@ -20,8 +20,8 @@ from gridbridge.model.rebalance.datasets import (
     Replica,
     ReplicaOutcome,
     Sums,
-    read_sums,
-    sums_text,
+    format_checksums,
+    parse_checksums,
 )
 from gridbridge.shell import files, rsync
 from gridbridge.shell.poller_lock import MomentaryLock
@@ -80,14 +80,14 @@ class DatasetRecords:
         if hashlib.sha256(data).hexdigest() != dataset.sha256:
             raise StateError(f"{path}: not the checksums of {dataset.name}; add it again")
         try:
-            return read_sums(data)
+            return parse_checksums(data)
         except ParseError as error:
             raise StateError(f"{path}: {error}") from error
 
     def save(self, dataset: Dataset, sums: Sums | None = None) -> None:
         """Store a dataset, with its checksums if it is new; StateError for too many files."""
         if sums is not None:
-            text = sums_text(sums)
+            text = format_checksums(sums)
             if len(text) > MOST_SUMS:
                 raise StateError(
                     f"{dataset.name}: {len(sums)} files, and the list of their checksums has more"

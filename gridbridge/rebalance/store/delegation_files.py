@@ -38,12 +38,12 @@ def write_delegation(dataset: str, folder: str = CAMPAIGNS) -> None:
     """Delegate a dataset of the caller to the service; StateError when that fails."""
     require_delegation_room((dataset,), folder)
     data = json.dumps({"dataset": dataset}).encode()
-    files.replace(f"{picked.mine(folder)}/{_file_of(dataset)}", data, mode=0o640)
+    files.replace(f"{picked.make_own_inbox_folder(folder)}/{_file_of(dataset)}", data, mode=0o640)
 
 
 def remove_delegation(dataset: str, folder: str = CAMPAIGNS) -> None:
     """Revoke a dataset's delegation; may be repeated."""
-    if mine := picked.mine_now(folder):
+    if mine := picked.find_own_inbox_folder(folder):
         files.remove(f"{mine}/{_file_of(dataset)}")
 
 
@@ -51,8 +51,8 @@ def require_delegation_room(datasets: Iterable[str], folder: str = CAMPAIGNS) ->
     """Raise StateError if the caller would have too many delegated datasets."""
     if not os.path.isdir(folder):
         return
-    file_names = files.names(picked.mine_now(folder))
-    own_files = {name for name in file_names if picked.is_of(name, KEPT_DATASET)}
+    file_names = files.names(picked.find_own_inbox_folder(folder))
+    own_files = {name for name in file_names if picked.has_inbox_file_name(name, KEPT_DATASET)}
     if len(own_files.union(map(_file_of, datasets))) > MOST:
         raise StateError(
             f"the service looks after {len(own_files)} datasets of yours, and after no more than"
@@ -66,7 +66,7 @@ def list_delegations(folder: str = CAMPAIGNS) -> list[Delegation]:
     Invalid files are skipped.
     """
     delegations: list[Delegation] = []
-    for paths in picked.staying(KEPT_DATASET, MOST, folder).values():
+    for paths in picked.list_staying_files(KEPT_DATASET, MOST, folder).values():
         of_one: dict[str, Delegation] = {}
         for delegation in (let for path in paths for let in _read(path, folder)):
             of_one.setdefault(delegation.dataset, delegation)

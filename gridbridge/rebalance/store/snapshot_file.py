@@ -7,8 +7,8 @@ from enum import StrEnum
 from typing import TypeVar
 
 from gridbridge.errors import ConfigError, ParseError
-from gridbridge.model.rebalance.note_age import NEVER
 from gridbridge.model.rebalance.placement_snapshot import (
+    NEVER,
     HostState,
     PlacementHost,
     PlacementJob,

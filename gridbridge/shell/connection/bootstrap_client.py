@@ -13,7 +13,7 @@ import paramiko
 from paramiko import AuthenticationException, BadHostKeyException, SSHException
 from paramiko.hostkeys import HostKeyEntry, InvalidHostKey
 
-from gridbridge.errors import CommandFailed, NotAdmitted, NotReached, TooLong
+from gridbridge.errors import CommandFailed, HostNotReached, OutputTooLong, SshAccessRejected
 from gridbridge.shell.connection.ssh_login import CHANGED, UNKNOWN, words_of
 from gridbridge.shell.ssh import CLIENT, CONNECT_S, FAILED
 
@@ -83,7 +83,7 @@ def do(client: paramiko.SSHClient, command: str, text: bytes, limit_s: float) ->
     """
     transport, deadline = client.get_transport(), time.monotonic() + limit_s
     if transport is None:
-        raise NotReached((CLIENT,), FAILED, stderr=b"the connection is closed")
+        raise HostNotReached((CLIENT,), FAILED, stderr=b"the connection is closed")
     output, status = bytearray(), None
     try:
         with _closed_after(limit_s, transport):
@@ -121,7 +121,7 @@ def _read(channel: paramiko.Channel, output: bytearray) -> None:
     while chunk := channel.recv(CHUNK_BYTES):
         output += chunk
         if len(output) > MOST_BYTES:
-            raise TooLong((CLIENT,), MOST_BYTES)
+            raise OutputTooLong((CLIENT,), MOST_BYTES)
 
 
 def _key(machine: BootstrapMachine) -> tuple[str, paramiko.PKey]:
@@ -135,11 +135,11 @@ def _key(machine: BootstrapMachine) -> tuple[str, paramiko.PKey]:
     return entry.key.get_name(), entry.key
 
 
-def _refused(machine: BootstrapMachine) -> NotAdmitted:
+def _refused(machine: BootstrapMachine) -> SshAccessRejected:
     wrong = f"{machine.address} does not show the host key that its provider told"
-    return NotAdmitted((CLIENT,), FAILED, stderr=f"{wrong}: nothing was sent there".encode())
+    return SshAccessRejected((CLIENT,), FAILED, stderr=f"{wrong}: nothing was sent there".encode())
 
 
-def _not_reached(machine: BootstrapMachine, why: bytes) -> NotReached:
+def _not_reached(machine: BootstrapMachine, why: bytes) -> HostNotReached:
     message = f"{machine.user}@{machine.address}: ".encode() + why
-    return NotReached((CLIENT,), FAILED, stderr=message)
+    return HostNotReached((CLIENT,), FAILED, stderr=message)

@@ -15,7 +15,7 @@ from functools import partial
 import paramiko
 from paramiko import SSHException
 
-from gridbridge.errors import CommandFailed, NotReached, TooLong
+from gridbridge.errors import CommandFailed, HostNotReached, OutputTooLong
 from gridbridge.model.route import SshLogin
 from gridbridge.shell.connection.ssh_login import ConfiguredLogin, configured, connect, words_of
 from gridbridge.shell.retry import once_more
@@ -78,7 +78,7 @@ class Connections(OpenSshClient):
         try:
             return _ask(line, configured_login, request, deadline, most_bytes)
         except OverflowError as error:
-            raise TooLong((CLIENT,), most_bytes, login.host) from error
+            raise OutputTooLong((CLIENT,), most_bytes, login.host) from error
         finally:
             line.channels.release()
 
@@ -90,14 +90,14 @@ class Connections(OpenSshClient):
         """
         configured_login = configured(login)
         if configured_login.is_by_client:
-            raise NotReached((CLIENT,), FAILED, stderr=b"only over a connection of our own")
+            raise HostNotReached((CLIENT,), FAILED, stderr=b"only over a connection of our own")
         line = self._lines.setdefault(
             (login.host, login.port, login.user, login.person), LoginConnection()
         )
         try:
             channel = _channel(line, configured_login, time.monotonic() + CONNECT_S, command)
         except TROUBLES as error:
-            raise NotReached((CLIENT,), FAILED, stderr=words_of(error)) from error
+            raise HostNotReached((CLIENT,), FAILED, stderr=words_of(error)) from error
         with channel:
             channel.sendall(text)
             yield from _chunks(channel)

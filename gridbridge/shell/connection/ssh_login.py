@@ -14,7 +14,7 @@ import paramiko
 from paramiko import AuthenticationException, BadHostKeyException, SSHConfig, SSHException
 from paramiko.hostkeys import InvalidHostKey
 
-from gridbridge.errors import NotReached, plain_words
+from gridbridge.errors import HostNotReached, describe_error
 from gridbridge.model.route import SshLogin
 from gridbridge.shell import files
 from gridbridge.shell.ssh import ALIVE_S, CLIENT, FAILED
@@ -47,7 +47,7 @@ def configured(login: SshLogin) -> ConfiguredLogin:
         account = pwd.getpwnam(login.person) if is_other else pwd.getpwuid(os.geteuid())
     except KeyError as error:
         why = f"no account {login.person} here".encode()
-        raise NotReached((CLIENT,), FAILED, stderr=why) from error
+        raise HostNotReached((CLIENT,), FAILED, stderr=why) from error
     settings: dict[str, str | list[str]] = {"user": account.pw_name}
     host_settings = _host_settings(f"{account.pw_dir}/.ssh/config", login.host)
     return ConfiguredLogin(
@@ -71,8 +71,8 @@ def _host_settings(path: str, host: str) -> dict[str, str | list[str]] | None:
                 text = file.read(MOST_BYTES)
         return None if CONDITION.search(text) else {**SSHConfig.from_text(text).lookup(host)}
     except (SSHException, OSError, ValueError) as error:
-        raise NotReached(
-            (CLIENT,), FAILED, stderr=f"{path}: {plain_words(error)}".encode()
+        raise HostNotReached(
+            (CLIENT,), FAILED, stderr=f"{path}: {describe_error(error)}".encode()
         ) from error
 
 
@@ -164,4 +164,4 @@ def words_of(error: Exception) -> bytes:
         return DENIED
     if "not found in known_hosts" in str(error):  # RejectPolicy
         return UNKNOWN
-    return plain_words(error).encode()
+    return describe_error(error).encode()

@@ -9,7 +9,7 @@ from gridbridge.site.submission_explanation import (
     clusters_with_transfer_queues,
     explain_submission,
 )
-from gridbridge.state.published_json import plain
+from gridbridge.state.published_json import to_json_types
 
 REFUSED = 1
 
@@ -70,7 +70,7 @@ def explain(words: tuple[str, ...], to: str | None, path: str, is_json: bool) ->
         raise click.UsageError(f"no --to; {right}")
     explanation = explain_submission(words, to, path)
     if is_json:
-        output.as_json(plain(explanation))
+        output.as_json(to_json_types(explanation))
     elif not explanation.refused:
         output.line(explanation.command)
         for note in explanation.notes:

@@ -11,7 +11,7 @@ from gridbridge.cli.options import FOLDER
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.places import BALANCE_PUBLISHED
 from gridbridge.program.metric_family import MetricFamily
-from gridbridge.program.version import version
+from gridbridge.program.version import version_with_commit
 from gridbridge.shell import files, poller_lock
 from gridbridge.site import published_metrics as service
 
@@ -110,7 +110,7 @@ class _Watch:
 def _show_version() -> None:
     """Tell `gridbridge check` which version runs here, if systemd gave it a folder for that."""
     if folder := os.environ.get("RUNTIME_DIRECTORY"):
-        poller_lock.take(f"{folder}/lock", version())
+        poller_lock.take(f"{folder}/lock", version_with_commit())
 
 
 def _complain(troubles: Iterable[str]) -> None:

@@ -11,7 +11,7 @@ from gridbridge.config import policy_file
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.places import BALANCE_ACCOUNT, CONFIG
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.besteffort_cell import AskedBestEffort
+from gridbridge.model.site.setup_findings import BestEffortRequest
 from gridbridge.model.status_report import count
 from gridbridge.model.transfer.transfer_sections import MAX_SLOTS
 from gridbridge.shell import poller_lock, trust
@@ -168,7 +168,7 @@ def setup_besteffort(
       gridbridge setup besteffort --remove --apply
     """
     policy = policy_file.load(CONFIG)
-    request = AskedBestEffort(cluster=cluster or policy.site.cluster, like=like, most=most)
+    request = BestEffortRequest(cluster=cluster or policy.site.cluster, like=like, most=most)
     planned = (
         besteffort_setup.plan_besteffort_removal
         if is_removed

@@ -9,7 +9,7 @@ from gridbridge.cli import output
 from gridbridge.cli.options import CONFIG_FILE, FOLDER, JSON, clock
 from gridbridge.model.status_report import ClusterReport, QueueReport, SiteReport, TransferReport
 from gridbridge.program import reports
-from gridbridge.state.published_json import plain
+from gridbridge.state.published_json import to_json_types
 
 CLUSTERS = ("CLUSTER", "ANSWERS", "WAITING", "FREE SLOTS", "")
 QUEUES = ("QUEUE", "LEADS TO", "OPEN", "SLOTS USED", "")
@@ -36,9 +36,9 @@ def status(folder: str, path: str, is_json: bool) -> None:
       gridbridge status --json
     """
     now = datetime.now(UTC)
-    report = reports.report(now, folder, path)
+    report = reports.build_site_report(now, folder, path)
     if is_json:
-        output.as_json(plain(report))
+        output.as_json(to_json_types(report))
     else:
         print_status_report(report, now)
 

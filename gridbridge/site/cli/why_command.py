@@ -25,7 +25,7 @@ from gridbridge.model.status_report import (
 from gridbridge.program import reports
 from gridbridge.site import home_jobs
 from gridbridge.site.home_jobs import HomeBatchSystemSilent, HomeJob
-from gridbridge.state.published_json import plain
+from gridbridge.state.published_json import to_json_types
 
 UNKNOWN = 1
 OLD = datetime.min.replace(tzinfo=UTC)
@@ -67,8 +67,8 @@ def why(job: str, folder: str, path: str, is_json: bool) -> int:
         output.complain(f"gridbridge: job {job}: {matches.trouble}")
     if is_json:
         kinds = {"campaign": matches.campaign, "home": matches.home}
-        shown = {name: plain(value) for name, value in kinds.items() if value}
-        output.as_json({"alarm": matches.alarm, "tasks": plain(matches.tasks), **shown})
+        shown = {name: to_json_types(value) for name, value in kinds.items() if value}
+        output.as_json({"alarm": matches.alarm, "tasks": to_json_types(matches.tasks), **shown})
         return 0
     for number, part in enumerate(matches.newest_first()):
         if number:
@@ -111,7 +111,7 @@ def _gather(job: str, now: datetime, folder: str, path: str) -> MatchesOfNumber:
     """Look a number up among transfers, home jobs and campaigns."""
     campaign = campaign_explanation.explain_campaign(job, folder)
     try:
-        alarm, tasks = reports.why(job, now, folder)
+        alarm, tasks = reports.explain_local_job(job, now, folder)
     except (reports.UnknownJob, ParseError, StateError) as error:
         is_unknown = isinstance(error, reports.UnknownJob)
         home, trouble = _at_home(job, now, folder, path) if is_unknown else (None, "")

@@ -133,7 +133,7 @@ NO_ARRAY = 0  # array of a task that was cancelled while waiting
 PLACE = ("campaign", "array", "place")  # the key of tables about attempts
 
 
-def delete_places(
+def delete_rows_of_attempts(
     database: StateFile,
     table: Table,
     keys: Iterable[Mapping[str, object]],
@@ -146,7 +146,7 @@ def delete_places(
     database.execute_each(of_place, rows)
 
 
-def forget_ended(database: StateFile, table: Table) -> None:
+def delete_rows_of_ended_attempts(database: StateFile, table: Table) -> None:
     """Delete a table's rows about attempts that have ended.
 
     The rows are checked array by array, because the index of the attempts is by array.
@@ -159,22 +159,24 @@ def forget_ended(database: StateFile, table: Table) -> None:
         query = select(ATTEMPTS.c.place).where(*of, ATTEMPTS.c.outcome == TaskOutcome.PENDING)
         pending = {row["place"] for row in database.rows(query)}
         over = ({"campaign": campaign, "array": array, "place": index} for index in indices)
-        delete_places(database, table, (key for key in over if key["place"] not in pending))
+        delete_rows_of_attempts(
+            database, table, (key for key in over if key["place"] not in pending)
+        )
 
 
-def values_of(campaign: Campaign) -> dict[str, Any]:
+def campaign_to_row(campaign: Campaign) -> dict[str, Any]:
     """Return the column values of a campaign."""
     values = {field.name: getattr(campaign, field.name) for field in fields(Campaign)}
     return values | {"jdl": asdict(campaign.jdl)}
 
 
-def campaign_of(row: dict[str, Any]) -> Campaign:
+def campaign_from_row(row: dict[str, Any]) -> Campaign:
     """Return the campaign of a row; its JDL may be parsed already."""
-    jdl = row["jdl"] if isinstance(row["jdl"], Jdl) else jdl_of(row["jdl"])
+    jdl = row["jdl"] if isinstance(row["jdl"], Jdl) else jdl_from_json(row["jdl"])
     return Campaign(**row | {"state": CampaignState(row["state"]), "jdl": jdl})
 
 
-def jdl_of(stored: Mapping[str, Any]) -> Jdl:
+def jdl_from_json(stored: Mapping[str, Any]) -> Jdl:
     """Return the JDL of its stored JSON values."""
     clusters = {name: AtCluster(**fields) for name, fields in stored["clusters"].items()}
     values = {**stored, "type": CampaignType(stored["type"]), "outputs": tuple(stored["outputs"])}

@@ -74,14 +74,14 @@ class VerdictColumn(TypeDecorator[StarterMessage]):
 
     def process_bind_param(self, value: StarterMessage | None, dialect: Dialect) -> str | None:
         """Encode the message; a message without fields is empty text."""
-        return None if value is None else message.encode(value).decode("ascii")
+        return None if value is None else message.encode_message(value).decode("ascii")
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> StarterMessage | None:
         """Decode the message."""
         if value is None:
             return None
         return (
-            StarterMessage(**key_value_lines.decode(value.encode("ascii"), message.KEYS))
+            StarterMessage(**key_value_lines.decode_lines(value.encode("ascii"), message.KEYS))
             if value
             else StarterMessage()
         )
@@ -108,7 +108,7 @@ class JobStateColumn(TypeDecorator[JobState]):
         return JobState(facts.split(","), unquote(text, errors="surrogatepass"))
 
 
-def written(value: object) -> str:
+def to_json_text(value: object) -> str:
     """Return a value as JSON text; values unknown to JSON become strings."""
     return json.dumps(value, sort_keys=True, default=str)
 
@@ -121,7 +121,7 @@ class JsonColumn(TypeDecorator[Mapping[str, object]]):
 
     def process_bind_param(self, value: Mapping[str, object] | None, dialect: Dialect) -> str:
         """Encode the value as JSON."""
-        return written(value)
+        return to_json_text(value)
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
         """Decode the JSON text."""

@@ -24,7 +24,7 @@ from gridbridge.state.database.columns import (
     JsonColumn,
     MomentColumn,
     PrintableText,
-    written,
+    to_json_text,
 )
 from gridbridge.state.database.transaction import StateFile
 
@@ -62,7 +62,7 @@ _ADD = insert(DECISIONS).values(
 )
 
 
-class DecisionRows:
+class JournalledDecisionRows:
     """Reads and writes the table of journalled decisions."""
 
     def __init__(self, database: StateFile) -> None:
@@ -76,7 +76,7 @@ class DecisionRows:
         The inputs are encoded before the transaction begins, because they may be large.
         """
         values = {"of_at": at, "of_program": program, "of_sentence": sentence}
-        values["of_inputs"] = written(inputs)
+        values["of_inputs"] = to_json_text(inputs)
         self._database.execute(_ADD, values)
 
     def find(self, number: int) -> RecordedDecision | None:

@@ -22,7 +22,7 @@ SENT_TO = select(*ARRAY).where(
 ANY = select(CAMPAIGNS.c.number).where(IS_GOING).limit(1)
 
 
-def sent_to(database: StateFile, cluster: str) -> SentJob:
+def live_campaign_jobs_at(database: StateFile, cluster: str) -> SentJob:
     """Return the campaign jobs that may be alive at a cluster."""
     rows = database.rows(SENT_TO, cluster=cluster)
     return SentJob(

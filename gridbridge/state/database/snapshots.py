@@ -70,7 +70,7 @@ _LAST = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LastAnswer:
+class LastClusterQuery:
     """The last query result of a cluster, shared between programs."""
 
     place: str  # program version and address of the query
@@ -81,7 +81,7 @@ class LastAnswer:
     content: bytes = b""  # encoded snapshot
 
 
-class SnapshotRows:
+class ClusterQueryLogRows:
     """Writes the log of cluster queries."""
 
     def __init__(self, database: StateFile) -> None:
@@ -106,13 +106,13 @@ class SnapshotRows:
         self._database.execute(delete(SNAPSHOTS).where(SNAPSHOTS.c.taken_at < before))
 
 
-class LastAnswers:
+class LastClusterQueryRows:
     """Reads and writes the last query result of each cluster."""
 
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
-    def put(self, cluster: str, answer: LastAnswer) -> None:
+    def put(self, cluster: str, answer: LastClusterQuery) -> None:
         """Replace a cluster's result; the snapshot is written only if it has changed."""
         digest = hashlib.sha256(answer.content).hexdigest()
         of = {"cluster": cluster, "digest": digest}
@@ -125,10 +125,10 @@ class LastAnswers:
                 self._database.execute(self._database.upsert(CONTENTS), values)
             self._database.execute(self._database.upsert(ANSWERS), of | head)
 
-    def find(self, cluster: str) -> LastAnswer | None:
+    def find(self, cluster: str) -> LastClusterQuery | None:
         """Return a cluster's last result; None if the cluster was never queried."""
         for row in self._database.rows(_LAST, cluster=cluster):
             columns = {name: row[name] for name in ("place", "asked_at", "every_s", "trouble")}
             covers, content = frozenset(row["covers"].split()), row["content"] or b""
-            return LastAnswer(**columns, covers=covers, content=content)
+            return LastClusterQuery(**columns, covers=covers, content=content)
         return None

@@ -35,13 +35,13 @@ def open_engine(url: str, *, is_unchanged: bool = False) -> tuple[Engine, str]:
 
     With `is_unchanged` the state must exist and cannot be changed.
     """
-    with telling("state"):
+    with convert_database_errors("state"):
         address = make_url(url)
     is_file = address.get_backend_name() == "sqlite"
     name = address.database or "" if is_file else address.render_as_string(hide_password=True)
     engine = _engine(address, name, is_unchanged)
     try:
-        with telling(name), engine.begin() as connection:
+        with convert_database_errors(name), engine.begin() as connection:
             (_require_head if is_unchanged else _migrate)(connection, name)
     except StateError:
         engine.dispose()
@@ -50,7 +50,7 @@ def open_engine(url: str, *, is_unchanged: bool = False) -> tuple[Engine, str]:
 
 
 @contextmanager
-def telling(name: str) -> Iterator[None]:
+def convert_database_errors(name: str) -> Iterator[None]:
     """Convert database errors to a StateError of one line."""
     try:
         yield

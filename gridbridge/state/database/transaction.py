@@ -16,7 +16,7 @@ from sqlalchemy import (
 )
 
 from gridbridge.errors import StateError
-from gridbridge.state.database.state_file import open_engine, telling
+from gridbridge.state.database.state_file import convert_database_errors, open_engine
 
 if TYPE_CHECKING:
     from sqlalchemy.dialects import postgresql, sqlite
@@ -72,7 +72,7 @@ class StateFile:
 
     def rows(self, query: Executable, **values: object) -> Sequence[RowMapping]:
         """Return the rows of a query."""
-        with self._begun() as connection, telling(self._name):
+        with self._begun() as connection, convert_database_errors(self._name):
             return connection.execute(query, values).mappings().all()
 
     def execute(
@@ -81,7 +81,7 @@ class StateFile:
         values: Mapping[str, object] | Sequence[Mapping[str, object]] | None = None,
     ) -> CursorResult[Any]:
         """Execute a change, or the same change for each of several values."""
-        with self._begun() as connection, telling(self._name):
+        with self._begun() as connection, convert_database_errors(self._name):
             try:
                 return connection.execute(change, values)
             except OverflowError as error:  # a message may contain too large a number
@@ -125,7 +125,7 @@ class StateFile:
 
     @contextmanager
     def _new(self) -> Iterator[Connection]:
-        with telling(self._name), self._engine.begin() as self._connection:
+        with convert_database_errors(self._name), self._engine.begin() as self._connection:
             self._failed = False
             try:
                 yield self._connection

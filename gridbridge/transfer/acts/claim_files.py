@@ -3,7 +3,7 @@
 from gridbridge.batch.clusters import away
 from gridbridge.model.places import SPOOL
 from gridbridge.model.policy import Policy
-from gridbridge.model.transfer.claim import key_of, name_of
+from gridbridge.model.transfer.claim import claim_file_name, claim_key_file
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.state.spool_reader import FolderScan
 from gridbridge.transfer.acts import grants
@@ -29,22 +29,26 @@ class ClaimFiles:
 
     def take(self, transfer: Transfer) -> bool:
         """Take a claim file for the home cluster; False when the remote job has the claim."""
-        return claim_folder.take(name_of(transfer.claim, transfer.uid), transfer.uid, self._spool)
+        return claim_folder.take_home_claim(
+            claim_file_name(transfer.claim, transfer.uid), transfer.uid, self._spool
+        )
 
     def remove(self, transfer: Transfer) -> None:
         """Remove a claim by file, its key first: a job can't take a claim without the key."""
-        claim_folder.remove(key_of(transfer.claim, transfer.uid)[0], self._spool)
-        claim_folder.remove(name_of(transfer.claim, transfer.uid), self._spool)
+        claim_folder.remove_claim(claim_key_file(transfer.claim, transfer.uid)[0], self._spool)
+        claim_folder.remove_claim(claim_file_name(transfer.claim, transfer.uid), self._spool)
 
     def sweep(self, claimed: frozenset[str], now_s: float) -> None:
         """Remove the claim files of jobs without a known transfer."""
-        claim_folder.sweep(claimed, now_s, self._spool, self._names)
+        claim_folder.sweep_claims(claimed, now_s, self._spool, self._names)
 
     def give_grants(self, cluster: str, transfers: tuple[Transfer, ...]) -> None:
         """Make the grants of transfers at a remote cluster; safe to repeat."""
-        names = tuple(name_of(transfer.claim, transfer.uid) for transfer in transfers)
-        grants.give(away(self._policy, cluster), names)
+        names = tuple(claim_file_name(transfer.claim, transfer.uid) for transfer in transfers)
+        grants.create_remote_grants(away(self._policy, cluster), names)
 
     def remove_grant(self, transfer: Transfer) -> None:
         """Remove the grant file of a remote job that is gone."""
-        grants.remove(away(self._policy, transfer.remote), name_of(transfer.claim, transfer.uid))
+        grants.remove_remote_grant(
+            away(self._policy, transfer.remote), claim_file_name(transfer.claim, transfer.uid)
+        )

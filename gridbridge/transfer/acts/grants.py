@@ -16,12 +16,12 @@ for name; do true >"{GRANTS}/$name" || exit; done"""
 REMOVE = f'rm -f -- "{GRANTS}/$1"'
 
 
-def give(remote: Away, names: tuple[str, ...]) -> None:
+def create_remote_grants(remote: Away, names: tuple[str, ...]) -> None:
     """Create grant files at a remote cluster; CommandFailed unless all files exist."""
     _ask(remote, GIVE, names)
 
 
-def remove(remote: Away, name: str) -> None:
+def remove_remote_grant(remote: Away, name: str) -> None:
     """Remove a grant file at a remote cluster; safe to repeat."""
     _ask(remote, REMOVE, (name,))
 

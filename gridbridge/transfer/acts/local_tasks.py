@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from gridbridge.batch.adapters import tasks_of
 from gridbridge.batch.clusters import home
-from gridbridge.decisions.transfer.guard_restoration import RequestAtHome
-from gridbridge.decisions.transfer.requests import refusal_marks, rerun
+from gridbridge.decisions.transfer import home_request
+from gridbridge.decisions.transfer.local_guards import HomeJobRequest
 from gridbridge.errors import ConfigError
 from gridbridge.model.ids import TransferId, parse_transfer
 from gridbridge.model.policy import Policy
@@ -62,7 +62,7 @@ class LocalTasks:
         where, tasks = self._home()
         tasks.unpin(where, _task(action.transfer))
 
-    def requests(self, jobs: tuple[int, ...]) -> dict[int, RequestAtHome]:
+    def requests(self, jobs: tuple[int, ...]) -> dict[int, HomeJobRequest]:
         """Return the current requests of local jobs, without jobs that are gone."""
         where, tasks = self._home()
         requests = tasks.requests_of(where, jobs)
@@ -104,7 +104,7 @@ class LocalTasks:
             transfer.queue,
             *(name for name, to in queues if to.cluster == transfer.remote),
         }
-        other_queues = partial(refusal_marks.kept_queues, transfer_queues=remote_queues)
+        other_queues = partial(home_request.without_transfer_queues, transfer_queues=remote_queues)
         tasks.keep_off(where, _task(transfer), other_queues)
 
     def give_queues_back(self, name: str) -> None:
@@ -129,7 +129,7 @@ class LocalTasks:
         return where, tasks_of(where)
 
     def _variants(self, own: JobRequest) -> Iterator[Variant]:
-        for mark in refusal_marks.marks(own.hard, own.queues, self._queues):
+        for mark in home_request.ways_to_keep_job_home(own.hard, own.queues, self._queues):
             yield mark.hard, mark.queues
 
 
@@ -137,8 +137,8 @@ def _task(transfer: Transfer) -> TransferId:
     return parse_transfer(transfer.name)
 
 
-def _request(request: JobRequest) -> RequestAtHome:
-    return RequestAtHome(
+def _request(request: JobRequest) -> HomeJobRequest:
+    return HomeJobRequest(
         owner=request.owner,
         is_deferred=request.is_deferred,
         deferred_job=request.deferred_job,
@@ -148,4 +148,4 @@ def _request(request: JobRequest) -> RequestAtHome:
 
 
 def _of_queues(request: JobRequest, own: Mapping[str, str]) -> str:
-    return rerun.of_queues(request.hard, request.own_queues, own)
+    return home_request.rerun_policy_of_queues(request.hard, request.own_queues, own)

@@ -7,16 +7,18 @@ common to its tasks (qalter(1): -l and -q work on jobs, not on tasks), so the wh
 from collections.abc import Collection
 
 from gridbridge.batch import keeper_of, marker_of
-from gridbridge.decisions.transfer.requests.refusal_marks import marks
+from gridbridge.decisions.transfer.home_request import ways_to_keep_job_home
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.message import StarterMessage, TransferOutcome
 from gridbridge.model.route import Home
-from gridbridge.model.transfer.guard import stays
+from gridbridge.model.transfer.guard import asks_for_home
 
 NOBODY = "no local queue can run the job either"
 
 
-def refused(home: Home, job: str, own_queues: Collection[str], reason: str) -> StarterMessage:
+def send_refused_home(
+    home: Home, job: str, own_queues: Collection[str], reason: str
+) -> StarterMessage:
     """Mark a job to stay at home; return its end: put back, or error state.
 
     Raises GridbridgeError when the job can't be marked now.
@@ -24,8 +26,10 @@ def refused(home: Home, job: str, own_queues: Collection[str], reason: str) -> S
     own, marker = keeper_of(home).request_of(home, job), marker_of(home)
     if own.is_pinned:
         raise GridbridgeError(f"{reason}; the job goes home when no task waits for adoption")
-    is_marked = stays(own.hard) and marker.REFUSED in dict(own.context)
-    variants = ((mark.hard, mark.queues) for mark in marks(own.hard, own.queues, own_queues))
+    is_marked = asks_for_home(own.hard) and marker.REFUSED in dict(own.context)
+    variants = (
+        (mark.hard, mark.queues) for mark in ways_to_keep_job_home(own.hard, own.queues, own_queues)
+    )
     if is_marked or marker.keep(home, job, own, variants, reason):
         return StarterMessage(outcome=TransferOutcome.REQUEUE, reason=reason)
     return StarterMessage(outcome=TransferOutcome.ERROR, reason=f"{reason}; {NOBODY}")

@@ -5,10 +5,10 @@ import os
 from gridbridge.batch import as_user_call, submitter
 from gridbridge.batch.adapters import adapter_of, status_of
 from gridbridge.batch.clusters import away
-from gridbridge.decisions.transfer.remote_end import verdict_of
+from gridbridge.decisions.transfer.remote_accounting import verdict_from_accounting
 from gridbridge.errors import OwnerUnknown
 from gridbridge.model.job import JobEnd
-from gridbridge.model.message import FailureCause, StarterMessage, TransferOutcome, short
+from gridbridge.model.message import FailureCause, StarterMessage, TransferOutcome, shorten_reason
 from gridbridge.model.places import NO_OWNER
 from gridbridge.model.policy import Policy
 from gridbridge.model.route import Away
@@ -42,7 +42,9 @@ class RemoteJobs:
     def _delete_for_nobody(self, transfer: Transfer) -> None:
         """Delete the job of an owner without account; NotDeleted where the service may not."""
         job = str(transfer.remote_id or "")
-        ownerless_jobs.delete_job(self._policy, transfer.remote, transfer.owner, transfer.name, job)
+        ownerless_jobs.delete_ownerless_job(
+            self._policy, transfer.remote, transfer.owner, transfer.name, job
+        )
 
     def give_up(self, action: TransferAction) -> StarterMessage:
         """Delete a remote job in error state; return the verdict with the job's own error."""
@@ -51,7 +53,7 @@ class RemoteJobs:
         details = status_of(where).details(where, transfer.remote_id)
         reasons = [error for detail in details for error in detail.errors]
         self.delete(action)
-        reason = short("; ".join((action.why, *reasons[:1])))
+        reason = shorten_reason("; ".join((action.why, *reasons[:1])))
         return _error(transfer, FailureCause.BLOCKED, reason)
 
     def look_up_end(self, action: TransferAction) -> StarterMessage | None:
@@ -65,7 +67,7 @@ class RemoteJobs:
         """Return the verdict for a remote job's end; home decides on a lost job's rerun."""
         if end.is_unseen and not transfer.rerun:
             transfer = transfer.but(rerun=self._tasks.rerun(transfer))
-        return verdict_of(transfer, end)
+        return verdict_from_accounting(transfer, end)
 
     def accounts(self, cluster: str, jobs: tuple[int, ...]) -> dict[int, str]:
         """Return the accounts of jobs at a remote cluster, without jobs that are gone."""
@@ -105,14 +107,14 @@ def _delete_own(where: Away, transfer: Transfer) -> None:
         far.delete(where, job)
 
 
-def no_trace(action: TransferAction) -> StarterMessage:
+def untraceable_job_verdict(action: TransferAction) -> StarterMessage:
     """Return the verdict on a remote job that is neither listed nor accounted for."""
     transfer = action.transfer
     reason = f"{transfer.remote} has no trace of job {transfer.remote_id}"
     return _error(transfer, FailureCause.VANISHED, reason)
 
 
-def disputed(action: TransferAction) -> StarterMessage:
+def disputed_end_verdict(action: TransferAction) -> StarterMessage:
     """Return the verdict on a remote job whose accounting records have different ends."""
     transfer = action.transfer
     reason = f"two records of job {transfer.remote_id} at {transfer.remote} disagree on its end"

@@ -6,11 +6,11 @@ explain` uses the same translation.
 
 from collections.abc import Container, Iterator
 
-from gridbridge.decisions.transfer.requests.offered_names import understood
-from gridbridge.decisions.transfer.requests.request_mapping import MappedRequest, translate
+from gridbridge.decisions.transfer.offered_names import check_offered_names
+from gridbridge.decisions.transfer.request_mapping import MappedRequest, translate_request
 from gridbridge.model import vocabulary
 from gridbridge.model.places import PUBLISHED
-from gridbridge.model.request import JobRequest, JobSpec, is_place
+from gridbridge.model.request import JobRequest, JobSpec, is_home_place
 from gridbridge.model.route import TransferRoute
 from gridbridge.model.transfer import request_rules
 from gridbridge.model.transfer.request_rules import RequestMapping
@@ -18,38 +18,38 @@ from gridbridge.model.vocabulary import ClusterVocabulary
 from gridbridge.state import published_values
 
 
-def translated_for(
+def translate_request_for_queue(
     queue: str, route: TransferRoute, spec: JobSpec, folder: str = PUBLISHED
 ) -> tuple[JobSpec, tuple[str, ...]]:
     """Translate a job by the published names and mapping of a transfer queue's cluster."""
-    return translated(
+    return translate_job_request(
         spec,
-        request_rules.decode(published_values.read_mapping(queue, folder))
+        request_rules.decode_mapping(published_values.read_mapping(queue, folder))
         if route.remote_mapped
         else RequestMapping({}),
-        words_of(route.remote, folder),
+        read_offered_resources(route.remote, folder),
         route.remote,
-        published_values.queues(folder),
+        published_values.list_published_queues(folder),
     )
 
 
-def words_of(cluster: str, folder: str = PUBLISHED) -> ClusterVocabulary | None:
+def read_offered_resources(cluster: str, folder: str = PUBLISHED) -> ClusterVocabulary | None:
     """Return the published names that a cluster offers; None while none are published."""
     published = published_values.read_vocabulary(cluster, folder)
-    return None if published is None else vocabulary.decode(published)
+    return None if published is None else vocabulary.decode_vocabulary(published)
 
 
-def keep_there(spec: JobSpec, remote: str, folder: str = PUBLISHED) -> JobSpec:
+def exclude_forwarding_queues(spec: JobSpec, remote: str, folder: str = PUBLISHED) -> JobSpec:
     """Keep a job from the queues of a remote cluster that would send the job on, if any."""
-    published = published_values.read_stay(remote, folder)
+    published = published_values.read_local_only_queues(remote, folder)
     return (
-        spec.but(request=vocabulary.decode_queues(published).keep(spec.request))
+        spec.but(request=vocabulary.decode_local_queues(published).keep(spec.request))
         if published
         else spec
     )
 
 
-def translated(
+def translate_job_request(
     spec: JobSpec,
     rules: RequestMapping,
     offered: ClusterVocabulary | None,
@@ -63,16 +63,16 @@ def translated(
     """
     request = spec.request
     mapped = MappedRequest(
-        hard=tuple(pair for pair in request.hard if not is_place(pair[0])),
-        soft=tuple(pair for pair in request.soft if not is_place(pair[0])),
+        hard=tuple(pair for pair in request.hard if not is_home_place(pair[0])),
+        soft=tuple(pair for pair in request.soft if not is_home_place(pair[0])),
         pe=spec.pe,
         slots=spec.slots,
         project=request.project,
         queues=tuple(name for name in _queues(request) if name not in own_queues),
     )
-    remote_request = translate(mapped, rules, remote)
+    remote_request = translate_request(mapped, rules, remote)
     if offered is not None:
-        remote_request = understood(remote_request, offered, remote)
+        remote_request = check_offered_names(remote_request, offered, remote)
     asks = request.but(
         hard=remote_request.hard,
         soft=remote_request.soft,
@@ -90,9 +90,11 @@ def _groups(remote_request: MappedRequest, nodes: int) -> tuple[tuple[int, int],
     """Return the slots on each node, if a mapping rule spreads the slots."""
     if not remote_request.spread:
         return ()
-    from gridbridge.decisions.transfer.requests.slots_per_node import groups  # needed by few jobs
+    from gridbridge.decisions.transfer.request_mapping import (
+        spread_slots_over_nodes,
+    )  # needed by few jobs
 
-    return groups(remote_request.slots, remote_request.spread, nodes)
+    return spread_slots_over_nodes(remote_request.slots, remote_request.spread, nodes)
 
 
 def _queues(request: JobRequest) -> Iterator[str]:

@@ -1,13 +1,13 @@
 """The service's answers to starters: verdict files, and FIFOs that wake a starter."""
 
-from gridbridge.model.message import StarterMessage, encode
+from gridbridge.model.message import StarterMessage, encode_message
 from gridbridge.model.places import PUBLISHED, SPOOL
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.transfer_plan import TransferAction
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.shell import files
 from gridbridge.state import published_values, spool
-from gridbridge.state.published_files import UNLISTED, put
+from gridbridge.state.published_files import UNLISTED, publish_file
 
 
 class VerdictFiles:
@@ -27,8 +27,8 @@ class VerdictFiles:
         transfer = action.transfer
         if action.verdict:
             path = published_values.verdict_path(transfer.name, transfer.uid, self._folder)
-            put(path, encode(action.verdict), UNLISTED)
-        spool.wake(transfer.wake, self._spool, owner=transfer.uid)
+            publish_file(path, encode_message(action.verdict), UNLISTED)
+        spool.wake_starter(transfer.wake, self._spool, owner=transfer.uid)
 
     def reply(self, wake: str, uid: int, answer: StarterMessage) -> None:
         """Answer a restarted task's question and wake its starter, within the uid's limit."""
@@ -36,8 +36,12 @@ class VerdictFiles:
             published_values.count_verdicts(uid, self._folder)
             < self._policy.poller.spool_files_per_uid
         ):
-            put(published_values.reply_path(wake, uid, self._folder), encode(answer), UNLISTED)
-            spool.wake(wake, self._spool, owner=uid)
+            publish_file(
+                published_values.reply_path(wake, uid, self._folder),
+                encode_message(answer),
+                UNLISTED,
+            )
+            spool.wake_starter(wake, self._spool, owner=uid)
 
     def hide_names(self) -> None:
         """Make the verdict folders unlistable: their file names are names of FIFOs."""
@@ -45,7 +49,7 @@ class VerdictFiles:
 
     def is_asleep(self, transfer: Transfer) -> bool:
         """Say whether a transfer's starter sleeps on its FIFO."""
-        return spool.is_asleep(transfer.wake, transfer.uid, self._spool)
+        return spool.is_starter_asleep(transfer.wake, transfer.uid, self._spool)
 
     def retract(self, name: str, uid: int) -> None:
         """Remove the published verdict of a closed transfer."""
@@ -54,8 +58,8 @@ class VerdictFiles:
     def tidy(self, closed: Transfer) -> None:
         """Remove the verdict and the FIFO of a closed transfer; safe to repeat."""
         self.retract(closed.name, closed.uid)
-        spool.remove_wake(closed.wake, self._spool)
+        spool.remove_wake_fifo(closed.wake, self._spool)
 
     def sweep(self, open_transfers: frozenset[str], until: float) -> None:
         """Remove unfetched answers to starters, and unfinished files, older than `until`."""
-        published_values.sweep(open_transfers, until, self._folder)
+        published_values.remove_unfetched_files(open_transfers, until, self._folder)

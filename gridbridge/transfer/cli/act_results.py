@@ -4,12 +4,12 @@ from collections.abc import Iterable
 from dataclasses import asdict
 
 from gridbridge.cli import output
-from gridbridge.transfer.remote_tools.remote_job import ActResult
+from gridbridge.transfer.remote_tools.remote_job import RemoteActResult
 
 NOT_DONE = 1
 
 
-def show_results(program: str, outcomes: Iterable[ActResult], is_json: bool) -> None:
+def print_act_results(program: str, outcomes: Iterable[RemoteActResult], is_json: bool) -> None:
     """Print done acts, and failures on standard error; then SystemExit(NOT_DONE)."""
     results = []
     for result in outcomes:

@@ -8,7 +8,7 @@ import click
 from gridbridge.cli import error_boundary, output
 from gridbridge.cli.options import CONFIG_FILE, FOLDER, JSON, VERSION, FiniteNumber, clock
 from gridbridge.model.accounting import AccountingRecord, RemoteRecord
-from gridbridge.state.published_json import plain
+from gridbridge.state.published_json import to_json_types
 from gridbridge.transfer.remote_tools import qacct_remote as service
 from gridbridge.transfer.remote_tools.qacct_remote import (
     ANYBODY,
@@ -76,9 +76,9 @@ def qacct_remote(
     if job is not None:
         _print_job(job, now, path, folder, is_json)
         return
-    totals, notes = service.totals(owner or ANYBODY, days, now, folder, path)
+    totals, notes = service.sum_remote_usage(owner or ANYBODY, days, now, folder, path)
     if is_json:
-        output.as_json({"notes": notes, "totals": plain(totals)})
+        output.as_json({"notes": notes, "totals": to_json_types(totals)})
         return
     output.table(TOTALS, [_total(total) for total in totals], unbroken=TOTALS, numbers=NUMBERS)
     _note(notes)
@@ -91,17 +91,17 @@ def main() -> None:
 
 def _print_job(job: str, now: datetime, path: str, folder: str, is_json: bool) -> None:
     try:
-        tasks, notes = service.account(job, now, folder, path)
+        tasks, notes = service.read_task_accounting(job, now, folder, path)
     except service.NoAccountedJob as error:
         output.complain(f"qacct_remote: {error}")
         raise SystemExit(UNKNOWN) from error
     if is_json:
-        output.as_json({"notes": notes, "tasks": plain(tasks)})
+        output.as_json({"notes": notes, "tasks": to_json_types(tasks)})
         return
-    show(tasks, notes, now)
+    print_task_usage(tasks, notes, now)
 
 
-def show(tasks: Sequence[TaskAccounting], notes: Sequence[str], now: datetime) -> None:
+def print_task_usage(tasks: Sequence[TaskAccounting], notes: Sequence[str], now: datetime) -> None:
     """Print the records of all tasks as a table, and the notes on standard error."""
     rows = [row for task in tasks for row in _rows(task, now)]
     output.table(HEAD, rows, unbroken=HEAD[:-1], numbers=NUMBERS)

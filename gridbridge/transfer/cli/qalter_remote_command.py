@@ -7,7 +7,7 @@ import click
 from gridbridge.cli import error_boundary
 from gridbridge.cli.options import CONFIG_FILE, FOLDER, JSON, VERSION
 from gridbridge.model.request import Pairs
-from gridbridge.transfer.cli.act_results import show_results
+from gridbridge.transfer.cli.act_results import print_act_results
 from gridbridge.transfer.remote_tools import qalter_remote as service
 from gridbridge.transfer.remote_tools import remote_job
 
@@ -103,15 +103,15 @@ def qalter_remote(
     if priority is None and resources is None and hold is None:
         raise click.UsageError("nothing to change; expected -p, -l or -h")
     (job,) = _single(job)
-    change = service.RequestChange(
+    change = service.JobRequestChange(
         priority=priority, resources=resources, hold="U" if hold == "n" else hold
     )
-    results = service.alter(job, change, is_dry=is_dry, folder=folder, path=path)
-    show_results("qalter_remote", results, is_json)
+    results = service.alter_remote_tasks(job, change, is_dry=is_dry, folder=folder, path=path)
+    print_act_results("qalter_remote", results, is_json)
 
 
 def _single(job: str) -> Sequence[str]:
-    jobs = remote_job.split((job,))
+    jobs = remote_job.parse_job_list((job,))
     if len(jobs) > 1:
         raise click.UsageError("several jobs; expected one JOB or JOB.TASK")
     return jobs

@@ -4,7 +4,7 @@ import click
 
 from gridbridge.cli import error_boundary
 from gridbridge.cli.options import CONFIG_FILE, FOLDER, JSON, VERSION
-from gridbridge.transfer.cli.act_results import show_results
+from gridbridge.transfer.cli.act_results import print_act_results
 from gridbridge.transfer.remote_tools import qdel_remote as service
 from gridbridge.transfer.remote_tools import remote_job
 
@@ -40,14 +40,14 @@ def qdel_remote(
     if owner and PATTERN & set(owner):
         raise click.UsageError("-u takes no pattern; expected your own name")
     if owner:
-        results = service.delete_all(owner, is_dry=is_dry, folder=folder, path=path)
+        results = service.delete_all_remote_jobs(owner, is_dry=is_dry, folder=folder, path=path)
     else:
         results = (
             result
-            for job in remote_job.split(jobs)
-            for result in service.delete(job, is_dry=is_dry, folder=folder, path=path)
+            for job in remote_job.parse_job_list(jobs)
+            for result in service.delete_remote_tasks(job, is_dry=is_dry, folder=folder, path=path)
         )
-    show_results("qdel_remote", results, is_json)
+    print_act_results("qdel_remote", results, is_json)
 
 
 def main() -> None:

@@ -11,10 +11,10 @@ from gridbridge.cli import error_boundary, output
 from gridbridge.cli.options import CONFIG_FILE, FOLDER, JSON, VERSION, clock
 from gridbridge.model.status_report import TransferReport
 from gridbridge.program import reports
-from gridbridge.state.published_json import plain
+from gridbridge.state.published_json import to_json_types
 from gridbridge.transfer.remote_tools import qstat_remote as service
 from gridbridge.transfer.remote_tools import remote_job
-from gridbridge.transfer.remote_tools.qstat_remote import TaskDetail, TransferFilter
+from gridbridge.transfer.remote_tools.qstat_remote import RemoteTaskDetail, TransferFilter
 
 UNKNOWN = 1
 HEAD = ("JOB", "USER", "CLUSTER", "ID", "STATE", "SINCE", "HOST", "HERE", "WAITS FOR")
@@ -77,14 +77,14 @@ def qstat_remote(
     """
     now = datetime.now(UTC)
     if jobs:
-        _print_jobs(remote_job.split(jobs), now, path, folder, is_json)
+        _print_jobs(remote_job.parse_job_list(jobs), now, path, folder, is_json)
         return
     named = tuple(name for words in users for name in words.split(",") if name)
     owners = tuple(_me() if name == ME else name for name in named or (ME,))
     choice = TransferFilter(users=owners, states=states, cluster=cluster)
-    rows, notes = service.transfers(choice, now, folder)
+    rows, notes = service.list_open_transfers(choice, now, folder)
     if is_json:
-        output.as_json({"notes": notes, "transfers": plain(rows)})
+        output.as_json({"notes": notes, "transfers": to_json_types(rows)})
         return
     for note in notes:
         output.line(f"{note}\n")
@@ -105,18 +105,18 @@ def _print_jobs(
     jobs: tuple[str, ...], now: datetime, path: str, folder: str, is_json: bool
 ) -> None:
     """Print the details of each job; unknown jobs are reported at the end."""
-    asking = service.JobQueries(path)
-    tasks: list[TaskDetail] = []
+    asking = service.RemoteJobQueries(path)
+    tasks: list[RemoteTaskDetail] = []
     alarm, unknown = "", []
     for job in jobs:
         try:
-            alarm, details = service.details(job, asking, now, folder)
+            alarm, details = service.query_task_details(job, asking, now, folder)
         except reports.UnknownJob as error:
             unknown.append(str(error))
             continue
         tasks += details
     if is_json:
-        output.as_json({"notes": [alarm] if alarm else [], "tasks": plain(tuple(tasks))})
+        output.as_json({"notes": [alarm] if alarm else [], "tasks": to_json_types(tuple(tasks))})
     else:
         _show(tasks, alarm, now)
     for problem in unknown:
@@ -125,7 +125,7 @@ def _print_jobs(
         raise SystemExit(UNKNOWN)
 
 
-def _show(tasks: Sequence[TaskDetail], alarm: str, now: datetime) -> None:
+def _show(tasks: Sequence[RemoteTaskDetail], alarm: str, now: datetime) -> None:
     if alarm:
         output.line(f"{alarm}\n")
     for count, task in enumerate(tasks):
@@ -134,7 +134,7 @@ def _show(tasks: Sequence[TaskDetail], alarm: str, now: datetime) -> None:
         _show_task(task, now)
 
 
-def _show_task(task: TaskDetail, now: datetime) -> None:
+def _show_task(task: RemoteTaskDetail, now: datetime) -> None:
     transfer = task.attempt.transfer
     output.line(task.attempt.where)
     facts = (

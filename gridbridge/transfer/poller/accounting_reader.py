@@ -14,7 +14,7 @@ from gridbridge.model.accounting import (
     UsageSource,
 )
 from gridbridge.model.cluster import Cluster
-from gridbridge.model.ids import is_transfer
+from gridbridge.model.ids import is_transfer_name
 from gridbridge.program.work.threads import ThreadNotStarted, ThreadPool
 from gridbridge.shell import followed_file
 from gridbridge.shell.clock import Clock
@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AccountingLook:
+class AccountingFileReading:
     """The result of reading an accounting file once: records, cursor and error."""
 
     cursor: AccountingCursor
@@ -55,7 +55,7 @@ class AccountingReader:
         self._clock = clock
         self._due = clock.steady_s()
         self._threads = ThreadPool(1, f"accounting-{cursor.cluster}")
-        self._open: Future[AccountingLook] | None = None
+        self._open: Future[AccountingFileReading] | None = None
 
     def is_of(self, cluster: Cluster) -> bool:
         """Return whether the accounting reader fits a changed cluster configuration."""
@@ -75,7 +75,7 @@ class AccountingReader:
         """Make the next reading of the accounting file due now."""
         self._due = self._clock.steady_s()
 
-    def take(self) -> AccountingLook | None:
+    def take(self) -> AccountingFileReading | None:
         """Return each finished reading of the accounting file once, else None."""
         if self._open is None or not self._open.done():
             return None
@@ -85,28 +85,30 @@ class AccountingReader:
             self._due = self._clock.steady_s()
         return look
 
-    def _read(self, open_: "Future[AccountingLook]") -> AccountingLook:
+    def _read(self, open_: "Future[AccountingFileReading]") -> AccountingFileReading:
         try:
             return open_.result()
         except ThreadNotStarted as error:
-            return AccountingLook(cursor=self.cursor, trouble=str(error))
+            return AccountingFileReading(cursor=self.cursor, trouble=str(error))
 
-    def look(self) -> AccountingLook:
+    def look(self) -> AccountingFileReading:
         """Read the accounting file's new lines; return a failure in the result."""
         try:
             return self._look(self.cursor)
         except GridbridgeError as error:
-            return AccountingLook(cursor=self.cursor, trouble=str(error))
+            return AccountingFileReading(cursor=self.cursor, trouble=str(error))
         except Exception as error:  # a fault in one cluster's file must not stop the poller
             _log.exception("event=fault cluster=%s", self.cursor.cluster)
-            return AccountingLook(cursor=self.cursor, trouble=f"{type(error).__name__}: {error}")
+            return AccountingFileReading(
+                cursor=self.cursor, trouble=f"{type(error).__name__}: {error}"
+            )
 
-    def _look(self, before: AccountingCursor) -> AccountingLook:
+    def _look(self, before: AccountingCursor) -> AccountingFileReading:
         step = followed_file.read_on(before.path, before.place, self._clock.now_s())
         records, skipped = self.accounts.read_lines(step.lines, self._prefix)
-        return AccountingLook(
+        return AccountingFileReading(
             cursor=replace(before, place=step.place, skipped=before.skipped + skipped),
-            records=tuple(remote_records(records, self.cursor.cluster, self._cluster)),
+            records=tuple(transfer_accounting_records(records, self.cursor.cluster, self._cluster)),
             is_more=step.is_more,
             lost=step.lost,
         )
@@ -116,12 +118,12 @@ class AccountingReader:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
-def remote_records(
+def transfer_accounting_records(
     lines: tuple[tuple[str, AccountingRecord], ...], name: str, cluster: Cluster
 ) -> Iterator[RemoteRecord]:
     """Yield the usage records of transfers' remote jobs from parsed accounting lines."""
     for line, record in lines:
-        if is_transfer(record.account):  # other account names may have the same prefix
+        if is_transfer_name(record.account):  # other account names may have the same prefix
             yield _remote_record(line, record, name, cluster)
 
 

@@ -1,22 +1,22 @@
 """Tell the starter of a restarted task which transfer the task belongs to."""
 
-from gridbridge.decisions.transfer.message_rules import (
-    answer,
-    fault,
-    has_new_starter,
-    is_of_another_job,
+from gridbridge.decisions.transfer.local_guards import undelivered_transfer_of_asker
+from gridbridge.decisions.transfer.starter_message_rules import (
+    answer_restarted_task,
+    does_new_starter_ask,
+    invalid_message_value,
+    is_job_number_reused,
 )
-from gridbridge.decisions.transfer.transfer_policy import NUMBER_REUSED
-from gridbridge.decisions.transfer.undelivered_end_rules import of_asker
+from gridbridge.decisions.transfer.transfer_decisions import NUMBER_REUSED
 from gridbridge.model.message import DesiredJobState, StarterMessage
 from gridbridge.model.transfer.transfer_plan import RejectedAction
-from gridbridge.model.transfer.transfer_row import Key, Transfer
+from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
 from gridbridge.shell.clock import Clock
-from gridbridge.state.inbox import Inbox
+from gridbridge.state.inbox import SpoolInbox
 from gridbridge.state.spool_reader import SpooledMessage
 from gridbridge.transfer.acts.verdict_files import VerdictFiles
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
-from gridbridge.transfer.poller.undelivered_ends import UndeliveredEnds
+from gridbridge.transfer.poller.undelivered_ends import UndeliveredEndTracker
 
 
 class AdoptionQueries:
@@ -25,12 +25,14 @@ class AdoptionQueries:
     def __init__(
         self,
         ledger: TransferLedger,
-        inbox: Inbox,
+        inbox: SpoolInbox,
         verdicts: VerdictFiles,
-        unheard_ends: UndeliveredEnds,
+        unheard_ends: UndeliveredEndTracker,
         clock: Clock,
     ) -> None:
-        self.with_new_starter: set[Key] = set()  # deleted transfers whose task has a new starter
+        self.with_new_starter: set[TransferKey] = (
+            set()
+        )  # deleted transfers whose task has a new starter
         self._ledger = ledger
         self._inbox = inbox
         self._verdicts = verdicts
@@ -40,14 +42,14 @@ class AdoptionQueries:
     def answer(self, spooled: SpooledMessage) -> RejectedAction | None:
         """Tell a restarted task's starter the task's transfer; refuse a wrong question."""
         message = spooled.message
-        if fault(message) or not message.wake:
+        if invalid_message_value(message) or not message.wake:
             return RejectedAction(what="question", reason="invalid question or no FIFO")
         attempts = tuple(self._disowned(transfer, message) for transfer in self._attempts(spooled))
         self.with_new_starter |= {
-            transfer.key for transfer in attempts if has_new_starter(transfer, message)
+            transfer.key for transfer in attempts if does_new_starter_ask(transfer, message)
         }
         asleep = [transfer.wake for transfer in attempts if self._verdicts.is_asleep(transfer)]
-        if reply := answer(attempts, message, asleep):
+        if reply := answer_restarted_task(attempts, message, asleep):
             replied = self._ledger.find((reply.transfer, spooled.uid))
             stage = self._inbox.stage_of(replied.record) if replied else ""
             self._verdicts.reply(message.wake, spooled.uid, reply.but(stage=stage))
@@ -57,7 +59,7 @@ class AdoptionQueries:
         """Return a task's transfers; reopen a transfer whose end home may have missed."""
         message, uid = spooled.message, spooled.uid
         attempts = self._ledger.attempts(message.transfer, uid)
-        ended = of_asker(attempts, message)
+        ended = undelivered_transfer_of_asker(attempts, message)
         if not ended or not self._unheard_ends.awaits(ended):
             return attempts
         self._ledger.reopen(ended)
@@ -70,7 +72,9 @@ class AdoptionQueries:
             and transfer.desired != DesiredJobState.DEAD
             and transfer.wake != message.wake
         )
-        if not is_live or not is_of_another_job(message, self._inbox.submitted_of(transfer.record)):
+        if not is_live or not is_job_number_reused(
+            message, self._inbox.submitted_of(transfer.record)
+        ):
             return transfer
         transfer = transfer.but(
             desired=DesiredJobState.DEAD, updated_at=self._clock.now(), reason=NUMBER_REUSED

@@ -5,23 +5,23 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from gridbridge.decisions.transfer import breaker
-from gridbridge.decisions.transfer.breaker import BreakerObservation
+from gridbridge.decisions.transfer import circuit_breaker
+from gridbridge.decisions.transfer.circuit_breaker import BreakerObservation
 from gridbridge.model.policy import Policy
 from gridbridge.model.published import ShownBreaker, ShownBreakers
 from gridbridge.model.snapshot import ClusterSnapshot
-from gridbridge.model.transfer.transfer_row import Key, Transfer
-from gridbridge.model.transfer.transfer_sections import Breaker
+from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
+from gridbridge.model.transfer.transfer_sections import BreakerSection
 from gridbridge.shell.clock import Clock
 from gridbridge.transfer.poller.published_views import PublishedViews
 
 _log = logging.getLogger(__name__)
 
 
-class Breakers:
+class ClusterBreakers:
     """The breaker of each remote cluster; published breakers survive a restart."""
 
-    def __init__(self, policy: Breaker, views: PublishedViews, clock: Clock) -> None:
+    def __init__(self, policy: BreakerSection, views: PublishedViews, clock: Clock) -> None:
         self._policy = policy
         self._views = views
         self._clock = clock
@@ -31,7 +31,7 @@ class Breakers:
             {state.cluster: self._shortened(state) for state in views.shown_breakers()}
         )
         self._unproved: dict[tuple[str, str], dict[int, BreakerObservation]] = {}  # by local job
-        self._proved: set[Key] = set()  # transfers whose task home listed in its queue
+        self._proved: set[TransferKey] = set()  # transfers whose task home listed in its queue
         self._probes: dict[str, tuple[datetime | None, dict[str, datetime]]] = {}  # by cluster
 
     def follow(self, policy: Policy) -> None:
@@ -47,13 +47,13 @@ class Breakers:
         self, before: Transfer | None, transfer: Transfer, transfers: Iterable[Transfer]
     ) -> None:
         """Count a remote job's success or failure once the home cluster lists its task."""
-        observation = breaker.news(before, transfer, self._policy)
+        observation = circuit_breaker.observe_breaker_event(before, transfer, self._policy)
         if observation is None:
             return
         if transfer.key in self._proved:
             self._count(observation, self._of_queues(transfers))
             return
-        self._put(breaker.count_unproved(self._of(observation), observation))
+        self._put(circuit_breaker.update_breaker_unproved(self._of(observation), observation))
         waiting = self._unproved.setdefault((observation.owner, observation.cluster), {})
         if observation.job in waiting or len(waiting) < self._policy.failures:
             waiting[observation.job] = observation
@@ -65,7 +65,9 @@ class Breakers:
             transfer.key
             for transfer in transfers
             if transfer.key not in self._proved
-            and breaker.is_in_queue(transfer.name, transfer.owner, transfer.queue, home)
+            and circuit_breaker.is_task_in_queue(
+                transfer.name, transfer.owner, transfer.queue, home
+            )
         )
         for key, waiting in tuple(self._unproved.items()):
             due = [
@@ -93,7 +95,9 @@ class Breakers:
         return frozenset(
             name
             for name, state in self._known.items()
-            if breaker.is_closed(state, self._first_probes(state, everyone), now, self._policy)
+            if circuit_breaker.are_queues_closed(
+                state, self._first_probes(state, everyone), now, self._policy
+            )
         )
 
     def _first_probes(
@@ -103,7 +107,9 @@ class Breakers:
         if not state.until:
             return {}
         until, before = self._probes.get(state.cluster, (None, {}))
-        probes = breaker.first_probes(state, transfers) | (before if until == state.until else {})
+        probes = circuit_breaker.first_probe_times(state, transfers) | (
+            before if until == state.until else {}
+        )
         self._probes[state.cluster] = state.until, probes
         return probes
 
@@ -120,7 +126,11 @@ class Breakers:
 
     def _count(self, observation: BreakerObservation, transfers: Iterable[Transfer]) -> None:
         now = self._clock.now()
-        self._put(breaker.count(self._of(observation), observation, transfers, now, self._policy))
+        self._put(
+            circuit_breaker.update_breaker(
+                self._of(observation), observation, transfers, now, self._policy
+            )
+        )
 
     def _put(self, state: ShownBreaker) -> None:
         previous = self._known.get(state.cluster, ShownBreaker(cluster=state.cluster))

@@ -9,8 +9,8 @@ import logging
 from concurrent.futures import Future
 from functools import partial
 
-from gridbridge.decisions.transfer.recall_policy import waits_for_grant
-from gridbridge.decisions.transfer.situation import TransferSituation
+from gridbridge.decisions.transfer.recall_policy import waits_for_claim_grant
+from gridbridge.decisions.transfer.transfer_situation import TransferSituation
 from gridbridge.errors import StateError
 from gridbridge.model.message import REQUEUE, FailureCause, StarterMessage, TransferOutcome
 from gridbridge.model.policy import Policy
@@ -20,14 +20,14 @@ from gridbridge.model.transfer.claim import (
     GRANT,
     HOME,
     JOB,
+    claim_file_name,
+    claim_key_file,
     is_grant,
-    key_of,
-    name_of,
-    split,
+    split_claim,
 )
-from gridbridge.model.transfer.transfer_row import Key, Transfer
+from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
 from gridbridge.program.work.backoff import Backoff
-from gridbridge.program.work.workers import OwnerThreads
+from gridbridge.program.work.workers import OwnerThreadPools
 from gridbridge.shell.clock import Clock
 from gridbridge.transfer.acts.claim_files import ClaimFiles
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
@@ -40,7 +40,7 @@ DOUBT_S = 30.0  # a job without its grant ends at most this long after claim_wai
 _log = logging.getLogger(__name__)
 
 
-class Claims:
+class TransferClaims:
     """Sends grants and removes claims; the state file has the holder of each claim."""
 
     def __init__(
@@ -48,7 +48,7 @@ class Claims:
         policy: Policy,
         ledger: TransferLedger,
         files: ClaimFiles,
-        workers: OwnerThreads,
+        workers: OwnerThreadPools,
         clock: Clock,
     ) -> None:
         self._policy = policy
@@ -57,9 +57,9 @@ class Claims:
         self._workers = workers
         self._clock = clock
         self._backoff = Backoff(clock.steady_s, FIRST_S, LONGEST_S)
-        self._due: dict[str, dict[Key, Transfer]] = {}  # grants by cluster
+        self._due: dict[str, dict[TransferKey, Transfer]] = {}  # grants by cluster
         self._sent: dict[str, tuple[tuple[Transfer, ...], Future[None]]] = {}
-        self._removing: dict[Key, Future[None]] = {}
+        self._removing: dict[TransferKey, Future[None]] = {}
 
     def follow(self, policy: Policy) -> None:
         """Apply a changed configuration."""
@@ -74,7 +74,7 @@ class Claims:
     def decide(self, situation: TransferSituation) -> None:
         """Record a grant for each remote job that waits for its claim; `send` delivers."""
         for transfer in tuple(self._ledger.all()):
-            if transfer.claim and waits_for_grant(transfer, situation):
+            if transfer.claim and waits_for_claim_grant(transfer, situation):
                 self._ledger.keep(transfer.but(claimed=JOB))
                 self._ledger.note(transfer, f"granted: its job has started at {transfer.remote}")
                 self._due.setdefault(transfer.remote, {})[transfer.key] = transfer
@@ -152,7 +152,7 @@ class Claims:
 
     def are_removed(self, ended: Transfer) -> bool:
         """Return whether a transfer's claim files are gone, else start their removal."""
-        kind, _ = split(ended.claim)
+        kind, _ = split_claim(ended.claim)
         if kind == FILE:
             return self._is_removed(ended)
         if kind != GRANT or ended.claimed != JOB or ended.remote not in self._policy.clusters:
@@ -192,8 +192,8 @@ class Claims:
             name
             for transfer in transfers
             for name in (
-                name_of(transfer.claim, transfer.uid),
-                key_of(transfer.claim, transfer.uid)[0],
+                claim_file_name(transfer.claim, transfer.uid),
+                claim_key_file(transfer.claim, transfer.uid)[0],
             )
         )
         self._files.sweep(names, self._clock.now_s())

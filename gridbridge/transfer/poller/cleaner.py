@@ -6,29 +6,29 @@ from concurrent.futures import Future
 from datetime import datetime
 
 from gridbridge.decisions.transfer import orphans
-from gridbridge.decisions.transfer.situation import TransferSituation
+from gridbridge.decisions.transfer.transfer_situation import TransferSituation
 from gridbridge.model.transfer.transfer_plan import Orphan, TransferAction
-from gridbridge.model.transfer.transfer_row import Key, Transfer
+from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
 from gridbridge.program.work.backoff import Backoff
-from gridbridge.program.work.workers import OwnerThreads
-from gridbridge.state.inbox import Inbox
+from gridbridge.program.work.workers import OwnerThreadPools
+from gridbridge.state.inbox import SpoolInbox
 from gridbridge.transfer.acts.remote_jobs import RemoteJobs
-from gridbridge.transfer.poller.claims import Claims
+from gridbridge.transfer.poller.claims import TransferClaims
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 
 _log = logging.getLogger(__name__)
 
 
-class Cleaner:
+class OrphanCleaner:
     """Deletes orphans, surviving remote jobs, and files of ended transfers."""
 
     def __init__(
         self,
         ledger: TransferLedger,
-        inbox: Inbox,
+        inbox: SpoolInbox,
         remote: RemoteJobs,
-        workers: OwnerThreads,
-        claims: Claims,
+        workers: OwnerThreadPools,
+        claims: TransferClaims,
         act: Callable[[TransferAction], None],
         clock: Callable[[], float],
     ) -> None:
@@ -39,7 +39,7 @@ class Cleaner:
         self._claims = claims
         self._act = act
         self._backoff = Backoff(clock)
-        self._unstaging: dict[Key, Future[None]] = {}
+        self._unstaging: dict[TransferKey, Future[None]] = {}
         self._deleting: dict[tuple[str, int], Future[None]] = {}
 
     def clean(self, situation: TransferSituation, waiting: Container[tuple[str, str]] = ()) -> None:
@@ -47,16 +47,16 @@ class Cleaner:
 
         `waiting` has name and owner of transfers whose records wait; such jobs are no orphans.
         """
-        for orphan in orphans.orphans(self._ledger.all(), situation):
+        for orphan in orphans.find_orphan_jobs(self._ledger.all(), situation):
             if (orphan.name, orphan.owner) in waiting:
                 continue
             self._delete(orphan)
         closed = tuple(self._ledger.ended.values())
         ended = (transfer for transfer in self._ledger.all() if transfer.verdict)
-        for action in orphans.survivors((*ended, *closed), situation):
+        for action in orphans.plan_survivor_deletions((*ended, *closed), situation):
             self._act(action)
         for transfer in closed:
-            if orphans.is_unlisted(transfer, situation) and self._is_cleared(transfer):
+            if orphans.is_remote_job_unlisted(transfer, situation) and self._is_cleared(transfer):
                 self._stop_watching(transfer)
 
     def let_go(self, before: datetime) -> None:
@@ -65,7 +65,7 @@ class Cleaner:
             if transfer.closed_at and transfer.closed_at < before:
                 if folder := self._inbox.stage_of(transfer.record):
                     words = f"cluster={transfer.remote} owner={transfer.owner} folder={folder}"
-                    held = orphans.holds_outputs(transfer)
+                    held = orphans.may_hold_output_files(transfer)
                     why = "its outputs may not be home" if held else "it could not be removed"
                     _log.error("event=left_behind %s why=%r", words, why)
                 if transfer.claimed:
@@ -96,7 +96,7 @@ class Cleaner:
         folder = self._inbox.stage_of(ended.record)
         if not folder:
             return True
-        if orphans.holds_outputs(ended):
+        if orphans.may_hold_output_files(ended):
             reason = f"kept at {ended.remote}, {folder}"
             self._ledger.note(ended, f"its output files may not be home: {reason}")
             return False

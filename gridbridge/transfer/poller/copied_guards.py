@@ -3,13 +3,13 @@
 import logging
 from collections.abc import Callable
 
-from gridbridge.decisions.transfer import guard_restoration
-from gridbridge.errors import GridbridgeError, plain_words
+from gridbridge.decisions.transfer import local_guards
+from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.policy import Policy
-from gridbridge.program.watch.cluster_observer import ClusterAnswer
+from gridbridge.program.watch.cluster_observer import ClusterQueryResult
 from gridbridge.program.work.background_query import AT_ONCE, BackgroundQuery
-from gridbridge.program.work.workers import OwnerThreads
+from gridbridge.program.work.workers import OwnerThreadPools
 from gridbridge.transfer.acts.local_tasks import LocalTasks
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 
@@ -18,7 +18,7 @@ LOOK_S = 60.0
 _log = logging.getLogger(__name__)
 
 
-class CopiedGuards:
+class CopiedGuardRemover:
     """The deferred jobs of the home cluster, and the qresub copies among these jobs."""
 
     def __init__(
@@ -26,7 +26,7 @@ class CopiedGuards:
         policy: Policy,
         ledger: TransferLedger,
         tasks: LocalTasks,
-        workers: OwnerThreads,
+        workers: OwnerThreadPools,
         clock: Callable[[], float],
     ) -> None:
         self._home = policy.site.cluster
@@ -38,7 +38,7 @@ class CopiedGuards:
             workers, home, "look_for_copies", self._free_copies, clock, LOOK_S
         )
 
-    def take_answers(self, came: tuple[ClusterAnswer, ...]) -> None:
+    def take_answers(self, came: tuple[ClusterQueryResult, ...]) -> None:
         """Look for copied guards once a minute, while the home cluster answers."""
         if any(answer.cluster == self._home and answer.snapshot for answer in came):
             if reply := self._look.answer():
@@ -54,7 +54,7 @@ class CopiedGuards:
         waiting = self._tasks.deferred()
         new = tuple(sorted(waiting - self._others)[:AT_ONCE])
         requests = self._tasks.requests(new) if new else {}
-        copies = guard_restoration.copies_among(requests, remote_jobs)
+        copies = local_guards.qresub_copies(requests, remote_jobs)
         for job in copies:
             self._free(job, requests[job].deferred_job)
         return waiting & self._others.union(new).difference(copies)
@@ -64,7 +64,7 @@ class CopiedGuards:
         try:
             self._tasks.free_copy(job)
         except (GridbridgeError, OSError) as error:
-            _log.warning("event=failed act=free_copy job=%d why=%r", job, plain_words(error))
+            _log.warning("event=failed act=free_copy job=%d why=%r", job, describe_error(error))
         else:
             why = f"qresub has copied the guard of job {original}, which is away"
             _log.info("event=freed job=%d why=%r", job, why)

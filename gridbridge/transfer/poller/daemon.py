@@ -5,19 +5,19 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from gridbridge.decisions.configuration_reload import AwayJob
+from gridbridge.decisions.site.outdated_services import AwayJob
 from gridbridge.errors import StateError
 from gridbridge.model.places import LOCK
 from gridbridge.model.policy import Policy
 from gridbridge.program import cycle, service_process
-from gridbridge.program.configuration import Configuration, kept
+from gridbridge.program.configuration import ReloadableConfiguration, read_previous_configuration
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.signals import ProcessSignals
 from gridbridge.shell.watchdog import Watchdog
 from gridbridge.state.database import StateFile
-from gridbridge.transfer.poller.poller_wiring import build, follow
+from gridbridge.transfer.poller.poller_wiring import build_transfer_service, reload_transfer_service
 from gridbridge.transfer.poller.round.transfer_round import TransferProgram
-from gridbridge.transfer.poller.transfer_ledger import away_job
+from gridbridge.transfer.poller.transfer_ledger import sections_used_by_transfer
 from gridbridge.transfer.poller.transfer_service import TransferService
 from gridbridge.transfer.store.transfer_rows import TransferRows
 
@@ -26,26 +26,28 @@ ANOTHER_RUNS = 1  # exit status if another poller has the lock
 _log = logging.getLogger(__name__)
 
 
-def run(signals: ProcessSignals) -> None:
+def run_poller(signals: ProcessSignals) -> None:
     """Run poll rounds until a stop signal; SystemExit if another poller runs."""
     clock = Clock()
-    configuration = Configuration(clock, earlier=lambda: kept(clock.now()))
-    service_process.require_account(configuration.policy)
-    service_process.start_log(configuration.policy)
-    cycle.hold(LOCK, "gridbridge-poller", ANOTHER_RUNS)
+    configuration = ReloadableConfiguration(
+        clock, earlier=lambda: read_previous_configuration(clock.now())
+    )
+    service_process.require_service_account(configuration.policy)
+    service_process.start_service_log(configuration.policy)
+    cycle.take_program_lock(LOCK, "gridbridge-poller", ANOTHER_RUNS)
     _go_on_from_the_last(configuration, clock)
     life_sign = Watchdog(LOCK)
     life_sign.begin()
     poller, policy = PollerDaemon(configuration, signals, clock), configuration.policy
     _log.info("event=start cluster=%s queues=%s", policy.site.cluster, ",".join(policy.queues))
-    cycle.run_forever(poller, signals, life_sign, clock)
+    cycle.run_cycles_forever(poller, signals, life_sign, clock)
     _log.info("event=stop")
     os._exit(0)  # a thread may still wait for a silent cluster; its result is not needed
 
 
-def _go_on_from_the_last(configuration: Configuration, clock: Clock) -> None:
+def _go_on_from_the_last(configuration: ReloadableConfiguration, clock: Clock) -> None:
     """Keep the last configuration if the new one is invalid or drops open transfers."""
-    if earlier := kept(clock.now()):
+    if earlier := read_previous_configuration(clock.now()):
         configuration.go_on_from(earlier, _away_jobs)
     configuration.tell()
 
@@ -55,7 +57,7 @@ def _away_jobs(policy: Policy) -> Iterable[AwayJob]:
     try:
         database = StateFile.open(policy.site.state)
         try:
-            return frozenset(map(away_job, TransferRows(database).open()))
+            return frozenset(map(sections_used_by_transfer, TransferRows(database).open()))
         finally:
             database.close()
     except StateError:
@@ -65,12 +67,14 @@ def _away_jobs(policy: Policy) -> Iterable[AwayJob]:
 class PollerDaemon:
     """Runs the transfer service's rounds under the newest valid gridbridge.toml."""
 
-    def __init__(self, configuration: Configuration, signals: ProcessSignals, clock: Clock) -> None:
+    def __init__(
+        self, configuration: ReloadableConfiguration, signals: ProcessSignals, clock: Clock
+    ) -> None:
         """Build the transfer service; StateError if its state can't be loaded."""
         self._configuration = configuration
         self._signals = signals
         self._clock = clock
-        self.service = build(configuration, clock)
+        self.service = build_transfer_service(configuration, clock)
         configuration.keep()
 
     @property
@@ -82,11 +86,11 @@ class PollerDaemon:
     def open_cycle(self) -> Iterator[TransferProgram]:
         """Open a poll round under the newest valid configuration."""
         if self._configuration.take(self._signals.hung_up(), self.service.away_jobs):
-            put_in_force(self._configuration, self.service)
+            apply_new_configuration(self._configuration, self.service)
         with self.service.open_round() as a_round:
             yield a_round
         if self.service.has_unasked():
-            follow(self.service, self.service.policy)
+            reload_transfer_service(self.service, self.service.policy)
 
     def release(self) -> None:
         """Close the service's files, threads and child processes."""
@@ -99,15 +103,17 @@ class PollerDaemon:
     def recover(self) -> None:
         """Rebuild the service after a failed round, and read the round's messages again."""
         self._configuration.take(self._signals.hung_up(), self.service.away_jobs)
-        self.service = build(self._configuration, self._clock)
+        self.service = build_transfer_service(self._configuration, self._clock)
         self._configuration.keep()
-        service_process.set_level(self._configuration.policy)
+        service_process.set_log_level(self._configuration.policy)
 
 
-def put_in_force(configuration: Configuration, service: TransferService) -> None:
+def apply_new_configuration(
+    configuration: ReloadableConfiguration, service: TransferService
+) -> None:
     """Apply a changed gridbridge.toml to the service, and publish the file in force."""
     configuration.keep()
     if configuration.policy is not service.policy:
-        follow(service, configuration.policy)
-        service_process.set_level(configuration.policy)
+        reload_transfer_service(service, configuration.policy)
+        service_process.set_log_level(configuration.policy)
     service.resources.views.configured(configuration.shown())

@@ -5,16 +5,16 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from functools import partial
 
-from gridbridge.decisions.transfer.remote_end import verdict_of
-from gridbridge.errors import ConflictingEnds, GridbridgeError, NotOurs, plain_words
-from gridbridge.model.message import StarterMessage, short
+from gridbridge.decisions.transfer.remote_accounting import verdict_from_accounting
+from gridbridge.errors import ConflictingEnds, GridbridgeError, RemoteJobNotOurs, describe_error
+from gridbridge.model.message import StarterMessage, shorten_reason
 from gridbridge.model.transfer.transfer_plan import TransferAct, TransferAction
-from gridbridge.model.transfer.transfer_row import Key, Transfer
-from gridbridge.program.ownerless_jobs import NotDeleted
+from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
+from gridbridge.program.ownerless_jobs import OwnerlessJobNotDeleted
 from gridbridge.program.work.backoff import Backoff
-from gridbridge.program.work.workers import OwnerThreads
+from gridbridge.program.work.workers import OwnerThreadPools
 from gridbridge.transfer.acts.transfer_acts import TransferActs
-from gridbridge.transfer.poller.usage_records import UsageRecords
+from gridbridge.transfer.poller.usage_records import RemoteUsageService
 
 AGAIN_S = 2.0  # first pause before a failed act is retried; doubles
 LONGEST_S = 60.0  # longest pause: nothing reports that a failure's cause is gone
@@ -24,14 +24,14 @@ Name = tuple[TransferAct, str, int]
 _log = logging.getLogger(__name__)
 
 
-class Dispatcher:
+class ActDispatcher:
     """The acts that threads do for transfers now, and the pauses of failed acts."""
 
     def __init__(
         self,
         acts: TransferActs,
-        workers: OwnerThreads,
-        usage_records: UsageRecords,
+        workers: OwnerThreadPools,
+        usage_records: RemoteUsageService,
         clock: Callable[[], float],
     ) -> None:
         self._acts = acts
@@ -40,7 +40,7 @@ class Dispatcher:
         self._clock = clock
         self._backoff = Backoff(clock)  # between look-ups of a job's end
         self._failing: dict[Name, Backoff] = {}  # pauses of acts whose last run failed
-        self.disputed: set[Key] = set()  # transfers with conflicting ends
+        self.disputed: set[TransferKey] = set()  # transfers with conflicting ends
         self.not_ours: list[Transfer] = []  # transfers whose remote id another job has
         self.not_deleted: list[tuple[Transfer, str]] = []  # no account of the owner
         self.open: dict[Name, tuple[TransferAction, Future[StarterMessage | None]]] = {}
@@ -72,16 +72,20 @@ class Dispatcher:
                 _log.warning("event=disputed_end name=%s why=%r", action.transfer.name, str(error))
                 self.disputed.add(action.transfer.key)
                 yield action, None
-            except NotOurs as error:
-                _log.warning("event=not_ours act=%s why=%r", action.act.value, short(str(error)))
+            except RemoteJobNotOurs as error:
+                _log.warning(
+                    "event=not_ours act=%s why=%r", action.act.value, shorten_reason(str(error))
+                )
                 self.not_ours.append(action.transfer)
                 self._pause(name)
-            except NotDeleted as error:
+            except OwnerlessJobNotDeleted as error:
                 self.not_deleted.append((action.transfer, str(error)))
                 self._pause(name)
             except (GridbridgeError, OSError) as error:
                 _log.warning(
-                    "event=failed act=%s why=%r", action.act.value, short(plain_words(error))
+                    "event=failed act=%s why=%r",
+                    action.act.value,
+                    shorten_reason(describe_error(error)),
                 )
                 self._pause(name)
             except Exception:  # a fault in one act must not stop the round
@@ -91,7 +95,7 @@ class Dispatcher:
                 self._failing.pop(name, None)
                 yield action, verdict
 
-    def forget(self, transfer: Key) -> None:
+    def forget(self, transfer: TransferKey) -> None:
         """Forget a transfer's retry pauses, so that its next act begins at once."""
         self.disputed.discard(transfer)
         self._backoff.forget(transfer)
@@ -121,7 +125,7 @@ class Dispatcher:
         if end.is_unseen:
             judge = partial(self._acts.judge, end)
             return self._workers.do(action.transfer.owner, judge, action.transfer)
-        return _completed(verdict_of(action.transfer, end))
+        return _completed(verdict_from_accounting(action.transfer, end))
 
 
 def _completed(verdict: StarterMessage | None) -> Future[StarterMessage | None]:

@@ -6,17 +6,17 @@ hundred jobs.
 
 from collections.abc import Callable
 
-from gridbridge.decisions.transfer import guard_restoration
-from gridbridge.decisions.transfer.guard_restoration import RequestAtHome
+from gridbridge.decisions.transfer import local_guards
+from gridbridge.decisions.transfer.local_guards import HomeJobRequest
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer.guard import Guard
 from gridbridge.model.transfer.transfer_plan import TransferAct, TransferAction
 from gridbridge.model.transfer.transfer_row import Transfer
-from gridbridge.program.watch.cluster_observer import ClusterAnswer
+from gridbridge.program.watch.cluster_observer import ClusterQueryResult
 from gridbridge.program.work.background_query import AT_ONCE, BackgroundQuery
-from gridbridge.program.work.workers import OwnerThreads
+from gridbridge.program.work.workers import OwnerThreadPools
 from gridbridge.transfer.acts.local_tasks import LocalTasks
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 
@@ -32,7 +32,7 @@ class GuardRestorer:
         policy: Policy,
         ledger: TransferLedger,
         tasks: LocalTasks,
-        workers: OwnerThreads,
+        workers: OwnerThreadPools,
         act: Callable[[TransferAction], None],
         clock: Callable[[], float],
     ) -> None:
@@ -51,7 +51,7 @@ class GuardRestorer:
         """Apply a changed configuration."""
         self._policy = policy
 
-    def take_answers(self, came: tuple[ClusterAnswer, ...], home: str) -> None:
+    def take_answers(self, came: tuple[ClusterQueryResult, ...], home: str) -> None:
         """Check the guards if the home cluster has answered."""
         for answer in came:
             if answer.cluster == home and answer.snapshot:
@@ -59,7 +59,7 @@ class GuardRestorer:
 
     def _check_holds(self, local: ClusterSnapshot) -> None:
         """Restore holds missing in two snapshots: one gap may be a starter's release."""
-        unheld = guard_restoration.missing_holds(self._ledger.all(), local)
+        unheld = local_guards.transfers_without_hold(self._ledger.all(), local)
         for transfer in tuple(self._ledger.all()):
             if transfer.name in unheld & self._unheld:
                 self._put_back(transfer, Guard.HOLD)
@@ -67,7 +67,7 @@ class GuardRestorer:
         if reply := self._look.answer():
             self._take(reply[1])
         if self._look.may_ask():
-            self._ask(guard_restoration.jobs_to_check(self._ledger.all(), local))
+            self._ask(local_guards.jobs_with_hidden_guard(self._ledger.all(), local))
 
     def _ask(self, jobs: tuple[int, ...]) -> None:
         """Query the guards of all local jobs, or of the next hundred local jobs."""
@@ -77,12 +77,12 @@ class GuardRestorer:
             self._after = batch[-1]
             self._look.ask(batch)
 
-    def _take(self, requests: dict[int, RequestAtHome]) -> None:
+    def _take(self, requests: dict[int, HomeJobRequest]) -> None:
         """Restore the guards that are missing in the answer to a query of local jobs."""
         for transfer in tuple(self._ledger.all()):
             request = requests.get(parse_transfer(transfer.name).job)
             guard = (
-                guard_restoration.missing_guard(transfer, request, self._policy.queues)
+                local_guards.guard_to_restore(transfer, request, self._policy.queues)
                 if request
                 else ""
             )

@@ -7,9 +7,14 @@ as writing the history.
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from gridbridge.decisions.transfer import ownership_proof
+from gridbridge.decisions.transfer import job_ownership
 from gridbridge.model.ids import parse_transfer
-from gridbridge.model.transfer.transfer_row import Key, OwnershipProof, Transfer, TransferEvent
+from gridbridge.model.transfer.transfer_row import (
+    OwnershipProof,
+    Transfer,
+    TransferEvent,
+    TransferKey,
+)
 from gridbridge.state.database import StateFile
 from gridbridge.transfer.poller.published_rows import History
 from gridbridge.transfer.poller.published_views import PublishedViews
@@ -18,7 +23,7 @@ from gridbridge.transfer.store.transfer_rows import TransferRows
 UNSHOWN = timedelta(minutes=1)  # republish transfers closed this long before a publication
 
 
-class JobHistory:
+class JobHistoryPublisher:
     """Publishes task histories; remembers tasks with an outdated published history."""
 
     def __init__(self, cluster: str, database: StateFile, views: PublishedViews) -> None:
@@ -26,7 +31,7 @@ class JobHistory:
         self._transfers = TransferRows(database)
         self._views = views
         self._behind: set[str] = set()
-        self._known: dict[str, dict[Key, _Attempt]] = {}  # by local task
+        self._known: dict[str, dict[TransferKey, _Attempt]] = {}  # by local task
 
     def load(self) -> None:
         """Mark histories that an earlier service may have stored without publishing."""
@@ -54,7 +59,7 @@ class JobHistory:
         if attempt := self._attempts(event.name).get((event.name, event.uid)):
             attempt.events.append(event)
 
-    def _attempts(self, transfer: str) -> "dict[Key, _Attempt]":
+    def _attempts(self, transfer: str) -> "dict[TransferKey, _Attempt]":
         """Return the cached attempts of a transfer's task; empty before a publication."""
         name = parse_transfer(transfer)
         return self._known.get(name.local, {}) if name.cluster == self._cluster else {}
@@ -69,8 +74,8 @@ class JobHistory:
         attempts = self._known.pop(local, None) or self._load(local)
         transfers = tuple(attempt.transfer for attempt in attempts.values())
         proved, unproved = (
-            ownership_proof.proved_owners(transfers),
-            ownership_proof.unproved_owners(transfers),
+            job_ownership.proved_owner_uids(transfers),
+            job_ownership.unproved_owner_uids(transfers),
         )
         if proved:
             self._views.task(local, _of(attempts, proved))
@@ -79,7 +84,7 @@ class JobHistory:
         if not all(attempt.transfer.is_over for attempt in attempts.values()):
             self._known[local] = attempts
 
-    def _load(self, local: str) -> "dict[Key, _Attempt]":
+    def _load(self, local: str) -> "dict[TransferKey, _Attempt]":
         job, _, task = local.partition(".")
         attempts = self._transfers.of_task(self._cluster, int(job), int(task or 0))
         return {
@@ -95,7 +100,7 @@ class JobHistory:
         self._views.sweep(before, living)
 
 
-def _of(attempts: "dict[Key, _Attempt]", uids: frozenset[int]) -> list[History]:
+def _of(attempts: "dict[TransferKey, _Attempt]", uids: frozenset[int]) -> list[History]:
     """Return the histories of some uids' attempts, except attempts home refuted."""
     theirs = (attempt for attempt in attempts.values() if attempt.transfer.uid in uids)
     return [

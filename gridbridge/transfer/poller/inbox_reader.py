@@ -3,23 +3,27 @@
 import logging
 from collections.abc import Iterable, Mapping
 
-from gridbridge.decisions.transfer.message_rules import Destination, ReceivedMessage, judge
-from gridbridge.model.message import MessageKind, short
+from gridbridge.decisions.transfer.starter_message_rules import (
+    Destination,
+    ReceivedMessage,
+    accept_or_reject_message,
+)
+from gridbridge.model.message import MessageKind, shorten_reason
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer.transfer_plan import RejectedAction
-from gridbridge.model.transfer.transfer_row import Key, Transfer
+from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
 from gridbridge.program.journal import DecisionJournal
 from gridbridge.shell import trust
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.quota import LogQuota
-from gridbridge.state.inbox import Inbox
+from gridbridge.state.inbox import SpoolInbox
 from gridbridge.state.spool_reader import SpooledMessage
 from gridbridge.transfer.acts.verdict_files import VerdictFiles
 from gridbridge.transfer.poller.adoption_queries import AdoptionQueries
-from gridbridge.transfer.poller.refused_message_journal import Refusals
+from gridbridge.transfer.poller.refused_message_journal import RefusedMessageJournal
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
-from gridbridge.transfer.poller.undelivered_ends import UndeliveredEnds
+from gridbridge.transfer.poller.undelivered_ends import UndeliveredEndTracker
 from gridbridge.transfer.poller.unverified_quota import UnverifiedQuota
 
 PREMATURE_S = 60.0  # a message may arrive this long before its transfer's record
@@ -44,10 +48,10 @@ class InboxReader:
     def __init__(
         self,
         policy: Policy,
-        inbox: Inbox,
+        inbox: SpoolInbox,
         ledger: TransferLedger,
         verdicts: VerdictFiles,
-        unheard_ends: UndeliveredEnds,
+        unheard_ends: UndeliveredEndTracker,
         clock: Clock,
         journal: DecisionJournal,
     ) -> None:
@@ -59,7 +63,7 @@ class InboxReader:
         self._lingering_since = 0.0
         self._inbox = inbox
         self._clock = clock
-        self._refusals = Refusals(journal, clock)
+        self._refusals = RefusedMessageJournal(journal, clock)
         self._ledger = ledger
         self._routes: set[Destination] = set()
         self._quota = LogQuota(clock.steady_s)  # log lines about each uid
@@ -92,7 +96,7 @@ class InboxReader:
         self.unproved.begin()
         messages = [*(spooled for _, spooled in self.premature.values()), *new]
         messages.sort(key=lambda spooled: _rank(spooled.message.kind))
-        changed: set[Key] = set()
+        changed: set[TransferKey] = set()
         newest = {_series(spooled): spooled.path for spooled in messages}
         for spooled in messages:
             if newest[_series(spooled)] == spooled.path:
@@ -125,7 +129,7 @@ class InboxReader:
         self._lingering = new
         return self._clock.steady_s() - self._lingering_since < self.linger_s
 
-    def _take(self, spooled: SpooledMessage, changed: set[Key]) -> list[str]:
+    def _take(self, spooled: SpooledMessage, changed: set[TransferKey]) -> list[str]:
         """Process one message; return the spool files that can be removed."""
         message = spooled.message
         if message.kind == MessageKind.ASK:
@@ -135,7 +139,7 @@ class InboxReader:
         if previous is None and message.kind == MessageKind.RECORD and self._has_many(spooled.uid):
             return self._postpone(spooled)
         received = self._received(spooled, previous)
-        verdict = judge(received)
+        verdict = accept_or_reject_message(received)
         if previous is None and self.unproved.keeps(spooled, verdict):
             self.premature.pop(spooled.path, None)
             return self.unproved.park(spooled, verdict)
@@ -154,7 +158,7 @@ class InboxReader:
         spooled: SpooledMessage,
         previous: Transfer | None,
         transfer: Transfer,
-        changed: set[Key],
+        changed: set[TransferKey],
     ) -> list[str]:
         """Store the transfer after a message; return the spool files that can be removed."""
         if transfer == previous:
@@ -218,7 +222,7 @@ class InboxReader:
             return []
         self.premature.pop(spooled.path, None)
         if self._quota.allows(spooled.uid):
-            why = short(refusal.reason)
+            why = shorten_reason(refusal.reason)
             _log.warning("event=refused uid=%d what=%s why=%r", spooled.uid, refusal.what, why)
         return [spooled.path]
 

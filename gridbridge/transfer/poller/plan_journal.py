@@ -4,19 +4,18 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gridbridge.decisions.transfer import transfer_policy as rules
-from gridbridge.decisions.transfer.relevant_rows import relevant_rows
-from gridbridge.decisions.transfer.situation import TransferSituation
+from gridbridge.decisions.transfer import transfer_decisions as rules
+from gridbridge.decisions.transfer.transfer_situation import TransferSituation, keep_relevant_rows
 from gridbridge.model.transfer.transfer_plan import (
     WORDS,
     TransferAct,
     TransferAction,
     TransferPlan,
 )
-from gridbridge.model.transfer.transfer_row import Key, Transfer
+from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
 from gridbridge.model.transfer.transfer_sections import PollerSection
-from gridbridge.program.encoding import decode, encode
-from gridbridge.program.journal import ROWS, JournalEntry, telling
+from gridbridge.program.encoding import decode_model_value, encode_model_value
+from gridbridge.program.journal import ROWS, JournalEntry, make_journal_entry
 
 PROGRAM = "poller"
 FIRST = 3  # names that the sentence about many transfers lists
@@ -27,7 +26,7 @@ class PlanJournal:
     """Journals each decision once; later rounds do not repeat an unchanged decision."""
 
     def __init__(self) -> None:
-        self._last: dict[Key, frozenset[str]] = {}
+        self._last: dict[TransferKey, frozenset[str]] = {}
 
     def entry(
         self,
@@ -37,9 +36,9 @@ class PlanJournal:
         plan: TransferPlan,
     ) -> JournalEntry | None:
         """Return a journal entry of the transfers with a new decision; None without any."""
-        sentences: dict[Key, list[str]] = {transfer.key: [] for transfer in concerned}
+        sentences: dict[TransferKey, list[str]] = {transfer.key: [] for transfer in concerned}
         for action in plan.actions:
-            sentences[action.transfer.key].append(sentence(action))
+            sentences[action.transfer.key].append(action_sentence(action))
         news = {
             key
             for key in sentences
@@ -51,7 +50,7 @@ class PlanJournal:
         ]
         return _entry(changed, situation, policy, sentences, len(concerned)) if changed else None
 
-    def forget(self, over: Key) -> None:
+    def forget(self, over: TransferKey) -> None:
         """Forget the last decision about a closed transfer."""
         self._last.pop(over, None)
 
@@ -60,39 +59,45 @@ def _entry(
     transfers: Sequence[Transfer],
     situation: TransferSituation,
     policy: PollerSection,
-    sentences: Mapping[Key, list[str]],
+    sentences: Mapping[TransferKey, list[str]],
     looked_at: int,
 ) -> JournalEntry:
-    inputs = {**rows(transfers, situation), "looked_at": looked_at, "policy": encode(policy)}
+    inputs = {
+        **journal_rows(transfers, situation),
+        "looked_at": looked_at,
+        "policy": encode_model_value(policy),
+    }
     actions = [text for transfer in transfers[:ROWS] for text in sentences[transfer.key]]
-    return telling(PROGRAM, situation.now, inputs, actions, said(actions))
+    return make_journal_entry(PROGRAM, situation.now, inputs, actions, said(actions))
 
 
-def rows(transfers: Sequence[Transfer], situation: TransferSituation) -> dict[str, object]:
+def journal_rows(transfers: Sequence[Transfer], situation: TransferSituation) -> dict[str, object]:
     """Encode the first transfers for the journal, with the snapshot rows behind them."""
     first = transfers[:ROWS]
     return {
         "not_kept": len(transfers) - len(first),
-        "transfers": [encode(transfer) for transfer in first],
-        "situation": encode(relevant_rows(first, situation)),
+        "transfers": [encode_model_value(transfer) for transfer in first],
+        "situation": encode_model_value(keep_relevant_rows(first, situation)),
     }
 
 
-def read_rows(row: Mapping[str, Any]) -> tuple[list[Transfer], TransferSituation]:
+def read_journal_rows(row: Mapping[str, Any]) -> tuple[list[Transfer], TransferSituation]:
     """Decode the transfers and the situation that `rows` has encoded."""
-    return [decode(encoded, Transfer) for encoded in row["transfers"]], decode(
-        row["situation"], TransferSituation
-    )
+    return [
+        decode_model_value(encoded, Transfer) for encoded in row["transfers"]
+    ], decode_model_value(row["situation"], TransferSituation)
 
 
 def again(row: Mapping[str, Any]) -> list[str]:
     """Replay a journalled decision; return each action as one sentence."""
-    transfers, situation = read_rows(row)
-    planned = rules.plan(transfers, situation, decode(row["policy"], PollerSection))
-    return [sentence(action) for action in planned.actions]
+    transfers, situation = read_journal_rows(row)
+    planned = rules.plan_transfers(
+        transfers, situation, decode_model_value(row["policy"], PollerSection)
+    )
+    return [action_sentence(action) for action in planned.actions]
 
 
-def sentence(action: TransferAction) -> str:
+def action_sentence(action: TransferAction) -> str:
     """Return an action as one sentence, as the journal keeps actions."""
     return f"{action.act.value} {action.transfer.name}: {action.why}"
 

@@ -16,16 +16,16 @@ from gridbridge.model.cluster import Cluster, PushKind
 from gridbridge.model.places import HOME, SPOOL
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.transfer_row import Transfer
-from gridbridge.program.configuration import Configuration
+from gridbridge.program.configuration import ReloadableConfiguration
 from gridbridge.program.watch.cluster_observer import ClusterObserver
-from gridbridge.program.watch.end_listener import EndListener
-from gridbridge.program.watch.pushed_ends import PushedEnds
+from gridbridge.program.watch.end_listener import OarJobEndListener
+from gridbridge.program.watch.pushed_ends import QeventJobEndReceiver
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
-from gridbridge.state.inbox import Inbox
+from gridbridge.state.inbox import SpoolInbox
 from gridbridge.transfer.acts.transfer_acts import TransferActs
 from gridbridge.transfer.poller.published_views import PublishedViews
-from gridbridge.transfer.poller.resources import Resources
+from gridbridge.transfer.poller.resources import PollerResources
 from gridbridge.transfer.poller.transfer_service import TransferService
 from gridbridge.transfer.store.transfer_rows import TransferRows
 
@@ -47,15 +47,15 @@ class Reloadable(Protocol):
         ...
 
 
-def build(configuration: Configuration, clock: Clock) -> TransferService:
+def build_transfer_service(configuration: ReloadableConfiguration, clock: Clock) -> TransferService:
     """Build the transfer service, and load the state that an earlier service left."""
     policy = configuration.policy
     keep_connections(policy)
     database = StateFile.open(policy.site.state)
     clusters = _clusters(policy, _unfinished(database))
-    resources = Resources(
+    resources = PollerResources(
         database=database,
-        inbox=Inbox(SPOOL, policy.poller.spool_files_per_uid, clock),
+        inbox=SpoolInbox(SPOOL, policy.poller.spool_files_per_uid, clock),
         acts=TransferActs(policy),
         views=PublishedViews(policy, clock, configuration=configuration.shown()),
         observers={name: _observer(policy, name, clock) for name in clusters},
@@ -72,7 +72,7 @@ def build(configuration: Configuration, clock: Clock) -> TransferService:
     return service
 
 
-def follow(service: TransferService, policy: Policy) -> None:
+def reload_transfer_service(service: TransferService, policy: Policy) -> None:
     """Apply a changed configuration to the service; StateError if publishing fails."""
     keep_connections(policy)
     ledger, observers = service.known.ledger, service.resources.observers
@@ -167,16 +167,18 @@ def _own_queues(policy: Policy, name: str) -> tuple[str, ...]:
     return tuple(policy.queues) if name == policy.site.cluster else ()
 
 
-def _push(policy: Policy, name: str, clock: Clock) -> PushedEnds | EndListener:
+def _push(policy: Policy, name: str, clock: Clock) -> QeventJobEndReceiver | OarJobEndListener:
     """Return the listener for job ends that a cluster pushes."""
     cluster, far = policy.clusters[name], away(policy, name)
     adapter, limit_per_s = adapter_of(far), cluster.push_limit_per_s
     if adapter.listens:
-        return EndListener(name, partial(adapter.listens.listen, far), limit_per_s, clock.steady_s)
+        return OarJobEndListener(
+            name, partial(adapter.listens.listen, far), limit_per_s, clock.steady_s
+        )
     assert adapter.watches  # the configuration allows no other kind of push
     argv = adapter.watches.watch_ends(far)
     folder = f"{HOME}/push/{name}"
-    return PushedEnds(argv, far.environment(), limit_per_s, folder, clock.steady_s)
+    return QeventJobEndReceiver(argv, far.environment(), limit_per_s, folder, clock.steady_s)
 
 
 def _clusters(policy: Policy, transfers: Iterable[Transfer]) -> frozenset[str]:

@@ -10,14 +10,14 @@ Example: setpriv --reuid gridbridge --regid gridbridge --init-groups gridbridge-
 import sys
 
 from gridbridge.errors import GridbridgeError
-from gridbridge.program.version import version
+from gridbridge.program.version import version_with_commit
 from gridbridge.shell import synopsis
 from gridbridge.shell.signals import ProcessSignals
 
 
 def main() -> None:
     """Run the poller until SIGTERM; exit 0, 1 if another runs, 2 on wrong set-up."""
-    synopsis.show_if_asked(__doc__, version)
+    synopsis.show_if_asked(__doc__, version_with_commit)
     if words := sys.argv[1:]:
         print(f"gridbridge-poller: {words[0]!r}: it takes no arguments", file=sys.stderr)  # noqa: T201 - as below
         sys.exit(2)
@@ -25,7 +25,7 @@ def main() -> None:
     from gridbridge.transfer.poller import daemon  # this import takes half a second
 
     try:
-        daemon.run(signals)
+        daemon.run_poller(signals)
     except GridbridgeError as error:
         print(f"gridbridge-poller: {error}", file=sys.stderr)  # noqa: T201 - the log may not exist
         sys.exit(2)

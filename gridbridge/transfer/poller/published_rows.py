@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from gridbridge.decisions.transfer import ownership_proof
-from gridbridge.decisions.transfer.message_rules import ending
+from gridbridge.decisions.transfer import job_ownership
+from gridbridge.decisions.transfer.starter_message_rules import describe_job_end
 from gridbridge.model.accounting import RemoteRecord
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.policy import Policy
@@ -15,21 +15,21 @@ from gridbridge.model.published import (
     ShownEvent,
     ShownHistory,
     ShownQueue,
-    ShownRoute,
+    ShownRemoteUsage,
     ShownTransfer,
-    ShownUsage,
+    ShownTransferQueue,
 )
 from gridbridge.model.snapshot import ClusterSnapshot, QueueStatus
 from gridbridge.model.status_report import printable
 from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer, TransferEvent
-from gridbridge.program.watch.cluster_observer import ClusterAnswer
+from gridbridge.program.watch.cluster_observer import ClusterQueryResult
 
 MOST_RECORDS = 1000  # usage records published for one task
 
 History = tuple[Transfer, Sequence[TransferEvent]]
 
 
-def show(transfer: Transfer, home: ClusterSnapshot | None = None) -> ShownTransfer:
+def published_transfer(transfer: Transfer, home: ClusterSnapshot | None = None) -> ShownTransfer:
     """Return a transfer's published row; snapshot `home` dates the local state."""
     local = parse_transfer(transfer.name)
     task = home.find(local.job, local.task) if home else None
@@ -49,16 +49,16 @@ def show(transfer: Transfer, home: ClusterSnapshot | None = None) -> ShownTransf
         since=transfer.since,
         missing_since=transfer.missing_since,
         created_at=transfer.created_at,
-        outcome=printable(ending(transfer.verdict)) if transfer.verdict else "",
+        outcome=printable(describe_job_end(transfer.verdict)) if transfer.verdict else "",
         closed_at=transfer.closed_at,
         cause=transfer.cause,
         reason=printable(transfer.reason),
     )
 
 
-def row(transfer: Transfer, home: ClusterSnapshot | None) -> ShownTransfer:
+def published_transfer_row(transfer: Transfer, home: ClusterSnapshot | None) -> ShownTransfer:
     """Return a transfer's published row; omit reason and host of unconfirmed owners."""
-    shown = show(transfer, home)
+    shown = published_transfer(transfer, home)
     return (
         shown
         if transfer.listed == OwnershipProof.YES
@@ -66,15 +66,17 @@ def row(transfer: Transfer, home: ClusterSnapshot | None) -> ShownTransfer:
     )
 
 
-def usage(local: str, records: tuple[RemoteRecord, ...]) -> ShownUsage:
+def published_usage(local: str, records: tuple[RemoteRecord, ...]) -> ShownRemoteUsage:
     """Return the published usage of the newest remote jobs of a local job or task."""
-    last, left_out = ownership_proof.newest(records, MOST_RECORDS)
-    return ShownUsage(job=local, records=tuple(map(_printable, last)), left_out=left_out)
+    last, left_out = job_ownership.newest_attempts(records, MOST_RECORDS)
+    return ShownRemoteUsage(job=local, records=tuple(map(_printable, last)), left_out=left_out)
 
 
-def task(local: str, attempts: Sequence[History], is_proved: bool) -> PublishedTransferTask:
+def published_task_history(
+    local: str, attempts: Sequence[History], is_proved: bool
+) -> PublishedTransferTask:
     """Return the published history of a local job's or task's last attempts."""
-    last, left_out = ownership_proof.newest(attempts)
+    last, left_out = job_ownership.newest_attempts(attempts)
     histories = tuple(map(_history, last))
     return PublishedTransferTask(
         job=local, attempts=histories, left_out=left_out, is_proved=is_proved
@@ -82,9 +84,11 @@ def task(local: str, attempts: Sequence[History], is_proved: bool) -> PublishedT
 
 
 def _history(history: History) -> ShownHistory:
-    events, left_out = ownership_proof.ends(history[1])
+    events, left_out = job_ownership.first_and_last_events(history[1])
     return ShownHistory(
-        transfer=show(history[0]), events=tuple(map(_event, events)), left_out=left_out
+        transfer=published_transfer(history[0]),
+        events=tuple(map(_event, events)),
+        left_out=left_out,
     )
 
 
@@ -97,10 +101,10 @@ def _event(event: TransferEvent) -> ShownEvent:
     return ShownEvent(at=event.at, text=printable(event.text))
 
 
-def routes(policy: Policy) -> Iterator[ShownRoute]:
+def published_routes(policy: Policy) -> Iterator[ShownTransferQueue]:
     """Yield each transfer queue's remote cluster and limits."""
     for name, queue in policy.queues.items():
-        yield ShownRoute(
+        yield ShownTransferQueue(
             queue=name,
             cluster=queue.cluster,
             pending_limit=queue.pending_limit,
@@ -108,7 +112,9 @@ def routes(policy: Policy) -> Iterator[ShownRoute]:
         )
 
 
-def cluster(answer: ClusterAnswer, last: ClusterSnapshot | None, now: datetime) -> ShownCluster:
+def published_cluster(
+    answer: ClusterQueryResult, last: ClusterSnapshot | None, now: datetime
+) -> ShownCluster:
     """Return a cluster's published row: the last snapshot and the last query's error."""
     return ShownCluster(
         cluster=answer.cluster,

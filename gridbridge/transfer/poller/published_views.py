@@ -5,8 +5,8 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from gridbridge.batch.clusters import mapping, route
-from gridbridge.decisions.transfer import ownership_proof
-from gridbridge.decisions.transfer.load_value_rules import load_values
+from gridbridge.decisions.transfer import job_ownership
+from gridbridge.decisions.transfer.cluster_load_values import cluster_load_values
 from gridbridge.errors import StateError
 from gridbridge.model import key_value_lines, vocabulary
 from gridbridge.model.accounting import RemoteRecord
@@ -14,26 +14,26 @@ from gridbridge.model.ids import parse_transfer
 from gridbridge.model.places import PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.published import (
+    ShownAccountingReading,
+    ShownAccountingReadings,
     ShownBreaker,
     ShownBreakers,
     ShownConfiguration,
-    ShownReading,
-    ShownReadings,
     ShownService,
     ShownTransfers,
 )
-from gridbridge.model.route import encode
+from gridbridge.model.route import encode_route
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.status_report import printable
 from gridbridge.model.transfer import request_rules as mappings
 from gridbridge.model.transfer.transfer_row import Transfer
-from gridbridge.program.version import version
+from gridbridge.program.version import version_with_commit
 from gridbridge.program.watch import local_queue_publication
-from gridbridge.program.watch.cluster_observer import ClusterAnswer, ClusterObserver
+from gridbridge.program.watch.cluster_observer import ClusterObserver, ClusterQueryResult
 from gridbridge.shell import files
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains, published_json, published_values, unverified_histories
-from gridbridge.state.published_files import put
+from gridbridge.state.published_files import publish_file
 from gridbridge.transfer.poller import published_rows
 from gridbridge.transfer.store import published_accounts
 
@@ -83,17 +83,21 @@ class PublishedViews:
         for queue, configured in self._policy.queues.items():
             rules = mapping(self._policy, configured.cluster, queue)
             if rules.rules:  # before the route, which names the mapping
-                put(published_values.mapping_path(queue, self._folder), mappings.encode(rules))
-            put(
-                published_values.route_path(queue, self._folder), encode(route(self._policy, queue))
+                publish_file(
+                    published_values.mapping_path(queue, self._folder),
+                    mappings.encode_mapping(rules),
+                )
+            publish_file(
+                published_values.route_path(queue, self._folder),
+                encode_route(route(self._policy, queue)),
             )
         published_values.withdraw_routes(used.union(self._policy.queues), self._folder)
-        drains.make_folder(self._folder)
+        drains.make_drains_folder(self._folder)
         self._show_service()
 
     def keep_only(self, clusters: Container[str]) -> None:
         """Remove the published answers of clusters that are no longer queried."""
-        published_json.withdraw_clusters(clusters, self._folder)
+        published_json.remove_unlisted_cluster_files(clusters, self._folder)
 
     def load(
         self,
@@ -108,11 +112,15 @@ class PublishedViews:
             self._show_service()
         now = self._clock.now()
         values: dict[str, str] = {}
-        shut = closed | drains.names(self._folder) | (self._policy.remotes if full else set())
+        shut = (
+            closed
+            | drains.list_drained_clusters(self._folder)
+            | (self._policy.remotes if full else set())
+        )
         for name in sorted(self._policy.remotes):
             stale_s = max(self._policy.poller.stale_s, 2 * observers[name].interval_s)
             remote = None if name in shut else snapshots.get(name)
-            values |= load_values(remote, name, now, timedelta(seconds=stale_s))
+            values |= cluster_load_values(remote, name, now, timedelta(seconds=stale_s))
         is_due = self._clock.steady_s() - self._loaded_at >= FRESHEN_S
         if values == self._values and not is_due:
             return
@@ -120,7 +128,7 @@ class PublishedViews:
         data = published_values.encode_load(
             self._clock.now_s(), self._policy.poller.stale_s, values
         )
-        put(published_values.load_path(self._folder), data)
+        publish_file(published_values.load_path(self._folder), data)
 
     def transfers(
         self, transfers: Iterable[Transfer], snapshots: Mapping[str, ClusterSnapshot]
@@ -128,21 +136,27 @@ class PublishedViews:
         """Publish every open transfer, unless the home cluster does not list its job."""
         home = snapshots.get(self._policy.site.cluster)
         young = self._clock.now() - UNLISTED
-        ours = (transfer for transfer in transfers if ownership_proof.may_be_shown(transfer, young))
+        ours = (
+            transfer
+            for transfer in transfers
+            if job_ownership.may_transfer_be_public(transfer, young)
+        )
         ordered = sorted(ours, key=lambda transfer: transfer.created_at)
-        listed = tuple(published_rows.row(transfer, home) for transfer in ordered)
+        listed = tuple(
+            published_rows.published_transfer_row(transfer, home) for transfer in ordered
+        )
         self._put(published_json.TRANSFERS, ShownTransfers(transfers=listed))
 
-    def answer(self, answer: ClusterAnswer, last: ClusterSnapshot | None) -> None:
+    def answer(self, answer: ClusterQueryResult, last: ClusterSnapshot | None) -> None:
         """Publish a cluster's last snapshot, and the error of the last query if any."""
-        cluster = published_rows.cluster(answer, last, self._clock.now())
+        cluster = published_rows.published_cluster(answer, last, self._clock.now())
         self._put(f"{published_json.CLUSTERS}/{answer.cluster}.json", cluster)
         if answer.snapshot:
             own = self._policy.queues_at(answer.cluster)
-            local_queue_publication.show(answer.snapshot, own, self._folder)
+            local_queue_publication.publish_local_only_queues(answer.snapshot, own, self._folder)
         if answer.vocabulary:
             path = published_values.vocabulary_path(answer.cluster, self._folder)
-            put(path, vocabulary.encode(answer.vocabulary))
+            publish_file(path, vocabulary.encode_vocabulary(answer.vocabulary))
 
     def shown_breakers(self) -> tuple[ShownBreaker, ...]:
         """Return the breakers that an earlier service published; empty if unreadable."""
@@ -153,7 +167,10 @@ class PublishedViews:
 
     def troubles(self, failing: Mapping[str, str]) -> dict[str, str]:
         """Return each cluster that gets no new jobs, with the reason: drained or failing."""
-        return {**failing, **{name: f"{name} is drained" for name in drains.names(self._folder)}}
+        return {
+            **failing,
+            **{name: f"{name} is drained" for name in drains.list_drained_clusters(self._folder)},
+        }
 
     def breakers(self, breakers: ShownBreakers) -> None:
         """Publish the breakers of all remote clusters."""
@@ -161,63 +178,75 @@ class PublishedViews:
 
     def task(self, local: str, attempts: Sequence[published_rows.History]) -> None:
         """Publish the history of a local job's or task's last attempts."""
-        task = published_rows.task(local, attempts, is_proved=True)
-        put(published_values.history_path(local, self._folder), published_json.encode(task))
+        task = published_rows.published_task_history(local, attempts, is_proved=True)
+        publish_file(
+            published_values.history_path(local, self._folder),
+            published_json.encode_published_value(task),
+        )
 
     def unproved_task(
         self, local: str, uid: int, attempts: Sequence[published_rows.History]
     ) -> None:
         """Publish a history that only one uid's messages tell; remove an empty history."""
-        path = published_values.told_path(local, uid, self._folder)
+        path = published_values.unverified_history_path(local, uid, self._folder)
         if not attempts:
             files.remove(path)
             return
         is_new = not os.path.exists(path)
-        put(path, published_json.encode(published_rows.task(local, attempts, is_proved=False)))
+        publish_file(
+            path,
+            published_json.encode_published_value(
+                published_rows.published_task_history(local, attempts, is_proved=False)
+            ),
+        )
         if is_new:  # listing a person's histories costs more than writing one history
-            unverified_histories.keep_few(self._folder, uid)
+            unverified_histories.remove_surplus_histories(self._folder, uid)
 
     def usage(self, local: str, records: tuple[RemoteRecord, ...]) -> None:
         """Publish the usage of a local job's or task's remote jobs."""
         job, _, task = local.partition(".")
         path = published_values.accounting_path(int(job), int(task or 0), self._folder)
-        put(path, published_json.encode(published_rows.usage(local, records)))
+        publish_file(
+            path,
+            published_json.encode_published_value(published_rows.published_usage(local, records)),
+        )
 
     def epilog_usage(self, local: str, owner: str, figures: dict[str, str]) -> None:
         """Publish a remote job's usage for the root epilog of the local job at home."""
-        put(
-            published_values.usage_path(local, owner, self._folder), key_value_lines.encode(figures)
+        publish_file(
+            published_values.usage_path(local, owner, self._folder),
+            key_value_lines.encode_lines(figures),
         )
 
-    def readings(self, readings: Iterable[ShownReading]) -> None:
+    def readings(self, readings: Iterable[ShownAccountingReading]) -> None:
         """Publish the read position of each cluster's accounting file."""
-        self._put(published_accounts.READINGS, ShownReadings(readings=tuple(readings)))
+        self._put(published_accounts.READINGS, ShownAccountingReadings(readings=tuple(readings)))
 
     def sweep_usage(self, before: datetime) -> None:
         """Remove the published usage of jobs that ended before a time."""
-        published_accounts.sweep(self._folder, before)
+        published_accounts.sweep_accounts(self._folder, before)
 
     def sweep(self, before: datetime, living: Iterable[Transfer]) -> None:
         """Remove histories older than a time, except histories of open transfers."""
         names = frozenset(parse_transfer(transfer.name).local for transfer in living)
-        published_json.sweep(self._folder, before, names)
-        unverified_histories.sweep(self._folder, before)
+        published_json.remove_old_histories(self._folder, before, names)
+        unverified_histories.remove_old_unverified_histories(self._folder, before)
 
     def shown_at(self) -> datetime | None:
         """Return when this or an earlier service last published the transfers."""
-        return published_json.changed_at(self._folder)
+        return published_json.transfers_published_at(self._folder)
 
     def _show_service(self) -> None:
         service = ShownService(
             cluster=self._policy.site.cluster,
-            version=version(),
+            version=version_with_commit(),
             started_at=self._started_at,
             keep_closed_h=self._policy.retention.closed_h,
-            routes=tuple(published_rows.routes(self._policy)),
+            routes=tuple(published_rows.published_routes(self._policy)),
             configuration=self._configuration,
             full=printable(self._full),
         )
         self._put(published_json.SERVICE, service)
 
     def _put(self, name: str, value: object) -> None:
-        put(os.path.join(self._folder, name), published_json.encode(value))
+        publish_file(os.path.join(self._folder, name), published_json.encode_published_value(value))

@@ -12,21 +12,21 @@ from datetime import UTC, datetime
 
 from gridbridge.batch.adapters import ADAPTERS
 from gridbridge.decisions.transfer import recall_policy
-from gridbridge.decisions.transfer.recall_policy import Recall, may_be_had
-from gridbridge.decisions.transfer.situation import TransferSituation
+from gridbridge.decisions.transfer.recall_policy import Recall, may_claim_be_taken_home
+from gridbridge.decisions.transfer.transfer_situation import TransferSituation
 from gridbridge.model.message import FailureCause, StarterMessage, TransferOutcome
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.claim import HOME
 from gridbridge.model.transfer.transfer_plan import TransferAct, TransferAction
-from gridbridge.model.transfer.transfer_row import Key, OwnershipProof, Transfer
+from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer, TransferKey
 from gridbridge.program.journal import DecisionJournal
 from gridbridge.program.work.backoff import Backoff
-from gridbridge.program.work.workers import OwnerThreads
+from gridbridge.program.work.workers import OwnerThreadPools
 from gridbridge.shell.clock import Clock
 from gridbridge.transfer.acts.local_tasks import LocalTasks
 from gridbridge.transfer.acts.verdict_files import VerdictFiles
 from gridbridge.transfer.poller import recall_journal as journalled
-from gridbridge.transfer.poller.claims import Claims
+from gridbridge.transfer.poller.claims import TransferClaims
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 
 HEED_S = 60.0  # a recall request that no starter carries out is withdrawn after this time
@@ -45,8 +45,8 @@ class RecallService:
         ledger: TransferLedger,
         tasks: LocalTasks,
         verdicts: VerdictFiles,
-        workers: OwnerThreads,
-        claims: Claims,
+        workers: OwnerThreadPools,
+        claims: TransferClaims,
         clock: Clock,
         journal: DecisionJournal,
     ) -> None:
@@ -59,9 +59,9 @@ class RecallService:
         self._clock = clock
         self._journal = journal
         self._backoff = Backoff(clock.steady_s, AGAIN_S, 16 * AGAIN_S)
-        self._checking: dict[Key, tuple[Recall, Future[None]]] = {}
-        self._out: dict[Key, Recall] = {}
-        self._wished_at_s: dict[Key, float] = {}  # when each recall was requested
+        self._checking: dict[TransferKey, tuple[Recall, Future[None]]] = {}
+        self._out: dict[TransferKey, Recall] = {}
+        self._wished_at_s: dict[TransferKey, float] = {}  # when each recall was requested
         self._free = (0, 0)  # free slots in the last two home snapshots
         self._free_at: dict[str, datetime] = clock.dated(
             operator.add
@@ -77,7 +77,7 @@ class RecallService:
             if not transfer.verdict:
                 self._verdicts.retract(transfer.name, transfer.uid)
 
-    def out(self) -> Set[Key]:
+    def out(self) -> Set[TransferKey]:
         """Return the keys of the transfers that are being recalled."""
         return self._out.keys()
 
@@ -107,14 +107,16 @@ class RecallService:
     ) -> None:
         """Start to check the tasks that are due for recall, and journal the decision."""
         queues = self._policy.queues
-        due = tuple(recall_policy.due(candidates, situation, queues, troubles, free))
+        due = tuple(recall_policy.plan_recalls(candidates, situation, queues, troubles, free))
         begun = [recall for recall in due if self._backoff.may_try(recall.transfer.key)]
         for recall in begun:
             check = self._workers.do(recall.transfer.owner, self._tasks.check, recall.transfer)
             self._checking[recall.transfer.key] = recall, check
         if begun:
-            considered = recall_policy.wanted(candidates, situation, queues, troubles)
-            entry = journalled.entry(considered, due, situation, queues, troubles, free)
+            considered = recall_policy.list_wanted_recalls(candidates, situation, queues, troubles)
+            entry = journalled.recall_journal_entry(
+                considered, due, situation, queues, troubles, free
+            )
             self._journal.keep(entry)
 
     def _count_free(self, situation: TransferSituation) -> None:
@@ -145,7 +147,7 @@ class RecallService:
             return False
         tells = ADAPTERS[cluster.kind].recalls is not None
         waits = transfer.remote_state.is_waiting and tells and not transfer.claim
-        if not waits and not may_be_had(transfer):
+        if not waits and not may_claim_be_taken_home(transfer):
             return False
         before = self._ledger.attempts(transfer.name, transfer.uid)
         return (
@@ -184,7 +186,7 @@ class RecallService:
             TransferAction(act=TransferAct.PUBLISH, transfer=transfer, why=why, verdict=message)
         )
 
-    def _follow(self, key: Key, situation: TransferSituation) -> None:
+    def _follow(self, key: TransferKey, situation: TransferSituation) -> None:
         """Forget a finished recall; withdraw a recall that is late or not carried out."""
         transfer = self._ledger.open.get(key)
         if transfer is None or (transfer.verdict and transfer.claimed != HOME):
@@ -194,7 +196,7 @@ class RecallService:
         elif not transfer.verdict and self._is_unheeded(key):
             self._take_back(transfer, "recall: withdrawn, its starter did not act")
 
-    def _is_unheeded(self, key: Key) -> bool:
+    def _is_unheeded(self, key: TransferKey) -> bool:
         return self._clock.steady_s() - self._wished_at_s.get(key, math.inf) > HEED_S
 
     def _take_back(self, transfer: Transfer, why: str) -> None:
@@ -202,7 +204,7 @@ class RecallService:
         self._verdicts.retract(transfer.name, transfer.uid)
         self._ledger.note(transfer, why)
 
-    def _forget(self, key: Key) -> None:
+    def _forget(self, key: TransferKey) -> None:
         self._out.pop(key, None)
         self._wished_at_s.pop(key, None)
 

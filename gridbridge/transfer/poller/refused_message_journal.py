@@ -4,11 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from gridbridge.decisions.transfer.message_rules import ReceivedMessage, judge
-from gridbridge.model.message import short
+from gridbridge.decisions.transfer.starter_message_rules import (
+    ReceivedMessage,
+    accept_or_reject_message,
+)
+from gridbridge.model.message import shorten_reason
 from gridbridge.model.transfer.transfer_plan import RejectedAction
-from gridbridge.program.encoding import decode, encode
-from gridbridge.program.journal import DecisionJournal, telling
+from gridbridge.program.encoding import decode_model_value, encode_model_value
+from gridbridge.program.journal import DecisionJournal, make_journal_entry
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.quota import LogQuota
 
@@ -16,7 +19,7 @@ PROGRAM = "poller refusal"
 AN_HOUR = 20  # entries per person: anybody may write messages that are refused
 
 
-class Refusals:
+class RefusedMessageJournal:
     """Journals a limited number of refused messages per person and hour."""
 
     def __init__(self, journal: DecisionJournal, clock: Clock) -> None:
@@ -29,13 +32,13 @@ class Refusals:
         if not self._quota.allows(received.uid):
             return
         way = received.message.queue, received.message.remote
-        inputs = {"received": encode(replace(received, routes=received.routes & {way}))}
-        self._journal.keep(telling(PROGRAM, received.now, inputs, [_sentence(refusal)]))
+        inputs = {"received": encode_model_value(replace(received, routes=received.routes & {way}))}
+        self._journal.keep(make_journal_entry(PROGRAM, received.now, inputs, [_sentence(refusal)]))
 
 
 def again(row: Mapping[str, Any]) -> list[str]:
     """Judge a journalled message again; return the result as one sentence."""
-    verdict = judge(decode(row["received"], ReceivedMessage))
+    verdict = accept_or_reject_message(decode_model_value(row["received"], ReceivedMessage))
     return [_sentence(verdict) if isinstance(verdict, RejectedAction) else f"take {verdict.name}"]
 
 
@@ -45,4 +48,4 @@ def said(actions: Sequence[str]) -> list[str]:
 
 
 def _sentence(refusal: RejectedAction) -> str:
-    return f"refuse {refusal.what}: {short(refusal.reason)}"
+    return f"refuse {refusal.what}: {shorten_reason(refusal.reason)}"

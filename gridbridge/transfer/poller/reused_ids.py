@@ -4,37 +4,39 @@ from collections.abc import Callable
 from functools import partial
 
 from gridbridge.batch.adapters import ADAPTERS
-from gridbridge.decisions.transfer import reused_id_check
-from gridbridge.decisions.transfer.reused_id_check import ListedJob
-from gridbridge.decisions.transfer.situation import TransferSituation
+from gridbridge.decisions.transfer import job_ownership
+from gridbridge.decisions.transfer.job_ownership import ListedRemoteJob
+from gridbridge.decisions.transfer.transfer_situation import TransferSituation
 from gridbridge.model.policy import Policy
-from gridbridge.model.transfer.transfer_row import Key, Transfer
-from gridbridge.program.watch.cluster_observer import ClusterAnswer
+from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
+from gridbridge.program.watch.cluster_observer import ClusterQueryResult
 from gridbridge.program.work.background_query import AT_ONCE, BackgroundQuery
-from gridbridge.program.work.workers import OwnerThreads
+from gridbridge.program.work.workers import OwnerThreadPools
 from gridbridge.transfer.acts.remote_jobs import RemoteJobs
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 
 
-class ReusedIds:
+class ReusedIdDetector:
     """Checks whose job has a listed remote id; queries a cluster about doubtful ids."""
 
     def __init__(
         self,
         ledger: TransferLedger,
         remote: RemoteJobs,
-        workers: OwnerThreads,
+        workers: OwnerThreadPools,
         clock: Callable[[], float],
     ) -> None:
         self._ledger = ledger
         self._remote = remote
         self._workers = workers
         self._clock = clock
-        self._known: dict[Key, ListedJob] = {}
-        self._found: set[Key] = set()
-        self._questions: dict[str, BackgroundQuery[dict[Key, ListedJob], dict[int, str]]] = {}
+        self._known: dict[TransferKey, ListedRemoteJob] = {}
+        self._found: set[TransferKey] = set()
+        self._questions: dict[
+            str, BackgroundQuery[dict[TransferKey, ListedRemoteJob], dict[int, str]]
+        ] = {}
 
-    def now(self) -> frozenset[Key]:
+    def now(self) -> frozenset[TransferKey]:
         """Return the transfers whose remote job id another job has."""
         return frozenset(self._found)
 
@@ -46,7 +48,7 @@ class ReusedIds:
 
     def take_answers(
         self,
-        came: tuple[ClusterAnswer, ...],
+        came: tuple[ClusterQueryResult, ...],
         policy: Policy,
         situation: Callable[[], TransferSituation],
     ) -> None:
@@ -69,16 +71,20 @@ class ReusedIds:
                 self._known.pop(transfer.key, None)
 
     def _look(self, cluster: str, situation: TransferSituation) -> None:
-        doubtful: dict[Key, ListedJob] = {}
-        for transfer, job in reused_id_check.listed_jobs(self._ledger.all(), cluster, situation):
-            if reused_id_check.is_doubtful(transfer, job, self._known):
+        doubtful: dict[TransferKey, ListedRemoteJob] = {}
+        for transfer, job in job_ownership.listed_remote_jobs(
+            self._ledger.all(), cluster, situation
+        ):
+            if job_ownership.may_remote_id_be_reused(transfer, job, self._known):
                 doubtful[transfer.key] = job
             else:
                 self._known[transfer.key] = job
         if doubtful and self._question(cluster).may_ask():
             self._question(cluster).ask(dict(list(doubtful.items())[:AT_ONCE]))
 
-    def _question(self, cluster: str) -> BackgroundQuery[dict[Key, ListedJob], dict[int, str]]:
+    def _question(
+        self, cluster: str
+    ) -> BackgroundQuery[dict[TransferKey, ListedRemoteJob], dict[int, str]]:
         if cluster not in self._questions:
             ask = partial(self._accounts, cluster)
             self._questions[cluster] = BackgroundQuery(
@@ -86,7 +92,9 @@ class ReusedIds:
             )
         return self._questions[cluster]
 
-    def _accounts(self, cluster: str, doubtful: dict[Key, ListedJob]) -> dict[int, str]:
+    def _accounts(
+        self, cluster: str, doubtful: dict[TransferKey, ListedRemoteJob]
+    ) -> dict[int, str]:
         return self._remote.accounts(
             cluster, tuple(sorted({job.job_id for job in doubtful.values()}))
         )
@@ -103,7 +111,7 @@ class ReusedIds:
             else:
                 self._find(key, transfer)
 
-    def _find(self, key: Key, transfer: Transfer) -> None:
+    def _find(self, key: TransferKey, transfer: Transfer) -> None:
         if key not in self._found:
             self._found.add(key)
             self._ledger.note(

@@ -6,31 +6,31 @@ over. A later process retries: the state file records each restored guard.
 
 from datetime import datetime
 
-from gridbridge.decisions.transfer import guard_restoration
-from gridbridge.decisions.transfer.undelivered_end_rules import is_gone, is_news
+from gridbridge.decisions.transfer import local_guards
+from gridbridge.decisions.transfer.local_guards import is_ended_task_gone, is_newer_than_end
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer.transfer_plan import TransferAct, TransferAction
-from gridbridge.model.transfer.transfer_row import Key, Transfer
+from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
-from gridbridge.transfer.poller.dispatcher import Dispatcher
+from gridbridge.transfer.poller.dispatcher import ActDispatcher
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 from gridbridge.transfer.store.transfer_rows import TransferRows
 
 WHY = "its guard may have been restored after its release"
 
 
-class StaleGuards:
+class StaleGuardRemover:
     """The closed transfers whose local tasks may still be guarded."""
 
     def __init__(
-        self, database: StateFile, ledger: TransferLedger, dispatcher: Dispatcher, clock: Clock
+        self, database: StateFile, ledger: TransferLedger, dispatcher: ActDispatcher, clock: Clock
     ) -> None:
         self._transfers = TransferRows(database)
         self._ledger = ledger
         self._dispatcher = dispatcher
-        self._left: dict[Key, Transfer] = clock.dated(Transfer.moved)
+        self._left: dict[TransferKey, Transfer] = clock.dated(Transfer.moved)
 
     def load(self, now: datetime) -> None:
         """Load the closed transfers whose tasks an earlier process may have left guarded."""
@@ -39,7 +39,7 @@ class StaleGuards:
 
     def remember(self, closed: Transfer) -> None:
         """Remember a closed transfer if its task may still be guarded."""
-        if guard_restoration.may_be_late(closed):
+        if local_guards.may_guard_be_late(closed):
             self._left[closed.key] = closed
 
     def jobs(self) -> set[int]:
@@ -49,9 +49,9 @@ class StaleGuards:
     def take_answer(self, local: ClusterSnapshot) -> None:
         """Release closed transfers' tasks that home lists, except tasks sent again."""
         for transfer in tuple(self._left.values()):
-            if is_gone(transfer, local) or self._is_sent_anew(transfer):
+            if is_ended_task_gone(transfer, local) or self._is_sent_anew(transfer):
                 self.forget_released(transfer)
-            elif is_news(transfer, local):
+            elif is_newer_than_end(transfer, local):
                 self._let_go(transfer)
 
     def forget_released(self, transfer: Transfer) -> None:

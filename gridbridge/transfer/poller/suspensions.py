@@ -8,12 +8,15 @@ from collections import Counter
 from collections.abc import Callable, Container
 
 from gridbridge.batch.adapters import ADAPTERS
-from gridbridge.decisions.transfer.situation import TransferSituation
-from gridbridge.decisions.transfer.suspension import SuspensionMismatch, disagreement
+from gridbridge.decisions.transfer.suspension_mismatch import (
+    SuspensionMismatch,
+    find_suspension_mismatch,
+)
+from gridbridge.decisions.transfer.transfer_situation import TransferSituation
 from gridbridge.model.message import StarterMessage, TransferOutcome
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.transfer_plan import TransferAct, TransferAction
-from gridbridge.model.transfer.transfer_row import Key, Transfer
+from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
 from gridbridge.program.work.backoff import Backoff
 from gridbridge.transfer.acts.verdict_files import VerdictFiles
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
@@ -27,7 +30,7 @@ WHAT_FOLLOWS = (
 )
 
 
-class Suspensions:
+class SuspensionReconciler:
     """The suspension mismatches in the last snapshots, and the requests to starters."""
 
     def __init__(
@@ -40,10 +43,10 @@ class Suspensions:
         self._policy = policy
         self._ledger = ledger
         self._verdicts = verdicts
-        self._seen: dict[Key, SuspensionMismatch] = {}
-        self._out: dict[Key, SuspensionMismatch] = {}
+        self._seen: dict[TransferKey, SuspensionMismatch] = {}
+        self._out: dict[TransferKey, SuspensionMismatch] = {}
         self._backoff = Backoff(clock, AGAIN_S, SELDOM_S)
-        self._times: Counter[Key] = Counter()
+        self._times: Counter[TransferKey] = Counter()
 
     def follow(self, policy: Policy) -> None:
         """Apply a changed configuration."""
@@ -53,7 +56,7 @@ class Suspensions:
         """Forget the mismatches in earlier snapshots, as the clock was set."""
         self._seen.clear()
 
-    def decide(self, situation: TransferSituation, busy: Container[Key]) -> None:
+    def decide(self, situation: TransferSituation, busy: Container[TransferKey]) -> None:
         """Request corrections after two snapshots with a mismatch; withdraw old requests.
 
         Transfers in `busy` are being recalled, and their recall request uses the same file.
@@ -66,7 +69,8 @@ class Suspensions:
         mismatches = {
             transfer.key: shown
             for transfer in self._ledger.all()
-            if transfer.key not in busy and (shown := disagreement(transfer, situation, shows))
+            if transfer.key not in busy
+            and (shown := find_suspension_mismatch(transfer, situation, shows))
         }
         for key in self._out.keys() - mismatches.keys():
             self._take_back(key, busy)
@@ -77,7 +81,7 @@ class Suspensions:
             elif key in before and shown.is_like(before[key]):
                 self._seen[key] = before[key]  # only another cluster has answered
 
-    def _publish_mismatch(self, key: Key, shown: SuspensionMismatch) -> None:
+    def _publish_mismatch(self, key: TransferKey, shown: SuspensionMismatch) -> None:
         """Publish a suspension request to the starter, again after growing pauses."""
         last = self._out.get(key)
         if last and last.desired != shown.desired:
@@ -100,7 +104,7 @@ class Suspensions:
             )
         )
 
-    def _take_back(self, key: Key, busy: Container[Key]) -> None:
+    def _take_back(self, key: TransferKey, busy: Container[TransferKey]) -> None:
         """Withdraw a suspension request, unless a verdict or recall has replaced it."""
         del self._out[key]
         self._forget(key)
@@ -108,7 +112,7 @@ class Suspensions:
         if transfer and not transfer.verdict and key not in busy:
             self._verdicts.retract(transfer.name, transfer.uid)
 
-    def _forget(self, key: Key) -> None:
+    def _forget(self, key: TransferKey) -> None:
         """Forget the pauses and the number of a transfer's requests."""
         self._backoff.forget(key)
         self._times.pop(key, None)

@@ -10,20 +10,24 @@ from concurrent.futures import Future
 from dataclasses import replace
 from datetime import timedelta
 
-from gridbridge.decisions.transfer import task_move_progress
-from gridbridge.decisions.transfer.situation import TransferSituation
+from gridbridge.decisions.transfer import recall_policy
+from gridbridge.decisions.transfer.transfer_situation import TransferSituation
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import FailureCause
 from gridbridge.model.policy import Policy
-from gridbridge.model.transfer.task_move import MoveStage, TaskMoveState
-from gridbridge.model.transfer.transfer_row import Key, Transfer
-from gridbridge.program.work.workers import OwnerThreads
+from gridbridge.model.transfer.transfer_row import (
+    TaskMoveStage,
+    TaskMoveState,
+    Transfer,
+    TransferKey,
+)
+from gridbridge.program.work.workers import OwnerThreadPools
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from gridbridge.transfer.acts.local_tasks import LocalTasks
 from gridbridge.transfer.poller.recalls import RecallService
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
-from gridbridge.transfer.store.task_move_rows import MoveRows as Kept
+from gridbridge.transfer.store.task_move_rows import TaskMoveRows as Kept
 
 KEPT = timedelta(days=7)
 NOBODY = "moves"  # thread owner for a move whose job owner is unknown
@@ -31,7 +35,7 @@ NOBODY = "moves"  # thread owner for a move whose job owner is unknown
 _log = logging.getLogger(__name__)
 
 
-class TaskMoves:
+class TaskMoveService:
     """The task moves in progress."""
 
     def __init__(
@@ -41,7 +45,7 @@ class TaskMoves:
         ledger: TransferLedger,
         tasks: LocalTasks,
         recalls: RecallService,
-        workers: OwnerThreads,
+        workers: OwnerThreadPools,
         clock: Clock,
     ) -> None:
         self._policy = policy
@@ -51,9 +55,11 @@ class TaskMoves:
         self._recalls = recalls
         self._workers = workers
         self._clock = clock
-        self._keeping: dict[Key, Future[None]] = {}  # changes of queue lists in progress
-        self._wished: set[Key] = set()
-        self._ending: dict[Key, tuple[TaskMoveState, Future[None]]] = {}  # restore queue lists
+        self._keeping: dict[TransferKey, Future[None]] = {}  # changes of queue lists in progress
+        self._wished: set[TransferKey] = set()
+        self._ending: dict[
+            TransferKey, tuple[TaskMoveState, Future[None]]
+        ] = {}  # restore queue lists
 
     def follow(self, policy: Policy) -> None:
         """Apply a changed configuration."""
@@ -70,8 +76,8 @@ class TaskMoves:
         for move in moves:
             transfer = self._ledger.find(move.key)
             if transfer is None:
-                self._give_back(move, NOBODY, MoveStage.DROPPED, "its transfer is unknown")
-            elif move.stage is MoveStage.HOME:
+                self._give_back(move, NOBODY, TaskMoveStage.DROPPED, "its transfer is unknown")
+            elif move.stage is TaskMoveStage.HOME:
                 self._follow(move, transfer, situation)
             else:
                 self._bring(move, transfer, situation)
@@ -84,11 +90,11 @@ class TaskMoves:
         if keeping and not keeping.done():
             return  # else the queue list could be restored before its change
         if transfer.is_over and transfer.cause == FailureCause.RECALLED:
-            self._kept.put(replace(move, stage=MoveStage.HOME))
+            self._kept.put(replace(move, stage=TaskMoveStage.HOME))
             return
         if transfer.verdict and transfer.verdict.cause == FailureCause.RECALLED:
             return  # the task is about to be requeued at home
-        if why := task_move_progress.why_not(transfer, situation):
+        if why := recall_policy.why_move_is_impossible(transfer, situation):
             self._give_up(move, transfer, situation, why)
         elif transfer.key in self._recalls.out():
             return
@@ -104,9 +110,9 @@ class TaskMoves:
     ) -> None:
         if not self._recalls.may(transfer):
             self._give_up(move, transfer, situation, "its queue's recall limit is reached")
-        elif situation.now - move.asked_at > task_move_progress.LATEST:
+        elif situation.now - move.asked_at > recall_policy.MOVE_DEADLINE:
             self._give_up(move, transfer, situation, "the move could not begin in time")
-        elif task_move_progress.is_ready(transfer, situation):
+        elif recall_policy.is_ready_to_come_home(transfer, situation):
             keep = self._workers.do(transfer.owner, self._tasks.keep_off, transfer)
             self._keeping[transfer.key] = keep
 
@@ -128,9 +134,9 @@ class TaskMoves:
         newest = self._ledger.attempts(move.name, move.uid)[-1]
         if newest.name != move.name:
             self._ledger.note(newest, f"moved: it waited at {move.source} before")
-            self._give_back(move, transfer.owner, MoveStage.DONE, f"it went to {newest.remote}")
-        elif ended := task_move_progress.ended_at_home(transfer, situation):
-            self._give_back(move, transfer.owner, MoveStage.DONE, ended)
+            self._give_back(move, transfer.owner, TaskMoveStage.DONE, f"it went to {newest.remote}")
+        elif ended := recall_policy.describe_returned_task(transfer, situation):
+            self._give_back(move, transfer.owner, TaskMoveStage.DONE, ended)
 
     def _give_up(
         self, move: TaskMoveState, transfer: Transfer, situation: TransferSituation, why: str
@@ -140,12 +146,12 @@ class TaskMoves:
         The queue list of a requeued job that awaits adoption does not belong to the move.
         """
         if parse_transfer(move.name).job in situation.requeued_jobs:
-            self._end(move, MoveStage.DROPPED, why)
+            self._end(move, TaskMoveStage.DROPPED, why)
         else:
-            self._give_back(move, transfer.owner, MoveStage.DROPPED, why)
+            self._give_back(move, transfer.owner, TaskMoveStage.DROPPED, why)
         self._ledger.note(transfer, f"not moved: {why}")
 
-    def _give_back(self, move: TaskMoveState, owner: str, stage: MoveStage, why: str) -> None:
+    def _give_back(self, move: TaskMoveState, owner: str, stage: TaskMoveStage, why: str) -> None:
         job = parse_transfer(move.name).job
         ended = replace(move, stage=stage, reason=why)
         other_moves = (
@@ -162,13 +168,13 @@ class TaskMoves:
         for key in [key for key, (_, giving) in self._ending.items() if giving.done()]:
             move, giving = self._ending.pop(key)
             error, transfer = giving.exception(), self._ledger.find(key)
-            if error and transfer and task_move_progress.is_listed(transfer, situation):
+            if error and transfer and recall_policy.is_task_listed_at_home(transfer, situation):
                 _log.warning("event=queues_kept name=%s why=%r", move.name, str(error))
                 self._give_back(move, transfer.owner, move.stage, move.reason)
             else:
                 self._end(move, move.stage, move.reason)
 
-    def _end(self, move: TaskMoveState, stage: MoveStage, why: str) -> None:
+    def _end(self, move: TaskMoveState, stage: TaskMoveStage, why: str) -> None:
         self._keeping.pop(move.key, None)
         self._wished.discard(move.key)
         self._kept.put(replace(move, stage=stage, reason=why))

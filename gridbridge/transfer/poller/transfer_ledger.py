@@ -6,15 +6,20 @@ from collections.abc import Iterable, Iterator, ValuesView
 from contextlib import contextmanager
 from datetime import datetime
 
-from gridbridge.decisions.configuration_reload import AwayJob
-from gridbridge.decisions.transfer.undelivered_end_rules import UNHEARD
+from gridbridge.decisions.site.outdated_services import AwayJob
+from gridbridge.decisions.transfer.local_guards import UNDELIVERED_REASON
 from gridbridge.model.ids import parse_transfer
-from gridbridge.model.transfer.transfer_row import Key, OwnershipProof, Transfer, TransferEvent
+from gridbridge.model.transfer.transfer_row import (
+    OwnershipProof,
+    Transfer,
+    TransferEvent,
+    TransferKey,
+)
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.quota import LogQuota, WithheldLines
 from gridbridge.state.database import StateFile
-from gridbridge.transfer.poller.breakers import Breakers
-from gridbridge.transfer.poller.history_publication import JobHistory
+from gridbridge.transfer.poller.breakers import ClusterBreakers
+from gridbridge.transfer.poller.history_publication import JobHistoryPublisher
 from gridbridge.transfer.store.transfer_rows import TransferRows
 
 EVENTS_AN_HOUR = 60  # history events of a transfer: its owner could cause any number
@@ -27,11 +32,15 @@ class TransferLedger:
     """Holds the open and ended transfers; the state file has the same data."""
 
     def __init__(
-        self, database: StateFile, job_history: JobHistory, breakers: Breakers, clock: Clock
+        self,
+        database: StateFile,
+        job_history: JobHistoryPublisher,
+        breakers: ClusterBreakers,
+        clock: Clock,
     ) -> None:
-        self.open: dict[Key, Transfer] = clock.dated(Transfer.moved)
+        self.open: dict[TransferKey, Transfer] = clock.dated(Transfer.moved)
         # closed transfers whose remote jobs may still be listed
-        self.ended: dict[Key, Transfer] = clock.dated(Transfer.moved)
+        self.ended: dict[TransferKey, Transfer] = clock.dated(Transfer.moved)
         self.rested: dict[int, deque[tuple[str, datetime]]] = {}  # closed, unconfirmed; by uid
         self._told_of = LogQuota(clock.steady_s, EVENTS_AN_HOUR, 3600.0)
         self._logged_of = LogQuota(clock.steady_s, LOGGED_AN_HOUR, 3600.0)
@@ -41,7 +50,7 @@ class TransferLedger:
         self._transfers = TransferRows(database)
         self._job_history = job_history
         self._breakers = breakers
-        self._told: dict[Key, str] = {}
+        self._told: dict[TransferKey, str] = {}
 
     def load(self) -> None:
         """Load the transfers that an earlier process left in the state file."""
@@ -62,13 +71,13 @@ class TransferLedger:
 
     def away_jobs(self) -> frozenset[AwayJob]:
         """Return owner, cluster and queue of each open transfer."""
-        return frozenset(map(away_job, self.all()))
+        return frozenset(map(sections_used_by_transfer, self.all()))
 
-    def among(self, keys: Iterable[Key]) -> tuple[Transfer, ...]:
+    def among(self, keys: Iterable[TransferKey]) -> tuple[Transfer, ...]:
         """Return the open transfers with the given keys, each once."""
         return tuple(self.open[key] for key in set(keys) & self.open.keys())
 
-    def find(self, key: Key) -> Transfer | None:
+    def find(self, key: TransferKey) -> Transfer | None:
         """Return an open or closed transfer; None if no transfer has the key."""
         return self.open.get(key) or self._transfers.find(*key)
 
@@ -100,7 +109,7 @@ class TransferLedger:
         names = [attempt.name for attempt in self.attempts(ended.name, ended.uid)]
         if names[-1:] == [ended.name] and ended.key not in self.open:
             self.keep(ended.but(closed_at=None, updated_at=self._clock.now()))
-            self.note(ended, UNHEARD)
+            self.note(ended, UNDELIVERED_REASON)
 
     def prove(self, closed: Transfer) -> None:
         """Store and publish whether the home cluster listed a closed transfer's task."""
@@ -193,6 +202,6 @@ def _log_transfer(transfer: Transfer, text: str) -> None:
     _log.info("event=transfer name=%s text=%r", transfer.name, text)
 
 
-def away_job(transfer: Transfer) -> AwayJob:
+def sections_used_by_transfer(transfer: Transfer) -> AwayJob:
     """Return owner, cluster and queue: an open transfer's parts of gridbridge.toml."""
     return transfer.owner, transfer.remote, transfer.queue

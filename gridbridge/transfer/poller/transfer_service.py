@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Self
 
-from gridbridge.decisions.configuration_reload import AwayJob
-from gridbridge.decisions.transfer import dropped_clusters
+from gridbridge.decisions.site.outdated_services import AwayJob
+from gridbridge.decisions.transfer import transfer_explanation
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import SentJob
 from gridbridge.program import cycle
-from gridbridge.state.database.sent_jobs import sent_to
+from gridbridge.state.database.sent_jobs import live_campaign_jobs_at
 from gridbridge.transfer.poller import (
     wiring_acts as acting,
 )
@@ -30,7 +30,7 @@ from gridbridge.transfer.poller import (
 from gridbridge.transfer.poller import (
     wiring_state,
 )
-from gridbridge.transfer.poller.resources import Resources
+from gridbridge.transfer.poller.resources import PollerResources
 from gridbridge.transfer.poller.round.transfer_round import TransferProgram
 from gridbridge.transfer.poller.wiring_acts import TransferActParts
 from gridbridge.transfer.poller.wiring_reconcilers import ReconcilerParts
@@ -44,25 +44,25 @@ class TransferService:
     """The transfer service: configuration, resources, state, acts and rounds."""
 
     policy: Policy
-    resources: Resources
+    resources: PollerResources
     known: TransferStateParts
     acting: TransferActParts
     maintenance: ReconcilerParts
     program: TransferProgram
 
     @classmethod
-    def of(cls, policy: Policy, resources: Resources) -> Self:
+    def of(cls, policy: Policy, resources: PollerResources) -> Self:
         """Build the service from groups of parts, in order of their dependencies."""
-        state = wiring_state.build(policy, resources)
-        acts = acting.build(policy, resources, state)
-        looks_after = maintenance.build(policy, resources, state, acts)
+        state = wiring_state.build_state_parts(policy, resources)
+        acts = acting.build_act_parts(policy, resources, state)
+        looks_after = maintenance.build_reconciler_parts(policy, resources, state, acts)
         return cls(
             policy=policy,
             resources=resources,
             known=state,
             acting=acts,
             maintenance=looks_after,
-            program=program.build(policy, resources, state, acts, looks_after),
+            program=program.build_round_program(policy, resources, state, acts, looks_after),
         )
 
     def load(self) -> None:
@@ -89,13 +89,15 @@ class TransferService:
         views.keep_only(self.resources.observers)
         for cluster in sorted(state.situations.dropped()):
             _log.warning(
-                "event=dropped cluster=%s why=%r", cluster, dropped_clusters.sentence(cluster)
+                "event=dropped cluster=%s why=%r",
+                cluster,
+                transfer_explanation.unconfigured_cluster_reason(cluster),
             )
 
     def round(self) -> None:
         """Run a single poll round."""
         with self.open_round() as a_round:
-            cycle.once(a_round, _log.debug)
+            cycle.run_cycle_once(a_round, _log.debug)
 
     @contextmanager
     def open_round(self) -> Iterator[TransferProgram]:
@@ -148,7 +150,7 @@ class TransferService:
 
     def sent(self, cluster: str) -> SentJob:
         """Return the jobs that campaigns sent to a cluster; these jobs delay no transfer."""
-        return sent_to(self.resources.database, cluster)
+        return live_campaign_jobs_at(self.resources.database, cluster)
 
     def shut_down(self) -> None:
         """Close the service's files, threads and child processes; safe to repeat."""

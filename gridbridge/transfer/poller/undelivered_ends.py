@@ -2,16 +2,16 @@
 
 from datetime import datetime, timedelta
 
-from gridbridge.decisions.transfer.ownership_proof import listed_after
-from gridbridge.decisions.transfer.transfer_policy import has_reused_number
-from gridbridge.decisions.transfer.undelivered_end_rules import (
-    is_gone,
-    is_unheard,
-    may_be_unheard,
+from gridbridge.decisions.transfer.job_ownership import prove_ownership_after_end
+from gridbridge.decisions.transfer.local_guards import (
+    is_end_undelivered,
+    is_ended_task_gone,
+    may_end_be_undelivered,
 )
+from gridbridge.decisions.transfer.transfer_decisions import has_reused_job_number
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.snapshot import ClusterSnapshot
-from gridbridge.model.transfer.transfer_row import Key, Transfer
+from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from gridbridge.transfer.store.transfer_rows import TransferRows
@@ -19,13 +19,13 @@ from gridbridge.transfer.store.transfer_rows import TransferRows
 RECENT = timedelta(hours=1)  # the qmaster gives up a silent execd long before
 
 
-class UndeliveredEnds:
+class UndeliveredEndTracker:
     """The closed transfers whose end the qmaster at home may have missed."""
 
     def __init__(self, database: StateFile, clock: Clock) -> None:
-        self._ended: dict[Key, Transfer] = clock.dated(Transfer.moved)
+        self._ended: dict[TransferKey, Transfer] = clock.dated(Transfer.moved)
         # closed before a query about their tasks at home
-        self._unproved: dict[Key, Transfer] = clock.dated(Transfer.moved)
+        self._unproved: dict[TransferKey, Transfer] = clock.dated(Transfer.moved)
         self._transfers = TransferRows(database)
 
     def load(self, now: datetime) -> None:
@@ -35,7 +35,7 @@ class UndeliveredEnds:
 
     def remember(self, closed: Transfer) -> None:
         """Watch a closed transfer until the home cluster no longer lists its task."""
-        if may_be_unheard(closed):
+        if may_end_be_undelivered(closed):
             self._ended[closed.key] = closed
         if not closed.listed:
             self._unproved[closed.key] = closed
@@ -54,7 +54,9 @@ class UndeliveredEnds:
         ]
         for transfer in due:
             del self._unproved[transfer.key]
-        proved = (transfer.but(listed=listed_after(transfer, local)) for transfer in due)
+        proved = (
+            transfer.but(listed=prove_ownership_after_end(transfer, local)) for transfer in due
+        )
         return tuple(transfer for transfer in proved if transfer.listed)
 
     def awaits(self, closed: Transfer) -> bool:
@@ -70,13 +72,13 @@ class UndeliveredEnds:
         the transfer `queues`: the qmaster may requeue that job, and its starter may ask.
         """
         unheard = tuple(
-            transfer for transfer in self._ended.values() if is_unheard(transfer, local)
+            transfer for transfer in self._ended.values() if is_end_undelivered(transfer, local)
         )
         for key, transfer in tuple(self._ended.items()):
             if (
                 transfer in unheard
-                or is_gone(transfer, local)
-                or has_reused_number(transfer, local, queues)
+                or is_ended_task_gone(transfer, local)
+                or has_reused_job_number(transfer, local, queues)
             ):
                 del self._ended[key]
         return unheard

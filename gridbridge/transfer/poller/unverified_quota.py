@@ -12,14 +12,14 @@ from datetime import datetime, timedelta
 from itertools import chain
 from typing import NamedTuple
 
-from gridbridge.decisions.transfer.ownership_proof import MOST_UNPROVED, is_listed
+from gridbridge.decisions.transfer.job_ownership import MOST_UNPROVED, is_owner_listed_at_home
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import MessageKind
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer.transfer_plan import RejectedAction
-from gridbridge.model.transfer.transfer_row import Key, OwnershipProof, Transfer
+from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer, TransferKey
 from gridbridge.shell.clock import Clock
-from gridbridge.state.inbox import Inbox
+from gridbridge.state.inbox import SpoolInbox
 from gridbridge.state.spool_reader import SpooledMessage
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 
@@ -44,13 +44,13 @@ class _Waiting(NamedTuple):
 class UnverifiedQuota:
     """Counts unconfirmed transfers per uid, and lets records above the limit wait."""
 
-    def __init__(self, ledger: TransferLedger, inbox: Inbox, clock: Clock) -> None:
+    def __init__(self, ledger: TransferLedger, inbox: SpoolInbox, clock: Clock) -> None:
         self.most = MOST_UNPROVED
         self._ledger = ledger
         self._inbox = inbox
         self._clock = clock
-        self._waiting: dict[Key, _Waiting] = clock.dated(_Waiting.moved)
-        self._admitted: dict[Key, str] = {}  # values of OwnershipProof
+        self._waiting: dict[TransferKey, _Waiting] = clock.dated(_Waiting.moved)
+        self._admitted: dict[TransferKey, str] = {}  # values of OwnershipProof
         self._count: Counter[int] | None = None
         self._swept_s = 0.0
 
@@ -152,7 +152,7 @@ def _judge(
     transfer = entry.transfer
     if home.taken_at <= entry.since:
         return None
-    if is_listed(transfer.name, transfer.owner, home):
+    if is_owner_listed_at_home(transfer.name, transfer.owner, home):
         return OwnershipProof.YES
     if not transfer.remote_id:
         return ""

@@ -10,22 +10,25 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from gridbridge.batch.adapters import ADAPTERS
-from gridbridge.decisions.transfer import ownership_proof
-from gridbridge.decisions.transfer.usage_sources import for_shepherd, told_by_verdict
+from gridbridge.decisions.transfer import job_ownership
+from gridbridge.decisions.transfer.remote_accounting import (
+    format_shepherd_usage,
+    usage_from_verdict,
+)
 from gridbridge.errors import ConflictingEnds, StateError
 from gridbridge.model.accounting import AccountingCursor, RemoteRecord, UsageSource
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.ids import PREFIX, parse_transfer
 from gridbridge.model.job import JobEnd
 from gridbridge.model.policy import Policy
-from gridbridge.model.published import ShownReading
+from gridbridge.model.published import ShownAccountingReading
 from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
-from gridbridge.transfer.poller.accounting_reader import AccountingLook, AccountingReader
+from gridbridge.transfer.poller.accounting_reader import AccountingFileReading, AccountingReader
 from gridbridge.transfer.poller.published_views import PublishedViews
 from gridbridge.transfer.store.transfer_rows import TransferRows
-from gridbridge.transfer.store.usage_rows import UsageRows
+from gridbridge.transfer.store.usage_rows import RemoteUsageRows
 
 if TYPE_CHECKING:
     from gridbridge.batch.optional_abilities import AccountingSource
@@ -39,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, kw_only=True)
-class UsageRecords:
+class RemoteUsageService:
     """Usage records of remote clusters whose accounting file the service can read."""
 
     policy: Policy
@@ -47,13 +50,13 @@ class UsageRecords:
     views: PublishedViews
     clock: Clock
     readers: dict[str, AccountingReader] = field(default_factory=dict)
-    readings: dict[str, ShownReading] = field(default_factory=dict)  # published states
+    readings: dict[str, ShownAccountingReading] = field(default_factory=dict)  # published states
     cursors: dict[str, AccountingCursor] = field(default_factory=dict)  # stored read positions
-    accounting: UsageRows = field(init=False)
+    accounting: RemoteUsageRows = field(init=False)
     told: dict[int, int] = field(default_factory=dict)  # unconfirmed ends by uid
 
     def __post_init__(self) -> None:
-        self.accounting = UsageRows(self.database)
+        self.accounting = RemoteUsageRows(self.database)
 
     def load(self) -> None:
         """Resume reading accounting files at the stored cursors."""
@@ -83,7 +86,7 @@ class UsageRecords:
         cursor = replace(cursor, path=cluster.accounting)
         prefix = f"{PREFIX}.{self.policy.site.cluster}."
         self.readers[name] = AccountingReader(cursor, cluster, accounts, prefix, self.clock)
-        self.readings[name] = ShownReading(cluster=name, path=cluster.accounting)
+        self.readings[name] = ShownAccountingReading(cluster=name, path=cluster.accounting)
 
     def look_if_due(self) -> None:
         """Start to read each accounting file whose reading is due."""
@@ -96,7 +99,7 @@ class UsageRecords:
             if look := reader.take():
                 self.keep(look)
 
-    def keep(self, look: AccountingLook) -> None:
+    def keep(self, look: AccountingFileReading) -> None:
         """Store and publish the usage records of one reading."""
         changed: dict[str, tuple[RemoteRecord, ...]] = {}
         for record in look.records:
@@ -115,10 +118,10 @@ class UsageRecords:
         if len({(record.owner, record.job_id) for record in records}) > 1:
             name = parse_transfer(records[0].transfer)
             transfers = TransferRows(self.database).of_task(name.cluster, name.job, name.task)
-            records = tuple(ownership_proof.accounted(records, transfers))
+            records = tuple(job_ownership.records_of_proved_owner(records, transfers))
         self.views.usage(local, records)
 
-    def _note(self, look: AccountingLook) -> None:
+    def _note(self, look: AccountingFileReading) -> None:
         name = look.cursor.cluster
         before = self.readings[name]
         if look.lost:
@@ -132,7 +135,7 @@ class UsageRecords:
             trouble=look.trouble,
             skipped=look.cursor.skipped,
         )
-        if is_news(before, after):
+        if is_usage_to_publish(before, after):
             self.readings[name] = after
             self.views.readings(self.readings.values())
 
@@ -162,7 +165,7 @@ class UsageRecords:
         """Return a job's accounting records since the remote cluster last listed the job."""
         name = parse_transfer(transfer.name)
         records = self.accounting.records_of(
-            name.cluster, name.job, name.task, last_listed(transfer)
+            name.cluster, name.job, name.task, last_listed_at(transfer)
         )
         is_its = (transfer.name, transfer.remote_id, transfer.owner, transfer.remote)
         return [
@@ -182,7 +185,7 @@ class UsageRecords:
         is_accounted = self.tells(transfer)
         if is_accounted and not has_epilog:
             return
-        record = told_by_verdict(transfer)
+        record = usage_from_verdict(transfer)
         if record is None or not self._may_tell(transfer):
             return
         local = parse_transfer(transfer.name).local
@@ -194,7 +197,7 @@ class UsageRecords:
     def _tell_epilog(self, local: str, record: RemoteRecord) -> None:
         """Publish a job's usage for the root epilog; only log a failed publication."""
         try:
-            self.views.epilog_usage(local, record.owner, for_shepherd(record))
+            self.views.epilog_usage(local, record.owner, format_shepherd_usage(record))
         except StateError as error:
             _log.warning("event=no_epilog_usage name=%s why=%r", record.transfer, str(error))
 
@@ -221,7 +224,7 @@ class UsageRecords:
             reader.dismiss()
 
 
-def last_listed(transfer: Transfer) -> datetime | None:
+def last_listed_at(transfer: Transfer) -> datetime | None:
     """Return when the remote cluster last listed a transfer's job, None if never.
 
     A qmaster writes a job's accounting record when the job leaves its list, so an older record is
@@ -235,7 +238,7 @@ def last_listed(transfer: Transfer) -> datetime | None:
     return transfer.seen_at
 
 
-def is_news(before: ShownReading, after: ShownReading) -> bool:
+def is_usage_to_publish(before: ShownAccountingReading, after: ShownAccountingReading) -> bool:
     """Return whether an accounting reading has changed or its published time is old."""
     if replace(before, read_at=after.read_at) != after or before.read_at is None:
         return before != after

@@ -5,11 +5,11 @@ from functools import partial
 
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.transfer_row import Transfer
-from gridbridge.transfer.poller.claims import Claims
-from gridbridge.transfer.poller.dispatcher import Dispatcher
-from gridbridge.transfer.poller.resources import Resources
+from gridbridge.transfer.poller.claims import TransferClaims
+from gridbridge.transfer.poller.dispatcher import ActDispatcher
+from gridbridge.transfer.poller.resources import PollerResources
 from gridbridge.transfer.poller.round.round_actions import RoundActions
-from gridbridge.transfer.poller.stale_guards import StaleGuards
+from gridbridge.transfer.poller.stale_guards import StaleGuardRemover
 from gridbridge.transfer.poller.wiring_state import TransferStateParts
 
 
@@ -17,17 +17,19 @@ from gridbridge.transfer.poller.wiring_state import TransferStateParts
 class TransferActParts:
     """The parts of the service that act for transfers."""
 
-    claims: Claims
-    dispatcher: Dispatcher
-    late_guards: StaleGuards
+    claims: TransferClaims
+    dispatcher: ActDispatcher
+    late_guards: StaleGuardRemover
     actions: RoundActions
 
 
-def build(policy: Policy, at: Resources, state: TransferStateParts) -> TransferActParts:
+def build_act_parts(
+    policy: Policy, at: PollerResources, state: TransferStateParts
+) -> TransferActParts:
     """Build the parts that act for transfers from resources and state."""
-    claims = Claims(policy, state.ledger, at.acts.claims, at.workers, at.clock)
-    dispatcher = Dispatcher(at.acts, at.workers, state.usage_records, at.clock.steady_s)
-    late_guards = StaleGuards(at.database, state.ledger, dispatcher, at.clock)
+    claims = TransferClaims(policy, state.ledger, at.acts.claims, at.workers, at.clock)
+    dispatcher = ActDispatcher(at.acts, at.workers, state.usage_records, at.clock.steady_s)
+    late_guards = StaleGuardRemover(at.database, state.ledger, dispatcher, at.clock)
     actions = RoundActions(
         policy=policy,
         ledger=state.ledger,
@@ -46,7 +48,10 @@ def build(policy: Policy, at: Resources, state: TransferStateParts) -> TransferA
 
 
 def _let_go(
-    state: TransferStateParts, dispatcher: Dispatcher, late_guards: StaleGuards, closed: Transfer
+    state: TransferStateParts,
+    dispatcher: ActDispatcher,
+    late_guards: StaleGuardRemover,
+    closed: Transfer,
 ) -> None:
     """Tell all parts that keep data of a transfer that the transfer is over."""
     state.situations.deleted_at_home.pop(closed.name, None)

@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 
 from gridbridge.model.policy import Policy
-from gridbridge.transfer.poller.cleaner import Cleaner
-from gridbridge.transfer.poller.copied_guards import CopiedGuards
+from gridbridge.transfer.poller.cleaner import OrphanCleaner
+from gridbridge.transfer.poller.copied_guards import CopiedGuardRemover
 from gridbridge.transfer.poller.guard_restorer import GuardRestorer
 from gridbridge.transfer.poller.recalls import RecallService
-from gridbridge.transfer.poller.resources import Resources
-from gridbridge.transfer.poller.suspensions import Suspensions
-from gridbridge.transfer.poller.task_moves import TaskMoves
+from gridbridge.transfer.poller.resources import PollerResources
+from gridbridge.transfer.poller.suspensions import SuspensionReconciler
+from gridbridge.transfer.poller.task_moves import TaskMoveService
 from gridbridge.transfer.poller.wiring_acts import TransferActParts
 from gridbridge.transfer.poller.wiring_state import TransferStateParts
 
@@ -19,15 +19,15 @@ class ReconcilerParts:
     """The reconcilers of guards, recalls, moves, suspensions and leftovers."""
 
     guards: GuardRestorer
-    copies: CopiedGuards
-    cleaner: Cleaner
+    copies: CopiedGuardRemover
+    cleaner: OrphanCleaner
     recalls: RecallService
-    moves: TaskMoves
-    suspensions: Suspensions
+    moves: TaskMoveService
+    suspensions: SuspensionReconciler
 
 
-def build(
-    policy: Policy, at: Resources, state: TransferStateParts, acting: TransferActParts
+def build_reconciler_parts(
+    policy: Policy, at: PollerResources, state: TransferStateParts, acting: TransferActParts
 ) -> ReconcilerParts:
     """Build the reconcilers from resources, state and acts."""
     steady_s, act = at.clock.steady_s, acting.actions.act
@@ -37,9 +37,9 @@ def build(
     )
     return ReconcilerParts(
         guards=GuardRestorer(policy, ledger, acts.tasks, workers, act, steady_s),
-        copies=CopiedGuards(policy, ledger, acts.tasks, workers, steady_s),
-        cleaner=Cleaner(ledger, at.inbox, acts.remote, workers, claims, act, steady_s),
+        copies=CopiedGuardRemover(policy, ledger, acts.tasks, workers, steady_s),
+        cleaner=OrphanCleaner(ledger, at.inbox, acts.remote, workers, claims, act, steady_s),
         recalls=recalls,
-        moves=TaskMoves(policy, at.database, ledger, acts.tasks, recalls, workers, at.clock),
-        suspensions=Suspensions(policy, ledger, acts.verdicts, steady_s),
+        moves=TaskMoveService(policy, at.database, ledger, acts.tasks, recalls, workers, at.clock),
+        suspensions=SuspensionReconciler(policy, ledger, acts.verdicts, steady_s),
     )

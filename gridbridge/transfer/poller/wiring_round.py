@@ -1,24 +1,24 @@
 """Build the parts of a poll round: intake, actions, upkeep and publication."""
 
 from gridbridge.model.policy import Policy
-from gridbridge.program.watch.disk_space_watch import RoomWatch
-from gridbridge.program.watch.tmpdirs import Tmpdirs
-from gridbridge.transfer.poller.resources import Resources
+from gridbridge.program.watch.disk_space_watch import DiskSpaceWatch
+from gridbridge.program.watch.tmpdirs import TmpdirFolderQuery
+from gridbridge.transfer.poller.resources import PollerResources
 from gridbridge.transfer.poller.round.answer_handlers import AnswerHandlers
-from gridbridge.transfer.poller.round.reconcilers import Reconcilers
+from gridbridge.transfer.poller.round.reconcilers import TransferReconcilers
 from gridbridge.transfer.poller.round.round_intake import RoundIntake
 from gridbridge.transfer.poller.round.round_publication import RoundPublication
 from gridbridge.transfer.poller.round.starter_wakeup import StarterWakeup
-from gridbridge.transfer.poller.round.sweeper import Sweeper
+from gridbridge.transfer.poller.round.sweeper import OldDataSweeper
 from gridbridge.transfer.poller.round.transfer_round import TransferProgram
 from gridbridge.transfer.poller.wiring_acts import TransferActParts
 from gridbridge.transfer.poller.wiring_reconcilers import ReconcilerParts
 from gridbridge.transfer.poller.wiring_state import TransferStateParts
 
 
-def build(
+def build_round_program(
     policy: Policy,
-    at: Resources,
+    at: PollerResources,
     state: TransferStateParts,
     acting: TransferActParts,
     maintenance: ReconcilerParts,
@@ -38,7 +38,7 @@ def build(
 
 
 def _intake(
-    policy: Policy, at: Resources, state: TransferStateParts, acting: TransferActParts
+    policy: Policy, at: PollerResources, state: TransferStateParts, acting: TransferActParts
 ) -> RoundIntake:
     answer_handlers = AnswerHandlers(
         policy=policy,
@@ -65,12 +65,12 @@ def _intake(
 
 def _upkeep(
     policy: Policy,
-    at: Resources,
+    at: PollerResources,
     state: TransferStateParts,
     acting: TransferActParts,
     maintenance: ReconcilerParts,
-) -> Reconcilers:
-    return Reconcilers(
+) -> TransferReconcilers:
+    return TransferReconcilers(
         policy=policy,
         ledger=state.ledger,
         unproved=state.mail.unproved,
@@ -89,12 +89,12 @@ def _upkeep(
 
 def _publication(
     policy: Policy,
-    at: Resources,
+    at: PollerResources,
     state: TransferStateParts,
     acting: TransferActParts,
     maintenance: ReconcilerParts,
 ) -> RoundPublication:
-    sweeper = Sweeper(
+    sweeper = OldDataSweeper(
         policy=policy,
         database=at.database,
         inbox=at.inbox,
@@ -106,13 +106,13 @@ def _publication(
         usage_records=state.usage_records,
         clock=at.clock,
     )
-    tmpdirs = Tmpdirs(policy, at.workers, at.clock.steady_s)
+    tmpdirs = TmpdirFolderQuery(policy, at.workers, at.clock.steady_s)
     return RoundPublication(
         ledger=state.ledger,
         answers=state.answers,
         observers=at.observers,
         breakers=state.breakers,
-        room=RoomWatch((at.spool, at.views.folder), at.clock.steady_s, tmpdirs.folders),
+        room=DiskSpaceWatch((at.spool, at.views.folder), at.clock.steady_s, tmpdirs.folders),
         tmpdirs=tmpdirs,
         job_history=state.job_history,
         views=at.views,

@@ -8,18 +8,18 @@ from datetime import datetime, timedelta
 
 from gridbridge.batch.adapters import ADAPTERS
 from gridbridge.decisions.transfer import queue_health
-from gridbridge.decisions.transfer.usage_sources import best_told
+from gridbridge.decisions.transfer.remote_accounting import prefer_accounted_usage
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.accounting import AccountingFilePosition, AccountingRecord, RemoteRecord
 from gridbridge.model.ids import PREFIX, TransferId, parse_local, parse_transfer
 from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
-from gridbridge.model.published import PublishedState, ShownReading, ShownTransfer
+from gridbridge.model.published import PublishedState, ShownAccountingReading, ShownTransfer
 from gridbridge.model.status_report import age
 from gridbridge.program import reports, users_configuration
 from gridbridge.shell import followed_file
 from gridbridge.state import published_json as files
-from gridbridge.transfer.poller.accounting_reader import remote_records
+from gridbridge.transfer.poller.accounting_reader import transfer_accounting_records
 from gridbridge.transfer.store import published_accounts as accounts
 
 ANYBODY = "*"
@@ -53,7 +53,7 @@ class RemoteUsageTotal:
     max_rss_kb: float  # of the largest job
 
 
-def account(
+def read_task_accounting(
     job: str, now: datetime, folder: str = PUBLISHED, path: str = CONFIG
 ) -> tuple[tuple[TaskAccounting, ...], tuple[str, ...]]:
     """Return the accounting of each task of a job, and notes about missing values.
@@ -62,14 +62,18 @@ def account(
     when the home cluster does not answer.
     """
     number, task = parse_local(job)
-    policy, _ = users_configuration.load(path)
-    shown = files.read_all(folder)
-    records = reports.records_at_home(policy, number)
-    kept_records = {usage.job: usage.records for usage in accounts.read_job(folder, number)}
+    policy, _ = users_configuration.load_policy_for_users(path)
+    shown = files.read_published_state(folder)
+    records = reports.home_accounting_records(policy, number)
+    kept_records = {
+        usage.job: usage.records for usage in accounts.read_job_accounts(folder, number)
+    }
     accounted = frozenset(record.owner for record in records)
     transfers = {
         published.job: tuple(history.transfer for history in published.attempts)
-        for published in reports.of_its_owner(files.read_job(folder, job), lambda: accounted)
+        for published in reports.tasks_of_confirmed_owner(
+            files.read_job_histories(folder, job), lambda: accounted
+        )
     }
     notes: list[str] = []
     if not kept_records:
@@ -101,22 +105,22 @@ def account(
     return tasks, (*_alarm(shown, now), *dict.fromkeys(notes), *_blind(tasks, policy, folder, now))
 
 
-def totals(
+def sum_remote_usage(
     owner: str, days: float | None, now: datetime, folder: str = PUBLISHED, path: str = CONFIG
 ) -> tuple[tuple[RemoteUsageTotal, ...], tuple[str, ...]]:
     """Sum the usage of an owner's (or all) remote jobs that ended in the last `days`."""
-    policy, _ = users_configuration.load(path)
-    shown = files.read_all(folder)
+    policy, _ = users_configuration.load_policy_for_users(path)
+    shown = files.read_published_state(folder)
     since = None if days is None else now - timedelta(days=days)
     sums: dict[tuple[str, str], list[RemoteRecord]] = {}
-    for usage in accounts.read_since(folder, since):
-        for record in best_told(usage.records):
+    for usage in accounts.read_accounts_since(folder, since):
+        for record in prefer_accounted_usage(usage.records):
             is_recent = since is None or (record.ended_at is not None and record.ended_at >= since)
             if owner in (record.owner, ANYBODY) and is_recent:
                 sums.setdefault((record.owner, record.cluster), []).append(record)
     rows = tuple(_total(*pair, of) for pair, of in sorted(sums.items()))
     clusters = sorted(policy.remotes)
-    readings = {reading.cluster: reading for reading in accounts.read_readings(folder)}
+    readings = {reading.cluster: reading for reading in accounts.read_accounting_progress(folder)}
     blind = (_blindness(name, readings.get(name), now) for name in clusters)
     return rows, (*_alarm(shown, now), *(text for text in blind if text))
 
@@ -162,7 +166,11 @@ def _joined(
     if not local and all(transfer.closed_at for transfer in transfers):
         notes.append(f"job {job}: no local accounting record (yet)")
     return TaskAccounting(
-        job=job, cluster=cluster, local=local, transfers=transfers, remote=best_told(theirs)
+        job=job,
+        cluster=cluster,
+        local=local,
+        transfers=transfers,
+        remote=prefer_accounted_usage(theirs),
     )
 
 
@@ -202,7 +210,9 @@ def _in_file(policy: Policy, name: str, job: int, owners: Container[str]) -> Ite
             return  # the caller may not read the file
         lines, _ = accounts.read_lines(step.lines, f"{PREFIX}.{policy.site.cluster}.{job}.")
         yield from (
-            record for record in remote_records(lines, name, cluster) if record.owner in owners
+            record
+            for record in transfer_accounting_records(lines, name, cluster)
+            if record.owner in owners
         )
         if not step.is_more:
             return
@@ -216,7 +226,7 @@ def _unknown(job: str, is_accounted: bool) -> str:
 
 
 def _alarm(shown: PublishedState, now: datetime) -> tuple[str, ...]:
-    alarm = queue_health.alarm(shown, now)
+    alarm = queue_health.poller_silence_alarm(shown, now)
     return (alarm,) if alarm else ()
 
 
@@ -224,7 +234,7 @@ def _blind(
     tasks: tuple[TaskAccounting, ...], policy: Policy, folder: str, now: datetime
 ) -> Iterator[str]:
     """Yield a note for each remote cluster whose accounting is unreadable or behind."""
-    readings = {reading.cluster: reading for reading in accounts.read_readings(folder)}
+    readings = {reading.cluster: reading for reading in accounts.read_accounting_progress(folder)}
     concerned = {transfer.remote for task in tasks for transfer in task.transfers}
     concerned |= {record.cluster for task in tasks for record in task.remote}
     for cluster in sorted(concerned & policy.clusters.keys()):
@@ -232,7 +242,7 @@ def _blind(
             yield why
 
 
-def _blindness(cluster: str, reading: ShownReading | None, now: datetime) -> str:
+def _blindness(cluster: str, reading: ShownAccountingReading | None, now: datetime) -> str:
     if reading is None:
         return (
             f"{cluster}'s accounting is not readable here ([cluster.{cluster}] accounting): "

@@ -16,18 +16,22 @@ from gridbridge.model.message import DesiredJobState, StarterPhase
 from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.published import ShownTransfer
-from gridbridge.model.request import JobSpec, Pairs, is_place
+from gridbridge.model.request import JobSpec, Pairs, is_home_place
 from gridbridge.model.route import Away
 from gridbridge.model.status_report import printable
 from gridbridge.program import users_configuration
-from gridbridge.transfer.acts.request_translation import keep_there, translated, words_of
+from gridbridge.transfer.acts.request_translation import (
+    exclude_forwarding_queues,
+    read_offered_resources,
+    translate_job_request,
+)
 from gridbridge.transfer.remote_tools.remote_job import (
-    ActResult,
-    NotDone,
-    each_away,
-    reach,
-    require_own,
-    shows_requests,
+    RemoteActNotDone,
+    RemoteActResult,
+    act_on_remote_tasks,
+    request_listing_ability,
+    require_own_remote_job,
+    route_as_caller,
 )
 
 if TYPE_CHECKING:
@@ -38,7 +42,7 @@ HOLD, RELEASE = "u", "U"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RequestChange:
+class JobRequestChange:
     """The changes to a remote job; a field with None stays unchanged."""
 
     priority: int | None = None
@@ -46,20 +50,20 @@ class RequestChange:
     hold: str | None = None  # HOLD or RELEASE
 
 
-def alter(
+def alter_remote_tasks(
     job: str,
-    change: RequestChange,
+    change: JobRequestChange,
     *,
     is_dry: bool = False,
     folder: str = PUBLISHED,
     path: str = CONFIG,
-) -> Iterator[ActResult]:
+) -> Iterator[RemoteActResult]:
     """Change the remote jobs of a job's tasks that are away; yield each task's result.
 
     Raises ParseError for an invalid job id, ConfigError, and StateError without published files.
     """
-    policy, _ = users_configuration.load(path)
-    return each_away(
+    policy, _ = users_configuration.load_policy_for_users(path)
+    return act_on_remote_tasks(
         job,
         folder,
         f"qalter {job} changes",
@@ -68,35 +72,37 @@ def alter(
 
 
 def _alter(
-    transfer: ShownTransfer, change: RequestChange, policy: Policy, folder: str, is_dry: bool
+    transfer: ShownTransfer, change: JobRequestChange, policy: Policy, folder: str, is_dry: bool
 ) -> str:
     me = pwd.getpwuid(os.getuid()).pw_name
     if transfer.owner != me:
-        raise NotDone(f"owned by {transfer.owner}, not by you")
-    if why := hindrance(transfer, change):
-        raise NotDone(why)
-    where = reach(policy, transfer.remote)
-    alters = alters_of(where, transfer.remote)
+        raise RemoteActNotDone(f"owned by {transfer.owner}, not by you")
+    if why := alteration_obstacle(transfer, change):
+        raise RemoteActNotDone(why)
+    where = route_as_caller(policy, transfer.remote)
+    alters = job_alteration_ability(where, transfer.remote)
     options = _options(transfer, change, policy, folder, alters)
-    require_own(where, transfer, me)
+    require_own_remote_job(where, transfer, me)
     job, local = str(transfer.remote_id), parse_transfer(transfer.transfer).local
     state = submitter(where).state(where, job)
     if not state.is_waiting:
-        raise NotDone(f"job {job} at {transfer.remote} is {state.text or 'gone'}; expected waiting")
+        raise RemoteActNotDone(
+            f"job {job} at {transfer.remote} is {state.text or 'gone'}; expected waiting"
+        )
     if is_dry:
         return printable(shlex.join(alters.alteration(where, job, options)))
     alters.alter(where, job, options)
     return printable(f"job {local}: job {job} at {transfer.remote} changed: {shlex.join(options)}")
 
 
-def alters_of(where: Away, cluster: str) -> "JobAlterer[Away]":
-    """Return the adapter's ability to alter jobs; NotDone if the adapter has none."""
+def job_alteration_ability(where: Away, cluster: str) -> "JobAlterer[Away]":
+    """Return the adapter's ability to alter jobs; RemoteActNotDone if the adapter has none."""
     if alterer := adapter_of(where).alters:
         return alterer
-    raise NotDone(f"{cluster} is of kind {where.kind}: use the commands of {where.kind}")
+    raise RemoteActNotDone(f"{cluster} is of kind {where.kind}: use the commands of {where.kind}")
 
 
-def hindrance(transfer: ShownTransfer, change: RequestChange) -> str:
+def alteration_obstacle(transfer: ShownTransfer, change: JobRequestChange) -> str:
     """Say why a transfer's remote job can't be changed now; empty if it can."""
     local = parse_transfer(transfer.transfer).local
     if transfer.desired == DesiredJobState.DEAD:
@@ -112,7 +118,7 @@ def hindrance(transfer: ShownTransfer, change: RequestChange) -> str:
 
 def _options(
     transfer: ShownTransfer,
-    change: RequestChange,
+    change: JobRequestChange,
     policy: Policy,
     folder: str,
     alters: "JobAlterer[Away]",
@@ -135,22 +141,24 @@ def _resources(
     Return the hard and the soft resources, and whether the job asks for queues that are no
     transfer queues.
     """
-    home = reach(policy, policy.site.cluster)
-    known_here = shows_requests(home).submitted(home, parse_transfer(transfer.transfer).job)
+    home = route_as_caller(policy, policy.site.cluster)
+    known_here = request_listing_ability(home).submitted(
+        home, parse_transfer(transfer.transfer).job
+    )
     asks = known_here.request.but(hard=pairs)
     spec = JobSpec(
         transfer=transfer.transfer, request=asks, pe=known_here.pe, slots=known_here.slots
     )
     rules, offered = (
         mapping(policy, transfer.remote, transfer.queue),
-        words_of(transfer.remote, folder),
+        read_offered_resources(transfer.remote, folder),
     )
     try:
-        spec, _ = translated(spec, rules, offered, transfer.remote, policy.queues)
+        spec, _ = translate_job_request(spec, rules, offered, transfer.remote, policy.queues)
     except UnmappableRequest as error:
-        raise NotDone(str(error)) from error
-    hard = tuple(pair for pair in spec.request.hard if not is_place(pair[0]))
+        raise RemoteActNotDone(str(error)) from error
+    hard = tuple(pair for pair in spec.request.hard if not is_home_place(pair[0]))
     if not hard:
-        raise NotDone(f"no such resource is requested at {transfer.remote}")
-    remote_request = keep_there(spec, transfer.remote, folder).request
+        raise RemoteActNotDone(f"no such resource is requested at {transfer.remote}")
+    remote_request = exclude_forwarding_queues(spec, transfer.remote, folder).request
     return hard, remote_request.soft, remote_request.stays

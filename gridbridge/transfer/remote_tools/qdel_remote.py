@@ -16,49 +16,51 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.published import ShownTransfer
 from gridbridge.program import users_configuration
 from gridbridge.transfer.remote_tools.remote_job import (
-    ActResult,
-    NotDone,
+    RemoteActNotDone,
+    RemoteActResult,
     RemoteJobGone,
-    each_away,
-    each_of,
-    reach,
-    require_own,
-    transfers_of,
+    act_on_remote_tasks,
+    act_on_transfers,
+    open_transfers_of_owner,
+    require_own_remote_job,
+    route_as_caller,
 )
 
 
-def delete(
+def delete_remote_tasks(
     job: str, *, is_dry: bool = False, folder: str = PUBLISHED, path: str = CONFIG
-) -> Iterator[ActResult]:
+) -> Iterator[RemoteActResult]:
     """Delete the tasks of a job that are away; yield a result for each task.
 
     Raises ParseError for an invalid job id, ConfigError, and StateError without published files.
     """
-    policy, _ = users_configuration.load(path)
-    return each_away(
+    policy, _ = users_configuration.load_policy_for_users(path)
+    return act_on_remote_tasks(
         job, folder, f"qdel {job} deletes", lambda transfer: _delete(transfer, policy, is_dry)
     )
 
 
-def delete_all(
+def delete_all_remote_jobs(
     owner: str, *, is_dry: bool = False, folder: str = PUBLISHED, path: str = CONFIG
-) -> Iterator[ActResult]:
+) -> Iterator[RemoteActResult]:
     """Delete all jobs of an owner that are away; yield a result for each job.
 
     Raises ConfigError, and StateError without published files.
     """
-    policy, _ = users_configuration.load(path)
-    transfers = transfers_of(owner, folder)
+    policy, _ = users_configuration.load_policy_for_users(path)
+    transfers = open_transfers_of_owner(owner, folder)
     if not transfers:
-        yield ActResult(job="", is_done=False, text=f"no job of {owner} is away")
-    yield from each_of(transfers, lambda transfer: _delete(transfer, policy, is_dry))
+        yield RemoteActResult(job="", is_done=False, text=f"no job of {owner} is away")
+    yield from act_on_transfers(transfers, lambda transfer: _delete(transfer, policy, is_dry))
 
 
 def _delete(transfer: ShownTransfer, policy: Policy, is_dry: bool) -> str:
     local, me = parse_transfer(transfer.transfer).local, pwd.getpwuid(os.getuid()).pw_name
     if transfer.owner != me:
-        raise NotDone(f"owned by {transfer.owner}, not by you; an operator uses qdel {local}")
-    home = reach(policy, policy.site.cluster)
+        raise RemoteActNotDone(
+            f"owned by {transfer.owner}, not by you; an operator uses qdel {local}"
+        )
+    home = route_as_caller(policy, policy.site.cluster)
     remote_half = (
         f"job {transfer.remote_id} at {transfer.remote}"
         if transfer.remote_id
@@ -68,9 +70,9 @@ def _delete(transfer: ShownTransfer, policy: Policy, is_dry: bool) -> str:
         if not is_dry:
             submitter(home).delete(home, local)
         return f"job {local}: {'would be ' * is_dry}deleted at home, and {remote_half} with it"
-    where = reach(policy, transfer.remote)
+    where = route_as_caller(policy, transfer.remote)
     try:
-        require_own(where, transfer, me)
+        require_own_remote_job(where, transfer, me)
     except RemoteJobGone:
         return f"job {local}: gone, at home and at {transfer.remote}"
     if not is_dry:

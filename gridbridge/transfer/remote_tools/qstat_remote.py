@@ -17,7 +17,7 @@ from gridbridge.model.states import JobState
 from gridbridge.model.status_report import TransferAttempt, TransferReport, age, printable
 from gridbridge.program import reports, users_configuration
 from gridbridge.state import published_json as files
-from gridbridge.transfer.remote_tools.remote_job import reach
+from gridbridge.transfer.remote_tools.remote_job import route_as_caller
 
 EVERY = "a"
 NOTHING_TOLD = "There are no messages available"
@@ -34,7 +34,7 @@ class TransferFilter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskDetail:
+class RemoteTaskDetail:
     """One task of a job, and the remote cluster's messages about the remote job."""
 
     attempt: TransferAttempt
@@ -42,18 +42,18 @@ class TaskDetail:
     asked: str = ""  # why the cluster gave no answer; empty when it did
 
 
-def transfers(
+def list_open_transfers(
     choice: TransferFilter, now: datetime, folder: str = PUBLISHED
 ) -> tuple[tuple[TransferReport, ...], tuple[str, ...]]:
     """Return the open transfers of a filter, and notes about stale state.
 
     Raises StateError without published files, GridbridgeError for an unknown cluster.
     """
-    report = reports.report(now, folder)
+    report = reports.build_site_report(now, folder)
     _refuse_unknown(
         choice.cluster, (cluster.cluster for cluster in report.clusters), report.transfers
     )
-    rows = tuple(row for row in report.transfers if is_chosen(row, choice))
+    rows = tuple(row for row in report.transfers if matches_transfer_filter(row, choice))
     concerned = {row.transfer.remote for row in rows}
     silent = (
         cluster
@@ -64,15 +64,15 @@ def transfers(
     return rows, tuple(note for note in notes if note)
 
 
-def is_chosen(report: TransferReport, choice: TransferFilter) -> bool:
+def matches_transfer_filter(report: TransferReport, choice: TransferFilter) -> bool:
     """Say whether a transfer matches a filter by owner, cluster and state."""
     transfer = report.transfer
     is_theirs = any(fnmatchcase(transfer.owner, user) for user in choice.users)
     is_there = choice.cluster in (None, transfer.remote)
-    return is_theirs and is_there and is_in(transfer.there, choice.states)
+    return is_theirs and is_there and matches_state_selection(transfer.there, choice.states)
 
 
-def is_in(state: JobState, selection: str) -> bool:
+def matches_state_selection(state: JobState, selection: str) -> bool:
     """Say whether a remote job is in a state that the letters of `qstat -s` select."""
     if EVERY in selection:
         return True
@@ -93,12 +93,12 @@ def _refuse_unknown(
         raise GridbridgeError(f"no cluster {cluster!r}; known: {', '.join(clusters) or 'none'}")
 
 
-class JobQueries:
+class RemoteJobQueries:
     """Queries clusters about single jobs, and skips a cluster that once gave no answer."""
 
     def __init__(self, path: str = CONFIG) -> None:
         self.path = path
-        self._policy, _ = users_configuration.load(path)
+        self._policy, _ = users_configuration.load_policy_for_users(path)
         self._left = MOST_ASKED
         self._silent: dict[str, str] = {}
 
@@ -110,7 +110,7 @@ class JobQueries:
             return (), self._silent[transfer.remote]
         self._left -= 1
         try:
-            where = reach(self._policy, transfer.remote)
+            where = route_as_caller(self._policy, transfer.remote)
             jobs = status_of(where).details(where, transfer.remote_id or 0)
         except GridbridgeError as error:
             kind = "no answer: " if isinstance(error, CommandFailed) else ""
@@ -119,19 +119,20 @@ class JobQueries:
         ours = [job for job in jobs if job.account == transfer.transfer]
         if not ours:
             return (), "does not list the job any more"
-        return _messages(ours[0], is_waiting=is_in(transfer.there, "p")), ""
+        return _messages(ours[0], is_waiting=matches_state_selection(transfer.there, "p")), ""
 
 
-def details(
-    job: str, asking: JobQueries, now: datetime, folder: str = PUBLISHED
-) -> tuple[str, tuple[TaskDetail, ...]]:
+def query_task_details(
+    job: str, asking: RemoteJobQueries, now: datetime, folder: str = PUBLISHED
+) -> tuple[str, tuple[RemoteTaskDetail, ...]]:
     """Return the alarm of queue_health, and the last attempt of each task of a job.
 
     Each attempt has the remote cluster's current messages. Raises the errors of reports.why.
     """
-    alarm, tasks = reports.why(job, now, folder, asking.path)
+    alarm, tasks = reports.explain_local_job(job, now, folder, asking.path)
     taken_at = {
-        cluster.cluster: cluster.taken_at for cluster in files.read_all(folder).clusters.values()
+        cluster.cluster: cluster.taken_at
+        for cluster in files.read_published_state(folder).clusters.values()
     }
     task_details = []
     for task in tasks:
@@ -141,7 +142,9 @@ def details(
         at = taken_at.get(transfer.remote)
         if trouble and at:
             trouble += f"; the state above is {age(now - at)} old"
-        task_details.append(TaskDetail(attempt=task.attempts[-1], messages=messages, asked=trouble))
+        task_details.append(
+            RemoteTaskDetail(attempt=task.attempts[-1], messages=messages, asked=trouble)
+        )
     return alarm, tuple(task_details)
 
 

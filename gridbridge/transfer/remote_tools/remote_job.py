@@ -20,30 +20,30 @@ if TYPE_CHECKING:
 LIMIT_S = 10.0  # timeout of a query, since the user waits for the answer
 
 
-class NotDone(GridbridgeError):
+class RemoteActNotDone(GridbridgeError):
     """A request of the user was not carried out; the text gives the reason."""
 
 
-class RemoteJobGone(NotDone):
+class RemoteJobGone(RemoteActNotDone):
     """The remote cluster does not list the remote job any more."""
 
 
-def reach(policy: Policy, cluster: str) -> Away:
-    """Return a cluster as this user reaches it; NotDone if it is not configured."""
+def route_as_caller(policy: Policy, cluster: str) -> Away:
+    """Return a cluster as this user reaches it; RemoteActNotDone if it is not configured."""
     if cluster not in policy.clusters:
-        raise NotDone(f"{cluster} is not in gridbridge.toml any more")
+        raise RemoteActNotDone(f"{cluster} is not in gridbridge.toml any more")
     return away(policy, cluster).within(LIMIT_S)
 
 
-def shows_requests(home: Away) -> "ShowsRequests[Away]":
-    """Return the adapter's ability to show requests; NotDone if the adapter has none."""
+def request_listing_ability(home: Away) -> "ShowsRequests[Away]":
+    """Return the adapter's ability to show requests; RemoteActNotDone if the adapter has none."""
     if ability := adapter_of(home).shows_requests:
         return ability
-    raise NotDone(f"a cluster of kind {home.kind} does not show the requests of its jobs")
+    raise RemoteActNotDone(f"a cluster of kind {home.kind} does not show the requests of its jobs")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ActResult:
+class RemoteActResult:
     """The result of a command on one local job or task, as a sentence for the user."""
 
     job: str  # 12, or 12.3
@@ -51,56 +51,60 @@ class ActResult:
     text: str
 
 
-def each_away(
+def act_on_remote_tasks(
     job: str, folder: str, instead: str, act: Callable[[ShownTransfer], str]
-) -> Iterator[ActResult]:
+) -> Iterator[RemoteActResult]:
     """Act on each task of a job that is away; yield a result for each task.
 
     `instead` is the command for a job that waits at home. Raises ParseError and StateError.
     """
-    transfers = open_transfers(job, folder)
+    transfers = open_transfers_of_job(job, folder)
     if not transfers:
         text = f"job {job}: no task is away; {instead} a job at home"
-        yield ActResult(job=job, is_done=False, text=text)
-    yield from each_of(transfers, act)
+        yield RemoteActResult(job=job, is_done=False, text=text)
+    yield from act_on_transfers(transfers, act)
 
 
-def each_of(
+def act_on_transfers(
     transfers: Iterable[ShownTransfer], act: Callable[[ShownTransfer], str]
-) -> Iterator[ActResult]:
+) -> Iterator[RemoteActResult]:
     """Act on the remote job of each transfer; yield results, for failed acts, too."""
     for transfer in transfers:
         local = parse_transfer(transfer.transfer).local
         try:
-            yield ActResult(job=local, is_done=True, text=act(transfer))
+            yield RemoteActResult(job=local, is_done=True, text=act(transfer))
         except GridbridgeError as error:
-            yield ActResult(job=local, is_done=False, text=f"job {local}: {error}")
+            yield RemoteActResult(job=local, is_done=False, text=f"job {local}: {error}")
 
 
-def transfers_of(owner: str, folder: str) -> tuple[ShownTransfer, ...]:
+def open_transfers_of_owner(owner: str, folder: str) -> tuple[ShownTransfer, ...]:
     """Return the open transfers of an owner."""
     return tuple(
-        transfer for transfer in files.read_all(folder).transfers if transfer.owner == owner
+        transfer
+        for transfer in files.read_published_state(folder).transfers
+        if transfer.owner == owner
     )
 
 
-def open_transfers(job: str, folder: str) -> tuple[ShownTransfer, ...]:
+def open_transfers_of_job(job: str, folder: str) -> tuple[ShownTransfer, ...]:
     """Return the open transfers of a job or task; ParseError for an invalid job id."""
     number, task = parse_local(job)
     names = (
         (transfer, parse_transfer(transfer.transfer))
-        for transfer in files.read_all(folder).transfers
+        for transfer in files.read_published_state(folder).transfers
     )
     return tuple(
         transfer for transfer, name in names if name.job == number and task in (0, name.task)
     )
 
 
-def require_own(where: Away, transfer: ShownTransfer, me: str) -> None:
-    """Query the remote job's owner and account; NotDone unless both match the transfer."""
+def require_own_remote_job(where: Away, transfer: ShownTransfer, me: str) -> None:
+    """Query the remote job's owner and account; RemoteActNotDone unless both match the transfer."""
     local = parse_transfer(transfer.transfer).local
     if not transfer.remote_id:
-        raise NotDone(f"job {local} is being sent to {transfer.remote} and has no remote id yet")
+        raise RemoteActNotDone(
+            f"job {local} is being sent to {transfer.remote} and has no remote id yet"
+        )
     owner, account = submitter(where).owner_and_account(where, str(transfer.remote_id))
     if not owner:
         raise RemoteJobGone(
@@ -108,13 +112,13 @@ def require_own(where: Away, transfer: ShownTransfer, me: str) -> None:
         )
     mine = where.login.user if where.login else me
     if (owner, account) != (mine, transfer.transfer):
-        raise NotDone(
+        raise RemoteActNotDone(
             f"job {transfer.remote_id} at {transfer.remote} is {owner}'s, account {account!r}:"
             f" not {transfer.transfer}"
         )
 
 
-def split(jobs: tuple[str, ...]) -> tuple[str, ...]:
+def parse_job_list(jobs: tuple[str, ...]) -> tuple[str, ...]:
     """Parse job ids such as `12,13.2 14`; ParseError for an invalid job id."""
     names = tuple(job for words in jobs for job in words.split(",") if job)
     if not names:

@@ -16,8 +16,8 @@ from gridbridge.shell import files
 from gridbridge.shell.runner import SIGKILL
 from gridbridge.state import published_values
 from gridbridge.transfer.starter.local_task import BACK, LocalTask
-from gridbridge.transfer.starter.remote_state import delete_remote
-from gridbridge.transfer.starter.step_answers import complain
+from gridbridge.transfer.starter.remote_state import delete_remote_job
+from gridbridge.transfer.starter.step_answers import log_step_error
 
 PATIENCE_S = 8.0  # a starter has this time to end by itself; the local job ends within 20 s
 EPILOG_S = 3.0  # timeout of each of the epilog's two commands
@@ -30,24 +30,24 @@ def main() -> None:
         task.open_notes()
         task.open_log()
     except GridbridgeError as error:
-        complain(error)  # the starter ends the job for this error
+        log_step_error(error)  # the starter ends the job for this error
     try:
         METHODS[sys.argv[1]](task)
     except (GridbridgeError, OSError) as error:
-        complain(error)
+        log_step_error(error)
 
 
-def suspend(task: LocalTask) -> None:
+def suspend_transfer(task: LocalTask) -> None:
     """Note that the local job was suspended: by hand, with its queue, or by a threshold."""
-    want(task, DesiredJobState.SUSPENDED)
+    note_desired_state(task, DesiredJobState.SUSPENDED)
 
 
-def resume(task: LocalTask) -> None:
+def resume_transfer(task: LocalTask) -> None:
     """Note that the local job was resumed."""
-    want(task, DesiredJobState.RUNNING)
+    note_desired_state(task, DesiredJobState.RUNNING)
 
 
-def terminate(task: LocalTask) -> None:
+def terminate_transfer(task: LocalTask) -> None:
     """End the local job, unless only its local time limit struck while the job is away.
 
     Any doubt ends the job, since Grid Engine calls no second method for the same `qdel`. While this
@@ -60,9 +60,9 @@ def terminate(task: LocalTask) -> None:
         return
     starter = StarterProcess(task)
     try:
-        want(task, DesiredJobState.DEAD)
+        note_desired_state(task, DesiredJobState.DEAD)
     except (GridbridgeError, OSError) as error:
-        complain(error)
+        log_step_error(error)
     if task.is_done(BACK):
         starter.be_alone_in(PATIENCE_S)
     starter.end_within(PATIENCE_S)
@@ -72,7 +72,7 @@ def _doubt(task: LocalTask) -> str:
     try:
         return task.doubt()
     except (GridbridgeError, OSError) as error:
-        complain(error)
+        log_step_error(error)
         return ""
 
 
@@ -80,13 +80,13 @@ def _is_deleted(task: LocalTask) -> bool:
     from gridbridge.transfer.starter import local_limits  # needed for few jobs
 
     try:
-        return local_limits.is_deleted(task, task.route().home)
+        return local_limits.is_local_job_deleted(task, task.route().home)
     except (GridbridgeError, OSError) as error:
-        complain(error)
+        log_step_error(error)
         return True
 
 
-def epilog(task: LocalTask) -> None:
+def run_epilog(task: LocalTask) -> None:
     """Delete the remote job of a killed starter; do nothing after a regular end.
 
     The service deletes a remote job that the epilog can't. The remote folder of a job that has
@@ -100,16 +100,16 @@ def epilog(task: LocalTask) -> None:
     try:
         task.ask(DesiredJobState.DEAD)
     finally:
-        delete_remote(task.remote_system(task.route(record.queue)).within(EPILOG_S), record)
+        delete_remote_job(task.remote_system(task.route(record.queue)).within(EPILOG_S), record)
 
 
 def _has_ended(task: LocalTask, record: StarterMessage) -> bool:
     """Say whether the service published the transfer's end, not just a request."""
-    message = published_values.read_message(task.verdict(record.transfer))
+    message = published_values.read_published_message(task.verdict(record.transfer))
     return message is not None and message.outcome not in TransferOutcome.WISHES
 
 
-def want(task: LocalTask, desired: str) -> None:
+def note_desired_state(task: LocalTask, desired: str) -> None:
     """Note an intent for the local job (suspend, resume, delete), and wake its starter."""
     task.open_notes()
     task.ask(desired)
@@ -146,4 +146,9 @@ class StarterProcess:
         return bool(poll.poll(patience_s * 1000))
 
 
-METHODS = {"suspend": suspend, "resume": resume, "terminate": terminate, "epilog": epilog}
+METHODS = {
+    "suspend": suspend_transfer,
+    "resume": resume_transfer,
+    "terminate": terminate_transfer,
+    "epilog": run_epilog,
+}

@@ -17,7 +17,7 @@ from gridbridge.model.transfer import staged_paths
 from gridbridge.shell import files, rsync
 from gridbridge.shell import remote_stage_folder as folder
 from gridbridge.transfer.starter import step_answers, task_notes
-from gridbridge.transfer.starter.local_task import LocalTask, me
+from gridbridge.transfer.starter.local_task import LocalTask, own_login_name
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class StagingFolder:
         self.stage_out = stage_out
 
 
-def begin(step: "StarterStep", request: JobRequest, config: dict[str, str]) -> str:
+def begin_file_staging(step: "StarterStep", request: JobRequest, config: dict[str, str]) -> str:
     """Note the files to carry and create the remote folder; return the folder's path.
 
     If an earlier starter already submitted the job, only the note is written. Raises
@@ -60,7 +60,7 @@ def begin(step: "StarterStep", request: JobRequest, config: dict[str, str]) -> s
             step.task.note_done(CARRIED)
         return ""
     for key in (staged_paths.IN, staged_paths.OUT):
-        if wrong := staged_paths.fault(key, getattr(stage, key)):
+        if wrong := staged_paths.declared_paths_problem(key, getattr(stage, key)):
             raise UnstageablePaths(wrong)
     _refuse_missing(step.task, stage)
     step.note()
@@ -69,7 +69,7 @@ def begin(step: "StarterStep", request: JobRequest, config: dict[str, str]) -> s
     except UnstageablePaths as error:
         if not stage.folder.startswith("/"):
             raise
-        step_answers.complain(error)
+        step_answers.log_step_error(error)
         return _make_at_home(step, stage)
 
 
@@ -81,7 +81,7 @@ def _make_at_home(step: "StarterStep", stage: StagingFolder) -> str:
     return folder.make(_login(step), stage.folder, step.away.timeout_s)
 
 
-def bring_in(step: "StarterStep") -> bool:
+def stage_inputs(step: "StarterStep") -> bool:
     """Carry the inputs to the remote folder; False if the local job was deleted.
 
     Raises UnstageablePaths when an input is gone, CommandFailed when a retry is needed.
@@ -92,7 +92,10 @@ def bring_in(step: "StarterStep") -> bool:
     stage = _staging_note(task)
     _refuse_missing(task, stage)
     source = _standard_input(task)
-    names = [_source(stage, path) for path in staged_paths.paths(staged_paths.IN, stage.stage_in)]
+    names = [
+        _source(stage, path)
+        for path in staged_paths.decode_declared_paths(staged_paths.IN, stage.stage_in)
+    ]
     if source or names:
         folder.keep(login, at, step.away.timeout_s)
     if source and not rsync.push_one(login, source, f"{at}/{STDIN}", task.is_dead):
@@ -103,7 +106,7 @@ def bring_in(step: "StarterStep") -> bool:
     return True
 
 
-def settle(step: "StarterStep", has_run: bool) -> bool:
+def fetch_outputs(step: "StarterStep", has_run: bool) -> bool:
     """Bring the outputs home and remove the remote folder; False if the job was deleted.
 
     If the job has not run and its cluster is unreachable now, the service removes the folder later.
@@ -116,7 +119,7 @@ def settle(step: "StarterStep", has_run: bool) -> bool:
     except GridbridgeError as error:
         if has_run:
             raise
-        step_answers.complain(error)
+        step_answers.log_step_error(error)
     return True
 
 
@@ -131,7 +134,8 @@ def _bring_home(step: "StarterStep") -> bool:
         return True
     stage = _staging_note(task)
     outputs = [
-        staged_paths.name_of(path) for path in staged_paths.paths(staged_paths.OUT, stage.stage_out)
+        staged_paths.staged_path_name(path)
+        for path in staged_paths.decode_declared_paths(staged_paths.OUT, stage.stage_out)
     ]
     names = (*STREAMS, *(f"{folder.WORK}/{name}" for name in outputs))
     present = folder.present(login, at, names, LONG_S) or {}
@@ -156,15 +160,15 @@ def _fetch(task: LocalTask, login: SshLogin, at: str, name: str) -> bool:
     data = folder.read(login, at, name, SHORT_BYTES + 1, LONG_S)
     is_whole = len(data) <= SHORT_BYTES
     if is_whole:
-        task_notes.write(f"{task.private}/{name}", data)
+        task_notes.write_note(f"{task.private}/{name}", data)
     return is_whole
 
 
 def _declared(step: "StarterStep", request: JobRequest, config: dict[str, str]) -> StagingFolder:
     """Return the lists of files to carry; a job's list overrides its queue's list."""
     route = step.route
-    lists = staged_paths.lists(route.stage_in, route.stage_out, request.context)
-    base = folder.place(route.remote_stage_dir, _login(step).user or me())
+    lists = staged_paths.declared_path_lists(route.stage_in, route.stage_out, request.context)
+    base = folder.place(route.remote_stage_dir, _login(step).user or own_login_name())
     return StagingFolder(
         folder=step.record.stage or f"{base}/{step.record.transfer}",
         cwd=config["cwd"],
@@ -174,13 +178,15 @@ def _declared(step: "StarterStep", request: JobRequest, config: dict[str, str]) 
 
 
 def _note(task: LocalTask, stage: StagingFolder) -> None:
-    text = key_value_lines.encode({key: getattr(stage, key) for key in StagingFolder.__slots__})
-    task_notes.write(f"{task.private}/{NOTE}", text)
+    text = key_value_lines.encode_lines(
+        {key: getattr(stage, key) for key in StagingFolder.__slots__}
+    )
+    task_notes.write_note(f"{task.private}/{NOTE}", text)
 
 
 def _staging_note(task: LocalTask) -> StagingFolder:
     data, _ = files.read(f"{task.private}/{NOTE}", 16 * MAX_BYTES, os.getuid())
-    return StagingFolder(**key_value_lines.decode(data, StagingFolder.__slots__))
+    return StagingFolder(**key_value_lines.decode_lines(data, StagingFolder.__slots__))
 
 
 def _login(step: "StarterStep") -> SshLogin:
@@ -196,7 +202,7 @@ def _standard_input(task: LocalTask) -> str:
 
 def _source(stage: StagingFolder, path: str) -> str:
     """Return an input's path for rsync, with `/./` before its name in the remote folder."""
-    name = staged_paths.name_of(path)
+    name = staged_paths.staged_path_name(path)
     above = os.path.dirname(os.path.normpath(path)) if path.startswith("/") else stage.cwd
     return f"{os.path.normpath(above)}{BEHIND}{name}"
 
@@ -204,7 +210,8 @@ def _source(stage: StagingFolder, path: str) -> str:
 def _refuse_missing(task: LocalTask, stage: StagingFolder) -> None:
     """Raise UnstageablePaths for an unreadable input."""
     declared = [
-        _source(stage, path) for path in staged_paths.paths(staged_paths.IN, stage.stage_in)
+        _source(stage, path)
+        for path in staged_paths.decode_declared_paths(staged_paths.IN, stage.stage_in)
     ]
     for source in filter(None, [*declared, _standard_input(task)]):
         path = source.replace(BEHIND, "/")
@@ -270,8 +277,8 @@ def _append_once(fetched: str, path: str) -> None:
         with open(fetched, "rb") as source, open(path, "ab") as target:
             if target.seekable():
                 _lock(target.fileno())
-                if (begun := task_notes.number(note)) is None:
-                    task_notes.write(note, b"%d" % target.seek(0, os.SEEK_END))
+                if (begun := task_notes.read_note_number(note)) is None:
+                    task_notes.write_note(note, b"%d" % target.seek(0, os.SEEK_END))
                 source.seek(0 if begun is None else _agreeing(fetched, path, int(begun)))
             while chunk := source.read(1 << 20):
                 target.write(chunk)

@@ -9,12 +9,12 @@ if TYPE_CHECKING:
     from gridbridge.transfer.starter.starter_step import StarterStep
 
 
-def begin(step: "StarterStep") -> bool:
+def write_first_note(step: "StarterStep") -> bool:
     """Write a transfer's first note; False while the starter waits for the service.
 
     Only a starter of a task that was sent before asks the service which transfer to continue.
     """
-    wake = step.record.wake or spool.make_wake(step.task.our_spool)
+    wake = step.record.wake or spool.create_wake_fifo(step.task.our_spool)
     step.record = StarterMessage(remote=step.route.remote, queue=step.task.queue, wake=wake)
     if step.task.was_sent_before() and not _learn_of_the_last(step):
         return False
@@ -24,11 +24,11 @@ def begin(step: "StarterStep") -> bool:
         step.record = step.record.but(claim=wrapper_claim.make(step.route.remote_claim))
     phase = step.record.phase or StarterPhase.SUBMITTING
     if step.record.remote_id and step.away.login:
-        submission_step.stage(step, step.request, step.task.config())
+        submission_step.make_remote_folder(step, step.request, step.task.config())
     name = step.record.transfer or str(step.task.transfer(step.route, attempt=1))
     fields = {
         "transfer": name,
-        "guard": task_guard.chosen(step),
+        "guard": task_guard.choose_task_guard(step),
         "submitted": step.request.submitted,
     }
     step.note(kind=MessageKind.RECORD, phase=phase, **fields)
@@ -37,7 +37,7 @@ def begin(step: "StarterStep") -> bool:
 
 def _learn_of_the_last(step: "StarterStep") -> bool:
     """Ask the service whether to begin a new transfer or to adopt the last transfer."""
-    reply = published_values.read_message(step.task.verdict(step.record.wake))
+    reply = published_values.read_published_message(step.task.verdict(step.record.wake))
     if reply is None:
         put_back = "yes" if step.task.restarted else ""
         name = str(step.task.transfer(step.route, attempt=0))

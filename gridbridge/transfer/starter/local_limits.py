@@ -11,13 +11,13 @@ from gridbridge.model.message import DesiredJobState
 from gridbridge.model.route import Home
 from gridbridge.model.states import JobState
 from gridbridge.shell import files
-from gridbridge.transfer.starter.local_task import BACK, LocalTask, seconds
+from gridbridge.transfer.starter.local_task import BACK, LocalTask, parse_time_limit_s
 
 SLACK_S = 2.0  # execd starts its clock up to 2 s before it writes its config file
 PATIENCE_S = 3.0  # timeout of a query at home; the local job has to end within 20 s
 
 
-def is_deleted(task: LocalTask, home: Home) -> bool:
+def is_local_job_deleted(task: LocalTask, home: Home) -> bool:
     """Say whether a user deleted the local job; False if only its h_rt has passed.
 
     If the home cluster does not answer, the h_rt that the job asked for decides. A job that
@@ -34,14 +34,18 @@ def is_deleted(task: LocalTask, home: Home) -> bool:
     return task.ran_for_s() < limit_s - SLACK_S
 
 
-def is_suspended(task: LocalTask, home: Home) -> bool:
+def is_local_job_suspended(task: LocalTask, home: Home) -> bool:
     """Say whether the local job is suspended: by hand, with its queue, by a threshold."""
     return keeper_of(home).state(home, task.local).is_suspended
 
 
-def is_wanted(task: LocalTask, home: Home, intent: str) -> bool:
+def is_notify_signal_genuine(task: LocalTask, home: Home, intent: str) -> bool:
     """Say whether the home cluster confirms the intent that a -notify signal announced."""
-    return is_deleted(task, home) if intent == DesiredJobState.DEAD else is_suspended(task, home)
+    return (
+        is_local_job_deleted(task, home)
+        if intent == DesiredJobState.DEAD
+        else is_local_job_suspended(task, home)
+    )
 
 
 def _is_leaving(task: LocalTask, state: JobState) -> bool:
@@ -60,4 +64,4 @@ def _note_back(task: LocalTask, state: JobState) -> None:
 
 def _queue_limit(task: LocalTask, home: Home) -> float:
     host = task.env["HOSTNAME"]
-    return seconds(keeper_of(home).queue_value(home, task.queue, "h_rt", host))
+    return parse_time_limit_s(keeper_of(home).queue_value(home, task.queue, "h_rt", host))

@@ -11,7 +11,12 @@ import time
 from gridbridge.batch.gridengine.submitted_request import read_config, read_environment
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.ids import TransferId
-from gridbridge.model.message import DesiredJobState, MessageKind, StarterMessage, encode_short
+from gridbridge.model.message import (
+    DesiredJobState,
+    MessageKind,
+    StarterMessage,
+    encode_short_message,
+)
 from gridbridge.model.places import PUBLISHED, SPOOL
 from gridbridge.model.route import Away, TransferRoute
 from gridbridge.shell import files
@@ -56,7 +61,7 @@ class LocalTask:
             files.make_own_folder(self.private)
         except OSError as error:
             why = GridbridgeError(f"can't write to {folder}: {error.strerror}")
-            raise task_notes.lack(error, folder) or why from error
+            raise task_notes.note_space_error(error, folder) or why from error
 
     def open_log(self) -> None:
         """Redirect standard error to the task's private log, unless TMPDIR is full."""
@@ -79,7 +84,7 @@ class LocalTask:
 
     def remote_system(self, route: TransferRoute) -> Away:
         """Return the remote cluster of a route, as the job's owner reaches the cluster."""
-        return route.away_as(me()) if route.remote_ssh else route.away
+        return route.away_as(own_login_name()) if route.remote_ssh else route.away
 
     def verdict(self, transfer: str) -> str:
         """Return the path of the verdict file of a transfer."""
@@ -91,7 +96,7 @@ class LocalTask:
         Grid Engine sets RESTARTED for a task that was rescheduled, not for a task whose error
         state was cleared (qmod -cj).
         """
-        unproved = published_values.told_path(self.local, os.getuid(), self.published)
+        unproved = published_values.unverified_history_path(self.local, os.getuid(), self.published)
         proved = published_values.history_path(self.local, self.published)
         return self.restarted or os.path.exists(unproved) or os.path.exists(proved)
 
@@ -99,7 +104,7 @@ class LocalTask:
         """Wake the task's sleeping starter."""
         record = self.record()
         if record and record.wake:
-            spool.wake(record.wake, self.our_spool)
+            spool.wake_starter(record.wake, self.our_spool)
 
     def transfer(self, route: TransferRoute, attempt: int) -> TransferId:
         """Return the name of this task's n-th transfer; 0 stands for an unknown attempt."""
@@ -115,11 +120,11 @@ class LocalTask:
 
     def record(self) -> StarterMessage | None:
         """Return the record of the transfer's progress; None before the starter's first act."""
-        return task_notes.read(f"{self.private}/record")
+        return task_notes.read_note_message(f"{self.private}/record")
 
     def save(self, record: StarterMessage) -> None:
         """Send the record of the transfer's progress to the service, then note it."""
-        spool.send(record, self.our_spool)
+        spool.send_spool_message(record, self.our_spool)
         self._keep("record", record)
 
     def excuse(self, why: str, cause: str) -> StarterMessage:
@@ -129,7 +134,7 @@ class LocalTask:
         excused = record.but(cause=cause, reason=why)
         if record.kind != MessageKind.RECORD or excused == record:
             return record
-        excused.at = now()
+        excused.at = message_timestamp()
         try:
             self.save(excused)
         except GridbridgeError:
@@ -143,11 +148,11 @@ class LocalTask:
     def doubt(self) -> str:
         """Note that this method finds out whether the local job is to end; return the note."""
         self.open_notes()
-        return method_intents.doubt(self.private)
+        return method_intents.note_termination_check(self.private)
 
     def is_in_doubt(self) -> bool:
         """Say whether a living method still finds out whether the local job is to end."""
-        return method_intents.is_in_doubt(self.private)
+        return method_intents.is_termination_check_running(self.private)
 
     def ask(self, desired: str) -> None:
         """Note a method's intent for the starter, and report a deletion to the service.
@@ -157,23 +162,25 @@ class LocalTask:
         if desired == DesiredJobState.DEAD:
             self.note_done("dead")
         else:
-            method_intents.note(self.private, desired, method_intents.begun(os.getppid()))
+            method_intents.note_method_intent(
+                self.private, desired, method_intents.process_start_time(os.getppid())
+            )
         self.note_done(INTENT)
         if desired == DesiredJobState.DEAD:
             self.report_intent(desired)
 
     def report_intent(self, desired: str) -> None:
         """Report an intent to the service, if the local task has a transfer."""
-        self._send(StarterMessage(kind=MessageKind.INTENT, desired=desired, at=now()))
+        self._send(StarterMessage(kind=MessageKind.INTENT, desired=desired, at=message_timestamp()))
 
     def tell_spared(self) -> None:
         """Report to the service that a local time limit did not end the job."""
-        self._send(StarterMessage(kind=MessageKind.SPARED, at=now()))
+        self._send(StarterMessage(kind=MessageKind.SPARED, at=message_timestamp()))
 
     def _send(self, news: StarterMessage) -> None:
         record = self.record()
         if record and record.kind == MessageKind.RECORD:  # a question names no transfer
-            spool.send(news.but(transfer=record.transfer), self.our_spool)
+            spool.send_spool_message(news.but(transfer=record.transfer), self.our_spool)
 
     def desired(self) -> str:
         """Return the latest intent (message.DesiredJobState), empty without an intent.
@@ -184,26 +191,26 @@ class LocalTask:
         if self.is_dead():
             return DesiredJobState.DEAD
         files.remove(f"{self.private}/{INTENT}")
-        note = method_intents.newest(self.private)
-        desired = method_intents.desired_of(note)
-        if not method_intents.is_told(note):
+        note = method_intents.newest_intent_note(self.private)
+        desired = method_intents.desired_state_in_note(note)
+        if not method_intents.is_intent_reported(note):
             self.report_intent(desired)
-            method_intents.settle(self.private, note)
+            method_intents.mark_intent_reported(self.private, note)
         return desired
 
     def learn(self, desired: str, order: method_intents.Order) -> None:
         """Note a state of the local job that no method has noted, as that job's intent."""
-        if method_intents.is_before(method_intents.newest(self.private), order):
-            method_intents.note(self.private, desired, order)
+        if method_intents.is_intent_older(method_intents.newest_intent_note(self.private), order):
+            method_intents.note_method_intent(self.private, desired, order)
 
     def close(self, outcome: StarterMessage) -> None:
         """Report a transfer without a remote job to the service, which closes the transfer."""
         self._keep("closed", outcome)
-        spool.send(outcome, self.our_spool)
+        spool.send_spool_message(outcome, self.our_spool)
 
     def begun_recall(self) -> StarterMessage | None:
         """Return the recall in progress, None without a recall."""
-        return task_notes.read(f"{self.private}/recall")
+        return task_notes.read_note_message(f"{self.private}/recall")
 
     def keep_recall(self, recall: StarterMessage) -> None:
         """Note the progress of the task's recall."""
@@ -215,19 +222,19 @@ class LocalTask:
 
     def closed(self) -> StarterMessage | None:
         """Return the transfer's end, None while the transfer is open."""
-        end = task_notes.read(f"{self.private}/closed")
+        end = task_notes.read_note_message(f"{self.private}/closed")
         return end if end and end.tells_end() else None
 
     def limit(self, name: str) -> float:
         """Return a time limit of the local job in seconds, from the starter's note."""
         try:
-            return seconds(_whole(f"{self.private}/{name}").decode())
+            return parse_time_limit_s(_whole(f"{self.private}/{name}").decode())
         except (GridbridgeError, ValueError):
             return INFINITE_S
 
     def note_limit(self, name: str, value: str) -> None:
         """Note a time limit of the local job, in case Grid Engine does not answer later."""
-        task_notes.write(f"{self.private}/{name}", value.encode())
+        task_notes.write_note(f"{self.private}/{name}", value.encode())
 
     def is_done(self, step: str) -> bool:
         """Say whether an earlier step of the starter noted `step` as done."""
@@ -235,7 +242,7 @@ class LocalTask:
 
     def note_done(self, step: str) -> None:
         """Note that `step` is done, so that no later step of the starter repeats it."""
-        task_notes.write(f"{self.private}/{step}")
+        task_notes.write_note(f"{self.private}/{step}")
 
     def ran_for_s(self) -> float:
         """Return the local job's run time; execd writes `config` at the job's start."""
@@ -244,21 +251,21 @@ class LocalTask:
     def tries(self, of: str = "tries") -> int:
         """Count another try of a starter's act; return the number of earlier tries."""
         path = f"{self.private}/{of}"
-        before = int(task_notes.number(path) or 0)
-        task_notes.write(path, b"%d" % (before + 1))
+        before = int(task_notes.read_note_number(path) or 0)
+        task_notes.write_note(path, b"%d" % (before + 1))
         return before
 
     def known_for_s(self, note: str) -> float:
         """Return the seconds since the first call with this note's name."""
         path, now_s = f"{self.private}/{note}", time.clock_gettime(time.CLOCK_BOOTTIME)
-        if (first_s := task_notes.number(path)) is None:
+        if (first_s := task_notes.read_note_number(path)) is None:
             first_s = now_s
-            task_notes.write(path, b"%d" % now_s)
+            task_notes.write_note(path, b"%d" % now_s)
         return now_s - first_s
 
     def require_room(self) -> None:
         """Raise NoRoom unless TMPDIR has space for notes; called before a job is sent."""
-        task_notes.require_room(self.private)
+        task_notes.require_note_space(self.private)
 
     def blame(self, reason: str) -> None:
         """Write a reason to the shepherd's error file, for `qstat -j` and the mail."""
@@ -268,20 +275,20 @@ class LocalTask:
             error.write(f"gridbridge: {reason}\n")
 
     def _keep(self, name: str, message: StarterMessage) -> None:
-        task_notes.write(f"{self.private}/{name}", encode_short(message))
+        task_notes.write_note(f"{self.private}/{name}", encode_short_message(message))
 
 
-def me() -> str:
+def own_login_name() -> str:
     """Return the login name of the current user."""
     return pwd.getpwuid(os.getuid()).pw_name
 
 
-def now() -> str:
+def message_timestamp() -> str:
     """Return the current time as messages between starter and service carry times."""
     return f"{time.time():.3f}"
 
 
-def seconds(limit: str) -> float:
+def parse_time_limit_s(limit: str) -> float:
     """Parse a time limit, `[[hours:]minutes:]seconds` or INFINITY (sge_types(5))."""
     if limit.upper() in UNLIMITED:
         return INFINITE_S

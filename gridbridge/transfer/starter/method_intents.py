@@ -19,14 +19,14 @@ TICKS = os.sysconf("SC_CLK_TCK")  # clock ticks a second
 Order = tuple[int, int]  # clock ticks since the host's boot, and a pid
 
 
-def begun(pid: int) -> Order:
+def process_start_time(pid: int) -> Order:
     """Return a process's start time in clock ticks, and its pid."""
     with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
         fields = file.read().rpartition(")")[2].split()
     return int(fields[START]), pid
 
 
-def ago(age_s: float = 0.0) -> Order:
+def moment_before_now(age_s: float = 0.0) -> Order:
     """Return the sort key of an event `age_s` seconds ago, by the boot-time clock.
 
     A negative age counts as 0: a note from the future would override later notes.
@@ -34,46 +34,46 @@ def ago(age_s: float = 0.0) -> Order:
     return int((time.clock_gettime(time.CLOCK_BOOTTIME) - max(0.0, age_s)) * TICKS), 0
 
 
-def note(folder: str, desired: str, order: Order) -> None:
+def note_method_intent(folder: str, desired: str, order: Order) -> None:
     """Write a note with a method's intent (message.DesiredJobState)."""
-    task_notes.write(f"{folder}/{ASKED}.{order[0]}.{order[1]}.{desired}")
+    task_notes.write_note(f"{folder}/{ASKED}.{order[0]}.{order[1]}.{desired}")
 
 
-def doubt(folder: str) -> str:
+def note_termination_check(folder: str) -> str:
     """Note that this process finds out whether the local job is to end; return the note."""
-    start, pid = begun(os.getpid())
+    start, pid = process_start_time(os.getpid())
     path = f"{folder}/{DOUBT}.{start}.{pid}"
-    task_notes.write(path)
+    task_notes.write_note(path)
     return path
 
 
-def is_in_doubt(folder: str) -> bool:
+def is_termination_check_running(folder: str) -> bool:
     """Say whether a living process still finds out whether the local job is to end."""
     names = (name.split(".") for name in os.listdir(folder) if name.startswith(f"{DOUBT}."))
     return any(_lives((int(start), int(pid))) for _, start, pid in names)
 
 
-def newest(folder: str) -> str:
+def newest_intent_note(folder: str) -> str:
     """Return the name of the local job's latest intent note, empty without a note."""
     return max(_notes(folder), key=_order, default="")
 
 
-def desired_of(name: str) -> str:
+def desired_state_in_note(name: str) -> str:
     """Return the intent in an intent note's name; empty for an empty name."""
     return name.rpartition(".")[2]
 
 
-def is_told(name: str) -> bool:
+def is_intent_reported(name: str) -> bool:
     """Say whether the service knows an intent note's intent; true for an empty name."""
     return not name.startswith(ASKED)
 
 
-def is_before(name: str, order: Order) -> bool:
+def is_intent_older(name: str, order: Order) -> bool:
     """Say whether an intent note is over 1 s older than `order`; true for an empty name."""
     return not name or _order(name)[0] + TICKS < order[0]
 
 
-def settle(folder: str, name: str) -> None:
+def mark_intent_reported(folder: str, name: str) -> None:
     """Mark the latest intent note as known to the service, and remove older notes."""
     settled = f"{TOLD}{name.removeprefix(ASKED)}"
     os.rename(f"{folder}/{name}", f"{folder}/{settled}")
@@ -85,7 +85,7 @@ def settle(folder: str, name: str) -> None:
 def _lives(order: Order) -> bool:
     """Say whether the process still lives; a reused pid has another start time."""
     try:
-        return begun(order[1]) == order
+        return process_start_time(order[1]) == order
     except OSError:
         return False
 

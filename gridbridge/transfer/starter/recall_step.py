@@ -11,7 +11,7 @@ from gridbridge.model.message import FailureCause, StarterMessage, TransferOutco
 from gridbridge.model.route import Away
 from gridbridge.model.states import JobFact
 from gridbridge.transfer.starter import remote_state
-from gridbridge.transfer.starter.local_task import LocalTask, now
+from gridbridge.transfer.starter.local_task import LocalTask, message_timestamp
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ KILLS = ("9", "12", "15")  # signals of a deletion: KILL, USR2 before it (-notif
 KILLED = "the remote job had just started and was deleted"
 
 
-def recall(
+def do_recall_step(
     cell: "RecallsJobs[Away]",
     task: LocalTask,
     remote: Away,
@@ -40,11 +40,13 @@ def recall(
     """Run the recall's next step; return the task's end, or seconds until the next step."""
     remote_id, begun = record.remote_id, task.begun_recall()
     if begun is None:
-        begun = wished.but(at=now())
+        begun = wished.but(at=message_timestamp())
         task.keep_recall(begun)
     if begun.phase == GONE:
         return _confirm(cell, remote, remote_id, begun)
-    remote_state.is_there(remote, record)  # raises NotOurs if the id is another job's by now
+    remote_state.is_remote_job_known(
+        remote, record
+    )  # raises NotOurs if the id is another job's by now
     cell.hold(remote, remote_id, gone_is_fine=True)
     state = cell.state(remote, remote_id)
     if begun.phase == DELETING and (not state.is_listed or state.is_deleting):
@@ -70,7 +72,7 @@ def _delete(
     return _confirm(cell, remote, remote_id, begun)
 
 
-def settled(begun: StarterMessage, verdict: StarterMessage) -> StarterMessage | None:
+def recall_verdict(begun: StarterMessage, verdict: StarterMessage) -> StarterMessage | None:
     """Return the end of a task whose remote job the recall deleted, else None.
 
     A job that was deleted while waiting has no accounting record, so the service finds no end,

@@ -7,7 +7,7 @@ execd and the shepherd give a starter SGE_STARTER_* and SGE_STD*_PATH in the env
 from gridbridge.batch import home_id, submitter
 from gridbridge.batch.wrapper_script import JobStartMode, WrappedJob
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.request import JobRequest, JobSpec, is_place
+from gridbridge.model.request import JobRequest, JobSpec, is_home_place
 from gridbridge.model.route import SshLogin, TransferRoute
 from gridbridge.transfer.starter.local_task import LocalTask
 
@@ -62,7 +62,7 @@ EXECD_OWNS = (  # set by the execd that runs the job, whatever -v says
 )
 
 
-def wrapped(
+def build_remote_job_spec(
     task: LocalTask,
     route: TransferRoute,
     transfer: str,
@@ -102,20 +102,20 @@ def _own(task: LocalTask, route: TransferRoute) -> str:
     return home_id.lines(task.job, task.env["SGE_TASK_ID"])
 
 
-def folder(route: TransferRoute, config: dict[str, str], stage: str = "") -> str:
+def remote_working_folder(route: TransferRoute, config: dict[str, str], stage: str = "") -> str:
     """Return the job's remote working directory; empty for the account's home directory."""
     if stage:
         return f"{stage}/work"
     return "" if route.remote_ssh else config["cwd"]
 
 
-def has_files(env: dict[str, str]) -> bool:
+def has_stream_files(env: dict[str, str]) -> bool:
     """Say whether a standard stream is a file at home, which a remote job does not see."""
     streams = ("SGE_STDIN_PATH", "SGE_STDOUT_PATH", "SGE_STDERR_PATH")
     return not all(env[stream].startswith(DEVICES) for stream in streams)
 
 
-def output_stays(env: dict[str, str], login: SshLogin) -> str:
+def remote_output_location(env: dict[str, str], login: SshLogin) -> str:
     """Say which remote files keep the job's output; empty for no output."""
     paths = dict.fromkeys((env["SGE_STDOUT_PATH"], env["SGE_STDERR_PATH"]))
     names = [path.rpartition("/")[2] for path in paths if not path.startswith(DEVICES)]
@@ -144,18 +144,20 @@ def _streams(route: TransferRoute, env: dict[str, str], stage: str) -> dict[str,
     }
 
 
-def parallel(config: dict[str, str]) -> tuple[str, int]:
+def granted_parallel_environment(config: dict[str, str]) -> tuple[str, int]:
     """Return the parallel environment and granted slots; ("", 1) for a serial job."""
     return (config["pe"], int(config["pe_slots"])) if config["pe"] != SERIAL else ("", 1)
 
 
-def asks_for_something(spec: JobSpec) -> bool:
+def has_resource_requests(spec: JobSpec) -> bool:
     """Say whether a request has any name that a remote cluster may not know."""
     pairs = spec.request.hard + spec.request.soft
-    return bool(spec.pe or spec.request.project) or any(not is_place(name) for name, _ in pairs)
+    return bool(spec.pe or spec.request.project) or any(
+        not is_home_place(name) for name, _ in pairs
+    )
 
 
-def is_interactive(env: dict[str, str]) -> bool:
+def is_interactive_job(env: dict[str, str]) -> bool:
     """Say whether the starter's job is interactive (qrsh, qlogin)."""
     return env.get("JOB_SCRIPT", "") in INTERACTIVE or not env.get("SGE_STARTER_SHELL_PATH")
 
@@ -179,7 +181,9 @@ def _environment(
 ) -> tuple[tuple[str, str], ...]:
     """Return the job's own variables and its identity at home, sorted by name."""
     values = task.environment()
-    execds = EXECD_OWNS + LOCAL_IDENTITY + (PARALLEL if parallel(config)[0] else ())
+    execds = (
+        EXECD_OWNS + LOCAL_IDENTITY + (PARALLEL if granted_parallel_environment(config)[0] else ())
+    )
     own = {name: values.get(name, "") for name in request.variables if name not in execds}
     if "PATH" in own:  # execd put the local TMPDIR in front; the wrapper adds the remote TMPDIR
         own["PATH"] = own["PATH"].removeprefix(f"{task.env['TMPDIR']}:")

@@ -7,29 +7,29 @@ may have given a noted id to another job.
 import time
 
 from gridbridge.batch import submitter
-from gridbridge.errors import NotOurs
+from gridbridge.errors import RemoteJobNotOurs
 from gridbridge.model.message import DesiredJobState, MessageKind, StarterMessage, StarterPhase
 from gridbridge.model.route import Away
 from gridbridge.transfer.starter import method_intents
-from gridbridge.transfer.starter.local_task import WARNED, me
+from gridbridge.transfer.starter.local_task import WARNED, own_login_name
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
     from gridbridge.transfer.starter.starter_step import StarterStep
 
 
-def follow(step: "StarterStep", message: StarterMessage | None) -> bool:
+def match_remote_job_state(step: "StarterStep", message: StarterMessage | None) -> bool:
     """Bring the remote job to the local job's desired state; safe to repeat.
 
     `message` has the local job's state as the service saw it. Returns False, for a retry, while a
     process still finds out whether the local job is to end.
     """
-    now = method_intents.ago()
+    now = method_intents.moment_before_now()
     if step.noted and not _is_wanted(step):
         step.noted = ""
     if step.noted == DesiredJobState.DEAD:  # -notify leaves time to wait for the job's end
         step.task.note_done(WARNED)
-        delete_remote(step.away, step.record)
+        delete_remote_job(step.away, step.record)
         return True
     _learn(step, message, now)
     if step.record.phase == StarterPhase.HELD and not _release(step):
@@ -43,7 +43,7 @@ def _is_wanted(step: "StarterStep") -> bool:
     """Say whether the home cluster confirms the intent that a -notify signal announced."""
     from gridbridge.transfer.starter import local_limits  # few starters get a signal
 
-    return local_limits.is_wanted(step.task, step.route.home, step.noted)
+    return local_limits.is_notify_signal_genuine(step.task, step.route.home, step.noted)
 
 
 def _learn(step: "StarterStep", message: StarterMessage | None, now: method_intents.Order) -> None:
@@ -56,7 +56,9 @@ def _learn(step: "StarterStep", message: StarterMessage | None, now: method_inte
     if step.noted and step.noted != desired:
         step.task.learn(step.noted, now)
     if message:
-        step.task.learn(message.desired, method_intents.ago(time.time() - float(message.at)))
+        step.task.learn(
+            message.desired, method_intents.moment_before_now(time.time() - float(message.at))
+        )
 
 
 def _release(step: "StarterStep") -> bool:
@@ -86,7 +88,7 @@ def _is_carried(step: "StarterStep") -> bool:
         return True
     from gridbridge.transfer.starter import file_staging
 
-    return file_staging.bring_in(step)
+    return file_staging.stage_inputs(step)
 
 
 def _act(step: "StarterStep", desired: str) -> None:
@@ -101,38 +103,38 @@ def _act(step: "StarterStep", desired: str) -> None:
 
 
 def _make_sure(step: "StarterStep") -> None:
-    """Check the remote job's owner and account once a step; NotOurs on a mismatch."""
+    """Check the remote job's owner and account once a step; RemoteJobNotOurs on a mismatch."""
     if not step.is_sure:
-        is_there(step.away, step.record)
+        is_remote_job_known(step.away, step.record)
         step.is_sure = True
 
 
-def find(remote: Away, record: StarterMessage) -> str:
+def find_submitted_job(remote: Away, record: StarterMessage) -> str:
     """Return the id of a held remote job of this transfer, empty without such a job."""
     return submitter(remote).find_held(remote, record.transfer, _owner(remote))
 
 
-def delete_remote(remote: Away, record: StarterMessage) -> None:
+def delete_remote_job(remote: Away, record: StarterMessage) -> None:
     """Delete the remote job of a record, after a query that finds or verifies the job."""
     if record.kind != MessageKind.RECORD:
         return
     if not record.remote_id:
-        remote_id = find(remote, record)  # finds only jobs of this owner
+        remote_id = find_submitted_job(remote, record)  # finds only jobs of this owner
     else:
-        remote_id = record.remote_id if is_there(remote, record) else ""
+        remote_id = record.remote_id if is_remote_job_known(remote, record) else ""
     if remote_id:
         submitter(remote).delete(remote, remote_id)
 
 
-def is_there(remote: Away, record: StarterMessage) -> bool:
+def is_remote_job_known(remote: Away, record: StarterMessage) -> bool:
     """Say whether the remote cluster still lists the job of a record.
 
-    Raises NotOurs when the id belongs to another owner or transfer, as after a reset of the
-    remote cluster's job numbers.
+    Raises RemoteJobNotOurs when the id belongs to another owner or transfer, as after a reset of
+    the remote cluster's job numbers.
     """
     owner_account = submitter(remote).owner_and_account(remote, record.remote_id)
     if owner_account[0] and owner_account != (_owner(remote), record.transfer):
-        raise NotOurs(
+        raise RemoteJobNotOurs(
             f"job {record.remote_id} of {record.remote} is {owner_account[0]}'s,"
             f" account {owner_account[1]!r}: not {record.transfer}"
         )
@@ -140,4 +142,4 @@ def is_there(remote: Away, record: StarterMessage) -> bool:
 
 
 def _owner(remote: Away) -> str:
-    return remote.login.user if remote.login else me()
+    return remote.login.user if remote.login else own_login_name()

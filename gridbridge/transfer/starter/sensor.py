@@ -10,9 +10,9 @@ through that account's folder. After a report it starts a missing poller and kil
 import os
 import time
 
-from gridbridge.errors import GridbridgeError, StateError, plain_words
+from gridbridge.errors import GridbridgeError, StateError, describe_error
 from gridbridge.model.places import HOME, PYTHON, SENSOR_LOG
-from gridbridge.model.transfer.load_values import closed
+from gridbridge.model.transfer.load_values import closing_load_values
 from gridbridge.shell import poller_lock
 from gridbridge.state import published_values
 
@@ -27,10 +27,10 @@ CLEAN = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"}
 
 def main() -> None:
     """Answer execd's requests until execd says quit or exits."""
-    Sensor(os.environ.get("HOST", "")).serve()
+    HostLoadSensor(os.environ.get("HOST", "")).serve()
 
 
-class Sensor:
+class HostLoadSensor:
     """The load sensor of a host, with its last log line and its last start of a poller."""
 
     def __init__(
@@ -54,7 +54,7 @@ class Sensor:
 
     def serve(self) -> None:
         """Answer each of execd's requests, and check the poller only after each answer."""
-        requests = SensorRequests()
+        requests = ExecdRequests()
         while came := os.read(0, 65536):
             request = requests.take(came)
             if request == QUIT:
@@ -71,8 +71,8 @@ class Sensor:
         try:
             report = self._report(self._values(now))
         except (OSError, GridbridgeError) as error:
-            self._log_trouble(plain_words(error))
-            return self._report(closed(self._names))
+            self._log_trouble(describe_error(error))
+            return self._report(closing_load_values(self._names))
         self._log_trouble("")
         return report
 
@@ -81,9 +81,12 @@ class Sensor:
         if owner == 0:
             raise StateError(f"{self._home}: owned by root; expected the service account")
         path = published_values.load_path(f"{self._home}/published")
-        values, stale_s, is_fresh = published_values.load(path, now, owner)
+        values, stale_s, is_fresh = published_values.read_load_values(path, now, owner)
         self._hung_s = min(HUNG_S, 2 * stale_s)
-        if max(map(len, (self._report(values), self._report(closed(list(values)))))) > PIPE_BUF:
+        if (
+            max(map(len, (self._report(values), self._report(closing_load_values(list(values))))))
+            > PIPE_BUF
+        ):
             raise StateError(f"{path}: report too long; expected at most {PIPE_BUF} bytes")
         self._names = list(values)
         if not is_fresh:
@@ -103,7 +106,7 @@ class Sensor:
             return
         self._started = time.monotonic()
         try:
-            start(self._poller, self._home)
+            start_poller(self._poller, self._home)
         except OSError as error:  # fork failed; the next check tries again
             self._log_trouble(f"no poller could be started: {error.strerror}")
 
@@ -144,7 +147,7 @@ class Sensor:
             return
 
 
-class SensorRequests:
+class ExecdRequests:
     """The buffer for execd's lines, which a pipe may deliver in parts."""
 
     def __init__(self) -> None:
@@ -159,7 +162,7 @@ class SensorRequests:
         return REPORT if lines else NOTHING_YET
 
 
-def start(program: tuple[str, ...], home: str) -> None:
+def start_poller(program: tuple[str, ...], home: str) -> None:
     """Start the poller as the service account, in its own session, with its own log.
 
     The sensor's own uid stays root: execd can't kill a sensor with another uid, and would wait

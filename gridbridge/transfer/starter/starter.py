@@ -14,10 +14,10 @@ from gridbridge.batch.submission_result import NOT_INTERACTIVE, Result
 from gridbridge.errors import (
     CommandFailed,
     GridbridgeError,
-    NoRoom,
-    NoRoute,
-    NotAccepted,
+    JobNotAccepted,
     OwnerBarred,
+    TmpdirFull,
+    UnconfiguredTransferQueue,
     UnmappableRequest,
     UnstageablePaths,
 )
@@ -42,8 +42,8 @@ from gridbridge.transfer.starter import (
 from gridbridge.transfer.starter import (
     remote_job_spec as job,
 )
-from gridbridge.transfer.starter.local_task import BACK, WARNED, LocalTask, now
-from gridbridge.transfer.starter.remote_state import delete_remote, follow
+from gridbridge.transfer.starter.local_task import BACK, WARNED, LocalTask, message_timestamp
+from gridbridge.transfer.starter.remote_state import delete_remote_job, match_remote_job_state
 from gridbridge.transfer.starter.starter_step import StarterStep
 
 LOOK_S = 60  # a starter reads its verdict so often without being woken
@@ -56,29 +56,29 @@ def main() -> None:
     """Run the starter's next step, and print the answer for the starter's shell."""
     intent, *arguments = sys.argv[1:]
     task = LocalTask(dict(os.environ))
-    answer = give_up(task) or take(task, intent, tuple(arguments))
+    answer = end_without_notes_folder(task) or do_due_step(task, intent, tuple(arguments))
     os.write(1, f"{answer}\n".encode())
     os._exit(0)  # skips the interpreter's shutdown, which takes 2 ms
 
 
-def give_up(task: LocalTask) -> str:
+def end_without_notes_folder(task: LocalTask) -> str:
     """Answer how to end or wait if the task's notes can't be written; empty if they can."""
     try:
         task.open_notes()
-    except NoRoom as error:
-        return step_answers.wait_for_room(task, error)
+    except TmpdirFull as error:
+        return step_answers.wait_for_tmpdir_space(task, error)
     except GridbridgeError as error:
         return step_answers.end_in_error(task, str(error))
     task.open_log()
     return ""
 
 
-def take(task: LocalTask, intent: str, arguments: tuple[str, ...]) -> str:
+def do_due_step(task: LocalTask, intent: str, arguments: tuple[str, ...]) -> str:
     """Run the starter's next step; without space for notes, answer to try again."""
     try:
         return _try(task, intent, arguments)
-    except NoRoom as error:
-        return step_answers.wait_for_room(task, error)
+    except TmpdirFull as error:
+        return step_answers.wait_for_tmpdir_space(task, error)
 
 
 def _try(task: LocalTask, intent: str, arguments: tuple[str, ...]) -> str:
@@ -90,17 +90,19 @@ def _try(task: LocalTask, intent: str, arguments: tuple[str, ...]) -> str:
             if step.record.phase == StarterPhase.RELEASED:
                 raise  # the remote job runs or has run
             return step.unstageable(error)
-    except NoRoom:
+    except TmpdirFull:
         raise
-    except NoRoute as error:
-        step_answers.complain(error)
-        return step_answers.end_nowhere(task, error)
+    except UnconfiguredTransferQueue as error:
+        step_answers.log_step_error(error)
+        return step_answers.end_without_route(task, error)
     except CommandFailed as error:
-        step_answers.complain(error)
-        return step_answers.end_unable(task, error) or step_answers.excuse(task, error)
+        step_answers.log_step_error(error)
+        return step_answers.end_without_client_program(
+            task, error
+        ) or step_answers.retry_step_after_error(task, error)
     except GridbridgeError as error:
-        step_answers.complain(error)
-        return step_answers.excuse(task, error)
+        step_answers.log_step_error(error)
+        return step_answers.retry_step_after_error(task, error)
 
 
 class Starter(StarterStep):
@@ -114,29 +116,29 @@ class Starter(StarterStep):
             return self.end_deleted()
         if self.noted == LOOK:
             return self.send_record_again()
-        if job.is_interactive(self.task.env):
+        if job.is_interactive_job(self.task.env):
             return step_answers.end_in_error(self.task, NOT_INTERACTIVE)
         if self.record.kind != MessageKind.RECORD:
             self.task.require_room()
-            if not first_note.begin(self):
-                return step_answers.pause(self.task, self.record)
-        task_guard.put(self)
+            if not first_note.write_first_note(self):
+                return step_answers.retry_step_later(self.task, self.record)
+        task_guard.guard_running_task(self)
         if self.record.phase == StarterPhase.SUBMITTING and (refusal := self.submit()):
             return refusal
         return self.go_on()
 
     def go_on(self) -> str:
         """Act for a submitted job, by the service's verdict and the local job's state."""
-        message = published_values.read_message(self.task.verdict(self.record.transfer))
+        message = published_values.read_published_message(self.task.verdict(self.record.transfer))
         agreement = message if message and message.outcome == TransferOutcome.AGREE else None
         if answer := self.obey_service(None if agreement else message):
             return answer
-        is_done = follow(self, agreement)
+        is_done = match_remote_job_state(self, agreement)
         if self.task.is_dead():
             return self.end_deleted()
         if not is_done:
-            return step_answers.sleep(self.task, "again", DOUBT_S, self.record)
-        return step_answers.pause(self.task, self.record) if agreement else self.wait()
+            return step_answers.answer_sleep(self.task, "again", DOUBT_S, self.record)
+        return step_answers.retry_step_later(self.task, self.record) if agreement else self.wait()
 
     def obey_service(self, verdict: StarterMessage | None) -> str:
         """Obey a verdict, a request of the service, or a recall in progress; empty for none."""
@@ -149,7 +151,7 @@ class Starter(StarterStep):
         if begun:
             from gridbridge.transfer.starter import recall_step as recall
 
-            if home := recall.settled(begun, verdict):
+            if home := recall.recall_verdict(begun, verdict):
                 return self.finish(home, has_run=False)
         return self.finish(verdict, has_run=not verdict.claim)
 
@@ -159,10 +161,10 @@ class Starter(StarterStep):
 
         if (system := recaller_of(self.away)) is None:
             return self.wait()  # the service withdraws a recall of such a cluster
-        result = recall.recall(system, self.task, self.away, self.record, request)
+        result = recall.do_recall_step(system, self.task, self.away, self.record, request)
         if isinstance(result, StarterMessage):
             return self.finish(result, has_run=False)
-        return step_answers.sleep(self.task, "again", result, self.record)
+        return step_answers.answer_sleep(self.task, "again", result, self.record)
 
     def send_record_again(self) -> str:
         """Send the transfer's record again, in case the service lost or refused the record.
@@ -170,14 +172,14 @@ class Starter(StarterStep):
         The starter's next step handles an intent that arrived meanwhile. The FIFO and the claim's
         key are written again, in case the spool was wiped.
         """
-        spool.keep_wake(self.record.wake, self.task.our_spool)
+        spool.ensure_wake_fifo(self.record.wake, self.task.our_spool)
         self.note()
-        submission_step.keep_key(self)
+        submission_step.write_claim_key(self)
         return self.wait()
 
     def wait(self) -> str:
         """Answer the shell to sleep until the service or a method wakes the starter."""
-        return step_answers.sleep(self.task, "wait", LOOK_S, self.record)
+        return step_answers.answer_sleep(self.task, "wait", LOOK_S, self.record)
 
     def submit(self) -> str:
         """Submit the remote job, held; return an answer for the shell only on failure.
@@ -186,8 +188,8 @@ class Starter(StarterStep):
         is searched for the job first.
         """
         try:
-            remote_id = submission_step.find_again(self) if self.may_be_there else ""
-            answer = None if remote_id else submission_step.send(self)
+            remote_id = submission_step.find_or_submit_remote_job(self) if self.may_be_there else ""
+            answer = None if remote_id else submission_step.submit_remote_job(self)
         except OwnerBarred as error:
             return self.refused(str(error), FailureCause.BARRED)
         except UnmappableRequest as error:
@@ -197,7 +199,7 @@ class Starter(StarterStep):
             if answer.result in (Result.REFUSED, Result.DENIED):
                 return self.refused(f"{self.route.remote} refused the job: {answer.reason}", cause)
             if answer.result != Result.ACCEPTED:
-                raise NotAccepted(answer.reason, cause)
+                raise JobNotAccepted(answer.reason, cause)
             remote_id = answer.remote_id
         self.is_sure = True
         self.note(phase=StarterPhase.HELD, remote_id=remote_id)
@@ -207,14 +209,14 @@ class Starter(StarterStep):
         """End the starter of a refused job: put the job back, or in error state."""
         from gridbridge.transfer.acts import refused_jobs
 
-        own_queues = published_values.queues(self.task.published)
+        own_queues = published_values.list_published_queues(self.task.published)
         job = str(self.task.job)
-        verdict = refused_jobs.refused(self.route.home, job, own_queues, reason)
+        verdict = refused_jobs.send_refused_home(self.route.home, job, own_queues, reason)
         return self.finish(verdict.but(cause=cause), has_run=False)
 
     def unstageable(self, error: UnstageablePaths) -> str:
         """End a starter whose job's files can't be carried; the job enters the error state."""
-        delete_remote(self.away, self.record)
+        delete_remote_job(self.away, self.record)
         end = StarterMessage(
             outcome=TransferOutcome.ERROR, cause=FailureCause.FILES, reason=str(error)
         )
@@ -229,19 +231,19 @@ class Starter(StarterStep):
         when the remote job is gone.
         """
         try:
-            delete_remote(self.away.within(DELETE_S), self.record)
+            delete_remote_job(self.away.within(DELETE_S), self.record)
         except GridbridgeError as error:
-            step_answers.complain(error)
+            step_answers.log_step_error(error)
         return f"exit {REQUEUE}" if self.task.is_done(BACK) else f"signal {SIGKILL}"
 
     def finish(self, verdict: StarterMessage, has_run: bool = True) -> str:
         """End the starter as the verdict says; a task that is to run again loses its guard."""
         if not self.is_home(has_run):
             return self.end_deleted()
-        if step_answers.status(verdict) in (REQUEUE, ERROR):
-            task_guard.take_back(self)
+        if step_answers.verdict_exit_status(verdict) in (REQUEUE, ERROR):
+            task_guard.remove_task_guard(self)
         if verdict.outcome == TransferOutcome.ERROR:
-            step_answers.blame(self.task, verdict.reason)
+            step_answers.leave_error_reason(self.task, verdict.reason)
         self.task.close(
             self.record.but(
                 kind=MessageKind.CLOSED,
@@ -251,11 +253,11 @@ class Starter(StarterStep):
                 cause=verdict.cause,
                 reason=verdict.reason,
                 desired=DesiredJobState.DEAD if self.task.is_done(WARNED) else "",
-                at=now(),
+                at=message_timestamp(),
             )
         )
         is_back = self.task.is_done(WARNED) and self.task.is_done(BACK)
-        return f"exit {REQUEUE}" if is_back else step_answers.end(verdict)
+        return f"exit {REQUEUE}" if is_back else step_answers.answer_verdict(verdict)
 
     def is_home(self, has_run: bool) -> bool:
         """Bring the outputs home and remove the remote folder; False if the job was deleted."""
@@ -263,4 +265,4 @@ class Starter(StarterStep):
             return True
         from gridbridge.transfer.starter import file_staging
 
-        return file_staging.settle(self, has_run)
+        return file_staging.fetch_outputs(self, has_run)

@@ -5,7 +5,7 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.message import MessageKind, StarterMessage
 from gridbridge.model.request import JobRequest
 from gridbridge.model.route import TransferRoute
-from gridbridge.transfer.starter.local_task import LocalTask, now
+from gridbridge.transfer.starter.local_task import LocalTask, message_timestamp
 
 
 class StarterStep:
@@ -49,5 +49,7 @@ class StarterStep:
 
     def note(self, **values: str) -> None:
         """Note the transfer's progress, before the act that the note announces."""
-        self.record = self.record.but(at=now(), cause="", reason=self.left_out, **values)
+        self.record = self.record.but(
+            at=message_timestamp(), cause="", reason=self.left_out, **values
+        )
         self.task.save(self.record)

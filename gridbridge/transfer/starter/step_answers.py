@@ -5,11 +5,11 @@ import os
 from gridbridge.errors import (
     CommandFailed,
     GridbridgeError,
-    NoRoom,
-    NotAccepted,
-    NotAdmitted,
-    NotReached,
-    plain_words,
+    HostNotReached,
+    JobNotAccepted,
+    SshAccessRejected,
+    TmpdirFull,
+    describe_error,
 )
 from gridbridge.model.message import (
     ERROR,
@@ -21,7 +21,7 @@ from gridbridge.model.message import (
 )
 from gridbridge.model.places import CONFIG
 from gridbridge.state import published_values, spool
-from gridbridge.transfer.starter.local_task import GUARDED, LocalTask, now
+from gridbridge.transfer.starter.local_task import GUARDED, LocalTask, message_timestamp
 
 RETRY_S = 5  # the first pause before a refused submission is tried again; it doubles
 RETRY_MAX_S = 60
@@ -33,7 +33,7 @@ UNABLE = 3  # tries of a client program that dies at its start
 NOT_LOADED = b"error while loading shared libraries"  # the dynamic linker is short of memory
 
 
-def end_unable(task: LocalTask, error: CommandFailed) -> str:
+def end_without_client_program(task: LocalTask, error: CommandFailed) -> str:
     """End an unsent job if no client program runs within the job's resource limits."""
     is_unable = (error.status or 0) < 0 or NOT_LOADED in error.stderr
     if task.is_done(GUARDED) or not is_unable or task.tries("unable") < UNABLE:
@@ -42,71 +42,73 @@ def end_unable(task: LocalTask, error: CommandFailed) -> str:
     return end_in_error(task, reason)
 
 
-def complain(error: Exception) -> None:
+def log_step_error(error: Exception) -> None:
     """Write an error to the task's private log, standard error, unless the disk is full."""
     try:
-        os.write(2, f"{now()} {plain_words(error)}\n".encode("utf-8", "replace"))
+        os.write(2, f"{message_timestamp()} {describe_error(error)}\n".encode("utf-8", "replace"))
     except OSError:
         return
 
 
-def end_nowhere(task: LocalTask, error: Exception, configuration: str = CONFIG) -> str:
+def end_without_route(task: LocalTask, error: Exception, configuration: str = CONFIG) -> str:
     """End an unsent job whose queue has no route; a sent job waits for the route.
 
     An unsent job first waits EARLY_S for a new gridbridge.toml: Grid Engine opens a re-created
     queue by the load values of the queue that was deleted.
     """
     record = task.record()
-    may_lead = published_values.may_lead_soon(task.queue, task.published, configuration)
+    may_lead = published_values.may_get_route_soon(task.queue, task.published, configuration)
     if record or (may_lead and task.known_for_s(EARLY) < EARLY_S):
-        return pause(task, record or StarterMessage())
+        return retry_step_later(task, record or StarterMessage())
     return end_in_error(task, str(error))
 
 
-def wait_for_room(task: LocalTask, error: NoRoom) -> str:
+def wait_for_tmpdir_space(task: LocalTask, error: TmpdirFull) -> str:
     """Answer to wait until TMPDIR has space; an unsent job ends after ROOM_S."""
-    complain(error)
+    log_step_error(error)
     if task.record() is None and task.ran_for_s() >= ROOM_S:
         return end_in_error(task, str(error))
     record = task.excuse(str(error), FailureCause.HERE)
-    return sleep(task, "again", ROOM_AGAIN_S, record)
+    return answer_sleep(task, "again", ROOM_AGAIN_S, record)
 
 
 def end_in_error(task: LocalTask, reason: str) -> str:
     """Answer the starter's shell that the job enters the error state, with a reason."""
-    blame(task, reason)
+    leave_error_reason(task, reason)
     return f"exit {ERROR}"
 
 
-def blame(task: LocalTask, reason: str) -> None:
+def leave_error_reason(task: LocalTask, reason: str) -> None:
     """Write the reason of the job's error for `qstat -j`, if execd's spool has space."""
     try:
         task.blame(reason)
     except OSError as error:
-        complain(error)
+        log_step_error(error)
 
 
-def excuse(task: LocalTask, error: GridbridgeError) -> str:
+def retry_step_after_error(task: LocalTask, error: GridbridgeError) -> str:
     """Answer the starter's shell to retry the step; report the reason to the service."""
-    return pause(task, task.excuse(str(error), cause_of(error)))
+    return retry_step_later(task, task.excuse(str(error), failure_cause(error)))
 
 
-def cause_of(error: GridbridgeError) -> str:
+def failure_cause(error: GridbridgeError) -> str:
     """Return the failure cause for an error that stopped a starter's step."""
-    if isinstance(error, NotAccepted):
+    if isinstance(error, JobNotAccepted):
         return error.cause
-    if isinstance(error, NotAdmitted):
+    if isinstance(error, SshAccessRejected):
         return FailureCause.BARRED
-    return FailureCause.UNREACHED if isinstance(error, NotReached) else FailureCause.HERE
+    return FailureCause.UNREACHED if isinstance(error, HostNotReached) else FailureCause.HERE
 
 
-def pause(task: LocalTask, record: StarterMessage) -> str:
+def retry_step_later(task: LocalTask, record: StarterMessage) -> str:
     """Answer the starter's shell to retry the step, after a growing pause with jitter."""
     longest_s = min(RETRY_MAX_S, RETRY_S * 2 ** min(task.tries(), 8))
-    return sleep(task, "again", longest_s // 2 + os.urandom(1)[0] * longest_s // 512 + 1, record)
+    return answer_sleep(
+        task, "again", longest_s // 2 + os.urandom(1)[0] * longest_s // 512 + 1, record
+    )
 
 
-def sleep(task: LocalTask, verb: str, how_long_s: int, record: StarterMessage) -> str:
+def answer_sleep(task: LocalTask, verb: str, how_long_s: int, record: StarterMessage) -> str:
     """Answer the starter's shell to sleep; a FIFO and a verdict file may end the sleep."""
     if not record.wake:
         return f"{verb} {how_long_s} - -"
@@ -114,14 +116,14 @@ def sleep(task: LocalTask, verb: str, how_long_s: int, record: StarterMessage) -
     return f"{verb} {how_long_s} {task.our_spool}/{spool.WAKE}/{record.wake} {verdict}"
 
 
-def end(verdict: StarterMessage) -> str:
+def answer_verdict(verdict: StarterMessage) -> str:
     """Return the answer for a transfer's verdict: an exit status or a signal."""
     if verdict.outcome == TransferOutcome.SIGNAL:
         return f"signal {verdict.signal}"
-    return f"exit {status(verdict)}"
+    return f"exit {verdict_exit_status(verdict)}"
 
 
-def status(verdict: StarterMessage) -> int:
+def verdict_exit_status(verdict: StarterMessage) -> int:
     """Return the exit status by which the starter reports a verdict to the shepherd."""
     if verdict.outcome == TransferOutcome.REQUEUE:
         return REQUEUE

@@ -7,13 +7,13 @@ import os
 
 from gridbridge.batch import wrapper_script
 from gridbridge.batch.submission_result import ONE_HOP, Result, Submission
-from gridbridge.errors import GridbridgeError, NotLetIn, OwnerBarred, UnmappableRequest
-from gridbridge.model.ids import is_transfer
+from gridbridge.errors import GridbridgeError, OwnerBarred, SshLoginRefused, UnmappableRequest
+from gridbridge.model.ids import is_transfer_name
 from gridbridge.model.message import FailureCause
 from gridbridge.model.request import JobRequest, JobSpec
 from gridbridge.state import published_values
 from gridbridge.transfer.starter import remote_job_spec
-from gridbridge.transfer.starter.remote_state import find
+from gridbridge.transfer.starter.remote_state import find_submitted_job
 
 LOGINS = 3  # ssh logins with the owner's key before the job is refused
 SHUT_OUT_S = 600  # the remote cluster's account directory may be down for minutes
@@ -32,11 +32,11 @@ CAUSES = {
 }
 
 
-def send(step: "StarterStep") -> Submission:
+def submit_remote_job(step: "StarterStep") -> Submission:
     """Submit the remote job, held; raises UnmappableRequest or OwnerBarred."""
     try:
         return _send(step)
-    except NotLetIn as error:
+    except SshLoginRefused as error:
         raise _judged(step, error) from error
 
 
@@ -50,18 +50,22 @@ def _send(step: "StarterStep") -> Submission:
             step.task.note_limit(name, value)
     config = step.task.config()
     step.record = step.record.but(rerun=request.rerun)
-    name, (pe, slots) = step.record.transfer, remote_job_spec.parallel(config)
+    name, (pe, slots) = step.record.transfer, remote_job_spec.granted_parallel_environment(config)
     spec = JobSpec(transfer=name, request=request, pe=pe, slots=slots)
     spec = _kept_there(step, _translated(step, spec))
-    stage_folder = stage(step, request, config)
+    stage_folder = make_remote_folder(step, request, config)
     if step.away.login and not stage_folder:
         step.left_out = "; ".join(
             filter(
-                None, (step.left_out, remote_job_spec.output_stays(step.task.env, step.away.login))
+                None,
+                (
+                    step.left_out,
+                    remote_job_spec.remote_output_location(step.task.env, step.away.login),
+                ),
             )
         )
     script = wrapper_script.bundle(
-        remote_job_spec.wrapped(
+        remote_job_spec.build_remote_job_spec(
             step.task,
             step.route,
             name,
@@ -69,10 +73,10 @@ def _send(step: "StarterStep") -> Submission:
             config,
             step.arguments,
             stage_folder,
-            claim_lines(step),
+            claim_wrapper_lines(step),
         )
     )
-    cwd = remote_job_spec.folder(
+    cwd = remote_job_spec.remote_working_folder(
         step.route, config, stage_folder if step.route.declares(request.context) else ""
     )
     shell = step.route.remote_shell or "/bin/sh"
@@ -82,21 +86,21 @@ def _send(step: "StarterStep") -> Submission:
 def _was_sent(account: str) -> bool:
     """Say whether a job's account is that of a transfer or a campaign."""
     if not account.startswith("gc."):
-        return is_transfer(account)
+        return is_transfer_name(account)
     from gridbridge.model.campaigns.campaign_names import is_array  # few jobs need this
 
     return is_array(account)
 
 
-def find_again(step: "StarterStep") -> str:
+def find_or_submit_remote_job(step: "StarterStep") -> str:
     """Return the id of a remote job that a killed step submitted, or an empty string."""
     try:
-        return find(step.away, step.record)
-    except NotLetIn as error:
+        return find_submitted_job(step.away, step.record)
+    except SshLoginRefused as error:
         raise _judged(step, error) from error
 
 
-def _judged(step: "StarterStep", error: NotLetIn) -> GridbridgeError:
+def _judged(step: "StarterStep", error: SshLoginRefused) -> GridbridgeError:
     """Return OwnerBarred once the key was refused often and long enough, else the error."""
     is_often = step.task.tries("logins") >= LOGINS - 1
     is_long = step.task.known_for_s(SHUT_OUT) >= SHUT_OUT_S
@@ -106,7 +110,7 @@ def _judged(step: "StarterStep", error: NotLetIn) -> GridbridgeError:
     return OwnerBarred(str(error))
 
 
-def claim_lines(step: "StarterStep") -> str:
+def claim_wrapper_lines(step: "StarterStep") -> str:
     """Return the wrapper's shell lines for the claim in the transfer's first note.
 
     A retried submission keeps its claim. A claim of a kind that the configuration has dropped
@@ -120,14 +124,14 @@ def claim_lines(step: "StarterStep") -> str:
         return ""
     from gridbridge.batch import wrapper_claim
 
-    keep_key(step)
+    write_claim_key(step)
     route = step.route
     return wrapper_claim.lines(
         step.record.claim, route.remote_claim, route.remote_spool, os.getuid()
     )
 
 
-def keep_key(step: "StarterStep") -> None:
+def write_claim_key(step: "StarterStep") -> None:
     """Write the key of the transfer's claim, if any, and replace an earlier key."""
     if step.record.claim:
         from gridbridge.batch import wrapper_claim
@@ -135,37 +139,39 @@ def keep_key(step: "StarterStep") -> None:
         wrapper_claim.keep_key(step.record.claim, step.task.our_spool, os.getuid())
 
 
-def stage(step: "StarterStep", request: JobRequest, config: dict[str, str]) -> str:
+def make_remote_folder(step: "StarterStep", request: JobRequest, config: dict[str, str]) -> str:
     """Create the remote staging folder if files are carried; return its path or "".
 
     A job without declared files has only its standard streams carried, if they are files.
     """
     route, env = step.route, step.task.env
-    is_wanted = route.declares(request.context) or (route.staged and remote_job_spec.has_files(env))
+    is_wanted = route.declares(request.context) or (
+        route.staged and remote_job_spec.has_stream_files(env)
+    )
     if not (step.record.stage or is_wanted):
         return ""
     from gridbridge.transfer.starter import file_staging
 
-    return file_staging.begin(step, request, config)
+    return file_staging.begin_file_staging(step, request, config)
 
 
 def _kept_there(step: "StarterStep", spec: JobSpec) -> JobSpec:
     """Keep the job out of the remote cluster's own transfer queues."""
-    published = published_values.read_stay(step.route.remote, step.task.published)
+    published = published_values.read_local_only_queues(step.route.remote, step.task.published)
     if not published:
         return spec
     from gridbridge.model import vocabulary
 
-    return spec.but(request=vocabulary.decode_queues(published).keep(spec.request))
+    return spec.but(request=vocabulary.decode_local_queues(published).keep(spec.request))
 
 
 def _translated(step: "StarterStep", spec: JobSpec) -> JobSpec:
     """Translate the job's request into the remote cluster's names."""
-    if not (step.route.remote_mapped or remote_job_spec.asks_for_something(spec)):
+    if not (step.route.remote_mapped or remote_job_spec.has_resource_requests(spec)):
         return spec
-    from gridbridge.transfer.acts.request_translation import translated_for
+    from gridbridge.transfer.acts.request_translation import translate_request_for_queue
 
     queue, folder = step.record.queue, step.task.published
-    spec, left_out = translated_for(queue, step.route, spec, folder)
+    spec, left_out = translate_request_for_queue(queue, step.route, spec, folder)
     step.left_out = "; ".join(left_out)
     return spec

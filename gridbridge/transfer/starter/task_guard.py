@@ -11,16 +11,16 @@ if TYPE_CHECKING:
     from gridbridge.transfer.starter.starter_step import StarterStep
 
 
-def chosen(step: "StarterStep") -> str:
+def choose_task_guard(step: "StarterStep") -> str:
     """Return the guard for the local task; a cluster without start times has only holds."""
     if not step.home.HAS_START_TIMES:
         return Guard.HOLD
     request, task = step.request, step.task
-    transfer_queues = published_values.queues(task.published)
-    return guard.choose(request.hard, request.own_queues, transfer_queues, bool(task.task))
+    transfer_queues = published_values.list_published_queues(task.published)
+    return guard.choose_guard(request.hard, request.own_queues, transfer_queues, bool(task.task))
 
 
-def put(step: "StarterStep") -> None:
+def guard_running_task(step: "StarterStep") -> None:
     """Guard the running local task, unless an earlier step of the starter has done so."""
     task, how = step.task, step.record.guard or Guard.HOLD
     if task.is_done(GUARDED):
@@ -32,7 +32,7 @@ def put(step: "StarterStep") -> None:
     task.note_done(GUARDED)
 
 
-def take_back(step: "StarterStep") -> None:
+def remove_task_guard(step: "StarterStep") -> None:
     """Remove the guard of a local task without a remote job: it may start again."""
     how = step.record.guard or Guard.HOLD
     if how == Guard.NONE:

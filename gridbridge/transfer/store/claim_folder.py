@@ -20,7 +20,7 @@ from gridbridge.state.spool_reader import FolderScan
 MAX_AGE_S = 86400  # a job's claim without a known transfer is kept so long
 
 
-def take(name: str, uid: int, spool: str = SPOOL) -> bool:
+def take_home_claim(name: str, uid: int, spool: str = SPOOL) -> bool:
     """Take the claim for the home cluster, repeatably; False if the job of `uid` has it.
 
     Raises StateError when the claim's holder can't be found out.
@@ -58,7 +58,7 @@ def _refuse_foreign(folder: str) -> None:
         raise StateError(f"{folder}: {NOT_SERVICES}")
 
 
-def remove(name: str, spool: str = SPOOL) -> None:
+def remove_claim(name: str, spool: str = SPOOL) -> None:
     """Remove the claim on a job that can't run any more."""
     try:
         files.remove(f"{spool}/{FOLDER}/{name}")
@@ -66,7 +66,7 @@ def remove(name: str, spool: str = SPOOL) -> None:
         raise StateError(f"{_shown(f'{spool}/{FOLDER}/{name}')}: {error.strerror}") from error
 
 
-def sweep(
+def sweep_claims(
     claimed: Container[str], now_s: float, spool: str = SPOOL, names: FolderScan | None = None
 ) -> None:
     """Remove old claims of jobs without a known transfer, but no home claim.

@@ -8,7 +8,11 @@ import re
 from collections.abc import Iterator
 from datetime import datetime
 
-from gridbridge.model.published import ShownReading, ShownReadings, ShownUsage
+from gridbridge.model.published import (
+    ShownAccountingReading,
+    ShownAccountingReadings,
+    ShownRemoteUsage,
+)
 from gridbridge.shell import files
 from gridbridge.state import published_json, published_values
 
@@ -17,36 +21,38 @@ READINGS = "readings.json"
 _TASK = re.compile(r"(\d{1,9})(?:\.(\d{1,9}))?\.json")
 
 
-def read_task(folder: str, job: int, task: int) -> ShownUsage | None:
+def read_task_accounts(folder: str, job: int, task: int) -> ShownRemoteUsage | None:
     """Read the published usage of a local task, None without published usage."""
-    return published_json.read(published_values.accounting_path(job, task, folder), ShownUsage)
+    return published_json.read_published_value(
+        published_values.accounting_path(job, task, folder), ShownRemoteUsage
+    )
 
 
-def read_job(folder: str, job: int) -> tuple[ShownUsage, ...]:
+def read_job_accounts(folder: str, job: int) -> tuple[ShownRemoteUsage, ...]:
     """Read the published usage of a job, or of each task of an array, by task number."""
     around = os.path.dirname(published_values.accounting_path(job, 0, folder))
     tasks = sorted(task for number, task, _ in _tasks(around) if number == job)
-    usages = (read_task(folder, job, task) for task in tasks)
+    usages = (read_task_accounts(folder, job, task) for task in tasks)
     return tuple(usage for usage in usages if usage)
 
 
-def read_since(folder: str, since: datetime | None) -> Iterator[ShownUsage]:
+def read_accounts_since(folder: str, since: datetime | None) -> Iterator[ShownRemoteUsage]:
     """Read all usage that was published since `since`, or ever."""
     for around in _folders(folder):
         for job, task, changed_s in _tasks(around):
             if since is None or changed_s >= since.timestamp():
-                usage = read_task(folder, job, task)
+                usage = read_task_accounts(folder, job, task)
                 if usage:
                     yield usage
 
 
-def read_readings(folder: str) -> tuple[ShownReading, ...]:
+def read_accounting_progress(folder: str) -> tuple[ShownAccountingReading, ...]:
     """Read the state of each accounting file's last reading; empty if none is published."""
-    published = published_json.read(f"{folder}/{READINGS}", ShownReadings)
+    published = published_json.read_published_value(f"{folder}/{READINGS}", ShownAccountingReadings)
     return published.readings if published else ()
 
 
-def sweep(folder: str, before: datetime) -> None:
+def sweep_accounts(folder: str, before: datetime) -> None:
     """Remove published usage files that have not changed since `before`."""
     for around in _folders(folder):
         for name in os.listdir(around):

@@ -5,8 +5,12 @@ from datetime import datetime
 
 from sqlalchemy import BigInteger, Column, Table, bindparam, delete, select
 
-from gridbridge.model.transfer.task_move import IN_FLIGHT, MoveStage, TaskMoveState
-from gridbridge.model.transfer.transfer_row import Key
+from gridbridge.model.transfer.transfer_row import (
+    IN_FLIGHT,
+    TaskMoveStage,
+    TaskMoveState,
+    TransferKey,
+)
 from gridbridge.state.database.columns import METADATA, MomentColumn, PrintableText
 from gridbridge.state.database.transaction import StateFile
 
@@ -24,12 +28,12 @@ _MOVING = tuple(MOVES.c[field.name] for field in fields(TaskMoveState))
 _OLDEST_FIRST = select(*_MOVING).order_by(MOVES.c.asked_at, MOVES.c.name, MOVES.c.uid)
 _IN_FLIGHT = _OLDEST_FIRST.where(MOVES.c.stage.in_(IN_FLIGHT))
 _DROPPED = select(MOVES.c.name, MOVES.c.uid).where(
-    MOVES.c.stage == MoveStage.DROPPED,
+    MOVES.c.stage == TaskMoveStage.DROPPED,
     MOVES.c.asked_at.between(bindparam("at"), bindparam("until")),
 )
 
 
-class MoveRows:
+class TaskMoveRows:
     """The table of moves of tasks that wait at remote clusters."""
 
     def __init__(self, database: StateFile) -> None:
@@ -43,9 +47,9 @@ class MoveRows:
     def in_flight(self) -> tuple[TaskMoveState, ...]:
         """Return the task moves that have not ended, oldest first."""
         rows = map(dict, self._database.rows(_IN_FLIGHT))
-        return tuple(TaskMoveState(**row | {"stage": MoveStage(row["stage"])}) for row in rows)
+        return tuple(TaskMoveState(**row | {"stage": TaskMoveStage(row["stage"])}) for row in rows)
 
-    def dropped(self, at: datetime, until: datetime) -> frozenset[Key]:
+    def dropped(self, at: datetime, until: datetime) -> frozenset[TransferKey]:
         """Return the transfers whose moves were requested in a period and then dropped."""
         rows = self._database.rows(_DROPPED, at=at, until=until)
         return frozenset((row["name"], row["uid"]) for row in rows)

@@ -72,7 +72,7 @@ _RECORDS_OF = (
 )
 
 
-class UsageRows:
+class RemoteUsageRows:
     """The tables of remote accounting records and accounting cursors."""
 
     def __init__(self, database: StateFile) -> None:

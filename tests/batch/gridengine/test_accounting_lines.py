@@ -12,7 +12,7 @@ from gridbridge.batch.gridengine.qacct import parse_accounting, read_ends, read_
 from gridbridge.elastic.simulation.accounting_workload import read_accounting_tasks
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.replay_outcome import ReplayExclusion, ReplayTask
-from gridbridge.model.job import AskedArray
+from gridbridge.model.job import ArrayEndQuery
 from gridbridge.model.route import GridEngineCell
 
 ACCOUNT = "gb.alpha.7.0.1"
@@ -92,7 +92,7 @@ def test_every_reader_reads_the_lines_of_every_version(line: str) -> None:
 @pytest.mark.parametrize("line", LINES)
 def test_the_end_of_an_arrays_task_is_told_by_every_version(line: str) -> None:
     task = line.replace(ACCOUNT, "gc.alpha.3.1")
-    asked = [AskedArray(job_id=12, account="gc.alpha.3.1", places=(3,))]
+    asked = [ArrayEndQuery(job_id=12, account="gc.alpha.3.1", places=(3,))]
 
     (found,) = read_tasks(f"# x\n{task}\n{line}\n".encode(), asked)
 

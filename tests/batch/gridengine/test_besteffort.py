@@ -14,7 +14,7 @@ from gridbridge.batch.gridengine.objects import reruns
 from gridbridge.batch.gridengine.parse import parse_status, read_xml
 from gridbridge.batch.gridengine.submit import submit
 from gridbridge.batch.submission_result import Result
-from gridbridge.decisions.site.besteffort.besteffort_findings import RULE, RULE_NAME
+from gridbridge.decisions.site.besteffort_findings import RULE, RULE_NAME
 from gridbridge.model.request import JobRequest, JobSpec
 from gridbridge.model.route import GridEngineCell
 from gridbridge.model.site.setup_findings import EditVerb, SetupEdit

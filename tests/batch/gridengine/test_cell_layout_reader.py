@@ -12,7 +12,6 @@ from gridbridge.batch.gridengine.cell_layout_reader import arrays, read, request
 from gridbridge.batch.gridengine.demand import printed, read_cell, read_hosts
 from gridbridge.batch.gridengine.parse import parse_caps
 from gridbridge.errors import ParseError
-from gridbridge.model.attributes import varying
 from gridbridge.model.elastic.cell import GridEngineCellSnapshot
 from gridbridge.model.elastic.cell_configuration import (
     CellResource,
@@ -23,6 +22,7 @@ from gridbridge.model.elastic.cell_configuration import (
     SlotSpread,
     UserList,
 )
+from gridbridge.model.qconf_attributes import parse_values_by_host
 from gridbridge.model.route import GridEngineCell
 
 HOSTS = b"<qhost><host name='n1'/></qhost>"
@@ -102,7 +102,7 @@ def test_a_queue_says_what_it_takes_and_where() -> None:
     [("1", "1"), ("1,[@big=8]", "8"), ("1,[@big=8],[n1=2]", "2"), ("1, [n2=3]", "1")],
 )
 def test_a_hosts_own_value_comes_before_that_of_its_group(text: str, expected: str) -> None:
-    assert expected == varying(text).on("n1", {"@big"})
+    assert expected == parse_values_by_host(text).on("n1", {"@big"})
 
 
 def test_nothing_is_known_where_nobody_asked() -> None:

@@ -10,7 +10,7 @@ import pytest
 from gridbridge.batch.gridengine import client_commands
 from gridbridge.batch.gridengine.status import ends_of
 from gridbridge.errors import CommandFailed
-from gridbridge.model.job import AskedArray, FutureEnd, JobEnd
+from gridbridge.model.job import ArrayEndQuery, FutureJobEnd, JobEnd
 from gridbridge.model.route import GridEngineCell
 from tests.batch.gridengine.test_qacct import OURS, task
 
@@ -37,7 +37,7 @@ class Site:
     ) -> dict[str, dict[int, int | None]]:
         """Return the exit statuses of tasks, by the accounts of their arrays."""
         asked = [
-            AskedArray(
+            ArrayEndQuery(
                 job_id=number,
                 account=f"gc.alpha.3.{number}",
                 places=range(1, 9),
@@ -56,7 +56,7 @@ def _site(tmp_path: Path) -> Site:
     return Site(tmp_path)
 
 
-def _seen(end: JobEnd | FutureEnd) -> JobEnd:
+def _seen(end: JobEnd | FutureJobEnd) -> JobEnd:
     assert isinstance(end, JobEnd)
     return end
 
@@ -90,11 +90,11 @@ def test_an_end_in_the_future_is_told_as_one(site: Site) -> None:
     fields = _task(1, 0, 7).split(b":")
     fields[10] = b"4102444800"
     site.file.write_bytes(b":".join(fields))
-    asked = [AskedArray(job_id=7, account="gc.alpha.3.7", places=range(1, 9))]
+    asked = [ArrayEndQuery(job_id=7, account="gc.alpha.3.7", places=range(1, 9))]
 
     found = ends_of(site.cell, asked)["gc.alpha.3.7"][1]
 
-    assert isinstance(found, FutureEnd)
+    assert isinstance(found, FutureJobEnd)
     assert (found.ended_at, found.host) == (datetime(2100, 1, 1, tzinfo=UTC), "alpha-n2")
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from gridbridge.batch.gridengine.job_end import settled, settled_or_future
 from gridbridge.model.accounting import RemoteRecord, UsageSource
-from gridbridge.model.job import FutureEnd, JobEnd
+from gridbridge.model.job import FutureJobEnd, JobEnd
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SEVEN = RemoteRecord(
@@ -77,7 +77,7 @@ def test_an_end_in_the_future_is_known_and_not_judged(
     """Its host's clock may be ahead; what it will count as contradicts another or not."""
     end, disputed = settled_or_future(records, NOON)
 
-    assert isinstance(end, FutureEnd)
+    assert isinstance(end, FutureJobEnd)
     assert (end.host, end.ended_at, disputed) == ("n1", LATER.ended_at, False)
     assert (end.end.exit_status if end.end else None) == status
 

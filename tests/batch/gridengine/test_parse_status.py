@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gridbridge.batch.gridengine.parse import count_tasks, parse_status
 from gridbridge.errors import ParseError
-from gridbridge.model.ids import read_tasks
+from gridbridge.model.ids import parse_task_ranges
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.states import QueueFact
 from tests.lab.campaigns.faults.reversed_answer import turned
@@ -313,7 +313,7 @@ def test_counting_ranges_equals_expanding_them(ranges: list[tuple[int, int, int]
     text = ",".join(f"{first}-{last}:{step}" for first, last, step in ranges)
     expanded = [task for a, b, step in ranges for task in range(a, b + 1, step)]
 
-    assert [task for tasks in read_tasks(text) for task in tasks] == expanded
+    assert [task for tasks in parse_task_ranges(text) for task in tasks] == expanded
     assert count_tasks(text) == len(expanded)
 
 

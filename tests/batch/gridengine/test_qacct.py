@@ -16,7 +16,7 @@ from gridbridge.batch.gridengine.qacct import (
 from gridbridge.decisions.campaigns.ending.outcome_classifier import outcome_of
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.campaign import TaskOutcome
-from gridbridge.model.job import AskedArray
+from gridbridge.model.job import ArrayEndQuery
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 CAPTURED = GOLDEN / "gridengine-8.1.9"
@@ -285,7 +285,7 @@ def task(place: int, exit_status: int = 0, array: tuple[int, str] = ARRAY) -> by
 def tasks(*lines: bytes, places: range = range(1, 9)) -> list[tuple[int, int, int]]:
     """Return the array, place and exit status of each task of ours that is read."""
     asked = [
-        AskedArray(job_id=number, account=account, places=places)
+        ArrayEndQuery(job_id=number, account=account, places=places)
         for number, account in (ARRAY, (8, "gc.alpha.3.2"))
     ]
     found = read_tasks(b"".join(lines), asked)

@@ -6,7 +6,7 @@ import pytest
 
 from gridbridge.batch.gridengine import objects, users_commands
 from gridbridge.errors import CommandFailed
-from gridbridge.model.job import QueueLimits
+from gridbridge.model.job import QueueAdmission
 from gridbridge.model.route import GridEngineCell
 
 QCONF = """#!/bin/sh
@@ -58,23 +58,23 @@ def test_queues_that_are_there_and_not_shown_are_a_failure(
 @pytest.mark.parametrize(
     ("queue", "found"),
     [
-        ("hostlist t1\nslots 4", QueueLimits(slots=4)),
-        ("hostlist t1\nslots 0,[t1=4]", QueueLimits(slots=4)),
-        ("hostlist t1\nslots 2,[t2=4]", QueueLimits(slots=2)),
-        ("hostlist t1\nslots 2,[@big=9],[T1=4]", QueueLimits(slots=4)),
-        ("hostlist t1\npe_list NONE,[t1=smp mpi]", QueueLimits(environments=("smp", "mpi"))),
+        ("hostlist t1\nslots 4", QueueAdmission(slots=4)),
+        ("hostlist t1\nslots 0,[t1=4]", QueueAdmission(slots=4)),
+        ("hostlist t1\nslots 2,[t2=4]", QueueAdmission(slots=2)),
+        ("hostlist t1\nslots 2,[@big=9],[T1=4]", QueueAdmission(slots=4)),
+        ("hostlist t1\npe_list NONE,[t1=smp mpi]", QueueAdmission(environments=("smp", "mpi"))),
         (
             "hostlist t1\nuser_lists NONE,[t1=staff]",
-            QueueLimits(people=("bob", "@physics")),
+            QueueAdmission(people=("bob", "@physics")),
         ),
-        ("hostlist t1\nslots 2,[@big=9]", QueueLimits()),
-        ("hostlist t1 t2\nslots 2,[t1=4]", QueueLimits()),
-        ("hostlist @all\nslots 2,[t1=4]", QueueLimits()),
-        ("hostlist t1 t2\nslots 2", QueueLimits(slots=2)),
+        ("hostlist t1\nslots 2,[@big=9]", QueueAdmission()),
+        ("hostlist t1 t2\nslots 2,[t1=4]", QueueAdmission()),
+        ("hostlist @all\nslots 2,[t1=4]", QueueAdmission()),
+        ("hostlist t1 t2\nslots 2", QueueAdmission(slots=2)),
     ],
 )
 def test_limits_that_differ_by_host_are_those_of_the_only_host(
-    cell: GridEngineCell, tmp_path: Path, queue: str, found: QueueLimits
+    cell: GridEngineCell, tmp_path: Path, queue: str, found: QueueAdmission
 ) -> None:
     """Several hosts, or a value by host group, tell nothing."""
     (tmp_path / "qconf.-sq").write_text(f"qname far\n{queue}\n")

@@ -7,7 +7,7 @@ import pytest
 
 from gridbridge.batch.oar import status, submit
 from gridbridge.batch.oar.oar_commands import Argv
-from gridbridge.model.job import AskedArray
+from gridbridge.model.job import ArrayEndQuery
 from gridbridge.model.route import OarServer
 from gridbridge.shell.runner import CompletedProgram
 from tests.batch.oar.test_oar_output import shown
@@ -92,8 +92,8 @@ def test_the_ends_of_several_arrays_are_one_question(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(status, "call", call)
     arrays = [
-        AskedArray(job_id=20, account=NAME, places=range(1, 3)),
-        AskedArray(job_id=40, account="gc.alpha.12.4", places=range(7, 8)),
+        ArrayEndQuery(job_id=20, account=NAME, places=range(1, 3)),
+        ArrayEndQuery(job_id=40, account="gc.alpha.12.4", places=range(7, 8)),
     ]
     found = status.ends_of(SERVER, arrays)
 
@@ -117,8 +117,8 @@ def test_a_question_about_ends_is_no_longer_than_the_time_limit_allows(
     monkeypatch.setattr(status, "call", call)
     many = status.ENDS_AT_ONCE + 1
     arrays = [
-        AskedArray(job_id=20, account=NAME, places=range(1, many)),
-        AskedArray(job_id=4000, account="gc.alpha.12.4", places=(7, 900)),
+        ArrayEndQuery(job_id=20, account=NAME, places=range(1, many)),
+        ArrayEndQuery(job_id=4000, account="gc.alpha.12.4", places=(7, 900)),
     ]
     status.ends_of(SERVER, arrays)
 

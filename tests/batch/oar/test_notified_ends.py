@@ -13,7 +13,7 @@ import pytest
 from gridbridge.batch.oar import oar_commands
 from gridbridge.batch.oar.notified_ends import LISTENER
 from gridbridge.batch.oar.oar_output import read_end
-from gridbridge.model.ids import job_ids
+from gridbridge.model.ids import job_ids_in_push
 from gridbridge.model.route import OarServer
 
 LIMIT_S = 20
@@ -183,7 +183,7 @@ def test_an_end_is_written_into_nothing_but_a_fifo(tmp_path: Path, path: Path, k
 
 def test_what_is_no_job_id_is_passed_over() -> None:
     """Anybody may write to the FIFO, and anything."""
-    assert job_ids(b"12\nx 7x -1 " + b"9" * 5000 + b"\n13\n") == [12, 13]
+    assert job_ids_in_push(b"12\nx 7x -1 " + b"9" * 5000 + b"\n13\n") == [12, 13]
 
 
 def test_a_home_that_oar_would_not_take_is_told_nothing_of(tmp_path: Path, path: Path) -> None:

@@ -17,7 +17,7 @@ from gridbridge.errors import (
     AlreadySubmitted,
     CommandFailed,
     GridbridgeError,
-    LedgerLost,
+    LedgerUnreadable,
     OwnerUnknown,
     ParseError,
 )
@@ -131,7 +131,7 @@ def test_what_root_does_not_know_was_not_deleted(
     one, _ = array(1)
     helper.says = (0, "\n", "")
     act(one)
-    with pytest.raises(LedgerLost, match="nothing of array 1"):
+    with pytest.raises(LedgerUnreadable, match="nothing of array 1"):
         act(replace(one, job_id=71))
     helper.says = (0, "71\n", "")
     act(replace(one, job_id=71))
@@ -139,7 +139,7 @@ def test_what_root_does_not_know_was_not_deleted(
 
 @pytest.mark.parametrize("act", [array_submission.delete, array_submission.release, delete_one])
 @pytest.mark.parametrize(
-    ("status", "error"), [(6, OwnerUnknown), (7, LedgerLost), (75, CommandFailed)]
+    ("status", "error"), [(6, OwnerUnknown), (7, LedgerUnreadable), (75, CommandFailed)]
 )
 def test_why_root_acts_as_nobody_is_told(
     helper: Helper, act: Callable[[Array], None], status: int, error: type[Exception]

@@ -58,7 +58,9 @@ def _published(tmp_path: Path) -> str:
         shown(30, 0, CampaignState.PAUSED),
         shown(31, 5, CampaignState.CANCELLED),
     )
-    published_campaign_files.put(ShownCampaigns(at=NOON, campaigns=listed), str(tmp_path))
+    published_campaign_files.publish_campaign_value(
+        ShownCampaigns(at=NOON, campaigns=listed), str(tmp_path)
+    )
     return str(tmp_path)
 
 
@@ -125,7 +127,7 @@ def test_gridstat_tells_how_good_earlier_forecasts_were(tmp_path: Path) -> None:
     listed = (shown(1, 3, CampaignState.IN_TREATMENT), shown(2, 3, CampaignState.CANCELLED))
     errors = ShownErrors(forecasts=12, p90_held=11, median_error=0.08)
     known = ShownCampaigns(at=NOON, campaigns=listed, errors=errors)
-    published_campaign_files.put(known, str(tmp_path))
+    published_campaign_files.publish_campaign_value(known, str(tmp_path))
     told = (
         "earlier forecasts: 11 of 12 campaigns ended by their P90, "
         "half of them missed the P50 by at most 8% of the time then left"

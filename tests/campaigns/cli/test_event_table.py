@@ -102,9 +102,13 @@ def _published(tmp_path: Path) -> str:
         events=2,
     )
     quiet = replace(one, number=13, events=0)
-    published_campaign_files.put(ShownCampaigns(at=NOON, campaigns=(one, quiet)), folder)
-    published_campaign_files.put(ShownEvents(at=NOON, events=(FAILED, REFUSED, DOWN, OVER)), folder)
-    published_campaign_files.put(ShownGrid(at=NOON, clusters=GRID), folder)
+    published_campaign_files.publish_campaign_value(
+        ShownCampaigns(at=NOON, campaigns=(one, quiet)), folder
+    )
+    published_campaign_files.publish_campaign_value(
+        ShownEvents(at=NOON, events=(FAILED, REFUSED, DOWN, OVER)), folder
+    )
+    published_campaign_files.publish_campaign_value(ShownGrid(at=NOON, clusters=GRID), folder)
     return folder
 
 
@@ -228,9 +232,13 @@ def test_what_follows_from_an_older_state_file_is_told_as_the_campaign_is(
     published: str, state: CampaignState, then: str
 ) -> None:
     one = replace(campaign_client.published_campaigns(published)[0], state=state)
-    published_campaign_files.put(ShownCampaigns(at=NOON, campaigns=(one,)), published)
+    published_campaign_files.publish_campaign_value(
+        ShownCampaigns(at=NOON, campaigns=(one,)), published
+    )
     event = replace(REFUSED, code=EventCode.RESTORED, cluster="", until=None)
-    published_campaign_files.put(ShownEvents(at=NOON, events=(event,)), published)
+    published_campaign_files.publish_campaign_value(
+        ShownEvents(at=NOON, events=(event,)), published
+    )
 
     assert then in run(gridevents, published).output
     assert then in run(gridstat, published, "12", "-e").output
@@ -267,7 +275,7 @@ def test_where_nothing_is_published_no_campaign_is_called_missing(
 def test_only_the_owner_reads_what_a_task_was_about(tmp_path: Path) -> None:
     """It stands in the campaign's file, and in the task's output; neither steers a terminal."""
     header = {"clusters": {"beta": {"exec_directory": str(tmp_path)}}}
-    data = campaign_files.encode(header, ("a", "b 7\x1b[2J"))
+    data = campaign_files.encode_campaign_file(header, ("a", "b 7\x1b[2J"))
     (tmp_path / "c.12").write_bytes(data)
     outputs = tmp_path / "campaign.12"
     outputs.mkdir()
@@ -287,7 +295,7 @@ def test_root_waits_at_no_pipe_that_a_person_put_among_the_outputs(
 ) -> None:
     """It reads what the task was about, and follows no path that its owner chose."""
     header = {"clusters": {"beta": {"exec_directory": str(tmp_path)}}}
-    (tmp_path / "c.12").write_bytes(campaign_files.encode(header, ("a", "b 7")))
+    (tmp_path / "c.12").write_bytes(campaign_files.encode_campaign_file(header, ("a", "b 7")))
     if not os.geteuid():
         os.chown(tmp_path / "c.12", 41000, -1)
     (tmp_path / "campaign.12").mkdir()
@@ -301,9 +309,9 @@ def test_a_task_that_was_added_is_told_as_the_others_are(tmp_path: Path) -> None
     """Its parameters stand in a file of their own."""
     header = {"clusters": {"beta": {"exec_directory": str(tmp_path)}}}
     (tmp_path / "campaign.12").mkdir()
-    (tmp_path / "c.12").write_bytes(campaign_files.encode(header, ("a",)))
+    (tmp_path / "c.12").write_bytes(campaign_files.encode_campaign_file(header, ("a",)))
     for part, lines in ((1, ("b", "c 8")), (2, ("d 9",))):
-        (tmp_path / file_of(12, part)).write_bytes(campaign_files.encode({}, lines))
+        (tmp_path / file_of(12, part)).write_bytes(campaign_files.encode_campaign_file({}, lines))
 
     told = [
         event_commands.first_task_details(replace(FAILED, first_task=task), str(tmp_path))[0]
@@ -316,7 +324,7 @@ def test_a_task_that_was_added_is_told_as_the_others_are(tmp_path: Path) -> None
 def test_only_the_owner_reads_where_tasks_could_not_start(tmp_path: Path) -> None:
     """As the JDL says it."""
     header = {"clusters": {"beta": {"exec_directory": "$HOME/a\x1bb"}}}
-    (tmp_path / "c.12").write_bytes(campaign_files.encode(header, ("a",)))
+    (tmp_path / "c.12").write_bytes(campaign_files.encode_campaign_file(header, ("a",)))
     event = replace(FAILED, kind=EventKind.CAMPAIGN, code=EventCode.SETUP_ERROR)
 
     assert event_commands.failed_start_directory(event, str(tmp_path)) == "$HOME/a?b"
@@ -374,7 +382,7 @@ def test_a_cluster_of_no_campaign_is_shown_as_the_poller_saw_it(
         cluster="gamma", asked_at=at, taken_at=at, trouble=trouble, free_slots=3, slots=8, used=4
     )
     (Path(published) / "clusters").mkdir()
-    (Path(published) / "clusters/gamma.json").write_bytes(shown.encode(seen))
+    (Path(published) / "clusters/gamma.json").write_bytes(shown.encode_published_value(seen))
 
     assert told in run(gridclusters, published, "-i").output.splitlines()[1]
     assert "free:2/8" in run(gridclusters, published, "-i").output.splitlines()[0]
@@ -383,7 +391,7 @@ def test_a_cluster_of_no_campaign_is_shown_as_the_poller_saw_it(
 def test_a_cluster_is_told_with_its_open_events(published: str) -> None:
     """In all that is known of it, with the words of who refused."""
     events = (replace(REFUSED, why="no queue"), DOWN, OVER)
-    published_campaign_files.put(ShownEvents(at=NOON, events=events), published)
+    published_campaign_files.publish_campaign_value(ShownEvents(at=NOON, events=events), published)
 
     lines = run(gridclusters, published, "-I").output.splitlines()
 
@@ -394,7 +402,7 @@ def test_a_cluster_is_told_with_its_open_events(published: str) -> None:
 
 
 def test_a_cluster_that_no_campaign_needs_is_not_asked(published: str) -> None:
-    published_campaign_files.put(ShownEvents(at=NOON), published)
+    published_campaign_files.publish_campaign_value(ShownEvents(at=NOON), published)
 
     assert run(gridclusters, published, "-i").output.splitlines()[1] == (
         "2: gamma (oar, free:unknown/unknown, not asked: no campaign goes on there)"
@@ -404,13 +412,15 @@ def test_a_cluster_that_no_campaign_needs_is_not_asked(published: str) -> None:
 def test_a_bar_is_never_longer_than_its_cluster(published: str) -> None:
     """Slots of best-effort tasks are used, and free for ordinary ones."""
     full = replace(GRID[0], used=8, used_by_campaigns=8, free=0, free_for_normal=8)
-    published_campaign_files.put(ShownGrid(at=NOON, clusters=(full,)), published)
+    published_campaign_files.publish_campaign_value(ShownGrid(at=NOON, clusters=(full,)), published)
 
     assert run(gridclusters, published, "-b").output.splitlines() == [
         "1: beta (gridengine, free:0/8)",
         "o" * 80,
     ]
-    published_campaign_files.put(ShownGrid(at=NOON, clusters=(replace(full, free=8),)), published)
+    published_campaign_files.publish_campaign_value(
+        ShownGrid(at=NOON, clusters=(replace(full, free=8),)), published
+    )
     assert run(gridclusters, published, "-b").output.splitlines()[1] == "o" * 80
 
 
@@ -418,7 +428,7 @@ def test_a_bar_is_never_longer_than_its_cluster(published: str) -> None:
 def test_a_bar_is_80_columns_wide(published: str, slots: int) -> None:
     third = slots // 3
     one = replace(GRID[0], slots=slots, used=2 * third, used_by_campaigns=third, free=third)
-    published_campaign_files.put(ShownGrid(at=NOON, clusters=(one,)), published)
+    published_campaign_files.publish_campaign_value(ShownGrid(at=NOON, clusters=(one,)), published)
 
     assert len(run(gridclusters, published, "-b").output.splitlines()[1]) == 80
 
@@ -432,8 +442,8 @@ def test_a_site_without_campaigns_shows_no_clusters(tmp_path: Path) -> None:
 
 
 def test_a_drained_cluster_is_shown_as_such(published: str) -> None:
-    drains.make_folder(published)
-    drains.put("beta", ShownDrain(by="root", at=NOON, reason="Monday"), published)
+    drains.make_drains_folder(published)
+    drains.drain_cluster("beta", ShownDrain(by="root", at=NOON, reason="Monday"), published)
 
     first, _ = run(gridclusters, published, "-i").output.splitlines()
 

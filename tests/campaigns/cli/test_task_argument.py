@@ -76,20 +76,22 @@ class Site:
         for each in (Path(self.published), self.files):
             each.mkdir()
         self.show(SWEEP)
-        published_task_files.put(7, 0, TASKS, self.published)
+        published_task_files.publish_campaign_tasks(7, 0, TASKS, self.published)
         ends = (TaskEndTimes(at=NOON + timedelta(minutes=5), cluster="beta", tasks=2, failed=0),)
         later = NOON + timedelta(minutes=9)
         more = TaskEndTimes(at=later, cluster="gamma", tasks=1, failed=1, timed=1, wallclock_s=30)
-        published_task_files.add_ends(7, (*ends, more), self.published)
+        published_task_files.append_published_task_ends(7, (*ends, more), self.published)
 
     def show(self, *campaigns: ShownCampaign) -> None:
         """Publish campaigns."""
-        published_campaign_files.put(ShownCampaigns(at=NOON, campaigns=campaigns), self.published)
+        published_campaign_files.publish_campaign_value(
+            ShownCampaigns(at=NOON, campaigns=campaigns), self.published
+        )
 
     def bring(self) -> None:
         """Have the campaign's file be ours."""
         sweep = Jdl(name="sweep", clusters={"beta": AtCluster(exec_file="run")})
-        data = campaign_files.encode(asdict(sweep), tuple(PARAMETERS))
+        data = campaign_files.encode_campaign_file(asdict(sweep), tuple(PARAMETERS))
         (self.files / "c.7").write_bytes(data)
         (self.files / "c.7").chmod(0o640)
 
@@ -385,7 +387,7 @@ def test_what_its_owner_cancelled_has_ended_but_neither_failed_nor_been_fast(sit
     cancelled = TaskEndTimes(
         at=NOON + timedelta(minutes=9), cluster="delta", tasks=4, failed=0, cancelled=4
     )
-    published_task_files.add_ends(7, [cancelled], site.published)
+    published_task_files.append_published_task_ends(7, [cancelled], site.published)
     over = replace(SWEEP, state=CampaignState.CANCELLED, at=(), ended_per_h=None, waiting=0)
     site.show(replace(over, tasks=7, ended=7, failed=1, cancelled=4))
 
@@ -560,7 +562,7 @@ def test_attempts_beside_the_one_that_counts_have_lines_of_their_own(site: Site)
     """One success, however often the task ran."""
     lost = ShownCopy(attempt=1, cluster="beta", outcome=TaskOutcome.COPY, beyond_s=None)
     won = replace(TASKS[0], attempt=2, cluster="gamma", beyond_s=95, copies=(lost,))
-    published_task_files.put(7, 0, (won,), site.published)
+    published_task_files.publish_campaign_tasks(7, 0, (won,), site.published)
 
     lines = site.stat("-j", "7.0").output.splitlines()
 

@@ -10,7 +10,7 @@ from sqlalchemy import update
 
 from gridbridge.campaigns.runner.campaign_intake import CampaignIntake
 from gridbridge.campaigns.store import campaign_files, campaign_inbox
-from gridbridge.campaigns.store.campaign_register import NAME, CampaignRegister
+from gridbridge.campaigns.store.campaign_register import NAME, CampaignNumberRegister
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.model.campaigns.admission import AdmissionRule
 from gridbridge.model.campaigns.campaign_names import UNIQUE, file_of
@@ -52,8 +52,8 @@ class Site:
     def bring(self, header: object, *parameters: str) -> str:
         """Bring a campaign file, as gridsub writes it of this header; return its token."""
         whole = header | {UNIQUE: "1"} if isinstance(header, dict) else header
-        data = campaign_files.encode(whole, parameters)
-        return campaign_files.put(data, str(self.brought))
+        data = campaign_files.encode_campaign_file(whole, parameters)
+        return campaign_files.write_campaign_file(data, str(self.brought))
 
     def answer(self, token: str) -> dict[str, Any]:
         """Return the answer to it."""
@@ -62,7 +62,7 @@ class Site:
 
     def ask(self, verb: OwnerVerb, number: int, task: int = 0) -> OwnerReply:
         """Ask for something about a campaign; return the answer."""
-        token = campaign_files.ask(verb, (number,), str(self.brought), task)
+        token = campaign_files.write_owner_request(verb, (number,), str(self.brought), task)
         self.intake.take()
         return OwnerReply(self.answer(token)[str(number)])
 
@@ -70,7 +70,7 @@ class Site:
         """Put a file there as the service called it, which our state file does not know."""
         (self.brought / file_of(number, part)).write_bytes(data)
         digest = hashlib.sha256(data).hexdigest()
-        CampaignRegister(str(self.brought)).note(number, os.getuid(), digest, part)
+        CampaignNumberRegister(str(self.brought)).note(number, os.getuid(), digest, part)
 
     def files(self) -> list[str]:
         """Return the files that lie there, but the service's own note."""
@@ -80,7 +80,7 @@ class Site:
     @property
     def mine(self) -> Path:
         """The folder in which we bring files."""
-        return Path(campaign_inbox.mine(str(self.brought)))
+        return Path(campaign_inbox.make_own_inbox_folder(str(self.brought)))
 
     def give_away(self, number: int) -> None:
         """Give a campaign to another person."""

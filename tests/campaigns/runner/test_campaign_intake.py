@@ -15,12 +15,12 @@ from gridbridge.campaigns.runner import campaign_intake
 from gridbridge.campaigns.runner.campaign_runner import TAKING_S, empty_campaign_inbox
 from gridbridge.campaigns.runner.owner_requests import OwnerRequestHandler
 from gridbridge.campaigns.store import campaign_files, published_task_files
-from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
+from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_inbox import A_SCAN
 from gridbridge.campaigns.store.campaign_reader import MAX_FIRST_BYTES
-from gridbridge.campaigns.store.campaign_register import CampaignRegister
-from gridbridge.campaigns.store.campaign_task_rows import CampaignTasks
-from gridbridge.campaigns.store.cancellation_marks import CancellationMarks
+from gridbridge.campaigns.store.campaign_register import CampaignNumberRegister
+from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
+from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
 from gridbridge.decisions.campaigns.failures.blacklist import opened_now
 from gridbridge.decisions.campaigns.failures.event_messages import text
 from gridbridge.errors import StateError
@@ -127,7 +127,7 @@ def test_that_tasks_were_tried_again_after_a_backup_is_told(
     site.intake.take()
     site.campaigns.is_now(1, CampaignState.TERMINATED, datetime.now(UTC))
     at = datetime.now(UTC) - timedelta(days=days)
-    CampaignRegister(str(site.brought)).note_again(1, TOKEN, int(at.timestamp()))
+    CampaignNumberRegister(str(site.brought)).note_again(1, TOKEN, int(at.timestamp()))
     if is_known:
         site.campaigns.note_done(TOKEN, 1, at)
 
@@ -136,10 +136,12 @@ def test_that_tasks_were_tried_again_after_a_backup_is_told(
 
     found = site.campaigns.find(1)
     assert found
-    events = CampaignEvents(site.database).open()
+    events = CampaignEventRows(site.database).open()
     assert (found.state, [one.why for one in events]) == (CampaignState.TERMINATED, told)
     assert all(one.code is EventCode.RESTORED for one in events)
-    assert published_task_files.touching(str(site.published)) == ({1} if told else set())
+    assert published_task_files.campaigns_with_interrupted_changes(str(site.published)) == (
+        {1} if told else set()
+    )
     assert [text(one, found.state).rpartition("; ")[2] for one in events] == [
         "gridevents -c 1 -r takes over what became of them" for _ in told
     ]
@@ -151,14 +153,14 @@ def test_that_is_told_once_though_its_owner_closes_the_event(site: Site) -> None
     site.intake.take()
     site.campaigns.is_now(1, CampaignState.TERMINATED, datetime.now(UTC))
     at = datetime.now(UTC).timestamp()
-    CampaignRegister(str(site.brought)).note_again(1, TOKEN, int(at))
+    CampaignNumberRegister(str(site.brought)).note_again(1, TOKEN, int(at))
     site.again().intake.recover()
-    (event,) = CampaignEvents(site.database).open()
+    (event,) = CampaignEventRows(site.database).open()
 
     assert site.ask(OwnerVerb.FIX, event.number) is OwnerReply.DONE
     site.again().intake.recover()
 
-    assert not CampaignEvents(site.database).open()
+    assert not CampaignEventRows(site.database).open()
 
 
 def test_no_number_is_given_twice(site: Site) -> None:
@@ -180,7 +182,9 @@ def test_only_what_the_service_called_so_is_recovered(site: Site) -> None:
     site.bring(asdict(SWEEP), "a")
     site.intake.take()
     for name in ("c.1", "c.2"):
-        (site.brought / name).write_bytes(campaign_files.encode(asdict(SWEEP), ("b",)))
+        (site.brought / name).write_bytes(
+            campaign_files.encode_campaign_file(asdict(SWEEP), ("b",))
+        )
     site = forgotten(site, 1)
 
     site.intake.recover()
@@ -193,37 +197,37 @@ def test_a_note_that_somebody_else_made_counts_for_nothing(tmp_path: Path) -> No
     (tmp_path / "given").symlink_to(tmp_path / "other")
     (tmp_path / "other").write_text(f"c.7 1 {TOKEN}\n")
 
-    given = CampaignRegister(str(tmp_path))
+    given = CampaignNumberRegister(str(tmp_path))
 
     assert given.highest() == 0
     given.note(3, 1, TOKEN)
-    assert CampaignRegister(str(tmp_path)).has(3, 1, TOKEN)
+    assert CampaignNumberRegister(str(tmp_path)).has(3, 1, TOKEN)
     assert (tmp_path / "other").read_text() == f"c.7 1 {TOKEN}\n"
 
 
 def test_a_note_that_somebody_makes_before_we_do_counts_for_nothing(tmp_path: Path) -> None:
     """Where nothing was taken in yet; and nobody waits until somebody reads a pipe."""
-    given = CampaignRegister(str(tmp_path))
+    given = CampaignNumberRegister(str(tmp_path))
     os.mkfifo(tmp_path / "given")
 
     given.note(3, 1, TOKEN)
 
-    assert CampaignRegister(str(tmp_path)).has(3, 1, TOKEN)
+    assert CampaignNumberRegister(str(tmp_path)).has(3, 1, TOKEN)
     given.note(4, 1, TOKEN)
-    assert CampaignRegister(str(tmp_path)).highest() == 4
+    assert CampaignNumberRegister(str(tmp_path)).highest() == 4
 
 
 def test_a_note_that_was_cut_by_a_crash_is_written_anew(tmp_path: Path) -> None:
     """What follows begins a line of its own."""
-    CampaignRegister(str(tmp_path)).note(1, 7, TOKEN)
+    CampaignNumberRegister(str(tmp_path)).note(1, 7, TOKEN)
     with open(tmp_path / "given", "a", encoding="ascii") as file:
         file.write("c.2 7 0123")
 
-    cut = CampaignRegister(str(tmp_path))
+    cut = CampaignNumberRegister(str(tmp_path))
     cut.note(2, 7, TOKEN)
 
-    assert (cut.highest(), [*CampaignRegister(str(tmp_path)).campaigns()]) == (2, [1, 2])
-    assert CampaignRegister(str(tmp_path)).has(2, 7, TOKEN)
+    assert (cut.highest(), [*CampaignNumberRegister(str(tmp_path)).campaigns()]) == (2, [1, 2])
+    assert CampaignNumberRegister(str(tmp_path)).has(2, 7, TOKEN)
 
 
 def test_nobody_brings_a_file_in_the_place_of_a_campaigns(site: Site) -> None:
@@ -231,7 +235,7 @@ def test_nobody_brings_a_file_in_the_place_of_a_campaigns(site: Site) -> None:
     token = site.bring(asdict(SWEEP), "a 1")
     site.intake.take()
     before = (site.brought / "c.1").read_bytes()
-    data = campaign_files.encode(asdict(SWEEP), ("b",))
+    data = campaign_files.encode_campaign_file(asdict(SWEEP), ("b",))
     for name in (token, "c.1"):
         (site.mine / f"new.{name}").write_bytes(data)
 
@@ -262,7 +266,7 @@ def test_the_file_of_a_campaign_that_ended_long_ago_is_removed(site: Site) -> No
     long_ago = datetime.now(UTC) - timedelta(days=31)
     site.campaigns.is_now(1, CampaignState.TERMINATED, long_ago)
     site.campaigns.is_now(2, CampaignState.TERMINATED, datetime.now(UTC))
-    events = CampaignEvents(site.campaigns.database)
+    events = CampaignEventRows(site.campaigns.database)
     events.put(
         opened_now(EventKind.TASK, EventCode.EXIT_ERROR, one, "beta", long_ago) for one in (1, 2)
     )
@@ -358,7 +362,7 @@ def test_an_event_lasts_while_something_of_its_campaign_is_to_be_deleted(
     assert array
     site.campaigns.array_is(array, ArrayState.OVER if is_deleted else ArrayState.RELEASED)
     site.campaigns.is_now(1, CampaignState.CANCELLED, long_ago)
-    events = CampaignEvents(site.campaigns.database)
+    events = CampaignEventRows(site.campaigns.database)
     events.put([opened_now(EventKind.CAMPAIGN, code, 1, "beta", long_ago)])
 
     site.intake.sweep()
@@ -557,7 +561,7 @@ def test_names_that_somebody_puts_beside_the_files_delay_nobody(
 
 def test_what_is_no_file_of_one_link_is_refused(site: Site, tmp_path: Path) -> None:
     """Another's file could be brought by a link."""
-    (tmp_path / "other").write_bytes(campaign_files.encode(asdict(SWEEP), ("a",)))
+    (tmp_path / "other").write_bytes(campaign_files.encode_campaign_file(asdict(SWEEP), ("a",)))
     os.link(tmp_path / "other", site.mine / f"new.{TOKEN}")
 
     assert site.intake.take() == 0
@@ -725,7 +729,7 @@ def test_one_task_is_cancelled_before_it_is_sent(site: Site) -> None:
     array = site.campaigns.intend(1, "beta", 9, found.submitted_at)
     assert array
     assert [one.task for one in site.campaigns.pending(array)] == [0, 1, 3]
-    shown = CampaignTasks(site.database).sent(1, 0, 9)
+    shown = CampaignTaskRows(site.database).sent(1, 0, 9)
     assert [(one.number, one.word) for one in shown] == [
         (0, "sent"),
         (1, "sent"),
@@ -745,7 +749,7 @@ def test_a_task_that_was_sent_is_marked_until_it_has_ended(site: Site) -> None:
 
     assert told == [OwnerReply.DONE, OwnerReply.DONE]
     assert not site.intake.touched()
-    marks = CancellationMarks(site.database).all()
+    marks = CancellationMarkRows(site.database).all()
     assert marks == {(1, array.number): {2: CancellationMark(wiped_for=WipedFor.UNWANTED)}}
     ends = [replace(one, outcome=TaskOutcome.SUCCESS) for one in site.campaigns.pending(array)]
     site.campaigns.ended(ends)
@@ -860,7 +864,10 @@ def test_a_campaign_whose_owner_nobody_knows_now_waits(
 def test_one_cycle_takes_all_that_came(site: Site) -> None:
     """A look takes ten files of a person; of a runner from cron there is a cycle a minute."""
     tokens = [site.bring(header, "a") for header in [asdict(SWEEP)] * 15 + [{}] * 15]
-    tokens += [campaign_files.ask(OwnerVerb.PAUSE, (1,), str(site.brought)) for _ in range(12)]
+    tokens += [
+        campaign_files.write_owner_request(OwnerVerb.PAUSE, (1,), str(site.brought))
+        for _ in range(12)
+    ]
 
     empty_campaign_inbox(site.intake.take, site.intake.untaken, Clock())
 
@@ -901,10 +908,10 @@ def test_what_can_not_be_taken_now_is_not_looked_at_again(
 def test_what_waits_to_be_taken_in_is_counted_and_left_as_it_is(site: Site) -> None:
     """A dry run does so: its owner may still take it back."""
     token = site.bring(asdict(SWEEP), "0")
-    campaign_files.ask(OwnerVerb.CANCEL, (1,), str(site.brought))
+    campaign_files.write_owner_request(OwnerVerb.CANCEL, (1,), str(site.brought))
     before = site.files()
 
     assert len(site.intake.untaken()) == 2
     assert site.files() == before
-    assert campaign_files.take_back(token, str(site.brought))
+    assert campaign_files.withdraw_campaign_file(token, str(site.brought))
     assert len(site.intake.untaken()) == 1

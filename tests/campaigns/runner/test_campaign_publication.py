@@ -17,9 +17,9 @@ from gridbridge.campaigns.runner.campaign_publication import (
 )
 from gridbridge.campaigns.runner.owner_requests import OwnerRequestHandler
 from gridbridge.campaigns.store import campaign_rows, published_campaign_files, published_task_files
-from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
+from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.predictions import PredictionRows
+from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
 from gridbridge.decisions.campaigns.failures.blacklist import opened_now
 from gridbridge.model.campaigns.campaign import (
     Array,
@@ -43,7 +43,7 @@ from gridbridge.model.campaigns.published_tasks import PublishedTask, TaskPreemp
 from gridbridge.model.campaigns.send_reasons import ShownCycle
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.site_section import Site as SiteSection
+from gridbridge.model.site.site_section import SiteSection as SiteSection
 from gridbridge.model.snapshot import ClusterSnapshot, QueueStatus
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile, campaign_tables
@@ -70,9 +70,12 @@ def test_tasks_are_shown_however_often_they_made_way(tmp_path: Path) -> None:
     tasks = [replace(one, number=number) for number in range(1000)]
     (tmp_path / "campaigns").mkdir()
 
-    published_task_files.put(1, 0, tasks, str(tmp_path))
+    published_task_files.publish_campaign_tasks(1, 0, tasks, str(tmp_path))
 
-    assert len(published_task_files.read(1, 0, str(tmp_path))[999].made_way) == 60
+    assert (
+        len(published_task_files.read_published_campaign_tasks(1, 0, str(tmp_path))[999].made_way)
+        == 60
+    )
 
 
 class Site:
@@ -89,7 +92,7 @@ class Site:
         """Return the publication of a process that has just begun."""
         clock = Clock()
         forecasts = CampaignForecastUpdater(
-            self.campaigns, PredictionRows(self.database), clock, 15
+            self.campaigns, CampaignStatisticsRows(self.database), clock, 15
         )
         return CampaignPublisher(self.database, self.campaigns, forecasts, clock, self.folder)
 
@@ -107,7 +110,12 @@ class Site:
 
     def shown(self, part: int = 0) -> dict[int, str]:
         """Return the words of the tasks of a part."""
-        return {n: one.word for n, one in published_task_files.read(1, part, self.folder).items()}
+        return {
+            n: one.word
+            for n, one in published_task_files.read_published_campaign_tasks(
+                1, part, self.folder
+            ).items()
+        }
 
 
 @pytest.fixture(name="site")
@@ -131,8 +139,8 @@ def test_each_task_is_shown_by_its_last_attempt(site: Site) -> None:
     assert site.shown() == {0: "program_error", 1: "waiting", 2: "sent"}
     known = PublishedTask(number=0, attempt=1, outcome=TaskOutcome.PROGRAM_ERROR, is_waiting=False)
     there = replace(known, cluster="beta", place=1, exit_status=3, wallclock_s=7)
-    assert published_task_files.read(1, 0, site.folder)[0] == there
-    (end,) = published_task_files.ends(1, site.folder)
+    assert published_task_files.read_published_campaign_tasks(1, 0, site.folder)[0] == there
+    (end,) = published_task_files.read_published_task_ends(1, site.folder)
     assert (end.cluster, end.tasks, end.failed) == ("beta", 1, 1)
     assert (end.timed, end.wallclock_s) == (1, 7)
 
@@ -162,10 +170,11 @@ def test_what_a_killed_cycle_touched_is_shown_by_the_next(site: Site) -> None:
     next_one.end([])
 
     assert site.shown() == {0: "success", 1: "sent"}
-    assert published_task_files.touching(site.folder) == frozenset()
-    assert [(one.tasks, one.failed) for one in published_task_files.ends(1, site.folder)] == [
-        (1, 0)
-    ]
+    assert published_task_files.campaigns_with_interrupted_changes(site.folder) == frozenset()
+    assert [
+        (one.tasks, one.failed)
+        for one in published_task_files.read_published_task_ends(1, site.folder)
+    ] == [(1, 0)]
 
 
 def test_ends_that_a_killed_cycle_had_noted_count_once(site: Site) -> None:
@@ -180,7 +189,7 @@ def test_ends_that_a_killed_cycle_had_noted_count_once(site: Site) -> None:
     next_one.begin([1])
     next_one.end([failed])
 
-    ends = published_task_files.ends(1, site.folder)
+    ends = published_task_files.read_published_task_ends(1, site.folder)
     assert (sum(one.tasks for one in ends), sum(one.failed for one in ends)) == (2, 1)
     assert sum(one.wallclock_s for one in ends) == 14
 
@@ -221,7 +230,7 @@ def test_tasks_that_wait_again_are_shown_so_though_the_request_was_cut_off(site:
     """The process that was killed knew which ones they were, and the next one does not."""
     _, attempts = site.send(2)
     site.publication.end([site.ended(one, TaskOutcome.PROGRAM_ERROR) for one in attempts])
-    events = CampaignEvents(site.database)
+    events = CampaignEventRows(site.database)
     failed = opened_now(EventKind.TASK, EventCode.EXIT_ERROR, 1, "beta", NOON)
     events.put([replace(failed, exit_status=3, tasks=2)])
     asked = OwnerRequest(token="t", uid=1000, verb=OwnerVerb.RESUBMIT, numbers=(1,))
@@ -236,7 +245,7 @@ def test_tasks_that_wait_again_are_shown_so_though_the_request_was_cut_off(site:
 
 def test_a_sink_is_shown_until_its_owner_trusts_it(site: Site) -> None:
     """Whatever has closed its event."""
-    events = CampaignEvents(site.database)
+    events = CampaignEventRows(site.database)
     sink = opened_now(EventKind.CAMPAIGN, EventCode.SINK, 1, "beta", NOON)
     shown = []
 
@@ -244,7 +253,7 @@ def test_a_sink_is_shown_until_its_owner_trusts_it(site: Site) -> None:
         events.put([replace(sink, closed_at=NOON)])
         events.put_records(record)
         site.publication.show([])
-        whole = published_campaign_files.read(ShownCampaigns, site.folder)
+        whole = published_campaign_files.read_published_campaign_value(ShownCampaigns, site.folder)
         assert whole
         shown.append(whole.campaigns[0].sinks)
 
@@ -258,7 +267,7 @@ def test_a_cycle_shows_which_clusters_are_under_stress(site: Site) -> None:
 
     site.publication.show_cycle(seen, CyclePlan())
 
-    shown = published_campaign_files.read(ShownCycle, site.folder)
+    shown = published_campaign_files.read_published_campaign_value(ShownCycle, site.folder)
     assert shown
     assert (shown.stressed, shown.free_slots) == (("beta",), {"beta": 1, "gamma": 2})
 
@@ -275,7 +284,7 @@ def test_slots_of_tasks_that_run_are_shown_by_cluster(site: Site) -> None:
 
     CampaignEventPublisher(policy, site.database, Clock(), site.folder).show_clusters(seen)
 
-    shown = published_campaign_files.read(ShownGrid, site.folder)
+    shown = published_campaign_files.read_published_campaign_value(ShownGrid, site.folder)
     assert shown
     (beta,) = (cluster for cluster in shown.clusters if cluster.name == "beta")
     assert (beta.running, beta.used_by_campaigns) == (7, 13)
@@ -295,7 +304,7 @@ def test_a_cluster_of_no_campaign_is_shown_as_others_saw_it(site: Site) -> None:
         seen, {"beta": beta}
     )
 
-    shown = published_campaign_files.read(ShownGrid, site.folder)
+    shown = published_campaign_files.read_published_campaign_value(ShownGrid, site.folder)
     assert shown
     assert [(one.name, one.free_for_normal, one.slots) for one in shown.clusters] == [
         ("beta", 3, 4),
@@ -310,7 +319,7 @@ def test_no_parameter_is_shown(site: Site) -> None:
     site.publication.show([])
 
     texts = [path.read_text() for path in Path(site.folder).rglob("*") if path.is_file()]
-    assert published_campaign_files.read(ShownCampaigns, site.folder)
+    assert published_campaign_files.read_published_campaign_value(ShownCampaigns, site.folder)
     assert not any(re.search(r"\brun\b", text) for text in texts)
 
 
@@ -338,7 +347,7 @@ def test_what_is_tried_again_is_taken_back(site: Site) -> None:
     site.publication.end(map(site.ended, attempts, outcomes))
     site.campaigns.count(1, 3, 2)
     event = opened_now(EventKind.TASK, EventCode.EXIT_ERROR, 1, "beta", NOON)
-    CampaignEvents(site.database).put([replace(event, exit_status=3, tasks=2)])
+    CampaignEventRows(site.database).put([replace(event, exit_status=3, tasks=2)])
     requests = OwnerRequestHandler(
         site.database, Clock(), folder=site.folder, published=site.folder
     )
@@ -347,14 +356,15 @@ def test_what_is_tried_again_is_taken_back(site: Site) -> None:
     site.publication.end(requests.touched(), are_asked=True)
 
     counts = [
-        (one.cluster, one.tasks, one.failed) for one in published_task_files.ends(1, site.folder)
+        (one.cluster, one.tasks, one.failed)
+        for one in published_task_files.read_published_task_ends(1, site.folder)
     ]
     assert counts == [("beta", 3, 2), ("beta", -2, -2)]
     array = site.campaigns.add_array(1, "beta", [(0, 2), (1, 2)], NOON)
     again = site.campaigns.pending(array)
     site.campaigns.drop_waiting(1)
     site.publication.end(map(site.ended, again, (TaskOutcome.SUCCESS, TaskOutcome.PROGRAM_ERROR)))
-    ends = published_task_files.ends(1, site.folder)
+    ends = published_task_files.read_published_task_ends(1, site.folder)
     assert (sum(one.tasks for one in ends), sum(one.failed for one in ends)) == (3, 1)
 
 
@@ -364,25 +374,25 @@ def test_half_a_line_of_ends_is_skipped(site: Site) -> None:
     with Path(site.folder, "campaigns/1/ends").open("a") as file:
         file.write("17672")
 
-    assert len(published_task_files.ends(1, site.folder)) == 1
+    assert len(published_task_files.read_published_task_ends(1, site.folder)) == 1
 
 
 def test_the_jdl_of_a_campaign_is_read_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """All that ever were are shown in each cycle."""
     read: list[object] = []
-    decode = campaign_tables.jdl_of
+    decode = campaign_tables.jdl_from_json
 
     def noted(kept: Mapping[str, object]) -> Jdl:
         read.append(kept)
         return decode(kept)
 
-    monkeypatch.setattr(campaign_rows, "jdl_of", noted)
+    monkeypatch.setattr(campaign_rows, "jdl_from_json", noted)
     site.publication.show(())
     site.campaigns.add(replace(SWEEP, jdl=Jdl(name="later", clusters=SWEEP.jdl.clusters)), "t")
     site.campaigns.is_now(1, CampaignState.PAUSED)
     site.publication.show(())
 
-    shown = published_campaign_files.read(ShownCampaigns, site.folder)
+    shown = published_campaign_files.read_published_campaign_value(ShownCampaigns, site.folder)
     assert shown
     names = [(one.name, one.state, one.clusters) for one in shown.campaigns]
     paused, going = CampaignState.PAUSED, CampaignState.IN_TREATMENT
@@ -413,6 +423,6 @@ def test_what_its_owner_cancelled_has_not_failed(
     recovered.begin([1])
     recovered.end([])
 
-    (end,) = published_task_files.ends(1, site.folder)
+    (end,) = published_task_files.read_published_task_ends(1, site.folder)
     assert (end.tasks, end.failed, end.cancelled) == (1, failed, cancelled)
     assert (end.timed, end.wallclock_s) == ((0, 0) if cancelled else (1, 7))

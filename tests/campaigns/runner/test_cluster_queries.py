@@ -20,14 +20,14 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.model.cluster import Cluster
-from gridbridge.model.job import ArrayLimits, AskedArray, JobEnd
+from gridbridge.model.job import ArrayEndQuery, ArrayLimits, JobEnd
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.site_section import Site as SiteSection
+from gridbridge.model.site.site_section import SiteSection as SiteSection
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.states import JobFact, JobState
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.sent_jobs import sent_to
+from gridbridge.state.database.sent_jobs import live_campaign_jobs_at
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 OURS = Array(
@@ -199,10 +199,10 @@ def test_others_learn_what_was_sent_to_a_cluster(site: Site) -> None:
     site.send(7)
     site.send(8, ArrayState.SUBMITTED)
     site.campaigns.array_is(site.send(9), ArrayState.OVER)
-    sent = sent_to(site.database, "beta")
-    elsewhere = sent_to(site.database, "gamma")
+    sent = live_campaign_jobs_at(site.database, "beta")
+    elsewhere = live_campaign_jobs_at(site.database, "gamma")
     site.campaigns.is_now(1, CampaignState.TERMINATED)
-    later = sent_to(site.database, "gamma")
+    later = live_campaign_jobs_at(site.database, "gamma")
 
     assert (sent.jobs, sent.released, sent.is_watched) == ({7, 8}, {"1.1"}, True)
     assert (elsewhere.jobs, elsewhere.is_watched, later.is_watched) == (frozenset(), True, False)
@@ -233,10 +233,10 @@ def test_all_arrays_at_a_cluster_are_one_question_about_ends(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is told counts for the array that has the account, whatever its number."""
-    asked: list[list[AskedArray]] = []
+    asked: list[list[ArrayEndQuery]] = []
     well = JobEnd(exit_status=0)
 
-    def ends(_: object, arrays: list[AskedArray]) -> dict[str, dict[int, JobEnd | None]]:
+    def ends(_: object, arrays: list[ArrayEndQuery]) -> dict[str, dict[int, JobEnd | None]]:
         asked.append(arrays)
         return {"gc.alpha.1.2": {2: well}}
 

@@ -17,12 +17,12 @@ from gridbridge.campaigns.runner.straggler_tails import (
 )
 from gridbridge.campaigns.runner.task_end_recorder import CycleStatisticsRecorder
 from gridbridge.campaigns.store import published_task_files
-from gridbridge.campaigns.store.campaign_attempts import CampaignTries
-from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
+from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
+from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.campaign_task_rows import CampaignTasks
-from gridbridge.campaigns.store.predictions import PredictionRows
-from gridbridge.campaigns.store.speculative_attempts import CampaignCopies
+from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
+from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
+from gridbridge.campaigns.store.speculative_attempts import SpeculativeAttemptRows
 from gridbridge.decisions.campaigns import campaign_cycle as cycle
 from gridbridge.decisions.campaigns.speculation_rules import by_task
 from gridbridge.errors import GridbridgeError
@@ -79,8 +79,8 @@ class Site:
     def __init__(self, path: Path) -> None:
         self.database = StateFile.open(f"sqlite:///{path}/state.db")
         self.campaigns = CampaignRows(self.database)
-        self.copies = CampaignCopies(self.database, self.campaigns)
-        self.tries = CampaignTries(self.database, self.campaigns)
+        self.copies = SpeculativeAttemptRows(self.database, self.campaigns)
+        self.tries = CampaignAttemptRows(self.database, self.campaigns)
         self.grid = Copying()
         learnt = CycleStatisticsRecorder(self.database)
         self.actions = CyclePlanExecutor(self.database, learnt, Clock(), Failures(), self.grid)
@@ -144,7 +144,7 @@ class Site:
 
     def outcomes(self) -> dict[tuple[int, int], TaskOutcome]:
         """Return what the attempts of both tasks came to."""
-        tasks = CampaignTasks(self.database).sent(1, 0, 1)
+        tasks = CampaignTaskRows(self.database).sent(1, 0, 1)
         shown = {(one.number, one.attempt): one.outcome for one in tasks}
         return shown | {
             (one.number, each.attempt): each.outcome for one in tasks for each in one.copies
@@ -254,7 +254,7 @@ def test_a_copy_that_is_refused_is_no_trouble(site: Site, error: GridbridgeError
 
     assert [one.number for one in site.campaigns.open_arrays()] == [1]
     assert (site.campaign.ended, site.campaigns.waiting()) == (0, {})
-    assert CampaignEvents(site.database).open() == ()
+    assert CampaignEventRows(site.database).open() == ()
     assert site.outcomes()[1, 2] is COPY
 
 
@@ -302,9 +302,9 @@ def test_a_cancelled_campaign_counts_a_task_once(site: Site) -> None:
 def test_tasks_are_shown_by_the_attempt_that_counts(site: Site, tmp_path: Path) -> None:
     """With those beside it, and why they were made; what is published reads back as it was."""
     site.copy()
-    (_, both) = CampaignTasks(site.database).sent(1, 0, 1)
+    (_, both) = CampaignTaskRows(site.database).sent(1, 0, 1)
     site.cycle((1, 2, SUCCESS))
-    (_, won) = found = CampaignTasks(site.database).sent(1, 0, 1)
+    (_, won) = found = CampaignTaskRows(site.database).sent(1, 0, 1)
 
     assert (both.attempt, both.copies) == (
         1,
@@ -314,8 +314,10 @@ def test_tasks_are_shown_by_the_attempt_that_counts(site: Site, tmp_path: Path) 
     assert won.copies == (
         ShownCopy(attempt=1, cluster="beta", outcome=TaskOutcome.PENDING, beyond_s=None),
     )
-    published_task_files.put(1, 0, found, str(tmp_path))
-    assert published_task_files.read(1, 0, str(tmp_path)) == {one.number: one for one in found}
+    published_task_files.publish_campaign_tasks(1, 0, found, str(tmp_path))
+    assert published_task_files.read_published_campaign_tasks(1, 0, str(tmp_path)) == {
+        one.number: one for one in found
+    }
 
 
 def test_a_failed_task_is_tried_again_under_a_number_that_no_copy_had(
@@ -403,13 +405,15 @@ def test_attempts_that_have_not_run_long_are_not_read(
 ) -> None:
     """An array may have very many of them."""
     read: list[frozenset[int]] = []
-    pending_at = CampaignTries.pending_at
+    pending_at = CampaignAttemptRows.pending_at
 
-    def noted(tries: CampaignTries, array: Array, places: frozenset[int]) -> tuple[Attempt, ...]:
+    def noted(
+        tries: CampaignAttemptRows, array: Array, places: frozenset[int]
+    ) -> tuple[Attempt, ...]:
         read.append(places)
         return pending_at(tries, array, places)
 
-    monkeypatch.setattr(CampaignTries, "pending_at", noted)
+    monkeypatch.setattr(CampaignAttemptRows, "pending_at", noted)
     monkeypatch.setattr(CampaignRows, "pending", None)
 
     assert [one.task for one in look(site, row(1), row(2, minutes=2))] == [0]
@@ -456,4 +460,4 @@ def test_a_copy_counts_as_use_and_not_as_an_end(site: Site) -> None:
     site.cycle((1, 1, SUCCESS))
 
     assert site.campaigns.durations(1) == {"gamma": (9.0,)}
-    assert PredictionRows(site.database).ended_since(1, NOON).keys() == {"gamma"}
+    assert CampaignStatisticsRows(site.database).ended_since(1, NOON).keys() == {"gamma"}

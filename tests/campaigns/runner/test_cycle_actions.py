@@ -16,18 +16,18 @@ from gridbridge.campaigns.acts.array_submission import (
 from gridbridge.campaigns.runner.cycle_plan_executor import CyclePlanExecutor
 from gridbridge.campaigns.runner.submission_results import shorten_error_message
 from gridbridge.campaigns.runner.task_end_recorder import CycleStatisticsRecorder
-from gridbridge.campaigns.store.campaign_attempts import CampaignTries
-from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
+from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
+from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.campaign_task_rows import CampaignTasks
-from gridbridge.campaigns.store.cancellation_marks import CancellationMarks
+from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
+from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
 from gridbridge.decisions.campaigns.ending.write_batches import PORTION
 from gridbridge.decisions.campaigns.failures.blacklist import opened_now
 from gridbridge.errors import (
     AlreadySubmitted,
+    CampaignFileUnreadable,
     GridbridgeError,
-    LedgerLost,
-    NotRead,
+    LedgerUnreadable,
     OwnerUnknown,
 )
 from gridbridge.model.campaigns.campaign import (
@@ -292,7 +292,7 @@ def test_a_task_that_its_owner_cancelled_does_not_run_again_where_its_array_is_r
     """It was told that the task is cancelled, while the cluster gave no answer."""
     grid.failing["submit"] = ArrayDeferred("unreachable")
     do(SEND)
-    assert CancellationMarks(campaigns.database).cancel(1, 0)
+    assert CancellationMarkRows(campaigns.database).cancel(1, 0)
     grid.failing["submit"] = error
 
     do(CyclePlan(resumed=(only(campaigns),)))
@@ -300,7 +300,7 @@ def test_a_task_that_its_owner_cancelled_does_not_run_again_where_its_array_is_r
     found = campaigns.find(1)
     assert found
     assert (campaigns.waiting(), found.failed, found.cancelled) == (waiting, failed, 1)
-    (shown, *_) = CampaignTasks(campaigns.database).sent(1, 0, 0)
+    (shown, *_) = CampaignTaskRows(campaigns.database).sent(1, 0, 0)
     assert (shown.outcome, shown.attempt) == (TaskOutcome.UNWANTED, 1)
 
 
@@ -417,7 +417,7 @@ def test_what_root_refuses_to_try_again_is_what_it_came_to_before(
     found = campaigns.find(1)
     assert found
     assert (found.ended, found.failed, campaigns.waiting()) == (3, 3, {})
-    shown = CampaignTasks(campaigns.database).sent(1, 0, 2)
+    shown = CampaignTaskRows(campaigns.database).sent(1, 0, 2)
     assert [(one.word, one.exit_status, one.cluster) for one in shown] == [
         ("program_error", 3, "beta"),
         ("site_fault", None, "beta"),
@@ -430,7 +430,7 @@ def test_what_root_refuses_to_try_again_is_counted_by_its_event_as_before(
     campaigns: CampaignRows, grid: Grid, do: Callable[[CyclePlan], None], sent: int
 ) -> None:
     """Its owner may have it tried again once the file is put right."""
-    tries = CampaignTries(campaigns.database, campaigns)
+    tries = CampaignAttemptRows(campaigns.database, campaigns)
     do(CyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=2),)))
     ended = [
         replace(one, outcome=TaskOutcome.PROGRAM_ERROR, exit_status=3)
@@ -515,7 +515,7 @@ def test_a_cluster_that_takes_nothing_now_is_told_of_until_it_does(
     do(CyclePlan(resumed=(only(campaigns),)))
 
     assert told_of(campaigns) == {(EventCode.SUBMIT_JOB, "beta", 4, 1)}
-    (event,) = CampaignEvents(campaigns._database).open()
+    (event,) = CampaignEventRows(campaigns._database).open()
     assert event.until
     assert event.until - event.last_at == timedelta(seconds=120)
     assert event.why == "unreachable"
@@ -528,8 +528,8 @@ def test_a_cluster_that_takes_nothing_now_is_told_of_until_it_does(
     ("trouble", "code"),
     [
         (OwnerUnknown("uid 1000 has no account"), EventCode.OWNER_UNKNOWN),
-        (LedgerLost("c.1: Input/output error"), EventCode.NO_LEDGER),
-        (NotRead("c.1: No such file or directory"), EventCode.NO_FILE),
+        (LedgerUnreadable("c.1: Input/output error"), EventCode.NO_LEDGER),
+        (CampaignFileUnreadable("c.1: No such file or directory"), EventCode.NO_FILE),
     ],
 )
 def test_what_root_can_not_do_for_nobody_is_told_as_that(
@@ -555,9 +555,9 @@ def test_an_array_that_root_can_not_delete_stays_until_it_can(
     """It is told once, however often that is tried."""
     grid.failing["release"] = ArrayDeferred("unreachable")
     do(SEND)
-    CampaignEvents(campaigns._database).close(1, NOON)
+    CampaignEventRows(campaigns._database).close(1, NOON)
     held = only(campaigns)
-    grid.failing["delete"] = LedgerLost("root's ledger has nothing of array 1")
+    grid.failing["delete"] = LedgerUnreadable("root's ledger has nothing of array 1")
     for _ in range(2):
         do(CyclePlan(deleted=(held,)))
 
@@ -616,13 +616,13 @@ def test_what_waits_again_after_that_keeps_off_where_it_overran(
 
 def told_of(campaigns: CampaignRows) -> set[tuple[EventCode, str, int, int]]:
     """Return the open events: what, where, how many tasks, how many probes."""
-    events = CampaignEvents(campaigns._database).open()
+    events = CampaignEventRows(campaigns._database).open()
     return {(one.code, one.cluster, one.tasks, one.probes) for one in events}
 
 
 def whys(campaigns: CampaignRows) -> set[str]:
     """Return why the open events are."""
-    return {one.why for one in CampaignEvents(campaigns._database).open()}
+    return {one.why for one in CampaignEventRows(campaigns._database).open()}
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ import pytest
 
 from gridbridge.campaigns.runner.campaign_forecast_updates import CampaignForecastUpdater
 from gridbridge.campaigns.runner.task_end_recorder import CycleStatisticsRecorder
-from gridbridge.campaigns.store.campaign_parts import CampaignParts
+from gridbridge.campaigns.store.campaign_parts import AddedTaskPartRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.campaign_task_rows import CampaignTasks
-from gridbridge.campaigns.store.predictions import PredictionRows
+from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
+from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
 from gridbridge.decisions.campaigns.completion_forecast import error_of, errors
 from gridbridge.model.campaigns.campaign import (
     Attempt,
@@ -51,7 +51,7 @@ class Site:
         self.database = StateFile.open(f"sqlite:///{path}/state.db")
         self.campaigns, self.predictions = (
             CampaignRows(self.database),
-            PredictionRows(self.database),
+            CampaignStatisticsRows(self.database),
         )
         self.now = NOON
         self.campaigns.add(
@@ -207,7 +207,7 @@ def test_what_was_foretold_of_fewer_tasks_is_forgotten(site: Site) -> None:
     assert site.predictions.forecasts()
 
     part = TaskBatch(campaign=1, number=1, tasks=100, digest="abc")
-    CampaignParts(site.database, campaigns).add(found, part, "token")
+    AddedTaskPartRows(site.database, campaigns).add(found, part, "token")
     site.forecasts.forget([1])
     site.look((30.0,) * 10)
 
@@ -263,7 +263,7 @@ def test_minutes_of_long_ago_are_forgotten(site: Site) -> None:
 def test_nothing_is_learnt_of_a_campaign_that_is_purged(site: Site) -> None:
     site.end(3, 60)
     site.predictions.keep([RATIO])
-    tasks = CampaignTasks(site.database)
+    tasks = CampaignTaskRows(site.database)
     assert site.predictions.ended_since(1, NOON - timedelta(hours=1))
 
     tasks.drop_attempts(1)

@@ -12,8 +12,11 @@ from gridbridge.campaigns.nikita import nikita_journal
 from gridbridge.campaigns.nikita.nikita import Nikita
 from gridbridge.campaigns.store import published_task_files
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.campaign_task_rows import CampaignTasks
-from gridbridge.campaigns.store.cancellation_marks import CancellationMarks, PreemptionRows
+from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
+from gridbridge.campaigns.store.cancellation_marks import (
+    CampaignPreemptionRows,
+    CancellationMarkRows,
+)
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.campaigns.campaign import (
     Array,
@@ -33,7 +36,7 @@ from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.model.campaigns.published_tasks import TaskPreemption
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.site_section import Site
+from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
 from gridbridge.model.states import JobFact, JobState
 from gridbridge.shell.clock import Clock
@@ -124,7 +127,7 @@ def _now() -> list[datetime]:
 def _nikita(tmp_path: Path, beta: Beta, now: list[datetime]) -> Iterator[Nikita]:
     """Return nikita with a campaign whose three tasks run at beta as job 77."""
     policy = Policy(
-        site=Site(cluster="alpha", state=f"sqlite:///{tmp_path}/state.db"),
+        site=SiteSection(cluster="alpha", state=f"sqlite:///{tmp_path}/state.db"),
         clusters={"beta": Cluster()},
         queues={},
     )
@@ -170,7 +173,7 @@ def test_just_enough_tasks_are_marked_and_deleted(
     cycle(nikita)
 
     assert beta.deleted == [(2, 3)]
-    marked = CancellationMarks(nikita.database).all()[1, 1]
+    marked = CancellationMarkRows(nikita.database).all()[1, 1]
     assert {n: one.wiped_for for n, one in marked.items()} == dict.fromkeys(
         (2, 3), WipedFor.MADE_WAY
     )
@@ -239,8 +242,8 @@ def test_what_changed_meanwhile_is_left(
 
     assert cycle(nikita).ways
     assert beta.deleted == []
-    assert not CancellationMarks(nikita.database).all()
-    assert not PreemptionRows(nikita.database).tried(NOON - timedelta(days=1))
+    assert not CancellationMarkRows(nikita.database).all()
+    assert not CampaignPreemptionRows(nikita.database).tried(NOON - timedelta(days=1))
 
 
 def test_a_cell_that_does_not_answer_has_no_requests(
@@ -273,13 +276,15 @@ def test_people_see_for_whom_a_task_made_way(nikita: Nikita, tmp_path: Path) -> 
     array = campaigns.open_arrays()[0]
     ended = [replace(one, outcome=TaskOutcome.PREEMPTED) for one in campaigns.pending(array)]
     campaigns.ended(ended)
-    known = CampaignTasks(nikita.database)
+    known = CampaignTaskRows(nikita.database)
 
     shown = known.sent(1, 0, 2)
-    published_task_files.put(1, 0, shown, str(tmp_path))
+    published_task_files.publish_campaign_tasks(1, 0, shown, str(tmp_path))
 
     way = TaskPreemption(attempt=1, cluster="beta", job=5, lacked=("mem",))
     assert [one.made_way for one in shown] == [(), (way,), (way,)]
-    assert published_task_files.read(1, 0, str(tmp_path)) == {one.number: one for one in shown}
+    assert published_task_files.read_published_campaign_tasks(1, 0, str(tmp_path)) == {
+        one.number: one for one in shown
+    }
     known.purge(1)
-    assert not PreemptionRows(nikita.database).tried(NOON - timedelta(days=1))
+    assert not CampaignPreemptionRows(nikita.database).tried(NOON - timedelta(days=1))

@@ -9,7 +9,7 @@ import pytest
 
 from gridbridge.campaigns.runner.missing_attempt_tracker import MissingAttemptTracker
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.missing_tasks import MissingTasks
+from gridbridge.campaigns.store.missing_tasks import MissingTaskRows
 from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState, TaskOutcome
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.shell.clock import Clock
@@ -23,7 +23,7 @@ class Rounds:
 
     def __init__(self, database: StateFile, folder: Path) -> None:
         self.ran = folder / "runner.ran"
-        self.kept = MissingTasks(database)
+        self.kept = MissingTaskRows(database)
         self.campaigns = CampaignRows(database)
         self.now_s = NOON.timestamp()
         self.steady_s = 50.0

@@ -15,9 +15,9 @@ from gridbridge.campaigns.nikita import nikita_journal
 from gridbridge.campaigns.nikita.cancel_requests import CampaignCancelHandler
 from gridbridge.campaigns.nikita.nikita import Nikita
 from gridbridge.campaigns.store import campaign_files
-from gridbridge.campaigns.store.campaign_attempts import CampaignTries
+from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.cancellation_marks import CancellationMarks
+from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import (
     Array,
@@ -38,13 +38,17 @@ from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
 from gridbridge.model.campaigns.prologues import EPILOGUE, PROLOGUE
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.site_section import Site
+from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
 from gridbridge.model.states import JobFact, JobState, QueueFact, QueueState
-from gridbridge.program.watch.shared_answers import AnswerSharing, answer_of, place_of
+from gridbridge.program.watch.shared_answers import (
+    ClusterSnapshotSharing,
+    identify_cluster_query,
+    query_result_to_share,
+)
 from gridbridge.shell import poller_lock
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database.sent_jobs import sent_to
+from gridbridge.state.database.sent_jobs import live_campaign_jobs_at
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 WAITING, RUNNING = JobState([JobFact.WAITING]), JobState([JobFact.RUNNING])
@@ -92,7 +96,7 @@ def _nikita(
     tmp_path: Path, cell: Cell, now: list[datetime], leapt: list[timedelta]
 ) -> Iterator[Nikita]:
     policy = Policy(
-        site=Site(cluster="alpha", state=f"sqlite:///{tmp_path}/state.db"),
+        site=SiteSection(cluster="alpha", state=f"sqlite:///{tmp_path}/state.db"),
         clusters={"beta": Cluster()},
         queues={},
     )
@@ -170,7 +174,7 @@ def test_what_waits_beyond_the_flood_rate_is_marked_and_deleted(
     cycle(nikita, array, beta(row(range(1, 6))))
 
     assert cell.deleted == [(1, (range(2, 6),))]
-    assert {*CancellationMarks(nikita.database).all()[1, 1]} == {2, 3, 4, 5}
+    assert {*CancellationMarkRows(nikita.database).all()[1, 1]} == {2, 3, 4, 5}
 
 
 def test_what_could_not_be_deleted_is_deleted_in_the_next_cycle(
@@ -185,7 +189,7 @@ def test_what_could_not_be_deleted_is_deleted_in_the_next_cycle(
     cycle(nikita, array, beta(row(range(1, 4)), row(range(4, 6), RUNNING, since=NOON)))
 
     assert cell.deleted == [(1, (range(2, 4),))]
-    assert {*CancellationMarks(nikita.database).all()[1, 1]} == {2, 3}
+    assert {*CancellationMarkRows(nikita.database).all()[1, 1]} == {2, 3}
 
 
 @pytest.mark.parametrize(("waiting", "asked"), [(1, 0), (5, 1)], ids=["few", "a flood"])
@@ -203,9 +207,11 @@ def test_it_believes_the_runners_answer_but_asks_before_it_deletes(
     told_then = beta(row(range(1, waiting + 1)))["beta"]
     runs_now = beta(row(range(1, 6), RUNNING, since=now[0]))["beta"]
     seen = replace(told_then, taken_at=now[0])
-    sent = sent_to(nikita.database, "beta")
-    shared = answer_of(seen, sent, place_of(away(policy, "beta"), ()), now[0])
-    AnswerSharing(nikita.database, Clock()).put("beta", shared)
+    sent = live_campaign_jobs_at(nikita.database, "beta")
+    shared = query_result_to_share(
+        seen, sent, identify_cluster_query(away(policy, "beta"), ()), now[0]
+    )
+    ClusterSnapshotSharing(nikita.database, Clock()).put("beta", shared)
     monkeypatch.setattr(status, "snapshot", lambda *_: told.append(1) or (runs_now, 0.1))  # type: ignore[func-returns-value]
     later(now, 10)
 
@@ -303,7 +309,7 @@ def test_a_decision_is_made_again_from_what_was_kept(
 
 def test_a_mark_is_kept_until_its_attempt_has_ended(nikita: Nikita, array: Array) -> None:
     """Then it says nothing any more, but that the attempt did not count."""
-    marks, campaigns = CancellationMarks(nikita.database), CampaignRows(nikita.database)
+    marks, campaigns = CancellationMarkRows(nikita.database), CampaignRows(nikita.database)
     marks.put(wipe(range(1, 3)))
     first, _, *_ = campaigns.pending(array)
 
@@ -338,7 +344,7 @@ def test_tasks_of_a_cancelled_campaign_are_deleted_and_not_marked(
     cycle(nikita, array, beta(row(range(1, 6), JobState([JobFact.RUNNING, JobFact.DELETING]))))
 
     assert cell.deleted == [(1, (range(1, 6),))]
-    assert not CancellationMarks(nikita.database).all()
+    assert not CancellationMarkRows(nikita.database).all()
 
 
 CLOSED = [QueueState([QueueFact.DISABLED], "d"), QueueState([QueueFact.LOADED], "a")]
@@ -350,7 +356,7 @@ def test_a_cancelled_task_is_deleted_where_no_work_can_start(
     nikita: Nikita, array: Array, cell: Cell, state: QueueState, task_state: JobState
 ) -> None:
     """Others of its array are left alone there, however long they wait or run."""
-    marks = CancellationMarks(nikita.database)
+    marks = CancellationMarkRows(nikita.database)
     assert marks.cancel(1, 2)
     rows = row(range(1, 6), task_state, since=NOON - timedelta(days=9))
     old = replace(array, intended_at=NOON - timedelta(days=9))
@@ -366,7 +372,7 @@ def begun(nikita: Nikita, step: str) -> Array:
     campaigns = CampaignRows(nikita.database)
     wish = AtCluster(exec_file="run", prologue="make", epilogue="clean")
     campaigns.add(replace(campaign(), jdl=Jdl(name="n", clusters={"beta": wish})), "token")
-    tries = CampaignTries(nikita.database, campaigns)
+    tries = CampaignAttemptRows(nikita.database, campaigns)
     made = tries.intend_step(PrologueStep(campaign=1, cluster="beta", step=step, attempt=1), NOON)
     assert made
     campaigns.array_is(made, ArrayState.RELEASED, 77)
@@ -392,7 +398,7 @@ def test_a_prologue_that_no_task_needs_is_deleted_while_it_waits(
     nikita: Nikita, cell: Cell
 ) -> None:
     """As the runner has marked it; one that has begun goes on, and is marked no more."""
-    array, marks = begun(nikita, PROLOGUE), CancellationMarks(nikita.database)
+    array, marks = begun(nikita, PROLOGUE), CancellationMarkRows(nikita.database)
     unneeded = replace(moved(range(1, 2)), wiped_for=WipedFor.UNNEEDED)
     marks.put(unneeded)
     plan = cycle(nikita, array, beta(row(range(1, 2), RUNNING, since=NOON)))
@@ -444,7 +450,7 @@ def cancelling(nikita: Nikita, folder: Path) -> CampaignCancelHandler:
 
 def ask(folder: Path, verb: str, uid: int = 1000) -> str:
     """Ask for something about campaign 1, as somebody."""
-    token = campaign_files.ask(verb, (1,), str(folder))
+    token = campaign_files.write_owner_request(verb, (1,), str(folder))
     theirs = folder / f"u.{uid}"
     if not theirs.exists():
         theirs.mkdir()
@@ -515,7 +521,7 @@ def moved(places: range) -> ArrayCancellation:
 
 def test_a_move_is_done_for_what_waits_still(nikita: Nikita, array: Array, cell: Cell) -> None:
     """One that starts in that moment loses its mark, and goes on; of the others it is noted."""
-    marks = CancellationMarks(nikita.database)
+    marks = CancellationMarkRows(nikita.database)
     marks.put(moved(range(1, 4)))
     cell.begun = (range(2, 3),)
 
@@ -535,7 +541,7 @@ def test_what_waits_too_long_is_wiped_if_it_waits_still(
     plan = cycle(nikita, array, beta(row(range(1, 4))))
 
     assert [one.wiped_for for one in plan.wipes] == [WipedFor.WAITED]
-    left = CancellationMarks(nikita.database).all()[1, 1]
+    left = CancellationMarkRows(nikita.database).all()[1, 1]
     assert left == dict.fromkeys((1, 3), CancellationMark(wiped_for=WipedFor.NEVER_BEGAN))
 
 
@@ -557,7 +563,7 @@ def test_a_move_of_which_nothing_is_known_is_done_again(
     nikita: Nikita, array: Array, cell: Cell
 ) -> None:
     """The tasks may be deleted, or run: neither is noted."""
-    marks = CancellationMarks(nikita.database)
+    marks = CancellationMarkRows(nikita.database)
     marks.put(moved(range(1, 4)))
     cell.fails = True
 
@@ -571,7 +577,7 @@ def test_a_task_that_is_back_after_its_move_is_moved_again(
 ) -> None:
     """Its cluster came up with what it knew before the deletion, the hold at most."""
     left = replace(moved(range(1, 4)), wiped_for=WipedFor.LEFT)
-    CancellationMarks(nikita.database).put(left)
+    CancellationMarkRows(nikita.database).put(left)
 
     cycle(
         nikita,
@@ -586,7 +592,7 @@ def test_a_move_goes_on_that_was_killed_after_the_hold(
     nikita: Nikita, array: Array, cell: Cell
 ) -> None:
     """Who holds a task of their own finds it held."""
-    CancellationMarks(nikita.database).put(moved(range(1, 3)))
+    CancellationMarkRows(nikita.database).put(moved(range(1, 3)))
     held = JobState([JobFact.WAITING, JobFact.HELD])
 
     cycle(nikita, array, beta(row(range(1, 4), held), row(range(4, 6))))
@@ -599,7 +605,7 @@ def test_what_is_to_be_moved_leaves_a_cluster_where_no_work_can_start(
     nikita: Nikita, array: Array, cell: Cell, now: list[datetime], fact: str
 ) -> None:
     """It is what a drain is for; what else is there is left alone, for however long."""
-    marks = CancellationMarks(nikita.database)
+    marks = CancellationMarkRows(nikita.database)
     marks.put(moved(range(1, 4)))
     later(now, 9999)
     rows = row(range(1, 3)), row(range(3, 4), RUNNING, since=NOON), row(range(4, 6))
@@ -614,7 +620,7 @@ def test_a_task_that_its_owner_cancelled_is_deleted_where_no_work_can_start(
     nikita: Nikita, array: Array, cell: Cell
 ) -> None:
     """As those of a campaign that its owner cancelled."""
-    CancellationMarks(nikita.database).cancel(1, 1)
+    CancellationMarkRows(nikita.database).cancel(1, 1)
 
     cycle(nikita, array, beta(row(range(1, 6)), state=QueueState([QueueFact.DISABLED])))
 
@@ -625,7 +631,7 @@ def test_a_task_that_was_put_back_is_moved_as_any_that_waits(
     nikita: Nikita, array: Array, cell: Cell
 ) -> None:
     """It may have been put back after it was marked; one that is not marked is left alone."""
-    CancellationMarks(nikita.database).put(moved(range(1, 3)))
+    CancellationMarkRows(nikita.database).put(moved(range(1, 3)))
     put_back = JobState([JobFact.WAITING, JobFact.RESTARTED])
 
     cycle(nikita, array, beta(row(range(1, 6), put_back)))
@@ -637,7 +643,7 @@ def test_a_held_task_that_its_owner_cancelled_is_deleted(
     nikita: Nikita, array: Array, cell: Cell
 ) -> None:
     """The hold may be of a move that was killed: nobody else would ever see to it."""
-    marks = CancellationMarks(nikita.database)
+    marks = CancellationMarkRows(nikita.database)
     marks.put(moved(range(1, 3)))
     marks.cancel(1, 1)
 

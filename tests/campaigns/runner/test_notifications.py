@@ -16,9 +16,9 @@ from gridbridge.campaigns.runner import campaign_notifications as module
 from gridbridge.campaigns.runner.campaign_intake import CampaignIntake
 from gridbridge.campaigns.runner.campaign_notifications import CampaignNotifier
 from gridbridge.campaigns.store import campaign_files
-from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
+from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.subscription_rows import SubscriptionRows
+from gridbridge.campaigns.store.subscription_rows import NotificationSubscriptionRows
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
 from gridbridge.model.campaigns.campaign_events import CampaignEvent, EventCode, EventKind
@@ -70,7 +70,7 @@ class Site:
         self.told: list[Notification] = []
         self.error: GridbridgeError | None = None
         self.notifier = CampaignNotifier(self.database, POLICY, clock, self._tell)
-        self.subscriptions = SubscriptionRows(self.database)
+        self.subscriptions = NotificationSubscriptionRows(self.database)
 
     def _tell(self, message: Notification, policy: Notifications) -> None:
         self.told.append(message)
@@ -79,7 +79,7 @@ class Site:
 
     def ask(self, verb: OwnerVerb, wish: dict[str, str]) -> dict[str, Any]:
         """Ask as a person; return the answer."""
-        token = campaign_files.ask(verb, (), str(self.brought), subscription=wish)
+        token = campaign_files.write_owner_request(verb, (), str(self.brought), subscription=wish)
         self.intake.take()
         told: dict[str, Any] = json.loads((self.published / "taken" / token).read_text())
         return told
@@ -108,7 +108,7 @@ class Site:
             opened_at=self.watch.at,
             last_at=self.watch.at,
         )
-        CampaignEvents(self.database).put([event])
+        CampaignEventRows(self.database).put([event])
 
     def codes(self) -> list[list[str]]:
         """Return the codes of each message."""

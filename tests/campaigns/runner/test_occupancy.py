@@ -19,7 +19,7 @@ from gridbridge.model.campaigns.job_ratio import JobRatioRule
 from gridbridge.model.cluster import Cluster, ClusterKind
 from gridbridge.model.job import ArrayLimits
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.site_section import Site
+from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
 from gridbridge.model.states import JobFact, JobState
 
@@ -72,7 +72,9 @@ def test_each_cluster_has_its_own_law_rate_and_limits() -> None:
             predictor=JobRatioRule.SLOW_START, flood_rate=0.5, stress_limit=2.0, affinity="alice"
         ),
     )
-    policy = Policy(site=Site(cluster="alpha"), clusters={}, queues={}, campaigns={"gamma": own})
+    policy = Policy(
+        site=SiteSection(cluster="alpha"), clusters={}, queues={}, campaigns={"gamma": own}
+    )
     answers = {name: seen(name) for name in ("beta", "gamma")}
 
     stress, limits = {"beta": 0.8, "gamma": 1.9}, {"gamma": ArrayLimits(tasks=9)}
@@ -180,7 +182,7 @@ def test_what_cant_start_and_what_waits_for_long_is_counted_apart() -> None:
 def test_the_sites_own_cluster_is_one_as_any_other(own: dict[str, Cluster]) -> None:
     """Campaigns run there, too, if there is one."""
     beta = {"beta": Cluster(qmaster_port=3, execd_port=4)}
-    policy = Policy(site=Site(cluster="alpha"), clusters=own | beta, queues={})
+    policy = Policy(site=SiteSection(cluster="alpha"), clusters=own | beta, queues={})
     answers = {name: seen(name) for name in policy.clusters}
 
     assert cluster_capacities(policy, answers, {}, {}).keys() == {*own, "beta"}

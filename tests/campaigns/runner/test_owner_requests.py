@@ -17,9 +17,9 @@ from gridbridge.campaigns.runner.owner_requests import (
     TAKEN_UP_AT_ONCE,
     OwnerRequestHandler,
 )
-from gridbridge.campaigns.store.campaign_attempts import CampaignTries
-from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
-from gridbridge.campaigns.store.campaign_register import CampaignRegister
+from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
+from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
+from gridbridge.campaigns.store.campaign_register import CampaignNumberRegister
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.decisions.campaigns.campaign_cycle import plan
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskOutcome, WaitingTasks
@@ -53,8 +53,8 @@ class Site:
     def __init__(self, folder: Path, type_: CampaignType = CampaignType.DEFAULT) -> None:
         self.database = StateFile.open(f"sqlite:///{folder}/state.db")
         self.campaigns = CampaignRows(self.database)
-        self.events = CampaignEvents(self.database)
-        self.tries = CampaignTries(self.database, self.campaigns)
+        self.events = CampaignEventRows(self.database)
+        self.tries = CampaignAttemptRows(self.database, self.campaigns)
         self.taken_up: list[tuple[int, str]] = []
         self.refuses = False  # root does
         self.begun: list[list[int]] = []
@@ -285,7 +285,7 @@ def test_that_tasks_are_tried_again_is_noted_outside_the_state_file_once(site: S
     for token in ("t", "t", "u"):
         site.ask(OwnerVerb.RESUBMIT, number, token=token)
 
-    assert [*CampaignRegister(site.folder).again_since(0)] == [(1, "t")]
+    assert [*CampaignNumberRegister(site.folder).again_since(0)] == [(1, "t")]
     assert site.campaigns.has_done("t", 1)
 
 

@@ -10,9 +10,9 @@ import pytest
 from gridbridge.campaigns.acts.array_submission import ArrayRefused, CampaignRefused
 from gridbridge.campaigns.runner.cycle_plan_executor import CyclePlanExecutor
 from gridbridge.campaigns.runner.task_end_recorder import CycleStatisticsRecorder
-from gridbridge.campaigns.store.campaign_attempts import CampaignTries
+from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.campaign_task_rows import CampaignTasks
+from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
 from gridbridge.errors import AlreadySubmitted, GridbridgeError
 from gridbridge.model.campaigns.attempt_numbers import read_attempts, write_attempts
 from gridbridge.model.campaigns.campaign import (
@@ -43,7 +43,7 @@ class Site:
     def __init__(self, folder: Path) -> None:
         self.database = StateFile.open(f"sqlite:///{folder}/state.db")
         self.campaigns = CampaignRows(self.database)
-        self.tries = CampaignTries(self.database, self.campaigns)
+        self.tries = CampaignAttemptRows(self.database, self.campaigns)
         jdl = Jdl(name="n", clusters={"gamma": WISH, "beta": WISH})
         self.one = Campaign(
             number=1,
@@ -136,7 +136,7 @@ def test_a_step_is_no_task(site: Site) -> None:
     found = site.campaigns.find(1)
     assert found
     assert (found.ended, found.failed, site.campaigns.waiting()) == (0, 0, {1: 3})
-    assert CampaignTasks(site.database).last(1) == -1
+    assert CampaignTaskRows(site.database).last(1) == -1
     assert site.campaigns.durations(1) == {}
     last = site.tries.last_arrays(1, ("beta", "gamma"))
     assert (site.tries.tried(1), last) == (frozenset(), {"gamma": 1})

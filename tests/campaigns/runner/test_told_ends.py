@@ -9,7 +9,7 @@ import pytest
 
 from gridbridge.campaigns.runner.ledger_reconciliation import AT_ONCE, EndedCampaignLedgerCloser
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.errors import GridbridgeError, LedgerLost, NotRead
+from gridbridge.errors import CampaignFileUnreadable, GridbridgeError, LedgerUnreadable
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.state.database import StateFile
@@ -84,7 +84,7 @@ def test_what_could_not_be_told_is_told_later(site: Site) -> None:
         site.add(CampaignState.TERMINATED)
     site.grid.failing["end"] = GridbridgeError("sudo: no")
     failed = site.tell()
-    site.grid.failing["end"] = LedgerLost("gone")
+    site.grid.failing["end"] = LedgerUnreadable("gone")
 
     assert (len(failed), len(site.tell()), site.tell()) == (1, 2, [])
 
@@ -93,7 +93,7 @@ def test_a_file_that_can_not_be_read_keeps_no_other_end_from_being_told(site: Si
     """It is a person's own, who may remove it; the others are other people's campaigns."""
     for _ in range(3):
         site.add(CampaignState.TERMINATED)
-    site.grid.failing["end"] = NotRead("c.1: input/output error")
+    site.grid.failing["end"] = CampaignFileUnreadable("c.1: input/output error")
 
     assert (len(site.tell()), len(site.tell())) == (3, 3)
 
@@ -102,7 +102,7 @@ def test_many_files_that_can_not_be_read_keep_no_other_end_from_being_told(site:
     """The next cycle begins where this one ended, and then anew."""
     for _ in range(AT_ONCE + 1):
         site.add(CampaignState.TERMINATED)
-    site.grid.failing["end"] = NotRead("c.1: input/output error")
+    site.grid.failing["end"] = CampaignFileUnreadable("c.1: input/output error")
     site.tell()
 
     assert [site.tell(), site.tell()[0]] == [[f"end {AT_ONCE + 1}"], "end 1"]

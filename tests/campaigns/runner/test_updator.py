@@ -13,15 +13,15 @@ from gridbridge.campaigns.runner.campaign_situation import (
     CampaignSituationGatherer,
 )
 from gridbridge.campaigns.runner.ledger_reconciliation import OutdatedCampaignDetector
-from gridbridge.campaigns.store.campaign_attempts import CampaignTries
-from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
+from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
+from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.campaign_task_rows import CampaignTasks
-from gridbridge.campaigns.store.cancellation_marks import CancellationMarks
-from gridbridge.campaigns.store.predictions import PredictionRows
+from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
+from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
+from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
 from gridbridge.decisions.campaigns.ending.ended_attempts import Ends, MissingAttemptJudge
 from gridbridge.decisions.campaigns.failures.blacklist import opened_now
-from gridbridge.errors import GridbridgeError, LedgerLost, NotRead
+from gridbridge.errors import CampaignFileUnreadable, GridbridgeError, LedgerUnreadable
 from gridbridge.model.campaigns.campaign import (
     Array,
     ArrayState,
@@ -44,9 +44,9 @@ from gridbridge.model.campaigns.cycle_plan import KeptOff, PrologueStep
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.model.campaigns.job_ratio import JobRatio
 from gridbridge.model.campaigns.prologues import EPILOGUE
-from gridbridge.model.job import FutureEnd, JobEnd, KilledFor
+from gridbridge.model.job import FutureJobEnd, JobEnd, KillReason
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.site_section import Site as SiteSection
+from gridbridge.model.site.site_section import SiteSection as SiteSection
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.states import JobFact, JobState
 from gridbridge.shell.clock import Clock
@@ -85,8 +85,8 @@ class Site:
         self.updator = CampaignSituationGatherer(
             policy,
             database,
-            PredictionRows(database),
-            CancellationMarks(database),
+            CampaignStatisticsRows(database),
+            CancellationMarkRows(database),
             Clock(),
             ledger_arrays=self.ledger_arrays,
             ran=ran,
@@ -217,7 +217,7 @@ def test_a_disputed_end_is_none_until_its_owner_gives_it_up(site: Site) -> None:
     assert [(one.task, one.cluster) for one in site.updator._disputed] == [(0, "beta")]
     site.events = (given_up,)
     assert site.look(range(3, 6), ended={1: None, 2: None}) == ([1], False)
-    first, second, *_ = CampaignTasks(site.campaigns._database).sent(1, 0, 9)
+    first, second, *_ = CampaignTaskRows(site.campaigns._database).sent(1, 0, 9)
     assert (first.outcome, second.outcome) == (TaskOutcome.SITE_FAULT, TaskOutcome.SUCCESS)
 
 
@@ -225,8 +225,10 @@ def test_a_cancelled_task_at_a_cluster_that_left_is_lost_to_nobody(site: Site) -
     """The others run again elsewhere."""
     database = site.campaigns.database
     known = {"kind": EventKind.CLUSTER, "code": EventCode.DROPPED, "campaign": 0, "cluster": "beta"}
-    CampaignEvents(database).put([CampaignEvent(**known, opened_at=NOON, last_at=NOON, until=NOON)])  # type: ignore[arg-type]  # the event's own words
-    assert CancellationMarks(database).cancel(1, 3)
+    CampaignEventRows(database).put(
+        [CampaignEvent(**known, opened_at=NOON, last_at=NOON, until=NOON)]
+    )  # type: ignore[arg-type]  # the event's own words
+    assert CancellationMarkRows(database).cancel(1, 3)
 
     seen = site.updator.look()
 
@@ -309,9 +311,9 @@ def test_a_cycle_sees_what_the_state_file_has_kept(site: Site) -> None:
     jdl = Jdl(name="sweep", clusters={"beta": cleaned})
     site.campaigns.add(replace(site.one, jdl=jdl), "another")
     site.campaigns.wait_again(1, WaitingTasks(first=0, last=2, attempt=2, avoid=("beta",)))
-    tries = CampaignTries(database, site.campaigns)
+    tries = CampaignAttemptRows(database, site.campaigns)
     tries.intend_step(PrologueStep(campaign=2, cluster="beta", step=EPILOGUE, attempt=1), NOON)
-    predictions = PredictionRows(database)
+    predictions = CampaignStatisticsRows(database)
     predictions.keep([RATIO])
     event = CampaignEvent(
         kind=EventKind.CAMPAIGN,
@@ -322,8 +324,8 @@ def test_a_cycle_sees_what_the_state_file_has_kept(site: Site) -> None:
         last_at=NOON,
     )
     record = ClusterSuccessRecord(campaign=1, cluster="beta", successes=9)
-    CampaignEvents(database).put([event])
-    CampaignEvents(database).put_records([record])
+    CampaignEventRows(database).put([event])
+    CampaignEventRows(database).put_records([record])
     policy = Policy(
         site=SiteSection(cluster="alpha"),
         clusters={},
@@ -333,7 +335,7 @@ def test_a_cycle_sees_what_the_state_file_has_kept(site: Site) -> None:
     )
 
     seen = CampaignSituationGatherer(
-        policy, database, predictions, CancellationMarks(database), Clock()
+        policy, database, predictions, CancellationMarkRows(database), Clock()
     ).look()
 
     kept = JobRatio(campaign=1, cluster="beta", ratio=0.5, free=4, submitted=3)
@@ -355,7 +357,7 @@ def test_a_cycle_sees_since_when_a_cluster_answers_again(site: Site) -> None:
         opened_at=NOON,
         last_at=NOON,
     )
-    events = CampaignEvents(site.campaigns.database)
+    events = CampaignEventRows(site.campaigns.database)
     back = replace(away, cluster="gamma", closed_at=NOON)
     events.put([away, back])
 
@@ -395,7 +397,7 @@ def test_only_what_its_cluster_was_asked_about_counts_as_deleted(
     assert site.look(range(3, 6), ended={1: well}) == ([1], False)
     missed_s[2] = 301.0
     assert site.look(range(3, 6), ended={2: well}) == ([2], False)
-    first, second, *_ = CampaignTasks(site.campaigns._database).sent(1, 0, 9)
+    first, second, *_ = CampaignTaskRows(site.campaigns._database).sent(1, 0, 9)
     assert (first.outcome, second.outcome) == (TaskOutcome.SUCCESS, TaskOutcome.SUCCESS)
 
 
@@ -405,7 +407,7 @@ def test_a_host_whose_clock_is_ahead_is_told_once_and_its_tasks_are_not_forgotte
     """Successes there were told as deletions once."""
     missed_s = [61.0]
     at = datetime.now(UTC) + timedelta(hours=1)
-    well = FutureEnd(ended_at=at, host="n1", end=JobEnd(exit_status=0, wallclock_s=3.0))
+    well = FutureJobEnd(ended_at=at, host="n1", end=JobEnd(exit_status=0, wallclock_s=3.0))
 
     def for_s(gone: Iterable[Attempt]) -> dict[Attempt, float]:
         return dict.fromkeys(gone, missed_s[0])
@@ -418,7 +420,7 @@ def test_a_host_whose_clock_is_ahead_is_told_once_and_its_tasks_are_not_forgotte
     missed_s[0] = 601.0
     assert site.look(range(3, 6), ended={1: well, 2: well}) == ([1, 2], False)
     assert (site.late, caplog.text.count("clock_ahead")) == ([(site.array,)], 1)
-    first, second, *_ = CampaignTasks(site.campaigns._database).sent(1, 0, 9)
+    first, second, *_ = CampaignTaskRows(site.campaigns._database).sent(1, 0, 9)
     assert (first.outcome, second.outcome) == (TaskOutcome.SUCCESS, TaskOutcome.SUCCESS)
 
 
@@ -432,17 +434,17 @@ def test_what_was_listed_as_running_and_vanishes_was_lost_by_its_cluster(
 
     monkeypatch.setattr(site.updator._missing, "for_s", for_long)
     site.look(range(1, 3), ended={})
-    first, second, third, *_ = CampaignTasks(site.campaigns._database).sent(1, 0, 9)
+    first, second, third, *_ = CampaignTaskRows(site.campaigns._database).sent(1, 0, 9)
 
     assert [one.outcome for one in (first, second)] == [TaskOutcome.PENDING] * 2
     assert third.outcome is TaskOutcome.CANCELLED
     monkeypatch.setattr(site, "_living", lambda _: {})
     assert site.look(ended={}) == ([1, 2], True)
-    first, second, *_ = CampaignTasks(site.campaigns._database).sent(1, 0, 9)
+    first, second, *_ = CampaignTaskRows(site.campaigns._database).sent(1, 0, 9)
     assert [one.outcome for one in (first, second)] == [TaskOutcome.SITE_FAULT] * 2
 
 
-DELETED = JobEnd(killed_for=KilledFor.DELETION, is_unstarted=True)
+DELETED = JobEnd(killed_for=KillReason.DELETION, is_unstarted=True)
 
 
 @pytest.mark.parametrize(
@@ -503,7 +505,11 @@ def test_no_end_counts_in_the_cycle_in_which_the_ledger_is_taken_over(site: Site
 
 @pytest.mark.parametrize(
     ("trouble", "over"),
-    [(None, [1]), (LedgerLost("root's ledger has nothing of it"), [1]), (NotRead("EIO"), [])],
+    [
+        (None, [1]),
+        (LedgerUnreadable("root's ledger has nothing of it"), [1]),
+        (CampaignFileUnreadable("EIO"), []),
+    ],
     ids=["it knows no more", "it is lost", "it can't be read now"],
 )
 def test_a_deletion_counts_once_the_ledger_knows_no_more(

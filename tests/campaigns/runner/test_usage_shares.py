@@ -9,7 +9,7 @@ import pytest
 
 from gridbridge.campaigns.runner.campaign_usage_accounting import NEVER_S, CampaignUsageAccounting
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.campaign_usage import CampaignUsage
+from gridbridge.campaigns.store.campaign_usage import CampaignUsageRows
 from gridbridge.model.campaigns.campaign import (
     Array,
     ArrayState,
@@ -23,7 +23,7 @@ from gridbridge.model.campaigns.cycle_plan import CyclePlan, CycleSituation
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.model.campaigns.usage_sharing import DecayedUsage, ShareBy
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.site_section import Site
+from gridbridge.model.site.site_section import SiteSection
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 
@@ -67,9 +67,11 @@ def _watch() -> Watch:
 def _shares(database: StateFile, watch: Watch) -> Callable[[ShareBy], CampaignUsageAccounting]:
     def of(by: ShareBy) -> CampaignUsageAccounting:
         section = Metascheduler(share_by=by, half_life_h=1.0, priorities="alice=1")
-        policy = Policy(site=Site(cluster="alpha"), clusters={}, queues={}, metascheduler=section)
+        policy = Policy(
+            site=SiteSection(cluster="alpha"), clusters={}, queues={}, metascheduler=section
+        )
         return CampaignUsageAccounting(
-            policy, CampaignRows(database), CampaignUsage(database), watch.clock()
+            policy, CampaignRows(database), CampaignUsageRows(database), watch.clock()
         )
 
     return of
@@ -146,7 +148,7 @@ def test_what_counts_nothing_any_more_is_forgotten(
     watch.at += timedelta(days=1)
     by_user.count(*ended())
 
-    assert CampaignUsage(database).all() == ()
+    assert CampaignUsageRows(database).all() == ()
 
 
 def test_little_that_was_used_before_hides_nothing_that_is_used_now(
@@ -160,7 +162,7 @@ def test_little_that_was_used_before_hides_nothing_that_is_used_now(
     assert by_user.gather(()).used_s == {"alice": 200.25}
 
 
-class Counted(CampaignUsage):
+class Counted(CampaignUsageRows):
     """Counts how often it is read."""
 
     reads = 0
@@ -173,7 +175,9 @@ class Counted(CampaignUsage):
 
 def test_what_was_used_is_read_once_a_cycle(database: StateFile, watch: Watch) -> None:
     section = Metascheduler(share_by=ShareBy.USER, half_life_h=1.0)
-    policy = Policy(site=Site(cluster="alpha"), clusters={}, queues={}, metascheduler=section)
+    policy = Policy(
+        site=SiteSection(cluster="alpha"), clusters={}, queues={}, metascheduler=section
+    )
     usage = Counted(database)
     shares = CampaignUsageAccounting(policy, CampaignRows(database), usage, watch.clock())
 
@@ -201,14 +205,14 @@ def test_groups_are_asked_for_where_they_decide(
 ) -> None:
     """A directory of accounts may be slow."""
     policy = Policy(
-        site=Site(cluster="alpha"),
+        site=SiteSection(cluster="alpha"),
         clusters={},
         queues={},
         metascheduler=section,
         campaigns={"beta": CampaignsAt(affinity=affinity)},
     )
     shares = CampaignUsageAccounting(
-        policy, CampaignRows(database), CampaignUsage(database), watch.clock()
+        policy, CampaignRows(database), CampaignUsageRows(database), watch.clock()
     )
 
     assert ("root" in shares.gather((campaign("root", 1),)).groups) == is_asked

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from gridbridge.campaigns.store import campaign_files, campaign_reader
-from gridbridge.campaigns.store.campaign_reader import MAX_FIRST_BYTES, VerifiedCampaign
-from gridbridge.campaigns.store.campaign_register import NAME, CampaignRegister
+from gridbridge.campaigns.store.campaign_reader import MAX_FIRST_BYTES, VerifiedCampaignFiles
+from gridbridge.campaigns.store.campaign_register import NAME, CampaignNumberRegister
 from gridbridge.campaigns.store.root_ledger import RootLedger
-from gridbridge.errors import NotAsBrought, NotRead
+from gridbridge.errors import CampaignFileChanged, CampaignFileUnreadable
 from gridbridge.model.campaigns.campaign_names import ADDS_TO, UNIQUE
 from gridbridge.model.places import NO_FILE
-from gridbridge.privileged.owner import status_of
+from gridbridge.privileged.owner import exit_status_of
 
 
 class Files:
@@ -31,11 +31,11 @@ class Files:
 
     def put(self, name: str, header: object, *lines: str) -> None:
         """Write a file."""
-        (self.folder / name).write_bytes(campaign_files.encode(header, lines))
+        (self.folder / name).write_bytes(campaign_files.encode_campaign_file(header, lines))
 
     def lines(self, *tasks: int) -> dict[int, bytes]:
         """Return the lines of tasks, as root would read them for one array."""
-        brought = VerifiedCampaign(12, str(self.folder))
+        brought = VerifiedCampaignFiles(12, str(self.folder))
         brought.note(self.ledger)
         return brought.lines(set(tasks), self.ledger)
 
@@ -62,7 +62,7 @@ def test_a_part_that_is_noted_is_read_only_for_its_own_tasks(files: Files) -> No
 @pytest.mark.parametrize("tasks", [(5,), (2, 99)])
 def test_there_is_no_task_beyond_the_last(files: Files, tasks: tuple[int, ...]) -> None:
     """Not one without parameters either."""
-    with pytest.raises(NotRead, match=r"c\.12\.3"):
+    with pytest.raises(CampaignFileUnreadable, match=r"c\.12\.3"):
         files.lines(*tasks)
 
 
@@ -71,7 +71,7 @@ def test_a_campaign_without_parts_has_its_own_tasks_alone(files: Files) -> None:
     for part in (1, 2):
         (files.folder / f"c.12.{part}").unlink()
 
-    with pytest.raises(NotRead, match=r"c\.12\.1"):
+    with pytest.raises(CampaignFileUnreadable, match=r"c\.12\.1"):
         files.lines(2)
 
 
@@ -95,9 +95,9 @@ def test_a_file_that_can_not_be_read_now_is_asked_for_later(
     """Its spool may be away, or a backup be made: nobody says that it is another file."""
     spoil(files.folder / name)
 
-    with pytest.raises(NotRead, match=name) as raised:
+    with pytest.raises(CampaignFileUnreadable, match=name) as raised:
         files.lines(2)
-    assert status_of(raised.value) == NO_FILE
+    assert exit_status_of(raised.value) == NO_FILE
 
 
 def test_a_part_that_changed_is_refused(files: Files) -> None:
@@ -105,7 +105,7 @@ def test_a_part_that_changed_is_refused(files: Files) -> None:
     files.lines(4)
     files.put("c.12.1", {ADDS_TO: 12, "token": "1"}, "c", "evil")
 
-    with pytest.raises(NotAsBrought, match="part 1 is not the file that it was"):
+    with pytest.raises(CampaignFileChanged, match="part 1 is not the file that it was"):
         files.lines(3)
     assert files.lines(4) == {4: b"e"}
 
@@ -114,10 +114,12 @@ def test_a_file_that_changed_since_it_was_taken_in_is_refused_at_its_first_use(
     files: Files,
 ) -> None:
     """The service noted it, and it is the service's folder; what is noted first counts."""
-    given = CampaignRegister(str(files.folder))
+    given = CampaignNumberRegister(str(files.folder))
     given.note(12, os.geteuid(), "0" * 64)
 
-    with pytest.raises(NotAsBrought, match=r"c\.12: not the file that it was when it was taken in"):
+    with pytest.raises(
+        CampaignFileChanged, match=r"c\.12: not the file that it was when it was taken in"
+    ):
         files.lines(0)
     assert not files.ledger.has_file
 
@@ -127,19 +129,19 @@ def test_a_part_that_changed_since_it_was_taken_in_is_refused_at_its_first_use(
 ) -> None:
     """The campaign's own file is as it was."""
     whole = (files.folder / "c.12").read_bytes()
-    given = CampaignRegister(str(files.folder))
+    given = CampaignNumberRegister(str(files.folder))
     given.note(12, os.geteuid(), hashlib.sha256(whole).hexdigest())
     given.note(12, os.geteuid(), "0" * 64, part=2)
 
     assert files.lines(0, 2) == {0: b"a", 2: b"c"}
-    with pytest.raises(NotAsBrought, match=r"c\.12\.2: not the file that it was when"):
+    with pytest.raises(CampaignFileChanged, match=r"c\.12\.2: not the file that it was when"):
         files.lines(4)
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="another person's file")
 def test_what_somebody_else_noted_there_counts_for_nothing(files: Files) -> None:
     """Anybody may make a file in that folder before the service does."""
-    CampaignRegister(str(files.folder)).note(12, os.geteuid(), "0" * 64)
+    CampaignNumberRegister(str(files.folder)).note(12, os.geteuid(), "0" * 64)
     os.chown(files.folder / NAME, 12345, -1)
 
     assert files.lines(0) == {0: b"a"}
@@ -162,7 +164,7 @@ def test_a_first_line_without_end_is_not_read(files: Files) -> None:
     files.put("c.12", "x" * MAX_FIRST_BYTES, "a")
 
     with pytest.raises(ValueError, match="no first line of at most"):
-        VerifiedCampaign(12, str(files.folder)).header()
+        VerifiedCampaignFiles(12, str(files.folder)).header()
 
 
 def test_one_file_is_one_part(files: Files) -> None:
@@ -170,7 +172,7 @@ def test_one_file_is_one_part(files: Files) -> None:
     files.lines(2)
     os.rename(files.folder / "c.12.1", files.folder / "c.12.2")
 
-    with pytest.raises(NotAsBrought, match="part 2 is not the file that it was"):
+    with pytest.raises(CampaignFileChanged, match="part 2 is not the file that it was"):
         files.lines(4)
 
 
@@ -182,11 +184,11 @@ def test_one_file_is_one_campaign(tmp_path: Path, files: Files) -> None:
     os.rename(files.folder / "c.12", files.folder / "c.5000")
 
     with RootLedger(5000, str(tmp_path / "ledger")) as ledger:
-        with pytest.raises(NotAsBrought, match=r"c\.5000: the file is that of c\.12"):
-            VerifiedCampaign(5000, str(files.folder)).note(ledger)
+        with pytest.raises(CampaignFileChanged, match=r"c\.5000: the file is that of c\.12"):
+            VerifiedCampaignFiles(5000, str(files.folder)).note(ledger)
         assert ledger.uid == 0
     with RootLedger(13, str(tmp_path / "ledger")) as ledger:
-        VerifiedCampaign(13, str(files.folder)).note(ledger)
+        VerifiedCampaignFiles(13, str(files.folder)).note(ledger)
     os.rename(files.folder / "c.5000", files.folder / "c.12")
     assert files.lines(0) == {0: b"a"}
 
@@ -207,7 +209,7 @@ def test_what_was_not_added_to_this_campaign_is_no_part(files: Files, header: ob
     """Another campaign, or a part of one."""
     files.put("c.12.1", header, "c", "d")
 
-    with pytest.raises(NotAsBrought, match="not what the campaign's owner added to it"):
+    with pytest.raises(CampaignFileChanged, match="not what the campaign's owner added to it"):
         files.lines(2)
 
 
@@ -216,5 +218,5 @@ def test_another_person_adds_nothing(files: Files) -> None:
     """Whose file it is the kernel says."""
     os.chown(files.folder / "c.12.1", 1, -1)
 
-    with pytest.raises(NotAsBrought, match="not what the campaign's owner added to it"):
+    with pytest.raises(CampaignFileChanged, match="not what the campaign's owner added to it"):
         files.lines(2)

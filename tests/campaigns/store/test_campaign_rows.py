@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.campaigns.store.campaign_attempts import CampaignTries
+from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.model.campaigns.campaign import (
     AT_ONCE,
@@ -20,7 +20,7 @@ from gridbridge.model.campaigns.campaign import (
 )
 from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.sent_jobs import sent_to
+from gridbridge.state.database.sent_jobs import live_campaign_jobs_at
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SWEEP = Campaign(
@@ -99,12 +99,12 @@ def test_what_ended_is_no_longer_pending(campaigns: CampaignRows) -> None:
     kept = replace(array, state=ArrayState.SUBMITTED, job_id=77)
     assert campaigns.pending(array) == (second,)
     assert campaigns.open_arrays() == (kept,)
-    assert sent_to(campaigns.database, "beta").jobs == {77}
-    assert sent_to(campaigns.database, "gamma").jobs == frozenset()
+    assert live_campaign_jobs_at(campaigns.database, "beta").jobs == {77}
+    assert live_campaign_jobs_at(campaigns.database, "gamma").jobs == frozenset()
     campaigns.array_is(array, ArrayState.OVER)
-    assert sent_to(campaigns.database, "beta").jobs == frozenset()
+    assert live_campaign_jobs_at(campaigns.database, "beta").jobs == frozenset()
     assert campaigns.open_arrays() == ()
-    assert CampaignTries(campaigns.database, campaigns).tried(1) == {"beta"}
+    assert CampaignAttemptRows(campaigns.database, campaigns).tried(1) == {"beta"}
     found = campaigns.find(1)
     assert found
     assert (found.ended, found.failed) == (1, 1)

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from gridbridge.campaigns.runner.campaign_situation import CampaignSituationGatherer
-from gridbridge.campaigns.store.campaign_attempts import CampaignTries
+from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.campaign_task_rows import CampaignTasks
-from gridbridge.campaigns.store.cancellation_marks import CancellationMarks
-from gridbridge.campaigns.store.missing_tasks import MissingTasks
-from gridbridge.campaigns.store.predictions import PredictionRows
-from gridbridge.campaigns.store.speculative_attempts import CampaignCopies
+from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
+from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
+from gridbridge.campaigns.store.missing_tasks import MissingTaskRows
+from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
+from gridbridge.campaigns.store.speculative_attempts import SpeculativeAttemptRows
 from gridbridge.model.campaigns.campaign import (
     Array,
     ArrayState,
@@ -33,10 +33,10 @@ from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.model.campaigns.prologues import EPILOGUE
 from gridbridge.model.campaigns.speculation import SpeculativeAttempts
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.site_section import Site as SiteSection
+from gridbridge.model.site.site_section import SiteSection as SiteSection
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.sent_jobs import sent_to
+from gridbridge.state.database.sent_jobs import live_campaign_jobs_at
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SIZE = 50  # tasks of an array
@@ -52,10 +52,10 @@ class Site:
     def __init__(self, folder: Path) -> None:
         self.database = StateFile.open(f"sqlite:///{folder}/state.db")
         self.campaigns = CampaignRows(self.database)
-        self.tries = CampaignTries(self.database, self.campaigns)
-        self.copies = CampaignCopies(self.database, self.campaigns)
-        self.marks = CancellationMarks(self.database)
-        self.missing = MissingTasks(self.database)
+        self.tries = CampaignAttemptRows(self.database, self.campaigns)
+        self.copies = SpeculativeAttemptRows(self.database, self.campaigns)
+        self.marks = CancellationMarkRows(self.database)
+        self.missing = MissingTaskRows(self.database)
         self.campaigns.add(
             Campaign(
                 number=0,
@@ -74,7 +74,7 @@ class Site:
         self.updator = CampaignSituationGatherer(
             policy,
             self.database,
-            PredictionRows(self.database),
+            CampaignStatisticsRows(self.database),
             self.marks,
             Clock(),
             ran=str(folder / "ran"),
@@ -161,14 +161,16 @@ READ: dict[str, Callable[[Site], object]] = {
     "marks of ended tasks": lambda site: site.marks.tidy(),
     "missing tasks": lambda site: site.missing.all(),
     "missing tasks that ended": lambda site: site.missing.note([]),
-    "ends of the last hour": lambda site: PredictionRows(site.database).ended_since(1, NOON),
-    "a page of tasks": lambda site: CampaignTasks(site.database).sent(1, 20, 39),
-    "campaigns with tasks": lambda site: CampaignTasks(site.database).sent_of(),
+    "ends of the last hour": lambda site: CampaignStatisticsRows(site.database).ended_since(
+        1, NOON
+    ),
+    "a page of tasks": lambda site: CampaignTaskRows(site.database).sent(1, 20, 39),
+    "campaigns with tasks": lambda site: CampaignTaskRows(site.database).sent_of(),
 }
 OF_OPEN_ARRAYS: dict[str, Callable[[Site], object]] = {
     "all that a cycle looks at": lambda site: site.updator.look(),
     "open arrays": lambda site: site.campaigns.open_arrays(),
-    "arrays at a cluster": lambda site: sent_to(site.database, "beta"),
+    "arrays at a cluster": lambda site: live_campaign_jobs_at(site.database, "beta"),
 }
 CHANGED: dict[str, Callable[[Site], object]] = {
     "an array is intended": lambda site: site.intend(),

@@ -10,9 +10,9 @@ import pytest
 from sqlalchemy import Connection, CursorResult, Executable
 
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.cancellation_marks import CancellationMarks
-from gridbridge.campaigns.store.missing_tasks import MissingTasks
-from gridbridge.campaigns.store.predictions import PredictionRows
+from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
+from gridbridge.campaigns.store.missing_tasks import MissingTaskRows
+from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
 from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState, TaskOutcome
 from gridbridge.model.campaigns.campaign_sections import RunnerSection
 from gridbridge.model.campaigns.cancellation import ArrayCancellation, MissingSince, WipedFor
@@ -87,7 +87,7 @@ def ended(database: StateFile, but: int) -> None:
 
 def test_tasks_that_are_missing_are_noted_and_forgotten_in_portions(database: Counting) -> None:
     """Those that are listed again, and those that have ended."""
-    kept = MissingTasks(database)
+    kept = MissingTaskRows(database)
 
     def missed(since: datetime | None, places: range) -> list[MissingSince]:
         return [MissingSince(campaign=1, array=1, place=place, since=since) for place in places]
@@ -109,7 +109,7 @@ def test_tasks_that_are_missing_are_noted_and_forgotten_in_portions(database: Co
 
 def test_tasks_are_marked_in_portions(database: Counting) -> None:
     """As long as they have not ended, or are spared."""
-    marks = CancellationMarks(database)
+    marks = CancellationMarkRows(database)
     whole = {"campaign": 1, "array": 1, "cluster": "beta", "wiped_for": WipedFor.OVERFLOW}
     wipe = ArrayCancellation(places=(range(1, 3), range(3, TASKS + 1)), **whole)  # type: ignore[arg-type]
 
@@ -142,9 +142,9 @@ def test_job_ratios_are_kept_in_portions(database: Counting) -> None:
         for n in range(TASKS)
     ]
 
-    PredictionRows(database).keep(predicted)
+    CampaignStatisticsRows(database).keep(predicted)
 
-    assert len(PredictionRows(database).ratios([0, 1, TASKS - 1])) == IN_PORTIONS
+    assert len(CampaignStatisticsRows(database).ratios([0, 1, TASKS - 1])) == IN_PORTIONS
     assert (database.changes, database.joined) == (IN_PORTIONS, 0)
 
 

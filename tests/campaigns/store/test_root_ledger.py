@@ -9,7 +9,13 @@ from time import process_time
 import pytest
 
 from gridbridge.campaigns.store.root_ledger import RootLedger
-from gridbridge.errors import AlreadySubmitted, CampaignClosed, LedgerLost, NotACopy, NotAsBrought
+from gridbridge.errors import (
+    AlreadySubmitted,
+    CampaignClosed,
+    CampaignFileChanged,
+    LedgerUnreadable,
+    SpeculativeCopyRefused,
+)
 from gridbridge.model.campaigns.attempt_numbers import Attempts, read_attempts
 
 
@@ -163,7 +169,7 @@ def test_another_file_is_refused(folder: str, uid: int, digest: str) -> None:
     with brought(folder):
         pass
 
-    with RootLedger(12, folder) as ledger, pytest.raises(NotAsBrought, match="not the file"):
+    with RootLedger(12, folder) as ledger, pytest.raises(CampaignFileChanged, match="not the file"):
         ledger.require(uid, digest)
 
 
@@ -287,7 +293,7 @@ def test_a_folder_that_others_can_open_is_refused(folder: str) -> None:
     Path(folder).mkdir()
     Path(folder).chmod(0o755)
 
-    with pytest.raises(LedgerLost, match="not a folder of ours alone"):
+    with pytest.raises(LedgerUnreadable, match="not a folder of ours alone"):
         brought(folder)
 
 
@@ -303,7 +309,7 @@ def test_a_ledger_that_can_not_be_read_is_told_by_its_path(folder: str, odd: str
     else:
         path.write_bytes(odd)
 
-    with pytest.raises(LedgerLost, match=f"{path}: "):
+    with pytest.raises(LedgerUnreadable, match=f"{path}: "):
         brought(folder)
 
 
@@ -333,13 +339,13 @@ def test_a_copy_is_of_a_task_that_was_submitted_and_the_second_is_the_last(folde
     """Whatever the service asks for; each attempt is submitted once all the same."""
     with brought(folder) as ledger:
         ledger.intend(1, "beta", "0-9:1")
-        with pytest.raises(NotACopy, match="task 10 was not submitted before"):
+        with pytest.raises(SpeculativeCopyRefused, match="task 10 was not submitted before"):
             ledger.intend(2, "gamma", "9:2,10:2", is_of_copies=True)
         ledger.intend(2, "gamma", "8-9:2", is_of_copies=True)
         ledger.submitted(2, "44")
         ledger.intend(3, "delta", "9:3", is_of_copies=True)
         for tasks in ("9:4", "0:2,0:3,0:4"):
-            with pytest.raises(NotACopy, match="gets 2 copies at most"):
+            with pytest.raises(SpeculativeCopyRefused, match="gets 2 copies at most"):
                 ledger.intend(4, "delta", tasks, is_of_copies=True)
         with pytest.raises(AlreadySubmitted):
             ledger.intend(4, "delta", "8:2", is_of_copies=True)
@@ -403,5 +409,5 @@ def test_a_campaign_that_ended_before_anything_was_sent_stays_so(folder: str) ->
         assert ledger.uid == 1000
         with pytest.raises(CampaignClosed):
             ledger.intend(1, "beta", "0:1")
-        with pytest.raises(NotAsBrought):
+        with pytest.raises(CampaignFileChanged):
             ledger.require(1000, "other")

@@ -13,7 +13,7 @@ from gridbridge.batch.task_script import ScriptTask, script
 from gridbridge.campaigns.submission import command_line_campaigns
 from gridbridge.campaigns.submission.command_line_campaigns import CommandLineOptions
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
-from gridbridge.errors import ConfigError, UsageMistake
+from gridbridge.errors import CommandLineMistake, ConfigError
 from gridbridge.model.campaigns.campaign_names import words
 
 AT = CommandLineOptions(clusters=("beta", "gamma"))
@@ -77,7 +77,7 @@ def test_a_script_that_is_to_run_in_a_removed_folder_is_refused(
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
 
-    with pytest.raises(UsageMistake):
+    with pytest.raises(CommandLineMistake):
         command_line_campaigns.campaign_of_job_script("job.sh", "#$ -cwd\necho\n", (), AT)
     assert command_line_campaigns.campaign_of_job_script(
         "job.sh", "#$ -wd /tmp\necho\n", (), AT

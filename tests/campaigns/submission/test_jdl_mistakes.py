@@ -8,7 +8,7 @@ import pytest
 from gridbridge.campaigns.cli.gridsub_input import looks_like_jdl
 from gridbridge.campaigns.submission import command_line_campaigns, jdl_reader, task_file
 from gridbridge.campaigns.submission.command_line_campaigns import CommandLineOptions
-from gridbridge.errors import ConfigError, UsageMistake
+from gridbridge.errors import CommandLineMistake, ConfigError
 
 PLAIN = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}
 YEAR = 'expected "H:M:S", from "0:0:1" to "8760:0:0", a year'
@@ -178,7 +178,7 @@ def test_a_script_is_refused_where_qsub_would_do_so(line: str, problem: str) -> 
         command_line_campaigns.campaign_of_job_script("job.sh", line, (), AT)
 
     assert told.value.problems == (problem,)
-    assert not isinstance(told.value, UsageMistake)
+    assert not isinstance(told.value, CommandLineMistake)
 
 
 @pytest.mark.parametrize("word", ["y", "yes", "n", "no"])
@@ -214,7 +214,7 @@ def test_what_was_typed_is_told_by_its_option(wish: dict[str, object], problem: 
             "job.sh", "#$ -N n\n#$ -l h_rt=60\necho\n", (), asked
         ),
     ):
-        with pytest.raises(UsageMistake) as told:
+        with pytest.raises(CommandLineMistake) as told:
             run()
 
         assert told.value.problems == (f"the command line: {problem}",)
@@ -226,15 +226,17 @@ def test_a_file_that_has_no_line_is_told_with_what_is_right(tmp_path: Path) -> N
     right = "all of its lines are blank; expected one line for each task"
     with pytest.raises(ConfigError) as refused:
         command_line_campaigns.campaign_of_lines(f"{tmp_path}/empty", ("x",), AT)
-    with pytest.raises(UsageMistake, match="No such file or directory; expected a readable file"):
+    with pytest.raises(
+        CommandLineMistake, match="No such file or directory; expected a readable file"
+    ):
         command_line_campaigns.campaign_of_lines(f"{tmp_path}/none", ("x",), AT)
     with pytest.raises(
-        UsageMistake, match="no plain file; expected a file with one line for each task"
+        CommandLineMistake, match="no plain file; expected a file with one line for each task"
     ):
         task_file.read_added_task_file("/dev/zero")
 
     assert refused.value.problems == (f"{tmp_path}/empty: {right}",)
-    assert not isinstance(refused.value, UsageMistake)
+    assert not isinstance(refused.value, CommandLineMistake)
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from gridbridge.model.route import OarServer
-from gridbridge.program.reports import owners_at_home
+from gridbridge.program.reports import owners_in_home_accounting
 from gridbridge.site.submission_explanation import explain_submission
-from gridbridge.transfer.remote_tools.qacct_remote import NoAccountedJob, account
-from gridbridge.transfer.remote_tools.qalter_remote import alters_of
-from gridbridge.transfer.remote_tools.remote_job import NotDone
+from gridbridge.transfer.remote_tools.qacct_remote import NoAccountedJob, read_task_accounting
+from gridbridge.transfer.remote_tools.qalter_remote import job_alteration_ability
+from gridbridge.transfer.remote_tools.remote_job import RemoteActNotDone
 from tests.shown import NOW, publish, shown
 
 EMBEDDED = """[site]
@@ -37,9 +37,9 @@ def config(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 def test_a_home_without_records_has_accounted_for_nobodys_job(tmp_path: Path, config: str) -> None:
     with pytest.raises(NoAccountedJob, match="no accounting record, at home or away"):
-        account("12", NOW, publish(tmp_path, shown()), config)
+        read_task_accounting("12", NOW, publish(tmp_path, shown()), config)
 
-    assert owners_at_home(12, config) == frozenset()
+    assert owners_in_home_accounting(12, config) == frozenset()
 
 
 @pytest.mark.parametrize("config", [EMBEDDED], indirect=True)
@@ -47,10 +47,12 @@ def test_a_home_without_records_has_accounted_for_nobodys_job(tmp_path: Path, co
 def test_a_home_that_does_not_tell_requests_is_not_asked(
     words: tuple[str, ...], config: str
 ) -> None:
-    with pytest.raises(NotDone, match="kind embedded does not show the requests of its jobs"):
+    with pytest.raises(
+        RemoteActNotDone, match="kind embedded does not show the requests of its jobs"
+    ):
         explain_submission(words, "beta", config)
 
 
 def test_jobs_of_another_system_are_changed_by_its_own_commands() -> None:
-    with pytest.raises(NotDone, match="gamma is of kind oar: use the commands of oar"):
-        alters_of(OarServer(timeout_s=15), "gamma")
+    with pytest.raises(RemoteActNotDone, match="gamma is of kind oar: use the commands of oar"):
+        job_alteration_ability(OarServer(timeout_s=15), "gamma")

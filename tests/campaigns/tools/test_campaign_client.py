@@ -43,12 +43,16 @@ class Killed(Thread):
         until(self._take, LONG_S, 0.01)
         if self._told is not None:
             Event().wait(1.5)  # longer than both waits were
-            campaign_files.answer(self._tokens[0], self._told, self._published)
+            campaign_files.publish_campaign_answer(self._tokens[0], self._told, self._published)
 
     def _take(self) -> bool:
-        listed = campaign_files.names(self._folder)
-        self._tokens += [token for token, _ in campaign_files.new(listed, self._folder)]
-        self._tokens += [one.token for one in campaign_files.take_requests(listed, self._folder)]
+        listed = campaign_files.list_inbox_files(self._folder)
+        self._tokens += [
+            token for token, _ in campaign_files.read_new_campaign_files(listed, self._folder)
+        ]
+        self._tokens += [
+            one.token for one in campaign_files.take_owner_requests(listed, self._folder)
+        ]
         return bool(self._tokens)
 
 
@@ -73,7 +77,10 @@ def test_what_nobody_takes_is_taken_back(
     with pytest.raises(RequestNotTaken):
         do(places)
 
-    assert campaign_files.waiting(campaign_files.names(places[0]), places[0]) == []
+    assert (
+        campaign_files.list_pending_files(campaign_files.list_inbox_files(places[0]), places[0])
+        == []
+    )
 
 
 @pytest.mark.parametrize(
@@ -102,7 +109,12 @@ def test_what_was_taken_is_not_called_undone(
         do(places)
 
     killed.join(LONG_S)
-    assert len(campaign_files.waiting(campaign_files.names(places[0]), places[0])) == 1
+    assert (
+        len(
+            campaign_files.list_pending_files(campaign_files.list_inbox_files(places[0]), places[0])
+        )
+        == 1
+    )
 
 
 @pytest.mark.parametrize(

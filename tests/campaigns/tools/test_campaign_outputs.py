@@ -16,7 +16,7 @@ from gridbridge.campaigns.store import (
     published_campaign_files,
     published_task_files,
 )
-from gridbridge.campaigns.store.campaign_files import NotTheirs
+from gridbridge.campaigns.store.campaign_files import CampaignFileNotOwned
 from gridbridge.campaigns.tools import campaign_outputs, new_campaigns
 from gridbridge.campaigns.tools.campaign_outputs import (
     ERR,
@@ -242,7 +242,7 @@ def test_a_cluster_by_ssh_is_fetched_as_oneself(
 def bring(folder: Path, number: int, jdl: Jdl, *parameters: str) -> None:
     """Have a campaign's file of ours."""
     path = folder / f"c.{number}"
-    path.write_bytes(campaign_files.encode(asdict(jdl), parameters))
+    path.write_bytes(campaign_files.encode_campaign_file(asdict(jdl), parameters))
     path.chmod(0o640)
 
 
@@ -278,10 +278,12 @@ def test_root_is_told_whose_home_has_the_outputs(
     """In root's own home there are none, and none is looked for."""
     bring(tmp_path, 7, Jdl(name="n", clusters={"alpha": AtCluster(exec_file="x")}))
     (tmp_path / "gridbridge.toml").write_text(CONFIG)
-    monkeypatch.setattr(campaign_files, "owner_of", lambda *_: 1)
+    monkeypatch.setattr(campaign_files, "uid_of_campaign_owner", lambda *_: 1)
     monkeypatch.setattr("os.geteuid", lambda: 0)
 
-    with pytest.raises(NotTheirs, match="campaign 7: its outputs are daemon's: sudo -u daemon"):
+    with pytest.raises(
+        CampaignFileNotOwned, match="campaign 7: its outputs are daemon's: sudo -u daemon"
+    ):
         own_output_folders(7, str(tmp_path), str(tmp_path / "gridbridge.toml"))
 
 
@@ -303,8 +305,10 @@ SWEEP = ShownCampaign(
 def _published(tmp_path: Path) -> str:
     folder = f"{tmp_path}/published"
     os.mkdir(folder)
-    published_campaign_files.put(ShownCampaigns(at=NOON, campaigns=(SWEEP,)), folder)
-    published_task_files.put(7, 0, TASKS, folder)
+    published_campaign_files.publish_campaign_value(
+        ShownCampaigns(at=NOON, campaigns=(SWEEP,)), folder
+    )
+    published_task_files.publish_campaign_tasks(7, 0, TASKS, folder)
     return folder
 
 
@@ -373,7 +377,7 @@ def test_a_task_that_we_cancelled_is_not_brought_again(published: str, tmp_path:
     unwanted = replace(ENDED, outcome=TaskOutcome.UNWANTED)
     deleted = replace(ENDED, number=1, outcome=TaskOutcome.CANCELLED)
     bring(tmp_path, 7, Jdl(name="n", clusters={"beta": AtCluster(exec_file="run")}), "a", "b")
-    published_task_files.put(7, 0, (unwanted, deleted), published)
+    published_task_files.publish_campaign_tasks(7, 0, (unwanted, deleted), published)
 
     assert [one.word for one in (unwanted, deleted)] == ["cancelled", "cancelled"]
     assert new_campaigns.campaign_of_failed_tasks(7, "", str(tmp_path), published).parameters == (
@@ -390,10 +394,10 @@ def test_tasks_that_root_refused_to_send_have_failed(
     """Those that their owner's cancellation dropped have not."""
     folder = f"{tmp_path}/published"
     os.mkdir(folder)
-    published_campaign_files.put(
+    published_campaign_files.publish_campaign_value(
         ShownCampaigns(at=NOON, campaigns=(replace(SWEEP, tasks=3, state=state),)), folder
     )
-    published_task_files.put(7, 0, TASKS, folder)
+    published_task_files.publish_campaign_tasks(7, 0, TASKS, folder)
     bring(tmp_path, 7, Jdl(name="n", clusters={"beta": AtCluster(exec_file="run")}), "a", "b", "c")
 
     assert new_campaigns.campaign_of_failed_tasks(7, "", str(tmp_path), folder).parameters == again
@@ -406,16 +410,16 @@ def test_what_somebody_else_put_in_a_campaigns_place_is_not_obeyed(
     bring(tmp_path, 7, Jdl(name="n", clusters={"beta": AtCluster(exec_file="evil")}), "a", "b", "c")
     monkeypatch.setattr(campaign_files.os, "geteuid", lambda: 41000)
 
-    with pytest.raises(NotTheirs, match="not yours to read"):
+    with pytest.raises(CampaignFileNotOwned, match="not yours to read"):
         new_campaigns.campaign_of_failed_tasks(7, "", str(tmp_path), published)
-    with pytest.raises(NotTheirs, match="not yours to read"):
+    with pytest.raises(CampaignFileNotOwned, match="not yours to read"):
         new_campaigns.campaign_with_added_tasks(7, None, "[]", str(tmp_path))
 
 
 def test_a_damaged_file_of_ones_own_is_told_as_that(published: str, tmp_path: Path) -> None:
     (tmp_path / "c.7").write_text("no JSON")
 
-    with pytest.raises(NotTheirs, match="its file is damaged"):
+    with pytest.raises(CampaignFileNotOwned, match="its file is damaged"):
         new_campaigns.campaign_of_failed_tasks(7, "", str(tmp_path), published)
 
 
@@ -424,13 +428,13 @@ def test_another_persons_campaign_is_told_as_that(
 ) -> None:
     """Also one that has ended; one whose file is gone may be anybody's."""
     bring(tmp_path, 7, Jdl(name="n"), "a")
-    campaign_files.require_ours(7, str(tmp_path))
-    campaign_files.require_ours(8, str(tmp_path))
+    campaign_files.require_own_campaign(7, str(tmp_path))
+    campaign_files.require_own_campaign(8, str(tmp_path))
     somebody = os.geteuid() + 1
     monkeypatch.setattr(os, "geteuid", lambda: somebody)
 
-    with pytest.raises(NotTheirs, match="campaign 7: its file is not yours to read"):
-        campaign_files.require_ours(7, str(tmp_path))
+    with pytest.raises(CampaignFileNotOwned, match="campaign 7: its file is not yours to read"):
+        campaign_files.require_own_campaign(7, str(tmp_path))
 
 
 def test_an_output_lies_below_its_tasks_folder(tmp_path: Path) -> None:
@@ -448,11 +452,11 @@ def test_an_output_lies_below_its_tasks_folder(tmp_path: Path) -> None:
 
 def test_what_can_not_be_tried_again_is_refused(published: str, tmp_path: Path) -> None:
     """Another's, one that is not there, and one of which nothing failed."""
-    with pytest.raises(NotTheirs):
+    with pytest.raises(CampaignFileNotOwned):
         new_campaigns.campaign_of_failed_tasks(7, "", str(tmp_path), published)
     with pytest.raises(ConfigError, match="no campaign 8"):
         new_campaigns.campaign_of_failed_tasks(8, "", str(tmp_path), published)
     bring(tmp_path, 7, Jdl(name="n"), "a", "b")
-    published_task_files.put(7, 0, (ENDED, replace(ENDED, number=1)), published)
+    published_task_files.publish_campaign_tasks(7, 0, (ENDED, replace(ENDED, number=1)), published)
     with pytest.raises(ConfigError, match="no task of it has failed"):
         new_campaigns.campaign_of_failed_tasks(7, "", str(tmp_path), published)

@@ -23,7 +23,7 @@ from gridbridge.model.elastic.cell_configuration import (
     SlotSpread,
 )
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
-from gridbridge.model.text_tables import QueueDefaults
+from gridbridge.model.settings import QueueDefaults
 from tests.decisions.elastic.cells import MASTER, NOON, instance
 
 PES = "smp fill round pairs"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gridbridge.decisions.rebalance.automatic_round import plan, why_later
+from gridbridge.decisions.rebalance.automatic_round import plan_automatic_round, why_balancing_waits
 from gridbridge.model.rebalance.placement_snapshot import (
     HostState,
     PlacementSnapshot,
@@ -16,10 +16,10 @@ from gridbridge.model.rebalance.placement_snapshot import (
     RecentMoves,
     TaskState,
 )
-from gridbridge.model.rebalance.rebalance_section import Rebalance
+from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from tests.decisions.rebalance.boards import GB, NOW, host, job, reasons, snapshot, steps, tasks
 
-RULES = Rebalance()
+RULES = RebalanceSection()
 DRAINED, OTHER = host("b", state=HostState.DRAIN), host("c", 0.2)
 WAITS = PlacementTask(job="one", number=1, live="b", size_bytes=GB)
 HELD_UP: dict[str, tuple[HostState, PlacementTask]] = {
@@ -48,7 +48,7 @@ def test_a_host_from_which_nothing_can_be_moved_holds_up_no_other(
 ) -> None:
     first = host("a", state=state, used_bytes=1005 * GB)
 
-    advice = plan(snapshot([first, DRAINED, OTHER], [task, WAITS]), RULES)
+    advice = plan_automatic_round(snapshot([first, DRAINED, OTHER], [task, WAITS]), RULES)
 
     assert [("live", 1, "b", "c")] == steps(advice)
 
@@ -60,7 +60,7 @@ def test_nor_does_it_hold_up_that_hosts_are_evened_out(
     first, low = host("a", state=state, used_bytes=1005 * GB), [host("c", 0.5), host("d", 0.5)]
     uneven = tasks({"c": 9}, name="two")
 
-    advice = plan(snapshot([first, *low], [task, *uneven]), RULES)
+    advice = plan_automatic_round(snapshot([first, *low], [task, *uneven]), RULES)
 
     assert {("c", "d")} == {(source, target) for _, _, source, target in steps(advice)}
 
@@ -69,7 +69,9 @@ def test_a_host_whose_tasks_wait_for_room_holds_that_up_and_says_why() -> None:
     large = replace(WAITS, size_bytes=900 * GB)
     low = [host("c", 0.5), host("d", 0.5)]
 
-    advice = plan(snapshot([DRAINED, *low], [large, *tasks({"c": 9}, name="two")]), RULES)
+    advice = plan_automatic_round(
+        snapshot([DRAINED, *low], [large, *tasks({"c": 9}, name="two")]), RULES
+    )
 
     assert () == advice.moves
     assert advice.sentence.endswith("b is drained: `gridbridge rebalance fail b` comes first")
@@ -80,7 +82,7 @@ def test_a_round_that_moves_nothing_says_why_each_host_and_job_could_not() -> No
     stay = [job(is_autobalanced=False)]
     seen = snapshot([host("c", 0.5), host("d", 0.5)], tasks({"c": 6}), stay)
 
-    advice = plan(seen, RULES)
+    advice = plan_automatic_round(seen, RULES)
 
     assert ("2 hosts and 1 job: nothing is to be moved", ()) == (advice.sentence, advice.moves)
     assert {"its owner wants it to stay"} == set(reasons(advice).values())
@@ -90,7 +92,7 @@ def test_the_lightest_host_is_served_before_the_heaviest_one() -> None:
     """The light one takes one copy, and only the heavy one would give several."""
     places = [host("a", 0.9), host("b", 0.2), host("c", 0.5)]
 
-    advice = plan(snapshot(places, tasks({"a": 5}, size=50 * GB)), RULES)
+    advice = plan_automatic_round(snapshot(places, tasks({"a": 5}, size=50 * GB)), RULES)
 
     assert [("live", 1, "a", "b")] == steps(advice)
 
@@ -126,7 +128,7 @@ def test_one_job_is_evened_out_unasked(
         RecentMoves(jobs=done),
     )
 
-    advice = plan(seen, replace(RULES, level=level))
+    advice = plan_automatic_round(seen, replace(RULES, level=level))
 
     assert {expected} == {move.job for move in advice.moves}
 
@@ -150,8 +152,8 @@ def _seen(state: HostState, task: PlacementTask) -> PlacementSnapshot:
     ids=["none", "drained", "replica", "runs", "dead", "lost", "full", "moving"],
 )
 def test_what_has_failed_or_is_under_way_comes_first(seen: PlacementSnapshot, why: str) -> None:
-    assert why_later(seen).startswith(why)
-    assert bool(why) == bool(why_later(seen))
+    assert why_balancing_waits(seen).startswith(why)
+    assert bool(why) == bool(why_balancing_waits(seen))
 
 
 def test_a_disk_that_is_measured_as_full_is_emptied_whatever_its_state_says() -> None:
@@ -160,8 +162,8 @@ def test_a_disk_that_is_measured_as_full_is_emptied_whatever_its_state_says() ->
     others = [host("b", 0.2), host("c", 0.2)]
     few = tasks({"a": 3}, size=GB // 2)
 
-    advice = plan(snapshot([full, *others], few), RULES)
-    later = plan(snapshot([roomy, *others], few), RULES)
+    advice = plan_automatic_round(snapshot([full, *others], few), RULES)
+    later = plan_automatic_round(snapshot([roomy, *others], few), RULES)
 
     assert advice.sentence.startswith("a is full: 1 copy to ")
     assert "is full" not in later.sentence

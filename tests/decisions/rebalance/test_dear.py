@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from gridbridge.decisions.rebalance.automatic_round import plan
-from gridbridge.decisions.rebalance.job_balance import plan_job
-from gridbridge.decisions.rebalance.move_budget import MOST_LISTED, UNLISTED
+from gridbridge.decisions.rebalance.automatic_round import plan_automatic_round
+from gridbridge.decisions.rebalance.job_balance import plan_job_balance
+from gridbridge.decisions.rebalance.move_plan_draft import MAX_LISTED_REFUSALS, UNLISTED
 from gridbridge.model.rebalance.placement_snapshot import (
     HostState,
     PlacementHost,
@@ -14,10 +14,10 @@ from gridbridge.model.rebalance.placement_snapshot import (
     RecentMoves,
     TaskState,
 )
-from gridbridge.model.rebalance.rebalance_section import Rebalance
+from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from tests.decisions.rebalance.boards import LATELY, NOW, host, job, reasons, snapshot, tasks
 
-RULES = Rebalance()
+RULES = RebalanceSection()
 RUNNING = TaskState.RUNNING
 
 
@@ -35,7 +35,7 @@ class Passed(tuple[PlacementTask, ...]):
 def passes(seen: PlacementSnapshot) -> int:
     """Return how often a round that moves nothing goes over all tasks."""
     Passed.passes = 0
-    advice = plan(replace(seen, tasks=Passed(seen.tasks)), RULES)
+    advice = plan_automatic_round(replace(seen, tasks=Passed(seen.tasks)), RULES)
     assert not advice.moves
     return Passed.passes
 
@@ -67,17 +67,17 @@ def test_a_host_that_takes_nothing_refuses_a_job_once() -> None:
     places = [host("a"), host("b")]
     resting = RecentMoves(hosts={"b": NOW})
 
-    advice = plan_job(snapshot(places, tasks({"a": 40}), recent=resting), "one", RULES)
+    advice = plan_job_balance(snapshot(places, tasks({"a": 40}), recent=resting), "one", RULES)
 
     assert reasons(advice) == {(1, "b"): "b got a task less than 180 s ago"}
 
 
 def test_of_what_is_refused_the_first_are_listed() -> None:
-    many = tasks({"a": MOST_LISTED + 5}, state=RUNNING)
+    many = tasks({"a": MAX_LISTED_REFUSALS + 5}, state=RUNNING)
 
-    advice = plan_job(snapshot([host("a"), host("b")], many), "one", RULES)
+    advice = plan_job_balance(snapshot([host("a"), host("b")], many), "one", RULES)
 
-    assert len(advice.rejected) == MOST_LISTED
+    assert len(advice.rejected) == MAX_LISTED_REFUSALS
     assert f"job one has all its replicas: nothing can be moved; {UNLISTED}" == advice.sentence
 
 
@@ -88,6 +88,6 @@ def test_hosts_of_few_slots_have_the_same_share_in_a_round_as_by_themselves() ->
     ]
     one = job(hosts=frozenset("ac"), last_run=LATELY)
 
-    advice = plan_job(snapshot(places, tasks({"a": 6}, size=0), [one]), "one", RULES)
+    advice = plan_job_balance(snapshot(places, tasks({"a": 6}, size=0), [one]), "one", RULES)
 
     assert {"c"} == {move.target for move in advice.moves}

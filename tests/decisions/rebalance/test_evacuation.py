@@ -5,15 +5,15 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from gridbridge.decisions.rebalance.automatic_round import plan
-from gridbridge.decisions.rebalance.evacuation import plan_fail
+from gridbridge.decisions.rebalance.automatic_round import plan_automatic_round
+from gridbridge.decisions.rebalance.evacuation import plan_host_evacuation
 from gridbridge.model.rebalance.placement_snapshot import (
     HostState,
     PlacementTask,
     RecentMoves,
     TaskState,
 )
-from gridbridge.model.rebalance.rebalance_section import Rebalance
+from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from tests.decisions.rebalance.boards import (
     DISK,
     GB,
@@ -26,7 +26,7 @@ from tests.decisions.rebalance.boards import (
     tasks,
 )
 
-RULES = Rebalance()
+RULES = RebalanceSection()
 DEAD = host("a", state=HostState.DEAD)
 OTHERS = [host("b", 0.4), host("c", 0.2)]
 TASK = PlacementTask(job="one", number=1, live="a", size_bytes=GB)
@@ -35,20 +35,22 @@ TASK = PlacementTask(job="one", number=1, live="a", size_bytes=GB)
 def test_a_replica_takes_the_place_of_a_dead_hosts_live_copy() -> None:
     seen = snapshot([DEAD, *OTHERS], [replace(TASK, replicas=("b",))], [job(replicas=1)])
 
-    assert [("live", 1, "a", "b"), ("replica", 1, "b", "c")] == steps(plan_fail(seen, "a", RULES))
+    assert [("live", 1, "a", "b"), ("replica", 1, "b", "c")] == steps(
+        plan_host_evacuation(seen, "a", RULES)
+    )
 
 
 def test_a_dead_hosts_replica_is_made_again_from_the_live_copy() -> None:
     seen = snapshot([DEAD, *OTHERS], [replace(TASK, live="b", replicas=("a",))], [job(replicas=1)])
 
-    assert [("replica", 1, "b", "c")] == steps(plan_fail(seen, "a", RULES))
+    assert [("replica", 1, "b", "c")] == steps(plan_host_evacuation(seen, "a", RULES))
 
 
 def test_what_has_no_replica_is_lost_and_told_before_anything_is_done() -> None:
     """A task that has no data yet only begins elsewhere."""
     copies = [TASK, replace(TASK, number=2, size_bytes=0)]
 
-    advice = plan_fail(snapshot([DEAD, *OTHERS], copies), "a", RULES)
+    advice = plan_host_evacuation(snapshot([DEAD, *OTHERS], copies), "a", RULES)
 
     assert [("live", 2, "a", "c")] == steps(advice)
     assert {(1, ""): "it has no replica: what it was is lost"} == reasons(advice)
@@ -59,7 +61,7 @@ def test_nothing_is_done_while_another_host_that_is_down_may_have_the_data() -> 
     places = [DEAD, *OTHERS, host("d", is_up=False)]
     seen = snapshot(places, [replace(TASK, replicas=("d",))], [job(replicas=1)])
 
-    advice = plan_fail(seen, "a", RULES)
+    advice = plan_host_evacuation(seen, "a", RULES)
 
     assert () == advice.moves
     assert "a: d is down and has copies of the same tasks" in advice.sentence
@@ -71,7 +73,7 @@ def test_the_smallest_go_first_and_six_at_once_with_those_on_their_way() -> None
     moving = PlacementTask(job="one", number=99, live="b", state=TaskState.MOVING)
     seen = snapshot([DEAD, *OTHERS], [*copies, moving], [job(replicas=1)])
 
-    found = steps(plan_fail(seen, "a", RULES))
+    found = steps(plan_host_evacuation(seen, "a", RULES))
 
     assert [11, 11, 10, 10, 9] == [number for _, number, _, _ in found]
 
@@ -79,7 +81,9 @@ def test_the_smallest_go_first_and_six_at_once_with_those_on_their_way() -> None
 def test_what_is_on_its_way_is_left_alone_though_its_host_is_dead() -> None:
     moving = replace(TASK, state=TaskState.MOVING, replicas=("b",))
 
-    advice = plan_fail(snapshot([DEAD, *OTHERS], [moving], [job(replicas=1)]), "a", RULES)
+    advice = plan_host_evacuation(
+        snapshot([DEAD, *OTHERS], [moving], [job(replicas=1)]), "a", RULES
+    )
 
     assert () == advice.moves
     assert {(1, ""): "it is moving"} == reasons(advice)
@@ -89,7 +93,7 @@ def test_a_drained_host_gives_all_though_owners_want_them_to_stay() -> None:
     places = [host("a", state=HostState.DRAIN), *OTHERS]
     seen = snapshot(places, tasks({"a": 8}), [job(is_autobalanced=False)])
 
-    advice = plan_fail(seen, "a", RULES)
+    advice = plan_host_evacuation(seen, "a", RULES)
 
     assert 6 == len(advice.moves)
     assert "2 tasks stay there" in advice.sentence
@@ -100,26 +104,28 @@ def test_a_full_host_gives_two_at_once_until_it_is_not_full() -> None:
 
     def given(size: int) -> int:
         seen = snapshot([full, *OTHERS], tasks({"a": 9}, size=size * GB))
-        return len(plan_fail(seen, "a", RULES).moves)
+        return len(plan_host_evacuation(seen, "a", RULES).moves)
 
     assert [2, 2, 1, 1] == [given(1), given(5), given(6), given(50)]
     unknown = replace(full, max_bytes=0)
-    assert 2 == len(plan_fail(snapshot([unknown, *OTHERS], tasks({"a": 9})), "a", RULES).moves)
+    assert 2 == len(
+        plan_host_evacuation(snapshot([unknown, *OTHERS], tasks({"a": 9})), "a", RULES).moves
+    )
     freed = replace(full, used_bytes=DISK - 11 * GB)
-    assert () == plan_fail(snapshot([freed, *OTHERS], tasks({"a": 9})), "a", RULES).moves
+    assert () == plan_host_evacuation(snapshot([freed, *OTHERS], tasks({"a": 9})), "a", RULES).moves
 
 
 def test_a_host_whose_data_the_others_have_no_room_for_keeps_it() -> None:
     places = [host("a", 0.9, state=HostState.DRAIN), host("b", 0.8)]
 
-    advice = plan_fail(snapshot(places, tasks({"a": 3})), "a", RULES)
+    advice = plan_host_evacuation(snapshot(places, tasks({"a": 3})), "a", RULES)
 
     assert "a: the others have no room for its 900 GB: nothing is moved" == advice.sentence
 
 
 def test_that_no_other_host_takes_anything_is_told() -> None:
     places = [host(name, state=HostState.DRAIN, is_shared=True) for name in "ab"]
-    found = plan_fail(snapshot(places, [TASK]), "a", RULES)
+    found = plan_host_evacuation(snapshot(places, [TASK]), "a", RULES)
 
     assert [] == steps(found)
     told = "a is drained: nothing is moved; no other host takes anything now; 1 task stays there"
@@ -136,7 +142,7 @@ def test_a_round_serves_dead_hosts_then_full_ones_then_drained_ones() -> None:
 
     def served(*places: str) -> str:
         chosen = [one for one in (drained, full, dead) if one.name in places]
-        return plan(snapshot([*chosen, *OTHERS], copies), RULES).sentence.split()[0]
+        return plan_automatic_round(snapshot([*chosen, *OTHERS], copies), RULES).sentence.split()[0]
 
     assert ["d", "f", "n"] == [served("d", "f", "n"), served("f", "n"), served("n")]
 
@@ -147,12 +153,12 @@ def test_a_round_begins_nothing_while_tasks_move_or_at_level_0() -> None:
 
     assert (
         "1 task is moved already: nothing else is begun"
-        == plan(snapshot(places, moving), RULES).sentence
+        == plan_automatic_round(snapshot(places, moving), RULES).sentence
     )
     off = replace(RULES, level=0)
     assert (
         "level is 0: nothing is moved without being asked"
-        == plan(snapshot(places, tasks({"a": 9})), off).sentence
+        == plan_automatic_round(snapshot(places, tasks({"a": 9})), off).sentence
     )
 
 
@@ -161,14 +167,14 @@ def test_a_lost_replica_is_made_again_from_a_copy_that_can_be_read() -> None:
     places = [DEAD, host("b", state=HostState.DEAD), host("c", 0.2), host("d", 0.3)]
     seen = snapshot(places, [replace(TASK, live="b", replicas=("a", "c"))], [job(replicas=2)])
 
-    assert [("replica", 1, "c", "d")] == steps(plan_fail(seen, "a", RULES))
+    assert [("replica", 1, "c", "d")] == steps(plan_host_evacuation(seen, "a", RULES))
 
 
 def test_a_copy_on_a_host_that_is_down_is_waited_for_though_no_disk_is_known() -> None:
     places = [replace(one, max_bytes=0) for one in (DEAD, *OTHERS, host("d", is_up=False))]
     seen = snapshot(places, [replace(TASK, replicas=("d",))], [job(replicas=1)])
 
-    advice = plan_fail(seen, "a", RULES)
+    advice = plan_host_evacuation(seen, "a", RULES)
 
     assert () == advice.moves
     assert "a: d is down and has copies of the same tasks" in advice.sentence
@@ -178,7 +184,9 @@ def test_a_disk_of_a_size_that_nobody_knows_may_have_room() -> None:
     others = [replace(one, max_bytes=0) for one in OTHERS]
     drained = host("a", state=HostState.DRAIN, used_bytes=0)
 
-    advice = plan_fail(snapshot([drained, *others], [replace(TASK, size_bytes=0)]), "a", RULES)
+    advice = plan_host_evacuation(
+        snapshot([drained, *others], [replace(TASK, size_bytes=0)]), "a", RULES
+    )
 
     assert [("live", 1, "a", "b")] == steps(advice)
 
@@ -186,7 +194,7 @@ def test_a_disk_of_a_size_that_nobody_knows_may_have_room() -> None:
 def test_a_task_whose_live_copy_is_nowhere_is_lost_with_its_only_replica() -> None:
     seen = snapshot([DEAD, *OTHERS], [replace(TASK, live="nowhere", replicas=("a",))])
 
-    advice = plan_fail(seen, "a", RULES)
+    advice = plan_host_evacuation(seen, "a", RULES)
 
     assert {(1, ""): "it has no replica: what it was is lost"} == reasons(advice)
     assert "1 can't be saved" in advice.sentence
@@ -197,4 +205,4 @@ def test_a_full_disk_gives_no_more_for_having_got_a_replica() -> None:
     lately = RecentMoves(replicated={"a": NOW - timedelta(minutes=1)})
     seen = snapshot([full, *OTHERS], tasks({"a": 9}, size=2 * GB), recent=lately)
 
-    assert 1 == len(plan_fail(seen, "a", RULES).moves)
+    assert 1 == len(plan_host_evacuation(seen, "a", RULES).moves)

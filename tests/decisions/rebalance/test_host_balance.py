@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from gridbridge.decisions.rebalance.host_balance import plan_host
+from gridbridge.decisions.rebalance.host_balance import plan_host_balance
 from gridbridge.model.rebalance.placement_snapshot import (
     HostState,
     PlacementHost,
@@ -15,7 +15,7 @@ from gridbridge.model.rebalance.placement_snapshot import (
     RecentMoves,
     TaskState,
 )
-from gridbridge.model.rebalance.rebalance_section import Rebalance
+from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from tests.decisions.rebalance.boards import (
     GB,
     NOW,
@@ -27,7 +27,7 @@ from tests.decisions.rebalance.boards import (
     tasks,
 )
 
-RULES = Rebalance()
+RULES = RebalanceSection()
 HEAVY = [host("full", 0.9), host("mid", 0.5), host("low", 0.2)]
 LIGHT = [host("full", 0.8), host("mid", 0.6), host("low", 0.1)]
 
@@ -36,7 +36,7 @@ def one_to_low(task: PlacementTask, *, hosts: list[PlacementHost] = HEAVY, **mor
     """Return why the only task on the full host does not go to the low one; empty: it goes."""
     jobs = more.pop("jobs", None)
     seen = snapshot(hosts, [task], jobs or [job(max_per_host=5)])  # type: ignore[arg-type]  # words
-    advice = plan_host(replace(seen, **more), "full", RULES)  # type: ignore[arg-type]  # words
+    advice = plan_host_balance(replace(seen, **more), "full", RULES)  # type: ignore[arg-type]  # words
     if advice.moves:
         assert ("full", "low") == (advice.moves[0].source, advice.moves[0].target)
         return ""
@@ -114,8 +114,8 @@ def test_no_round_moves_more_copies_and_bytes_than_it_may() -> None:
     many = snapshot(HEAVY, tasks({"full": 100}, size=GB), [job(max_per_host=99)])
     large = snapshot(HEAVY, tasks({"full": 6}, size=120 * GB), [job(max_per_host=99)])
 
-    assert 10 == len(plan_host(many, "full", RULES).moves)
-    assert 2 == len(plan_host(large, "full", RULES).moves)
+    assert 10 == len(plan_host_balance(many, "full", RULES).moves)
+    assert 2 == len(plan_host_balance(large, "full", RULES).moves)
 
 
 def test_a_copy_too_large_for_what_is_left_is_passed_by() -> None:
@@ -123,14 +123,14 @@ def test_a_copy_too_large_for_what_is_left_is_passed_by() -> None:
     copies = [replace(TASK, number=n, size_bytes=size * GB) for n, size in enumerate(sizes, 1)]
     seen = snapshot(HEAVY, copies, [job(replicas=2)])
 
-    assert [1, 3] == [number for _, number, _, _ in steps(plan_host(seen, "full", RULES))]
+    assert [1, 3] == [number for _, number, _, _ in steps(plan_host_balance(seen, "full", RULES))]
 
 
 def test_no_target_gets_as_full_as_its_source_was() -> None:
     pair = [host("full", 0.6), host("low", 0.4)]
     seen = snapshot(pair, [replace(TASK, size_bytes=250 * GB)], [job(max_per_host=9)])
 
-    told = reasons(plan_host(seen, "full", RULES))
+    told = reasons(plan_host_balance(seen, "full", RULES))
 
     assert "low would be as full as full" == told[1, "low"]
 
@@ -141,12 +141,14 @@ def test_a_light_disk_takes_one_copy_from_each_of_the_fullest() -> None:
     seen = snapshot(LIGHT, copies, [job(max_per_host=9)])
 
     assert [("live", 1, "full", "low"), ("live", 4, "mid", "low")] == steps(
-        plan_host(seen, "low", rules)
+        plan_host_balance(seen, "low", rules)
     )
 
 
 def test_copies_whose_job_is_not_listed_stay() -> None:
-    advice = plan_host(snapshot([host("a"), host("b")], tasks({"a": 1}, "gone"), []), "a", RULES)
+    advice = plan_host_balance(
+        snapshot([host("a"), host("b")], tasks({"a": 1}, "gone"), []), "a", RULES
+    )
 
     assert ([], {(1, ""): "its job is not listed"}) == (steps(advice), reasons(advice))
 
@@ -166,7 +168,7 @@ def test_a_host_like_the_others_gets_its_fair_portion_of_active_jobs(
     """6 tasks on 3 hosts: 1 or 2 are fair, 0 and 3 are not."""
     places = [host(name) for name in "abc"]
 
-    found = steps(plan_host(snapshot(places, tasks(counts)), host_, RULES))
+    found = steps(plan_host_balance(snapshot(places, tasks(counts)), host_, RULES))
 
     assert moves == [(source, target) for _, _, source, target in found]
 
@@ -175,12 +177,12 @@ def test_a_job_that_did_not_run_lately_is_left_alone() -> None:
     places = [host(name) for name in "abc"]
     old = job(last_run=NOW - timedelta(hours=25))
 
-    assert [] == steps(plan_host(snapshot(places, tasks({"a": 6}), [old]), "a", RULES))
+    assert [] == steps(plan_host_balance(snapshot(places, tasks({"a": 6}), [old]), "a", RULES))
 
 
 def test_a_light_host_is_told_as_light_though_no_copy_is_to_come() -> None:
-    light = plan_host(snapshot(LIGHT, []), "low", RULES).sentence
-    mid = plan_host(snapshot(HEAVY, []), "mid", RULES).sentence
+    light = plan_host_balance(snapshot(LIGHT, []), "low", RULES).sentence
+    mid = plan_host_balance(snapshot(HEAVY, []), "mid", RULES).sentence
 
     assert light.startswith("low is light by its disk, and no copy is to come (10% of its disk")
     assert mid.startswith("mid is like the others by its disk")
@@ -190,9 +192,9 @@ def test_a_quiet_host_gets_one_more_and_a_busy_one_gives_one() -> None:
     places = [host("a", active=0.1), host("b", active=0.9), host("c")]
     seen = snapshot(places, tasks({"a": 1, "b": 2, "c": 2}))
 
-    assert [("live", 2, "b", "a")] == steps(plan_host(seen, "a", RULES))
-    assert [("live", 2, "b", "a")] == steps(plan_host(seen, "b", RULES))
-    assert [] == steps(plan_host(seen, "c", RULES))
+    assert [("live", 2, "b", "a")] == steps(plan_host_balance(seen, "a", RULES))
+    assert [("live", 2, "b", "a")] == steps(plan_host_balance(seen, "b", RULES))
+    assert [] == steps(plan_host_balance(seen, "c", RULES))
 
 
 def test_copies_stay_in_different_zones() -> None:
@@ -200,15 +202,17 @@ def test_copies_stay_in_different_zones() -> None:
     copy = replace(TASK, live="a", replicas=("c",))
     near = [places[0], replace(places[1], zone="z"), places[2]]
 
-    assert 1 == len(plan_host(snapshot(places, [copy], [job(replicas=1)]), "a", RULES).moves)
-    told = reasons(plan_host(snapshot(near, [copy], [job(replicas=1)]), "a", RULES))
+    assert 1 == len(
+        plan_host_balance(snapshot(places, [copy], [job(replicas=1)]), "a", RULES).moves
+    )
+    told = reasons(plan_host_balance(snapshot(near, [copy], [job(replicas=1)]), "a", RULES))
     assert "its copies would not be in different zones with one at b" == told[1, "b"]
 
 
 def test_a_host_that_is_down_gives_nothing() -> None:
     seen = snapshot([host("a", 0.9, is_up=False), host("b", 0.1)], tasks({"a": 2}))
 
-    assert "a is down: nothing is moved" == plan_host(seen, "a", RULES).sentence
+    assert "a is down: nothing is moved" == plan_host_balance(seen, "a", RULES).sentence
 
 
 OLD = job(max_per_host=9, last_run=None)  # its tasks are moved for the disk's sake alone
@@ -221,7 +225,7 @@ def test_a_disk_gives_copies_away_once_it_has_less_free_than_a_target_needs(
     places = [host("full", used_bytes=1010 * GB - free), host("mid", 0.95), host("low", 0.94)]
     seen = snapshot(places, tasks({"full": 2}, size=3 * GB), [OLD])
 
-    assert moves == len(plan_host(seen, "full", RULES).moves)
+    assert moves == len(plan_host_balance(seen, "full", RULES).moves)
 
 
 def test_a_host_gives_nothing_away_for_having_got_a_replica() -> None:
@@ -230,7 +234,7 @@ def test_a_host_gives_nothing_away_for_having_got_a_replica() -> None:
     lately = RecentMoves(replicated={"full": NOW - timedelta(minutes=1)})
     seen = snapshot(places, tasks({"full": 9}), [OLD], lately)
 
-    assert () == plan_host(seen, "full", RULES).moves
+    assert () == plan_host_balance(seen, "full", RULES).moves
 
 
 @pytest.mark.parametrize(
@@ -243,6 +247,6 @@ def test_a_host_gives_nothing_away_for_having_got_a_replica() -> None:
     ],
 )
 def test_a_copy_of_a_job_that_is_not_listed_leaves_no_full_host(state: TaskState, why: str) -> None:
-    advice = plan_host(snapshot(HEAVY, [replace(TASK, state=state)], []), "full", RULES)
+    advice = plan_host_balance(snapshot(HEAVY, [replace(TASK, state=state)], []), "full", RULES)
 
     assert ([], why) == (steps(advice), reasons(advice)[1, ""])

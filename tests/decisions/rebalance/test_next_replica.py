@@ -7,18 +7,17 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gridbridge.decisions.rebalance.next_replica import next_target
+from gridbridge.decisions.rebalance.next_replica import choose_replica_area
 from gridbridge.model.rebalance.datasets import Dataset, Replica
-from gridbridge.model.rebalance.rebalance_section import Rebalance
-from gridbridge.model.rebalance.storage_areas import MeasuredArea
+from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection
 
 GB = 10**9
 NOW = datetime(2026, 11, 26, tzinfo=UTC)
-RULES = Rebalance()
+RULES = RebalanceSection()
 DATASET = Dataset(
     name="d", path="/d", is_tree=True, files=1, size_bytes=30 * GB, sha256="", wished=2
 )
-A = MeasuredArea(storage="a", cluster="alpha", size_bytes=1000 * GB, free_bytes=100 * GB)
+A = MeasuredStorageArea(storage="a", cluster="alpha", size_bytes=1000 * GB, free_bytes=100 * GB)
 A2 = replace(A, storage="a2", free_bytes=400 * GB)
 B = replace(A, storage="b", cluster="beta", free_bytes=200 * GB)
 
@@ -27,8 +26,8 @@ def replica(storage: str, *, is_whole: bool = True) -> Replica:
     return Replica(storage=storage, size_bytes=1, is_whole=is_whole, checked_at=NOW)
 
 
-def target(dataset: Dataset, *areas: MeasuredArea) -> str:
-    return next_target(dataset, areas, RULES, {})[0]
+def target(dataset: Dataset, *areas: MeasuredStorageArea) -> str:
+    return choose_replica_area(dataset, areas, RULES, {})[0]
 
 
 def test_the_area_with_the_most_room_comes_first() -> None:
@@ -72,7 +71,7 @@ def test_only_the_rest_of_a_copy_that_was_begun_has_to_fit(free: int, begun: int
     dataset = replace(DATASET, size_bytes=60 * GB).beginning("a")
     area = replace(A, free_bytes=free * GB, begun_bytes=begun * GB)
 
-    found, refused = next_target(dataset, (area,), RULES, {})
+    found, refused = choose_replica_area(dataset, (area,), RULES, {})
 
     assert ("" if why else "a") == found
     assert ([why] if why else []) == [one.reason[: len(why)] for one in refused]
@@ -87,8 +86,8 @@ def test_only_the_rest_of_a_copy_that_was_begun_has_to_fit(free: int, begun: int
         (replace(A, free_bytes=39 * GB), "30.0 GB are more than the 29.2 GB that one copy may"),
     ],
 )
-def test_an_area_that_can_not_take_it_is_refused(area: MeasuredArea, why: str) -> None:
-    found, (refused,) = next_target(DATASET, (area,), RULES, {})
+def test_an_area_that_can_not_take_it_is_refused(area: MeasuredStorageArea, why: str) -> None:
+    found, (refused,) = choose_replica_area(DATASET, (area,), RULES, {})
 
     assert ("", "a") == (found, refused.what)
     assert why in refused.reason
@@ -99,6 +98,6 @@ def test_a_copy_takes_at_most_three_quarters_of_what_is_free() -> None:
 
 
 def test_an_area_that_is_barred_is_refused_with_its_reason() -> None:
-    found, (refused,) = next_target(DATASET, (A, B), RULES, {"b": "drained"})
+    found, (refused,) = choose_replica_area(DATASET, (A, B), RULES, {"b": "drained"})
 
     assert ("a", "b", "drained") == (found, refused.what, refused.reason)

@@ -6,11 +6,11 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.rebalance.automatic_round import plan
-from gridbridge.decisions.rebalance.evacuation import plan_fail
-from gridbridge.decisions.rebalance.host_balance import plan_host
-from gridbridge.decisions.rebalance.job_balance import plan_job, repair
-from gridbridge.decisions.rebalance.move_budget import AdviceDraft
+from gridbridge.decisions.rebalance.automatic_round import plan_automatic_round
+from gridbridge.decisions.rebalance.evacuation import plan_host_evacuation
+from gridbridge.decisions.rebalance.host_balance import plan_host_balance
+from gridbridge.decisions.rebalance.job_balance import advise_job_repair, plan_job_balance
+from gridbridge.decisions.rebalance.move_plan_draft import MovePlanDraft
 from gridbridge.decisions.rebalance.projected_load import ProjectedLoad
 from gridbridge.model.rebalance.moves import MoveKind, MovePlan
 from gridbridge.model.rebalance.placement_snapshot import (
@@ -56,23 +56,23 @@ def spreads(seen: PlacementSnapshot) -> list[tuple[PlacementJob, MovePlan]]:
     found = []
     for job in seen.jobs:
         board = ProjectedLoad(seen, RULE)
-        draft = AdviceDraft(board, RULE.tasks_per_round, RULE.bytes_per_round)
-        repair(draft, job)
+        draft = MovePlanDraft(board, RULE.tasks_per_round, RULE.bytes_per_round)
+        advise_job_repair(draft, job)
         if not draft.moves:
-            found.append((job, plan_job(seen, job.name, RULE)))
+            found.append((job, plan_job_balance(seen, job.name, RULE)))
     return found
 
 
 def evened(seen: PlacementSnapshot) -> list[MovePlan]:
     """Return what evens hosts and jobs out."""
-    of_hosts = [plan_host(seen, one.name, RULE) for one in seen.hosts]
+    of_hosts = [plan_host_balance(seen, one.name, RULE) for one in seen.hosts]
     return [*of_hosts, *(advice for _, advice in spreads(seen))]
 
 
 @given(wide)
 def test_no_plan_passes_a_limit(seen: PlacementSnapshot) -> None:
     sizes = {one.key: one.size_bytes for one in seen.tasks}
-    repairs = [plan_job(seen, one.name, RULE) for one in seen.jobs]
+    repairs = [plan_job_balance(seen, one.name, RULE) for one in seen.jobs]
     for advice in (*evened(seen), *repairs):
         assert len(advice.moves) <= RULE.tasks_per_round
     for advice in evened(seen):
@@ -82,7 +82,7 @@ def test_no_plan_passes_a_limit(seen: PlacementSnapshot) -> None:
         assert max(Counter(one.source for one in advice.moves).values(), default=0) <= 2
         assert max(Counter(one.target for one in advice.moves).values(), default=0) <= 2
     for host in seen.hosts:
-        most = len(plan_fail(seen, host.name, RULE).moves)
+        most = len(plan_host_evacuation(seen, host.name, RULE).moves)
         is_full = host.state is HostState.DISK_FULL and host.is_up
         assert most <= (RULE.moves_from_full if is_full else RULE.moves_from_failed)
 
@@ -94,7 +94,7 @@ def test_no_host_gets_more_than_has_room_there_or_what_may_not_go_there(
     slots = {one.key: one.slots for one in seen.tasks}
     at = {one.name: one for one in seen.hosts}
     may = {one.name: one.hosts for one in seen.jobs}
-    for advice in (*evened(seen), plan(seen, RULE)):
+    for advice in (*evened(seen), plan_automatic_round(seen, RULE)):
         came = Counter[str]()
         for move in advice.moves:
             is_carried = move.source and move.kind is not MoveKind.DELETE
@@ -132,7 +132,7 @@ def test_spreading_keeps_the_number_of_copies(seen: PlacementSnapshot) -> None:
 def test_what_evens_a_host_out_keeps_the_number_of_copies(seen: PlacementSnapshot) -> None:
     """Those of a job that is not listed, too: they stay where they are."""
     for host in seen.hosts:
-        after = done(seen, plan_host(seen, host.name, RULE))
+        after = done(seen, plan_host_balance(seen, host.name, RULE))
         pairs = [*zip(seen.tasks, after.tasks, strict=True)]
         for before, now in pairs:
             assert len(now.hosts) == len(before.hosts)
@@ -145,7 +145,7 @@ def test_a_repair_leaves_each_task_as_many_copies_as_it_is_to_have_or_nearer(
 ) -> None:
     """A host counts once; a round may end before all is repaired, and never goes too far."""
     for job in seen.jobs:
-        after = done(seen, plan_job(seen, job.name, RULE))
+        after = done(seen, plan_job_balance(seen, job.name, RULE))
         for before, now in zip(seen.tasks, after.tasks, strict=True):
             if before.job != job.name:
                 assert before == now
@@ -206,10 +206,10 @@ def test_a_round_makes_no_disk_fuller_than_the_fullest_or_far_above_the_mean(
     the mean.
     """
     seen = holding(seen)
-    advice = plan(seen, RULE)
+    advice = plan_automatic_round(seen, RULE)
     failed = (one.name for one in seen.hosts if one.state in FAILED)
     is_repair = "repaired first" in advice.sentence
-    if is_repair or any(plan_fail(seen, name, RULE).moves for name in failed):
+    if is_repair or any(plan_host_evacuation(seen, name, RULE).moves for name in failed):
         return
     before, later = ProjectedLoad(seen, RULE), ProjectedLoad(done(seen, advice), RULE)
     for kind in {one.kind for one in seen.hosts}:
@@ -226,10 +226,12 @@ def test_the_order_of_the_input_changes_no_job_and_no_failed_host(
     other = shuffled(seen, random)
 
     for name in JOBS:
-        assert plan_job(seen, name, RULE) == plan_job(other, name, RULE)
+        assert plan_job_balance(seen, name, RULE) == plan_job_balance(other, name, RULE)
     for host in seen.hosts:
-        assert plan_fail(seen, host.name, RULE) == plan_fail(other, host.name, RULE)
-    assert plan(seen, RULE) == plan(other, RULE)
+        assert plan_host_evacuation(seen, host.name, RULE) == plan_host_evacuation(
+            other, host.name, RULE
+        )
+    assert plan_automatic_round(seen, RULE) == plan_automatic_round(other, RULE)
 
 
 @given(wide)
@@ -237,6 +239,6 @@ def test_what_leaves_a_failed_host_leaves_that_one_alone(seen: PlacementSnapshot
     """Each move makes up for a copy that is there, and none comes back to it."""
     for host in seen.hosts:
         held = {one.key for one in seen.tasks if host.name in one.hosts}
-        for move in plan_fail(seen, host.name, RULE).moves:
+        for move in plan_host_evacuation(seen, host.name, RULE).moves:
             assert (move.job, move.number) in held
             assert move.target != host.name

@@ -8,10 +8,10 @@ import pytest
 
 from gridbridge.decisions.rebalance.projected_load import ProjectedLoad
 from gridbridge.model.rebalance.placement_snapshot import PlacementSnapshot, RecentMoves
-from gridbridge.model.rebalance.rebalance_section import Rebalance
+from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from tests.decisions.rebalance.boards import DISK, GB, NOW, host, job, snapshot, tasks
 
-RULES = Rebalance()
+RULES = RebalanceSection()
 
 
 def board(seen: PlacementSnapshot) -> ProjectedLoad:

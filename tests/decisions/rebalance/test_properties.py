@@ -7,11 +7,11 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.rebalance.automatic_round import plan
-from gridbridge.decisions.rebalance.evacuation import plan_fail
-from gridbridge.decisions.rebalance.host_balance import plan_host
-from gridbridge.decisions.rebalance.job_balance import plan_job
-from gridbridge.decisions.rebalance.projected_load import ProjectedLoad, moved
+from gridbridge.decisions.rebalance.automatic_round import plan_automatic_round
+from gridbridge.decisions.rebalance.evacuation import plan_host_evacuation
+from gridbridge.decisions.rebalance.host_balance import plan_host_balance
+from gridbridge.decisions.rebalance.job_balance import plan_job_balance
+from gridbridge.decisions.rebalance.projected_load import ProjectedLoad, task_after_move
 from gridbridge.model.rebalance.moves import MoveKind, MovePlan
 from gridbridge.model.rebalance.placement_snapshot import (
     HostState,
@@ -22,10 +22,10 @@ from gridbridge.model.rebalance.placement_snapshot import (
     RecentMoves,
     TaskState,
 )
-from gridbridge.model.rebalance.rebalance_section import Rebalance
+from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from tests.decisions.rebalance.boards import DISK, GB, NOW
 
-RULES = Rebalance(tasks_per_round=4, bytes_per_round=150 * GB)
+RULES = RebalanceSection(tasks_per_round=4, bytes_per_round=150 * GB)
 NAMES = ("a", "b", "c", "d", "e")
 JOBS = ("one", "two", "three")
 
@@ -86,8 +86,12 @@ snapshots = st.builds(
 
 def plans(seen: PlacementSnapshot) -> list[MovePlan]:
     """Return what each host and each job would have."""
-    of_hosts = [plan_host(seen, host.name, RULES) for host in seen.hosts]
-    return [*of_hosts, *(plan_job(seen, job.name, RULES) for job in seen.jobs), plan(seen, RULES)]
+    of_hosts = [plan_host_balance(seen, host.name, RULES) for host in seen.hosts]
+    return [
+        *of_hosts,
+        *(plan_job_balance(seen, job.name, RULES) for job in seen.jobs),
+        plan_automatic_round(seen, RULES),
+    ]
 
 
 def done(seen: PlacementSnapshot, advice: MovePlan) -> PlacementSnapshot:
@@ -96,7 +100,7 @@ def done(seen: PlacementSnapshot, advice: MovePlan) -> PlacementSnapshot:
     used = Counter[str]()
     for move in advice.moves:
         before = tasks[move.job, move.number]
-        after = tasks[before.key] = moved(before, move)
+        after = tasks[before.key] = task_after_move(before, move)
         for host in set(before.hosts) - set(after.hosts):
             used[host] -= before.size_bytes
         for host in set(after.hosts) - set(before.hosts):
@@ -118,7 +122,7 @@ def test_no_copy_goes_where_one_is_and_no_task_goes_twice(seen: PlacementSnapsho
             promoted = move.kind == MoveKind.LIVE and move.target in before.replicas
             assert move.target not in before.hosts or promoted
             gone[before.key] += move.kind != MoveKind.DELETE and not promoted
-            tasks[before.key] = moved(before, move)
+            tasks[before.key] = task_after_move(before, move)
         assert max(gone.values(), default=0) <= 1
 
 
@@ -145,7 +149,7 @@ def test_a_copy_goes_only_to_a_host_of_its_kind(seen: PlacementSnapshot) -> None
     """That of a host that has one; what only unknown hosts have goes nowhere."""
     kinds = {host.name: host.kind for host in seen.hosts}
     held = {task.key: {kinds[name] for name in task.hosts if name in kinds} for task in seen.tasks}
-    failing = [plan_fail(seen, host.name, RULES) for host in seen.hosts]
+    failing = [plan_host_evacuation(seen, host.name, RULES) for host in seen.hosts]
     for advice in (*plans(seen), *failing):
         for move in (one for one in advice.moves if one.kind != MoveKind.DELETE):
             assert kinds[move.target] in held[move.job, move.number]
@@ -180,7 +184,7 @@ def test_a_round_loses_no_task_and_leaves_the_fullest_disk_no_fuller(
     seen: PlacementSnapshot,
 ) -> None:
     for host in seen.hosts:
-        advice = plan_host(seen, host.name, RULES)
+        advice = plan_host_balance(seen, host.name, RULES)
         after = done(seen, advice)
         known = [task for task in after.tasks if task.job != "gone"]
         assert all(task.hosts for task in known)
@@ -213,14 +217,16 @@ def test_the_order_of_the_input_changes_nothing(seen: PlacementSnapshot, random:
 
     assert plans(seen)[-1].moves == plans(other)[-1].moves
     for host in seen.hosts:
-        assert plan_host(seen, host.name, RULES) == plan_host(other, host.name, RULES)
+        assert plan_host_balance(seen, host.name, RULES) == plan_host_balance(
+            other, host.name, RULES
+        )
 
 
 @given(snapshots)
 def test_rounds_come_to_an_end(seen: PlacementSnapshot) -> None:
     """Repeated often enough, a round has nothing to move any more."""
     for _ in range(60):
-        advice = plan(seen, RULES)
+        advice = plan_automatic_round(seen, RULES)
         if not advice.moves:
             return
         seen = done(seen, advice)

@@ -7,23 +7,27 @@ from itertools import permutations
 import pytest
 
 from gridbridge.decisions.rebalance import storage_balance
-from gridbridge.decisions.rebalance.evacuation import plan_fail
-from gridbridge.decisions.rebalance.projected_host_load import loads
-from gridbridge.model.rebalance.datasets import Dataset, Replica
-from gridbridge.model.rebalance.delegation import CarriedReplica, DelegatedDataset, StorageState
+from gridbridge.decisions.rebalance.evacuation import plan_host_evacuation
+from gridbridge.decisions.rebalance.host_balance import host_loads_before_after
+from gridbridge.model.rebalance.datasets import (
+    CarriedReplica,
+    Dataset,
+    DelegatedDataset,
+    Replica,
+    StorageState,
+)
 from gridbridge.model.rebalance.moves import MovePlan
-from gridbridge.model.rebalance.rebalance_section import Rebalance
-from gridbridge.model.rebalance.storage_areas import MeasuredArea
+from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection
 from tests.decisions.rebalance.boards import reasons
 
 NOON = datetime(2026, 11, 25, 12, tzinfo=UTC)
 GB = 10**9
-RULES = Rebalance(min_free_bytes=0, full_free_bytes=0)
+RULES = RebalanceSection(min_free_bytes=0, full_free_bytes=0)
 
 
-def area(name: str, free: int = 500, **more: object) -> MeasuredArea:
+def area(name: str, free: int = 500, **more: object) -> MeasuredStorageArea:
     known = {"cluster": f"at-{name}", "size_bytes": 1000 * GB, "free_bytes": free * GB}
-    return MeasuredArea(storage=name, **known | more)  # type: ignore[arg-type]
+    return MeasuredStorageArea(storage=name, **known | more)  # type: ignore[arg-type]
 
 
 def dataset(
@@ -47,20 +51,24 @@ def dataset(
 
 
 def stored(
-    *kept: DelegatedDataset, areas: tuple[MeasuredArea, ...] = (), **more: object
+    *kept: DelegatedDataset, areas: tuple[MeasuredStorageArea, ...] = (), **more: object
 ) -> StorageState:
     some = areas or (area("a"), area("b"), area("c"))
     return StorageState(now=NOON, kept=kept, areas=some, **more)  # type: ignore[arg-type]
 
 
-def advice(seen: StorageState, rules: Rebalance = RULES) -> MovePlan:
-    return storage_balance.plan(storage_balance.snapshot(seen, rules), rules)
+def advice(seen: StorageState, rules: RebalanceSection = RULES) -> MovePlan:
+    return storage_balance.plan_storage_round(
+        storage_balance.storage_placement_snapshot(seen, rules), rules
+    )
 
 
-def acts(seen: StorageState, rules: Rebalance = RULES) -> list[tuple[str, str, str]]:
+def acts(seen: StorageState, rules: RebalanceSection = RULES) -> list[tuple[str, str, str]]:
     """Return what is done: the dataset's name, where a replica comes, and where one goes."""
-    snapshot = storage_balance.snapshot(seen, rules)
-    found = storage_balance.acts(snapshot, storage_balance.plan(snapshot, rules).moves)
+    snapshot = storage_balance.storage_placement_snapshot(seen, rules)
+    found = storage_balance.dataset_acts_of_moves(
+        snapshot, storage_balance.plan_storage_round(snapshot, rules).moves
+    )
     return [(one.dataset.removeprefix("al/"), one.target, one.source) for one in found]
 
 
@@ -159,8 +167,13 @@ def test_repair_comes_first_and_then_the_disks() -> None:
 
 def test_a_full_disk_gives_a_copy_and_the_fullest_never_gets_fuller() -> None:
     seen = stored(dataset("x", "a"), areas=(area("a", 50), area("b", 800), area("c", 800)))
-    snapshot = storage_balance.snapshot(seen, RULES)
-    known = {one.host: one for one in loads(snapshot, RULES, storage_balance.plan(snapshot, RULES))}
+    snapshot = storage_balance.storage_placement_snapshot(seen, RULES)
+    known = {
+        one.host: one
+        for one in host_loads_before_after(
+            snapshot, RULES, storage_balance.plan_storage_round(snapshot, RULES)
+        )
+    }
 
     assert known["a"].disk_after < known["a"].disk
     assert known["b"].disk_after > known["b"].disk
@@ -259,7 +272,9 @@ def test_what_is_lost_with_an_area_is_said_beforehand() -> None:
     )
     lost = stored(*kept, areas=areas, drained=frozenset("c"))
     told = "2 datasets without any other whole replica, but for the original"
-    by_hand = plan_fail(storage_balance.snapshot(lost, RULES), "c", RULES).sentence
+    by_hand = plan_host_evacuation(
+        storage_balance.storage_placement_snapshot(lost, RULES), "c", RULES
+    ).sentence
 
     assert f"c is lost: {told}" in advice(lost).sentence
     assert by_hand.startswith("c is lost: ")

@@ -8,13 +8,11 @@ from hypothesis import strategies as st
 
 from gridbridge.decisions.rebalance import storage_balance
 from gridbridge.decisions.rebalance.storage_balance import DatasetAct
-from gridbridge.model.rebalance.datasets import Dataset, Replica
-from gridbridge.model.rebalance.delegation import DelegatedDataset, StorageState
-from gridbridge.model.rebalance.rebalance_section import Rebalance
-from gridbridge.model.rebalance.storage_areas import MeasuredArea
+from gridbridge.model.rebalance.datasets import Dataset, DelegatedDataset, Replica, StorageState
+from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection
 from tests.decisions.rebalance.boards import GB, NOW
 
-RULES = Rebalance(
+RULES = RebalanceSection(
     tasks_per_round=3, bytes_per_round=200 * GB, min_free_bytes=5 * GB, full_free_bytes=2 * GB
 )
 NAMES = ("a", "b", "c", "d")
@@ -22,7 +20,7 @@ SIZE = 1000 * GB
 MOST_ROUNDS = 60
 
 areas = st.builds(
-    MeasuredArea,
+    MeasuredStorageArea,
     storage=st.just(""),
     cluster=st.sampled_from(("x", "y", "z")),
     size_bytes=st.just(SIZE),
@@ -81,8 +79,10 @@ worlds = st.builds(
 
 def acts(seen: StorageState) -> tuple[DatasetAct, ...]:
     """Return what a round does."""
-    snapshot = storage_balance.snapshot(seen, RULES)
-    return storage_balance.acts(snapshot, storage_balance.plan(snapshot, RULES).moves)
+    snapshot = storage_balance.storage_placement_snapshot(seen, RULES)
+    return storage_balance.dataset_acts_of_moves(
+        snapshot, storage_balance.plan_storage_round(snapshot, RULES).moves
+    )
 
 
 def done(seen: StorageState, every: Iterable[DatasetAct]) -> StorageState:

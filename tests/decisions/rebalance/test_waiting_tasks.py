@@ -6,20 +6,24 @@ from datetime import UTC, datetime
 import pytest
 
 from gridbridge.decisions.rebalance import waiting_tasks
-from gridbridge.decisions.rebalance.evacuation import plan_fail
-from gridbridge.decisions.rebalance.host_balance import plan_host
-from gridbridge.decisions.rebalance.job_balance import plan_job
-from gridbridge.decisions.rebalance.move_recheck import still
+from gridbridge.decisions.rebalance.evacuation import plan_host_evacuation
+from gridbridge.decisions.rebalance.host_balance import plan_host_balance
+from gridbridge.decisions.rebalance.job_balance import plan_job_balance
+from gridbridge.decisions.rebalance.waiting_tasks import recheck_moves
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
 from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
 from gridbridge.model.rebalance.moves import MoveKind, PlacementMove
-from gridbridge.model.rebalance.observed_tasks import ListedTask, ObservedTasks, TransferredTask
+from gridbridge.model.rebalance.observed_tasks import (
+    ListedCampaignTask,
+    ObservedTasks,
+    TransferredTask,
+)
 from gridbridge.model.rebalance.placement_snapshot import HostState, PlacementSnapshot, TaskState
-from gridbridge.model.rebalance.rebalance_section import Rebalance
+from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.model.snapshot import ClusterSnapshot, QueueStatus
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-RULES = Rebalance()
+RULES = RebalanceSection()
 
 
 def answer(name: str, free: int, slots: int = 8, besteffort: int | None = None) -> ClusterSnapshot:
@@ -55,11 +59,13 @@ def campaign(
     )
 
 
-def listed(task: int, cluster: str = "beta", campaign: int = 1, **more: object) -> ListedTask:
+def listed(
+    task: int, cluster: str = "beta", campaign: int = 1, **more: object
+) -> ListedCampaignTask:
     """Return a waiting task, at the place after its number in array 1."""
     known = {"campaign": campaign, "task": task, "array": 1, "place": task + 1}
     usual = known | {"cluster": cluster, "slots": 1, "is_waiting": True}
-    return ListedTask(**usual | more)  # type: ignore[arg-type]  # a test's
+    return ListedCampaignTask(**usual | more)  # type: ignore[arg-type]  # a test's
 
 
 def gathered(**more: object) -> ObservedTasks:
@@ -75,7 +81,7 @@ def gathered(**more: object) -> ObservedTasks:
 
 def moves(seen: ObservedTasks) -> list[tuple[int, str, str]]:
     """Return what job 1 gives where."""
-    advice = plan_job(waiting_tasks.snapshot(seen), "1", RULES)
+    advice = plan_job_balance(waiting_tasks.task_placement_snapshot(seen), "1", RULES)
     return [(one.number, one.source, one.target) for one in advice.moves]
 
 
@@ -116,8 +122,15 @@ def test_a_task_takes_all_of_its_slots() -> None:
     transferred = gathered(answers=free, tasks=(), away=sent, reached=frozenset({"gamma"}))
 
     assert moves(seen) == [(0, "beta", "gamma")]
-    assert len(plan_job(waiting_tasks.snapshot(transferred), "gb.beta.12", RULES).moves) == 1
-    assert checked(waiting_tasks.snapshot(seen), MOVE, SECOND) == (
+    assert (
+        len(
+            plan_job_balance(
+                waiting_tasks.task_placement_snapshot(transferred), "gb.beta.12", RULES
+            ).moves
+        )
+        == 1
+    )
+    assert checked(waiting_tasks.task_placement_snapshot(seen), MOVE, SECOND) == (
         1,
         ["gamma has room for no more tasks"],
     )
@@ -142,7 +155,7 @@ NOWHERE: dict[str, dict[str, object]] = {
 @pytest.mark.parametrize("more", NOWHERE.values(), ids=NOWHERE.keys())
 def test_nothing_is_moved_where_it_would_not_start(more: dict[str, object]) -> None:
     seen = gathered(**more)
-    known = {one.name for one in waiting_tasks.snapshot(seen).jobs}
+    known = {one.name for one in waiting_tasks.task_placement_snapshot(seen).jobs}
 
     assert "1" not in known or moves(seen) == []
 
@@ -157,7 +170,7 @@ def test_a_test_is_left_alone() -> None:
     """It has one task a cluster."""
     seen = gathered(campaigns=(campaign(1, "beta", "gamma", type_=CampaignType.TEST),))
 
-    assert waiting_tasks.snapshot(seen).jobs == ()
+    assert waiting_tasks.task_placement_snapshot(seen).jobs == ()
 
 
 @pytest.mark.parametrize("may_move", [True, False])
@@ -165,13 +178,15 @@ def test_a_campaign_says_whether_a_round_may_move_its_tasks(may_move: bool) -> N
     one = campaign(1, "beta", "gamma")
     seen = gathered(campaigns=(replace(one, jdl=replace(one.jdl, may_move=may_move)),))
 
-    advice = plan_host(waiting_tasks.snapshot(seen), "beta", RULES)
+    advice = plan_host_balance(waiting_tasks.task_placement_snapshot(seen), "beta", RULES)
 
     assert bool(advice.moves) is may_move
 
 
 def test_what_is_on_its_way_moves_no_second_time() -> None:
-    found = waiting_tasks.snapshot(gathered(tasks=(listed(0, is_moving=True, is_waiting=False),)))
+    found = waiting_tasks.task_placement_snapshot(
+        gathered(tasks=(listed(0, is_moving=True, is_waiting=False),))
+    )
 
     assert [one.state for one in found.tasks] == [TaskState.MOVING]
 
@@ -197,7 +212,9 @@ def test_what_is_on_its_way_has_its_slots_at_its_target(cluster: str, free: int,
         answers={"beta": answer("beta", 0), "gamma": answer("gamma", free)}, tasks=(), away=(one,)
     )
 
-    assert {host.name: host.room for host in waiting_tasks.snapshot(seen).hosts}["gamma"] == room
+    assert {host.name: host.room for host in waiting_tasks.task_placement_snapshot(seen).hosts}[
+        "gamma"
+    ] == room
 
 
 def test_each_owner_of_what_leaves_a_cluster_has_a_turn() -> None:
@@ -214,14 +231,14 @@ def test_each_owner_of_what_leaves_a_cluster_has_a_turn() -> None:
         drained=frozenset({"beta"}),
     )  # fmt: skip
 
-    advice = plan_fail(waiting_tasks.snapshot(seen), "beta", RULES)
+    advice = plan_host_evacuation(waiting_tasks.task_placement_snapshot(seen), "beta", RULES)
 
     assert len(advice.moves) == RULES.moves_from_failed
     assert "gb.alpha.99" in {one.job for one in advice.moves}
 
 
 def test_a_drained_cluster_is_one_that_tasks_leave() -> None:
-    found = waiting_tasks.snapshot(gathered(drained=frozenset({"beta"})))
+    found = waiting_tasks.task_placement_snapshot(gathered(drained=frozenset({"beta"})))
 
     assert {one.name: one.state for one in found.hosts} == {
         "beta": HostState.DRAIN,
@@ -235,7 +252,7 @@ SECOND = replace(MOVE, number=1)
 
 def checked(now: PlacementSnapshot, *wanted: PlacementMove) -> tuple[int, list[str]]:
     """Return how many moves hold, and why the others do not."""
-    found = still(wanted or (MOVE,), now, Rebalance(), is_asked=False)
+    found = recheck_moves(wanted or (MOVE,), now, RebalanceSection(), is_asked=False)
     return len(found.moves), [one.reason for one in found.dropped]
 
 
@@ -255,19 +272,21 @@ def checked(now: PlacementSnapshot, *wanted: PlacementMove) -> tuple[int, list[s
     ids=["started", "held", "moved", "elsewhere", "gone", "deleted", "closed", "drained", "full"],
 )
 def test_what_does_not_hold_any_more_is_dropped(seen: ObservedTasks, reason: str) -> None:
-    assert checked(waiting_tasks.snapshot(seen)) == (0, [reason])
+    assert checked(waiting_tasks.task_placement_snapshot(seen)) == (0, [reason])
 
 
 def test_what_holds_is_moved_as_far_as_there_is_room() -> None:
     one_free = {"beta": answer("beta", 0), "gamma": answer("gamma", 1)}
 
-    assert checked(waiting_tasks.snapshot(gathered()), MOVE, SECOND) == (2, [])
-    assert checked(waiting_tasks.snapshot(gathered(answers=one_free)), MOVE, SECOND) == (
+    assert checked(waiting_tasks.task_placement_snapshot(gathered()), MOVE, SECOND) == (2, [])
+    assert checked(
+        waiting_tasks.task_placement_snapshot(gathered(answers=one_free)), MOVE, SECOND
+    ) == (
         1,
         ["gamma has room for no more tasks"],
     )
     copy = replace(MOVE, kind=MoveKind.REPLICA)
-    assert checked(waiting_tasks.snapshot(gathered()), copy) == (
+    assert checked(waiting_tasks.task_placement_snapshot(gathered()), copy) == (
         0,
         ["only waiting tasks are moved"],
     )
@@ -276,7 +295,9 @@ def test_what_holds_is_moved_as_far_as_there_is_room() -> None:
 def test_a_cluster_without_a_free_slot_is_told_as_that() -> None:
     """A share of it that is 0 says nothing to anybody."""
     answers = {"beta": answer("beta", 0), "gamma": answer("gamma", 0)}
-    advice = plan_host(waiting_tasks.snapshot(gathered(answers=answers)), "beta", RULES)
+    advice = plan_host_balance(
+        waiting_tasks.task_placement_snapshot(gathered(answers=answers)), "beta", RULES
+    )
 
     assert advice.moves == ()
     assert "gamma has no free slot for it" in {one.reason for one in advice.rejected}

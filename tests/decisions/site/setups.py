@@ -3,19 +3,19 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from gridbridge.decisions.site.setup.complexes import wanted_complexes
-from gridbridge.decisions.site.setup.transfer_queue import wanted_queue
-from gridbridge.model.attributes import Settings
+from gridbridge.decisions.site.queue_complexes import wanted_complexes
+from gridbridge.decisions.site.transfer_queue_findings import wanted_queue_attributes
+from gridbridge.model.qconf_attributes import QconfSettings
 from gridbridge.model.site.setup_findings import (
     CellSetup,
     ComplexRow,
-    DaemonEdit,
-    QueueRequest,
-    SetupSituation,
+    RunningExecd,
+    TransferQueueSetup,
+    TransferSetupSituation,
 )
 
 SENSOR = "/opt/gridbridge/sge-methods/sensor"
-WANTED = QueueRequest(
+WANTED = TransferQueueSetup(
     home="alpha", remote="beta", queue="transfer-beta", host="tee", slots=10, pending_limit=4
 )
 
@@ -23,12 +23,12 @@ WANTED = QueueRequest(
 def a_cell(
     *,
     complexes: Mapping[str, ComplexRow] | None = None,
-    queues: Mapping[str, Settings] | None = None,
-    environments: Mapping[str, Settings] | None = None,
-    scheduler: Settings | None = None,
-    common: Settings | None = None,
-    host: Settings | None = None,
-    exec_hosts: Mapping[str, Settings] | None = None,
+    queues: Mapping[str, QconfSettings] | None = None,
+    environments: Mapping[str, QconfSettings] | None = None,
+    scheduler: QconfSettings | None = None,
+    common: QconfSettings | None = None,
+    host: QconfSettings | None = None,
+    exec_hosts: Mapping[str, QconfSettings] | None = None,
     operators: tuple[str, ...] = (),
     submit_hosts: tuple[str, ...] = ("tee",),
     admin_hosts: tuple[str, ...] = ("tee",),
@@ -57,20 +57,22 @@ def a_cell(
 
 
 def a_situation(
-    home: CellSetup | None = None, away: CellSetup | None = None, wanted: QueueRequest = WANTED
-) -> SetupSituation:
+    home: CellSetup | None = None,
+    away: CellSetup | None = None,
+    wanted: TransferQueueSetup = WANTED,
+) -> TransferSetupSituation:
     """Return a situation in which nothing was set up."""
-    return SetupSituation(
+    return TransferSetupSituation(
         wanted=wanted,
         home=home or a_cell(),
         away=away or a_cell(),
-        execd=DaemonEdit(pid=7, program="/usr/sbin/sge_execd"),
+        execd=RunningExecd(pid=7, program="/usr/sbin/sge_execd"),
     )
 
 
-def a_ready_situation(wanted: QueueRequest = WANTED, **queue: str) -> SetupSituation:
+def a_ready_situation(wanted: TransferQueueSetup = WANTED, **queue: str) -> TransferSetupSituation:
     """Return a situation in which all is well, but for the given attributes of the queue."""
-    right = {**wanted_queue(a_situation(wanted=wanted)), "pe_list": "NONE"}
+    right = {**wanted_queue_attributes(a_situation(wanted=wanted)), "pe_list": "NONE"}
     transfer = {**right, "complex_values": "remote=TRUE", **queue}
     home = a_cell(
         complexes={row.name: row for row in wanted_complexes(wanted)},
@@ -89,6 +91,6 @@ def a_ready_situation(wanted: QueueRequest = WANTED, **queue: str) -> SetupSitua
     return a_situation(home, a_cell(operators=("gridbridge",)), wanted)
 
 
-def at_home(situation: SetupSituation, **changes: object) -> SetupSituation:
+def at_home(situation: TransferSetupSituation, **changes: object) -> TransferSetupSituation:
     """Return the situation with another home cell."""
     return replace(situation, home=replace(situation.home, **changes))  # type: ignore[arg-type]

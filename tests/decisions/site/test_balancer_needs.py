@@ -17,10 +17,14 @@ from gridbridge.model.elastic.balance_sections import (
 )
 from gridbridge.model.places import BALANCE_ACCOUNT, BALANCE_CRON, BALANCE_HOME, BALANCE_SUDOERS
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.balancer_facts import BalancerFacts, CellRights, LastRound
-from gridbridge.model.site.host_facts import PathFacts
+from gridbridge.model.site.host_facts import (
+    BalancerCellRights,
+    BalancerFacts,
+    LastBalancerRound,
+    PathFacts,
+)
 from gridbridge.model.site.setup_findings import EditVerb, FindingState, SetupEdit
-from gridbridge.model.site.site_section import Site
+from gridbridge.model.site.site_section import SiteSection
 
 CONF = Path(__file__).parents[3] / "conf"
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -46,7 +50,7 @@ RIGHT = BalancerFacts(
     },
     sudoers=f"{balancer_needs.SUDOERS_LINE}\n",
     cron=f"{balancer_needs.CRON_LINE}\n",
-    cell=CellRights(
+    cell=BalancerCellRights(
         name="alpha",
         master="alpha-master",
         managers=("root", BALANCE_ACCOUNT),
@@ -56,10 +60,12 @@ RIGHT = BalancerFacts(
     ),
     may_be_root=True,
     service_may_too=False,
-    last=LastRound(at=NOW - timedelta(seconds=40), is_acting=True, sentence="nothing is done"),
+    last=LastBalancerRound(
+        at=NOW - timedelta(seconds=40), is_acting=True, sentence="nothing is done"
+    ),
 )
 POLICY = Policy(
-    site=Site(cluster="alpha"),
+    site=SiteSection(cluster="alpha"),
     clusters={},
     queues={},
     balance=BalanceSection(max_nodes=5, apply=True),
@@ -70,7 +76,10 @@ POLICY = Policy(
 
 def wrong(facts: BalancerFacts, policy: Policy = POLICY) -> dict[str, list[str]]:
     """Return what is broken, with the lines that correct it."""
-    found = (*balancer_needs.findings(facts, policy), *balancer_needs.running(facts, policy, NOW))
+    found = (
+        *balancer_needs.balancer_setup_findings(facts, policy),
+        *balancer_needs.running_balancer_findings(facts, policy, NOW),
+    )
     broken = (one for one in found if one.state == FindingState.BROKEN)
     return {one.item: [edit.value or edit.verb for edit in one.mend] for one in broken}
 
@@ -82,7 +91,10 @@ def without(name: str) -> BalancerFacts:
 
 
 def test_a_whole_set_up_has_nothing_wrong() -> None:
-    found = (*balancer_needs.findings(RIGHT, POLICY), *balancer_needs.running(RIGHT, POLICY, NOW))
+    found = (
+        *balancer_needs.balancer_setup_findings(RIGHT, POLICY),
+        *balancer_needs.running_balancer_findings(RIGHT, POLICY, NOW),
+    )
 
     assert {FindingState.OK} == {one.state for one in found}
 
@@ -91,14 +103,16 @@ def test_a_bare_host_gets_all_of_it_and_what_starts_it_last() -> None:
     bare = BalancerFacts(
         host="alpha-master",
         uid=0,
-        cell=CellRights(name="alpha", master="alpha-master", managers=(), admin_hosts=()),
+        cell=BalancerCellRights(name="alpha", master="alpha-master", managers=(), admin_hosts=()),
     )
 
-    items = [one.item for one in balancer_needs.findings(bare, POLICY)]
+    items = [one.item for one in balancer_needs.balancer_setup_findings(bare, POLICY)]
 
     assert f"account {BALANCE_ACCOUNT}" == items[0]
     assert f"file {BALANCE_CRON}" == items[-1]
-    assert {FindingState.BROKEN} == {one.state for one in balancer_needs.findings(bare, POLICY)}
+    assert {FindingState.BROKEN} == {
+        one.state for one in balancer_needs.balancer_setup_findings(bare, POLICY)
+    }
 
 
 def test_a_folder_of_roots_is_not_taken_for_the_accounts_before_there_is_one() -> None:
@@ -228,7 +242,7 @@ def test_a_balancer_that_stopped_is_broken_and_a_blind_one_a_warning() -> None:
     blind = replace(RIGHT, last=replace(RIGHT.last, trouble="qstat: no answer"))
 
     assert "balancer" in wrong(old)
-    *_, last = balancer_needs.running(blind, POLICY, NOW)
+    *_, last = balancer_needs.running_balancer_findings(blind, POLICY, NOW)
     assert (FindingState.WARNING, True) == (last.state, "qstat: no answer" in last.found)
 
 
@@ -247,13 +261,13 @@ def test_one_that_acted_once_and_only_says_by_now_is_not_late() -> None:
 def test_one_that_never_acted_is_told(applies: bool, state: FindingState) -> None:
     policy = replace(POLICY, balance=BalanceSection(max_nodes=5, apply=applies))
 
-    *_, last = balancer_needs.running(replace(RIGHT, last=None), policy, NOW)
+    *_, last = balancer_needs.running_balancer_findings(replace(RIGHT, last=None), policy, NOW)
 
     assert state == last.state
 
 
 def test_a_removal_takes_away_what_starts_it_first_and_leaves_the_account() -> None:
-    edits = tuple(balancer_needs.removal(RIGHT))
+    edits = tuple(balancer_needs.balancer_removal_edits(RIGHT))
 
     assert f"rm -f {BALANCE_CRON}" == edits[0].value
     assert [f"file {one}" for one in (BALANCE_CRON, BALANCE_SUDOERS)] == [
@@ -264,11 +278,13 @@ def test_a_removal_takes_away_what_starts_it_first_and_leaves_the_account() -> N
         == edits[-1]
     )
     assert not any(BALANCE_HOME in edit.value for edit in edits)
-    assert () == tuple(balancer_needs.removal(BalancerFacts(host="alpha-master", uid=0)))
+    assert () == tuple(
+        balancer_needs.balancer_removal_edits(BalancerFacts(host="alpha-master", uid=0))
+    )
 
 
 def test_a_removal_where_the_qmaster_was_leaves_the_cell_to_the_balancer_where_it_is() -> None:
-    edits = tuple(balancer_needs.removal(replace(RIGHT, host="alpha-old")))
+    edits = tuple(balancer_needs.balancer_removal_edits(replace(RIGHT, host="alpha-old")))
 
     assert [f"rm -f {one}" for one in (BALANCE_CRON, BALANCE_SUDOERS)] == [
         edit.value for edit in edits
@@ -276,7 +292,7 @@ def test_a_removal_where_the_qmaster_was_leaves_the_cell_to_the_balancer_where_i
 
 
 def test_a_removal_stops_the_unit_which_has_apply_before_anything_else() -> None:
-    first = next(iter(balancer_needs.removal(replace(RIGHT, has_unit=True)))).value
+    first = next(iter(balancer_needs.balancer_removal_edits(replace(RIGHT, has_unit=True)))).value
 
     assert first.startswith("systemctl disable --now gridbridge-balance.service && rm -f /etc/")
     assert first.endswith("/gridbridge-balance.service && systemctl daemon-reload")
@@ -301,7 +317,7 @@ def test_the_shipped_files_are_those_that_setup_makes() -> None:
 def test_a_file_asks_for_a_balancer_by_a_maximum_and_a_provider(
     policy: Policy, expected: bool
 ) -> None:
-    assert expected == balancer_needs.is_wanted(policy)
+    assert expected == balancer_needs.is_balancer_configured(policy)
 
 
 def test_queues_and_host_groups_that_pools_name_have_to_be_there() -> None:

@@ -5,22 +5,27 @@ from dataclasses import replace
 import pytest
 
 from gridbridge.batch.gridengine import qconf
-from gridbridge.decisions.site.besteffort.besteffort_findings import (
+from gridbridge.decisions.site.besteffort_findings import (
     METHOD,
     RESOURCE,
     RULE,
-    findings,
+    besteffort_queue_findings,
+    besteffort_removal_edits,
 )
-from gridbridge.decisions.site.besteffort.besteffort_removal import removal
-from gridbridge.decisions.site.besteffort.queue_blocks import (
+from gridbridge.decisions.site.besteffort_queues import (
     BestEffortQueues,
-    model_of,
-    subordinate_lists,
-    written,
+    choose_model_queue,
+    format_slots_by_host,
+    subordinate_lists_by_host,
 )
-from gridbridge.model.attributes import Settings
-from gridbridge.model.site.besteffort_cell import BestEffortCell
-from gridbridge.model.site.setup_findings import ComplexRow, EditVerb, FindingState, SetupEdit
+from gridbridge.model.qconf_attributes import QconfSettings
+from gridbridge.model.site.setup_findings import (
+    BestEffortCell,
+    ComplexRow,
+    EditVerb,
+    FindingState,
+    SetupEdit,
+)
 
 QUOTA = "{\n   name q\n   enabled TRUE\n   limit users {*} to slots=2\n}\n"
 EXEMPT = QUOTA.replace("   limit", f"   {RULE}\n   limit", 1)
@@ -28,7 +33,7 @@ LOCAL = {"hostlist": "@allhosts", "pe_list": "smp mpi", "user_lists": "staff"}
 
 
 def a_cell(
-    queues: dict[str, Settings] | None = None,
+    queues: dict[str, QconfSettings] | None = None,
     slots: dict[str, dict[str, int]] | None = None,
     **others: object,
 ) -> BestEffortCell:
@@ -64,7 +69,7 @@ def ready() -> BestEffortCell:
 
 def edits(cell: BestEffortCell, model: str = "all.q", most: int | None = None) -> list[SetupEdit]:
     """Return what is to be done, in order."""
-    found = findings("alpha", cell, model, most)
+    found = besteffort_queue_findings("alpha", cell, model, most)
     return [edit for each in found if each.state is not FindingState.OK for edit in each.mend]
 
 
@@ -209,7 +214,7 @@ def test_lists_of_single_hosts_and_groups_are_merged_as_well() -> None:
     value = "low.q=1,[n1=NONE],[@big=low.q=3,mid.q=4]"
     cell = a_cell({"all.q": LOCAL | {"subordinate_list": value}})
 
-    assert subordinate_lists({"subordinate_list": value}) == {
+    assert subordinate_lists_by_host({"subordinate_list": value}) == {
         "": "low.q=1",
         "n1": "NONE",
         "@big": "low.q=3,mid.q=4",
@@ -220,7 +225,7 @@ def test_lists_of_single_hosts_and_groups_are_merged_as_well() -> None:
 
 def test_a_slot_wise_list_is_left_to_its_administrator() -> None:
     cell = a_cell({"all.q": LOCAL | {"subordinate_list": "slots=2(low.q:1:sr)"}})
-    (wrong,) = [one for one in findings("alpha", cell, "all.q", 8) if one.hint]
+    (wrong,) = [one for one in besteffort_queue_findings("alpha", cell, "all.q", 8) if one.hint]
 
     assert (wrong.state, wrong.mend) == (FindingState.BROKEN, ())
 
@@ -238,7 +243,7 @@ def test_consumables_that_no_queue_can_exempt_are_named(row: ComplexRow, words: 
     """A local job that lacks one is not started, and only a started one displaces tasks."""
     cell = a_cell(complexes={row.name: row}, taken={row.name: ("n1", "elsewhere")})
 
-    (told,) = [one for one in findings("alpha", cell, "all.q", 8) if one.hint]
+    (told,) = [one for one in besteffort_queue_findings("alpha", cell, "all.q", 8) if one.hint]
 
     assert told.state is FindingState.WARNING
     assert words in told.hint
@@ -248,22 +253,24 @@ def test_consumables_that_no_queue_can_exempt_are_named(row: ComplexRow, words: 
 def test_the_model_is_the_largest_local_queue_or_the_one_that_was_chosen() -> None:
     cell = a_cell({"wide.q": {"hostlist": "@all"}}, {"wide.q": {"n1": 2, "n2": 2, "n3": 1}})
 
-    assert model_of(cell, None) == "wide.q"
-    assert model_of(cell, "all.q") == "all.q"
-    assert model_of(cell, "none.q") == ""
+    assert choose_model_queue(cell, None) == "wide.q"
+    assert choose_model_queue(cell, "all.q") == "all.q"
+    assert choose_model_queue(cell, "none.q") == ""
     there = {"wide.q": {"hostlist": "@all"}, **ready().queues}
-    assert model_of(replace(cell, queues=there), None) == "all.q"
+    assert choose_model_queue(replace(cell, queues=there), None) == "all.q"
 
 
 def test_slots_are_written_as_a_queue_has_them() -> None:
-    assert written({"n1": 4, "n2": 4, "n3": 1}) == "4,[n3=1]"
-    assert written({}) == "0"
+    assert format_slots_by_host({"n1": 4, "n2": 4, "n3": 1}) == "4,[n3=1]"
+    assert format_slots_by_host({}) == "0"
 
 
 def test_removal_has_the_tasks_make_way_first_and_leaves_what_others_made() -> None:
     cell = ready()
     local = LOCAL | {"subordinate_list": "gb-be1=1,low.q=1,gb-be2=2"}
-    done = list(removal("alpha", replace(cell, queues={**cell.queues, "all.q": local})))
+    done = list(
+        besteffort_removal_edits("alpha", replace(cell, queues={**cell.queues, "all.q": local}))
+    )
 
     assert [(one.verb, one.name) for one in done] == [
         (EditVerb.SUSPEND, "gb-be1"),
@@ -280,7 +287,9 @@ def test_removal_has_the_tasks_make_way_first_and_leaves_what_others_made() -> N
 
 def test_a_queue_that_lost_its_resource_is_removed_with_the_others() -> None:
     dropped = [
-        one.name for one in removal("alpha", without_resource()) if one.verb == EditVerb.DROP_QUEUE
+        one.name
+        for one in besteffort_removal_edits("alpha", without_resource())
+        if one.verb == EditVerb.DROP_QUEUE
     ]
 
     assert dropped == ["gb-be1", "gb-be2"]
@@ -290,10 +299,10 @@ def test_a_resource_that_another_queue_offers_stays() -> None:
     cell = ready()
     own = {**cell.queues, "cheap.q": {"complex_values": "gb_besteffort=TRUE"}}
 
-    verbs = [one.verb for one in removal("alpha", replace(cell, queues=own))]
+    verbs = [one.verb for one in besteffort_removal_edits("alpha", replace(cell, queues=own))]
 
     assert EditVerb.DROP_COMPLEX not in verbs
-    assert list(removal("alpha", a_cell())) == []
+    assert list(besteffort_removal_edits("alpha", a_cell())) == []
 
 
 def test_a_queue_without_slots_needs_no_best_effort_queue() -> None:

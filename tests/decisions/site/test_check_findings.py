@@ -5,34 +5,38 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.site.check_findings import no_queue, running_findings, worst
+from gridbridge.decisions.site.check_findings import (
+    missing_queue_findings,
+    running_site_findings,
+    worst_finding_state,
+)
 from gridbridge.decisions.site.transfer_host import (
     FOLDERS,
     PROGRAMS,
-    host_findings,
-    program_findings,
-    state_finding,
-    sudoers_line,
+    program_file_findings,
+    service_sudoers_line,
+    state_file_finding,
+    transfer_host_findings,
 )
 from gridbridge.model.cluster import Cluster, ClusterKind
 from gridbridge.model.places import CONFIG, SPOOL, SUDOERS
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.host_facts import (
-    CellFacts,
-    HostFacts,
-    KeyFacts,
+    ClusterFacts,
     PathFacts,
     PollerFacts,
-    StageFacts,
-    TreeFacts,
+    RootTreeFacts,
+    SshKeyFacts,
+    StageDirFacts,
+    TransferHostFacts,
 )
 from gridbridge.model.site.setup_findings import CheckFinding, FindingState
-from gridbridge.model.site.site_section import Site
+from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.states import OPEN
 from gridbridge.model.transfer.transfer_sections import TransferQueue
 from tests.states import queue_state
 
-SITE = Site(cluster="alpha")
+SITE = SiteSection(cluster="alpha")
 POLICY = Policy(
     site=SITE,
     clusters={
@@ -42,14 +46,14 @@ POLICY = Policy(
     queues={"transfer-beta": TransferQueue(cluster="beta", pending_limit=1, slots=1)},
 )
 SERVICE, STATE = 990, "/var/lib/gridbridge/state.db"
-WELL = CellFacts(version="SGE 8.1.9", ahead_s=0.4, master="master")
+WELL = ClusterFacts(version="SGE 8.1.9", ahead_s=0.4, master="master")
 
 
 def a_path(mode: int, owner: int = 0, is_folder: bool = False) -> PathFacts:
     return PathFacts(owner=owner, owner_name=f"u{owner}", mode=mode, is_folder=is_folder)
 
 
-def a_host(**paths: PathFacts | None) -> HostFacts:
+def a_host(**paths: PathFacts | None) -> TransferHostFacts:
     """Return a host on which all is well, but for `program`, `config`, `spool`, ... given."""
     named = {
         "program": PROGRAMS[0],
@@ -64,41 +68,43 @@ def a_host(**paths: PathFacts | None) -> HostFacts:
     for name, found in paths.items():
         seen.pop(named[name])
         seen |= {named[name]: found} if found else {}
-    return HostFacts(
+    return TransferHostFacts(
         name="tee",
         service_uid=SERVICE,
         paths=seen,
-        sudoers=f"{sudoers_line(SITE)}\n",
+        sudoers=f"{service_sudoers_line(SITE)}\n",
         poller=PollerFacts(is_running=True, pid=5, age_s=2.0),
         cells={"alpha": WELL, "beta": WELL},
         queues={"transfer-beta@tee": OPEN},
     )
 
 
-def judged(facts: HostFacts) -> list[CheckFinding]:
+def judged(facts: TransferHostFacts) -> list[CheckFinding]:
     found = (
-        *program_findings(facts),
-        *host_findings(facts, SITE),
-        state_finding(facts, SITE),
-        *running_findings(facts, POLICY),
+        *program_file_findings(facts),
+        *transfer_host_findings(facts, SITE),
+        state_file_finding(facts, SITE),
+        *running_site_findings(facts, POLICY),
     )
     return [each for each in found if each.state != FindingState.OK]
 
 
-def command(facts: HostFacts) -> str:
+def command(facts: TransferHostFacts) -> str:
     """Return the only mend of the only finding."""
     ((edit,),) = [each.mend for each in judged(facts)]
     return edit.value
 
 
-def granting(line: str) -> HostFacts:
+def granting(line: str) -> TransferHostFacts:
     """Return a host whose sudoers file has one more line."""
-    return replace(a_host(), sudoers=f"# ours\n{sudoers_line(SITE)}\n\n{line}\n")
+    return replace(a_host(), sudoers=f"# ours\n{service_sudoers_line(SITE)}\n\n{line}\n")
 
 
-def changeable(folder: str) -> HostFacts:
+def changeable(folder: str) -> TransferHostFacts:
     """Return a host on which others may change one of root's folders."""
-    wrong = TreeFacts(files=3, wrong=("/x belongs to alice", "more"), above=("chmod go-w /etc",))
+    wrong = RootTreeFacts(
+        files=3, wrong=("/x belongs to alice", "more"), above=("chmod go-w /etc",)
+    )
     return replace(a_host(), trees={folder: wrong})
 
 
@@ -125,10 +131,10 @@ def test_what_others_could_have_changed_is_told_by_one_example() -> None:
         (a_host(sudoers=None), SUDOERS),
         (a_host(sudoers=a_path(0o644)), SUDOERS),
         (a_host(sudoers=a_path(0o440, 5)), SUDOERS),
-        (replace(a_host(), sudoers="# nothing"), sudoers_line(SITE)),
-        (granting("gridbridge ALL=(root) NOPASSWD: /bin/sh"), sudoers_line(SITE)),
-        (granting("#include /tmp/more"), sudoers_line(SITE)),
-        (granting("#990 ALL=(ALL) NOPASSWD: ALL"), sudoers_line(SITE)),
+        (replace(a_host(), sudoers="# nothing"), service_sudoers_line(SITE)),
+        (granting("gridbridge ALL=(root) NOPASSWD: /bin/sh"), service_sudoers_line(SITE)),
+        (granting("#include /tmp/more"), service_sudoers_line(SITE)),
+        (granting("#990 ALL=(ALL) NOPASSWD: ALL"), service_sudoers_line(SITE)),
         (changeable("/opt/gridbridge/venv"), "chmod -R go-w /opt/gridbridge/venv"),
         (changeable("/etc/gridbridge"), "chown -hR root:root /etc/gridbridge"),
         (changeable("/etc/gridbridge"), "chmod go-w /etc && chown"),
@@ -169,7 +175,7 @@ def test_what_others_could_have_changed_is_told_by_one_example() -> None:
         "folder-above-closed",
     ],
 )
-def test_each_file_has_the_command_that_mends_it(facts: HostFacts, mend: str) -> None:
+def test_each_file_has_the_command_that_mends_it(facts: TransferHostFacts, mend: str) -> None:
     assert mend in command(facts)
 
 
@@ -184,7 +190,7 @@ def test_each_file_has_the_command_that_mends_it(facts: HostFacts, mend: str) ->
     ids=["sudoers", "sudoers-folder", "folder", "state"],
 )
 def test_what_a_user_may_not_see_is_a_warning_without_a_command(
-    facts: HostFacts, item: str
+    facts: TransferHostFacts, item: str
 ) -> None:
     (found,) = judged(facts)
 
@@ -249,7 +255,7 @@ def test_a_poller_without_fresh_values_is_broken_and_started_again(
     ids=["silent", "denied", "elsewhere", "version", "no-clock", "ahead", "behind"],
 )
 def test_a_remote_cell_is_judged_by_its_answer_version_and_clock(
-    cell: CellFacts, item: str, state: FindingState
+    cell: ClusterFacts, item: str, state: FindingState
 ) -> None:
     (each,) = judged(replace(a_host(), cells={"beta": cell}))
 
@@ -263,7 +269,7 @@ def test_no_qmaster_is_started_where_one_answers_on_another_port() -> None:
     assert (found.mend, found.right) == ((), "qmaster_port = 6454, if that is the cell's")
 
 
-OAR = CellFacts(version="OAR 2.5.9", ahead_s=0.4, master="frontend", slots=4)
+OAR = ClusterFacts(version="OAR 2.5.9", ahead_s=0.4, master="frontend", slots=4)
 
 
 @pytest.mark.parametrize(
@@ -274,8 +280,8 @@ OAR = CellFacts(version="OAR 2.5.9", ahead_s=0.4, master="frontend", slots=4)
 def test_a_key_is_judged_by_whether_it_leads_into_the_account(
     trouble: str, state: FindingState
 ) -> None:
-    key = KeyFacts(cluster="beta", person="alice", account="al_beta", trouble=trouble)
-    found = running_findings(replace(a_host(), keys=(key,)), POLICY)
+    key = SshKeyFacts(cluster="beta", person="alice", account="al_beta", trouble=trouble)
+    found = running_site_findings(replace(a_host(), keys=(key,)), POLICY)
 
     (judged,) = [each for each in found if each.item == "beta: key of alice"]
     assert (judged.state, trouble in judged.found) == (state, True)
@@ -290,7 +296,7 @@ def test_a_key_is_judged_by_whether_it_leads_into_the_account(
     ids=["there", "missing"],
 )
 def test_what_carries_files_is_looked_for(place: str, state: FindingState) -> None:
-    found = running_findings(replace(a_host(), without_rsync={"beta": place}), POLICY)
+    found = running_site_findings(replace(a_host(), without_rsync={"beta": place}), POLICY)
 
     (judged,) = [each for each in found if each.item == "beta: rsync"]
     assert (judged.state, f"missing on {place}" == judged.found) == (state, bool(place))
@@ -298,8 +304,8 @@ def test_what_carries_files_is_looked_for(place: str, state: FindingState) -> No
 
 @pytest.mark.parametrize("wrong", ["", "no such folder"], ids=["safe", "missing"])
 def test_where_accounts_have_their_folders_is_judged(wrong: str) -> None:
-    stage = StageFacts(place="/scratch", host="far", wrong=wrong, mend="mkdir /scratch")
-    found = running_findings(replace(a_host(), stages={"beta": stage}), POLICY)
+    stage = StageDirFacts(place="/scratch", host="far", wrong=wrong, mend="mkdir /scratch")
+    found = running_site_findings(replace(a_host(), stages={"beta": stage}), POLICY)
 
     (judged,) = [each for each in found if each.item == "beta: stage_dir"]
     assert (judged.state, judged.where) == (
@@ -319,11 +325,11 @@ def test_where_accounts_have_their_folders_is_judged(wrong: str) -> None:
     ids=["well", "silent", "version", "behind"],
 )
 def test_an_oar_server_is_judged_by_its_answer_version_and_clock(
-    server: CellFacts, expected: dict[str, FindingState]
+    server: ClusterFacts, expected: dict[str, FindingState]
 ) -> None:
     clusters = {**POLICY.clusters, "beta": Cluster(kind=ClusterKind.OAR)}
     seen = replace(a_host(), cells={"beta": server})
-    found = running_findings(seen, replace(POLICY, clusters=clusters))
+    found = running_site_findings(seen, replace(POLICY, clusters=clusters))
 
     wrong = {each.item: each.state for each in found if each.state != FindingState.OK}
     assert wrong == expected
@@ -347,7 +353,7 @@ def test_a_queue_that_needs_somebody_is_reported(letters: str, states: list[Find
 
 
 def test_a_site_without_queues_is_told_how_to_make_one() -> None:
-    (found,) = no_queue(replace(POLICY, queues={}))
+    (found,) = missing_queue_findings(replace(POLICY, queues={}))
 
     assert found.mend[0].value == "gridbridge setup transfer beta --apply"
 
@@ -362,7 +368,9 @@ def test_a_site_without_queues_is_told_how_to_make_one() -> None:
 def test_a_site_that_can_have_no_queue_is_well_without(
     clusters: dict[str, Cluster], why: str
 ) -> None:
-    (found,) = no_queue(Policy(site=Site(cluster="alpha"), clusters=clusters, queues={}))
+    (found,) = missing_queue_findings(
+        Policy(site=SiteSection(cluster="alpha"), clusters=clusters, queues={})
+    )
 
     assert found.state == FindingState.OK
     assert found.found == f"none: a transfer queue needs a Grid Engine home, and {why}"
@@ -379,14 +387,14 @@ def test_a_site_that_can_have_no_queue_is_well_without(
 def test_the_worst_item_decides(states: list[str], expected: FindingState) -> None:
     found = tuple(CheckFinding(item="x", state=FindingState(state), found="") for state in states)
 
-    assert worst(found) == expected
+    assert worst_finding_state(found) == expected
 
 
 def test_an_embedded_cluster_has_no_clock_and_no_version_of_its_own() -> None:
     """It is judged as in a site of its own kind: whether it answers in its folder."""
     clusters = {"gamma": Cluster(kind=ClusterKind.EMBEDDED, folder="/gamma")}
-    seen = replace(a_host(), cells={"gamma": CellFacts(slots=4, master="/gamma")})
-    found = running_findings(seen, replace(POLICY, clusters=POLICY.clusters | clusters))
+    seen = replace(a_host(), cells={"gamma": ClusterFacts(slots=4, master="/gamma")})
+    found = running_site_findings(seen, replace(POLICY, clusters=POLICY.clusters | clusters))
 
     assert [each.found for each in found if each.item.startswith("gamma")] == [
         "answers, 4 slots of its own"
@@ -395,7 +403,7 @@ def test_an_embedded_cluster_has_no_clock_and_no_version_of_its_own() -> None:
 
 @pytest.mark.parametrize("is_root", [True, False])
 def test_a_cluster_that_lets_a_person_not_in_is_broken_for_the_service_alone(is_root: bool) -> None:
-    shut = CellFacts(trouble="ssh: delta does not let the key of bob in", is_shut=True)
+    shut = ClusterFacts(trouble="ssh: delta does not let the key of bob in", is_shut=True)
     facts = replace(a_host(), is_root=is_root, cells={"alpha": WELL, "beta": shut})
 
     (found,) = judged(facts)

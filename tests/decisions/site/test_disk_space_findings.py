@@ -2,18 +2,23 @@
 
 import pytest
 
-from gridbridge.decisions.disk_space import lack, lacks
-from gridbridge.decisions.site.disk_space_findings import findings
-from gridbridge.model.site.host_facts import FolderRoom
+from gridbridge.decisions.site.disk_space import (
+    disk_space_findings,
+    disk_space_problem,
+    first_disk_space_problem,
+)
+from gridbridge.model.site.host_facts import FolderFreeSpace
 from gridbridge.model.site.setup_findings import FindingState
 
 SPOOL = "/var/spool/gridbridge"
-WIDE = FolderRoom(free_bytes=5 << 20, free_files=9000)
+WIDE = FolderFreeSpace(free_bytes=5 << 20, free_files=9000)
 
 
 def test_folders_that_people_made_are_told_with_whose_they_are() -> None:
-    room = FolderRoom(free_bytes=1 << 30, folders={"bob": 100_000, "al": 2, "cy": 2, "uid 9": 1})
-    found = {one.item: (one.state, one.found) for one in findings({SPOOL: room})}
+    room = FolderFreeSpace(
+        free_bytes=1 << 30, folders={"bob": 100_000, "al": 2, "cy": 2, "uid 9": 1}
+    )
+    found = {one.item: (one.state, one.found) for one in disk_space_findings({SPOOL: room})}
 
     told = (FindingState.WARNING, "100000 of bob, 2 of al, 2 of cy")
     assert found[f"folders in {SPOOL}"] == told
@@ -23,29 +28,33 @@ def test_folders_that_people_made_are_told_with_whose_they_are() -> None:
     ("room", "told"),
     [
         pytest.param(WIDE, "", id="wide"),
-        pytest.param(FolderRoom(free_bytes=1 << 20, free_files=256), "", id="just enough"),
-        pytest.param(FolderRoom(free_bytes=1 << 30), "", id="files are not counted"),
+        pytest.param(FolderFreeSpace(free_bytes=1 << 20, free_files=256), "", id="just enough"),
+        pytest.param(FolderFreeSpace(free_bytes=1 << 30), "", id="files are not counted"),
         pytest.param(
-            FolderRoom(free_bytes=(1 << 20) - 1, trouble="No space left on device"),
+            FolderFreeSpace(free_bytes=(1 << 20) - 1, trouble="No space left on device"),
             f"{SPOOL} is full: 1023 KiB are free, 1024 are needed",
             id="bytes",
         ),
         pytest.param(
-            FolderRoom(free_bytes=1 << 30, free_files=255),
+            FolderFreeSpace(free_bytes=1 << 30, free_files=255),
             f"{SPOOL} is full: 255 files are free, 256 are needed",
             id="files",
         ),
         pytest.param(
-            FolderRoom(trouble="Disk quota exceeded"),
+            FolderFreeSpace(trouble="Disk quota exceeded"),
             f"nothing can be written to {SPOOL}: Disk quota exceeded",
             id="tried in vain",
         ),
     ],
 )
-def test_a_folder_lacks_bytes_files_or_the_right(room: FolderRoom, told: str) -> None:
-    [finding] = findings({SPOOL: room})
+def test_a_folder_lacks_bytes_files_or_the_right(room: FolderFreeSpace, told: str) -> None:
+    [finding] = disk_space_findings({SPOOL: room})
 
-    assert lack(SPOOL, room) == lacks({"/wide": WIDE, SPOOL: room}) == told
+    assert (
+        disk_space_problem(SPOOL, room)
+        == first_disk_space_problem({"/wide": WIDE, SPOOL: room})
+        == told
+    )
     assert finding.item == f"room in {SPOOL}"
     assert (finding.state, finding.found) == (
         (FindingState.BROKEN, told) if told else (FindingState.OK, finding.found)
@@ -59,15 +68,15 @@ def test_a_folder_lacks_bytes_files_or_the_right(room: FolderRoom, told: str) ->
 def test_a_full_folder_closes_the_queues_unless_it_is_for_campaigns(
     folder: str, until: str
 ) -> None:
-    [finding] = findings({folder: FolderRoom(free_bytes=0)})
+    [finding] = disk_space_findings({folder: FolderFreeSpace(free_bytes=0)})
 
     assert finding.hint == f"remove what fills its filesystem; {until} until then"
 
 
 def test_room_is_told_in_mebibytes_and_files() -> None:
     [counted], [uncounted] = (
-        findings({"/a": WIDE}),
-        findings({"/a": FolderRoom(free_bytes=3 << 20)}),
+        disk_space_findings({"/a": WIDE}),
+        disk_space_findings({"/a": FolderFreeSpace(free_bytes=3 << 20)}),
     )
 
     assert (counted.found, uncounted.found) == ("5 MiB, 9000 files", "3 MiB")

@@ -2,33 +2,33 @@
 
 import pytest
 
-from gridbridge.decisions.site import embedded_site
+from gridbridge.decisions.site import embedded_site_findings
 from gridbridge.model.cluster import Cluster, ClusterKind
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.host_facts import CellFacts, PollerFacts
+from gridbridge.model.site.host_facts import ClusterFacts, PollerFacts
 from gridbridge.model.site.setup_findings import FindingState
-from gridbridge.model.site.site_section import Site
+from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer.transfer_sections import TransferQueue
 
 POLICY = Policy(
-    site=Site(cluster="alpha"),
+    site=SiteSection(cluster="alpha"),
     clusters={
         name: Cluster(kind=ClusterKind.EMBEDDED, folder=f"/{name}") for name in ("alpha", "beta")
     },
     queues={"transfer-beta": TransferQueue(cluster="beta", slots=4, pending_limit=9)},
 )
 ALIVE = PollerFacts(is_running=True, pid=5, age_s=1.0)
-WELL = {name: CellFacts(version="1", slots=4, master=f"/{name}") for name in ("alpha", "beta")}
+WELL = {name: ClusterFacts(version="1", slots=4, master=f"/{name}") for name in ("alpha", "beta")}
 SLOTS = {"transfer-beta": 4}
 
 
 def wrong(
     poller: PollerFacts = ALIVE,
-    cells: dict[str, CellFacts] = WELL,
+    cells: dict[str, ClusterFacts] = WELL,
     slots: dict[str, int] = SLOTS,
 ) -> list[tuple[str, str, str]]:
     """Return what is not right, and the command line that makes it so."""
-    found = embedded_site.findings(poller, cells, slots, POLICY)
+    found = embedded_site_findings.embedded_site_findings(poller, cells, slots, POLICY)
     return [
         (each.item, each.found, str(each.mend[0].value))
         for each in found
@@ -46,12 +46,12 @@ def test_all_is_well() -> None:
 def test_a_service_that_does_not_publish(age_s: float | None, found: str) -> None:
     poller = PollerFacts(is_running=False, pid=0, age_s=age_s)
 
-    assert wrong(poller) == [("poller", found, embedded_site.START)]
+    assert wrong(poller) == [("poller", found, embedded_site_findings.START)]
 
 
 def test_a_folder_without_a_cluster() -> None:
-    cells = WELL | {"beta": CellFacts(trouble="/beta: no cluster here", master="/beta")}
-    make = f"{embedded_site.PROGRAM} /beta create --slots=4"
+    cells = WELL | {"beta": ClusterFacts(trouble="/beta: no cluster here", master="/beta")}
+    make = f"{embedded_site_findings.PROGRAM} /beta create --slots=4"
 
     assert wrong(cells=cells) == [("beta: cluster", "/beta: no cluster here", make)]
 
@@ -60,7 +60,7 @@ def test_a_folder_without_a_cluster() -> None:
     ("slots", "found"), [({}, "not there"), ({"transfer-beta": 2}, "2 slots")], ids=["none", "few"]
 )
 def test_a_queue_that_is_not_as_configured(slots: dict[str, int], found: str) -> None:
-    make = f"{embedded_site.PROGRAM} /alpha queue transfer-beta"
+    make = f"{embedded_site_findings.PROGRAM} /alpha queue transfer-beta"
     make += " --slots=4 --remote=beta --pending-limit=9"
 
     assert wrong(slots=slots) == [("queue transfer-beta", found, make)]

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gridbridge.decisions.site.home_job_standing import MOST_TOLD, NOT_TOLD, sentences
+from gridbridge.decisions.site.home_job_standing import MOST_TOLD, NOT_TOLD, describe_home_job
 from gridbridge.model.snapshot import JobStanding, JobStatus
 from gridbridge.model.states import JobFact, JobState
 
@@ -25,7 +25,7 @@ def told(
 ) -> list[str]:
     """Return what is told of them."""
     job = JobStanding(job_id=12, owner="alice", rows=rows, errors=errors, hindrances=hindrances)
-    return [*sentences(job, NOON)]
+    return [*describe_home_job(job, NOON)]
 
 
 def test_a_job_that_waits_is_told_with_what_the_scheduler_says() -> None:

@@ -5,9 +5,8 @@ from dataclasses import replace
 import pytest
 
 from gridbridge.decisions.site import queue_order_rules
-from gridbridge.model.site.queue_order import QueueOffer
 from gridbridge.model.site.setup_findings import FindingState
-from gridbridge.model.site.site_section import QueueOrder
+from gridbridge.model.site.site_section import QueueOffer, QueueOrder
 
 BETA = QueueOffer(queue="transfer-beta", cluster="beta", seq_no=100, free_slots=4, slots=4, cost=2)
 DELTA = QueueOffer(
@@ -37,7 +36,7 @@ def busy(offer: QueueOffer, pending: int) -> QueueOffer:
     ],
 )
 def test_a_wait_is_counted_in_turns_of_all_slots(offer: QueueOffer, expected: float) -> None:
-    assert queue_order_rules.turns(offer) == expected
+    assert queue_order_rules.slot_turns_until_start(offer) == expected
 
 
 @pytest.mark.parametrize(
@@ -73,14 +72,14 @@ def test_the_order_is_by_policy(
     offers: tuple[QueueOffer, ...], order: QueueOrder, expected: str
 ) -> None:
     for given in (offers, offers[::-1]):
-        found = queue_order_rules.ranked(given, order)
+        found = queue_order_rules.rank_transfer_queues(given, order)
 
         assert " ".join(one.cluster for one in found) == expected
 
 
 def numbers(offers: tuple[QueueOffer, ...], order: QueueOrder) -> dict[str, int]:
     """Return all numbers after those that change were changed."""
-    changed = {one.queue: one.after for one in queue_order_rules.renumbered(offers, order)}
+    changed = {one.queue: one.after for one in queue_order_rules.renumber_queues(offers, order)}
     return {one.cluster: changed.get(one.queue, one.seq_no or 0) for one in offers}
 
 
@@ -92,7 +91,8 @@ def test_queues_exchange_their_numbers() -> None:
 
 def test_queues_that_stand_right_keep_their_numbers() -> None:
     assert (
-        queue_order_rules.renumbered((BETA, busy(DELTA, 9), busy(GAMMA, 99)), QueueOrder.WAIT) == ()
+        queue_order_rules.renumber_queues((BETA, busy(DELTA, 9), busy(GAMMA, 99)), QueueOrder.WAIT)
+        == ()
     )
 
 
@@ -105,7 +105,7 @@ def test_equal_numbers_are_told_apart() -> None:
 def test_a_queue_with_several_numbers_keeps_them() -> None:
     odd = replace(GAMMA, seq_no=None, cost=0)
 
-    changed = queue_order_rules.renumbered((BETA, DELTA, odd), QueueOrder.COST)
+    changed = queue_order_rules.renumber_queues((BETA, DELTA, odd), QueueOrder.COST)
 
     assert {one.queue: one.after for one in changed} == {
         "transfer-delta": 100,
@@ -116,14 +116,16 @@ def test_a_queue_with_several_numbers_keeps_them() -> None:
 def test_with_seq_no_nothing_is_changed_but_what_was_given_before() -> None:
     former = {"transfer-beta": 300, "transfer-delta": 200}
 
-    assert queue_order_rules.renumbered(EVERY, QueueOrder.SEQ_NO) == ()
-    found = queue_order_rules.restored(EVERY, former)
+    assert queue_order_rules.renumber_queues(EVERY, QueueOrder.SEQ_NO) == ()
+    found = queue_order_rules.restore_queue_numbers(EVERY, former)
     assert [(one.queue, one.before, one.after) for one in found] == [("transfer-beta", 100, 300)]
 
 
 def test_the_order_is_told_with_what_it_rests_on() -> None:
-    told = queue_order_rules.sentence((busy(BETA, 7), DELTA), QueueOrder.WAIT)
-    cheap = queue_order_rules.sentence((replace(BETA, cost=0.5), DELTA), QueueOrder.COST)
+    told = queue_order_rules.describe_queue_order((busy(BETA, 7), DELTA), QueueOrder.WAIT)
+    cheap = queue_order_rules.describe_queue_order(
+        (replace(BETA, cost=0.5), DELTA), QueueOrder.COST
+    )
 
     assert told == (
         "tried in this order, the least expected wait first: transfer-delta (0 waiting, 2 of 2"
@@ -165,7 +167,7 @@ def test_an_order_that_was_not_set_up_is_a_warning(
     offers: tuple[QueueOffer, ...], order: QueueOrder, former: dict[str, int], is_set_up: bool
 ) -> None:
     """Expected waits differ from minute to minute; what the file says does not."""
-    found = queue_order_rules.finding(offers, order, former)
+    found = queue_order_rules.queue_order_finding(offers, order, former)
 
     assert found.state is (FindingState.OK if is_set_up else FindingState.WARNING)
     assert found.hint == ("" if is_set_up else "run gridbridge setup order --apply")

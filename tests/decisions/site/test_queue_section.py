@@ -9,18 +9,23 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.decisions.site.queue_section import all_slots, findings, removal, room
+from gridbridge.decisions.site.queue_section import (
+    queue_section_findings,
+    queue_section_removal_edits,
+    spool_limit_finding,
+    total_transfer_slots,
+)
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.places import CONFIG, PYTHON
 from gridbridge.model.policy import Policy
+from gridbridge.model.settings import QueueDefaults
 from gridbridge.model.site.setup_findings import FindingState, SetupEdit
-from gridbridge.model.site.site_section import Site
-from gridbridge.model.text_tables import QueueDefaults
+from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer.transfer_sections import PollerSection, TransferQueue
 from tests.decisions.site.setups import WANTED
 
 POLICY = Policy(
-    site=Site(cluster="alpha"),
+    site=SiteSection(cluster="alpha"),
     clusters={"alpha": Cluster(qmaster_port=1, execd_port=2)},
     queues={
         "transfer-beta": TransferQueue(cluster="beta", pending_limit=1, slots=200),
@@ -32,11 +37,11 @@ POLICY = Policy(
 
 @pytest.mark.parametrize(("slots", "state"), [(500, FindingState.OK), (501, FindingState.WARNING)])
 def test_the_spool_has_room_for_four_messages_a_slot(slots: int, state: FindingState) -> None:
-    assert room(POLICY, slots).state == state
+    assert spool_limit_finding(POLICY, slots).state == state
 
 
 def test_a_spool_without_room_has_its_remedy() -> None:
-    found = room(POLICY, 600)
+    found = spool_limit_finding(POLICY, 600)
 
     assert found.found == "2000, too few for 600 transfer slots of one user"
     assert found.right == "2400 at least"
@@ -44,16 +49,18 @@ def test_a_spool_without_room_has_its_remedy() -> None:
 
 
 def test_one_user_may_fill_all_transfer_queues_as_they_are_or_will_be() -> None:
-    assert all_slots(POLICY) == 500
-    assert all_slots(POLICY, WANTED) == 310
+    assert total_transfer_slots(POLICY) == 500
+    assert total_transfer_slots(POLICY, WANTED) == 310
 
 
 @pytest.mark.parametrize("is_wanted", [False, True])
 def test_a_section_gets_the_epilog_that_was_asked_for(is_wanted: bool) -> None:
     """The default is not written; one that stands there is changed."""
     known = replace(POLICY.queues["transfer-beta"], remote_usage=not is_wanted)
-    (new,) = findings(replace(POLICY, queues={}), replace(WANTED, remote_usage=is_wanted))
-    (mended,) = findings(
+    (new,) = queue_section_findings(
+        replace(POLICY, queues={}), replace(WANTED, remote_usage=is_wanted)
+    )
+    (mended,) = queue_section_findings(
         replace(POLICY, queues={"transfer-beta": known}), replace(WANTED, remote_usage=is_wanted)
     )
 
@@ -80,7 +87,7 @@ def test_what_people_wrote_into_a_section_stays(tmp_path: Path) -> None:
         recall_wait_s=5.0,
         asks=QueueDefaults({"mem_free": "64G"}),
     )
-    (found,) = findings(replace(POLICY, queues={"transfer-beta": queue}), WANTED)
+    (found,) = queue_section_findings(replace(POLICY, queues={"transfer-beta": queue}), WANTED)
     run(found.mend[0], toml)
 
     changed = f"slots = {WANTED.slots}  # few\npending_limit={WANTED.pending_limit}\n"
@@ -90,7 +97,7 @@ def test_what_people_wrote_into_a_section_stays(tmp_path: Path) -> None:
 def test_a_new_section_has_what_has_no_default(tmp_path: Path) -> None:
     toml = tmp_path / "gridbridge.toml"
     toml.write_text("[poller]\n")
-    (found,) = findings(replace(POLICY, queues={}), WANTED)
+    (found,) = queue_section_findings(replace(POLICY, queues={}), WANTED)
     run(found.mend[0], toml)
 
     assert tomllib.loads(toml.read_text())["queue"] == {
@@ -105,7 +112,7 @@ def test_a_new_section_has_what_has_no_default(tmp_path: Path) -> None:
 def test_a_section_is_taken_out(tmp_path: Path) -> None:
     toml = tmp_path / "gridbridge.toml"
     toml.write_text("[site] # ours\n[queue.transfer-beta]\nslots = 1\n# to b\n[queue.b]\n")
-    (edit,) = removal(POLICY, WANTED)
+    (edit,) = queue_section_removal_edits(POLICY, WANTED)
     run(edit, toml)
 
     assert toml.read_text() == "[site] # ours\n# to b\n[queue.b]\n"
@@ -121,8 +128,10 @@ def test_keys_that_setup_does_not_write_stay_as_they_are() -> None:
         recall_wait_s=5,
     )
     policy = replace(POLICY, queues={WANTED.queue: known})
-    (kept,) = findings(policy, WANTED)
-    (mended,) = findings(replace(POLICY, queues={WANTED.queue: replace(known, slots=9)}), WANTED)
+    (kept,) = queue_section_findings(policy, WANTED)
+    (mended,) = queue_section_findings(
+        replace(POLICY, queues={WANTED.queue: replace(known, slots=9)}), WANTED
+    )
 
     assert kept.state == FindingState.OK
     assert mended.mend[0].value.endswith(f"put queue transfer-beta 'slots = {WANTED.slots}'")

@@ -5,25 +5,27 @@ from dataclasses import replace
 import pytest
 
 from gridbridge.batch.gridengine import qconf
-from gridbridge.decisions.site.setup import findings
-from gridbridge.decisions.site.setup.execution_host import value_findings, wider_range
-from gridbridge.decisions.site.setup.queue_removal import removal
-from gridbridge.decisions.site.setup.transfer_queue import (
-    is_foreign,
-    safe_environments,
-    thresholds,
-    wanted_queue,
+from gridbridge.decisions.site.execution_host import load_value_findings, widen_gid_range
+from gridbridge.decisions.site.transfer_queue_findings import (
+    is_foreign_queue,
+    queue_load_thresholds,
+    sendable_parallel_environments,
+    wanted_queue_attributes,
+)
+from gridbridge.decisions.site.transfer_setup import (
+    transfer_queue_removal_edits,
+    transfer_setup_findings,
 )
 from gridbridge.model.site.host_facts import ConfigurationFacts, PollerFacts
 from gridbridge.model.site.setup_findings import (
     ComplexRow,
-    DaemonEdit,
     EditVerb,
     FindingState,
-    QueueRequest,
+    RunningExecd,
     SetupEdit,
-    SetupSituation,
     SharedSettingUndo,
+    TransferQueueSetup,
+    TransferSetupSituation,
 )
 from tests.decisions.site.setups import (
     SENSOR,
@@ -38,16 +40,23 @@ PUBLISHING = PollerFacts(is_running=True, pid=5, age_s=1.0, values=frozenset({"g
 WHOLE = {"allocation_rule": "$pe_slots", "start_proc_args": "NONE", "stop_proc_args": "NONE"}
 
 
-def edits(situation: SetupSituation) -> list[tuple[str, str, str, str]]:
+def edits(situation: TransferSetupSituation) -> list[tuple[str, str, str, str]]:
     """Return what would be changed: verb, name, attribute, value."""
     made = (
-        edit for each in findings(situation) if each.state != FindingState.OK for edit in each.mend
+        edit
+        for each in transfer_setup_findings(situation)
+        if each.state != FindingState.OK
+        for edit in each.mend
     )
     return [(edit.verb.value, edit.name, edit.attribute, edit.value) for edit in made]
 
 
-def wrong(situation: SetupSituation) -> dict[str, FindingState]:
-    return {each.item: each.state for each in findings(situation) if each.state != FindingState.OK}
+def wrong(situation: TransferSetupSituation) -> dict[str, FindingState]:
+    return {
+        each.item: each.state
+        for each in transfer_setup_findings(situation)
+        if each.state != FindingState.OK
+    }
 
 
 def test_nothing_is_to_be_done_when_all_is_as_it_should_be() -> None:
@@ -81,7 +90,7 @@ def test_every_home_queue_says_remote_false_or_such_a_request_waits_for_ever() -
 def test_each_list_for_a_host_says_remote_false_too(values: str, names: list[str]) -> None:
     """It takes the place of the whole usual list, and so of the remote=FALSE in that."""
     situation = at_home(a_ready_situation(), queues={"low.q": {"complex_values": values}})
-    (found,) = (each for each in findings(situation) if each.item == "queue low.q")
+    (found,) = (each for each in transfer_setup_findings(situation) if each.item == "queue low.q")
 
     assert (found.state is FindingState.OK, [edit.name for edit in found.mend]) == (
         not names,
@@ -97,7 +106,11 @@ def test_removal_takes_remote_from_the_lists_for_hosts_as_well() -> None:
     """A resource that a queue still has anywhere can't be removed."""
     values = "remote=FALSE,[n1=exclusive=1,remote=FALSE],[n2=gpu=1]"
     situation = at_home(a_ready_situation(), queues={"low.q": {"complex_values": values}})
-    dropped = [edit.name for edit in removal(situation, ()) if edit.value == "remote=FALSE"]
+    dropped = [
+        edit.name
+        for edit in transfer_queue_removal_edits(situation, ())
+        if edit.value == "remote=FALSE"
+    ]
 
     assert dropped == ["low.q", "low.q@n1"]
 
@@ -157,11 +170,11 @@ def test_a_pending_count_that_closes_always_is_broken() -> None:
 
 
 def test_a_cluster_name_with_a_dash_gets_names_that_complexes_may_have() -> None:
-    wanted = QueueRequest(
+    wanted = TransferQueueSetup(
         home="a", remote="big-one", queue="q", host="tee", slots=1, pending_limit=1
     )
 
-    assert thresholds(wanted) == "gb_big_one_up=false,gb_big_one_pending=1"
+    assert queue_load_thresholds(wanted) == "gb_big_one_up=false,gb_big_one_pending=1"
 
 
 def test_the_damping_of_every_transfer_queue_is_set_at_once() -> None:
@@ -182,9 +195,11 @@ def test_the_damping_of_every_transfer_queue_is_set_at_once() -> None:
 
 
 def test_short_jobs_have_no_threshold_on_the_waiting_jobs() -> None:
-    short = QueueRequest(home="a", remote="b", queue="q", host="tee", slots=1, pending_limit=0)
+    short = TransferQueueSetup(
+        home="a", remote="b", queue="q", host="tee", slots=1, pending_limit=0
+    )
 
-    assert thresholds(short) == "gb_b_up=false"
+    assert queue_load_thresholds(short) == "gb_b_up=false"
     assert "damping" not in wrong(a_situation(wanted=short))
 
 
@@ -234,7 +249,7 @@ def test_an_order_of_queues_that_was_given_by_hand_is_kept(chosen: str) -> None:
 A_LICENSE = "lic lic INT <= YES YES 0 0"
 
 
-def a_mapped_situation(row: str, **home: object) -> SetupSituation:
+def a_mapped_situation(row: str, **home: object) -> TransferSetupSituation:
     """Return a ready situation whose mapping names the resource of a row of `qconf -sc`."""
     name = row.split()[0]
     situation = a_ready_situation(replace(WANTED, resources=(name,)))
@@ -287,7 +302,7 @@ def test_what_was_promised_is_right_and_a_word_is_for_people_to_choose() -> None
     queue = {**situation.home.queues["transfer-beta"], "complex_values": "remote=TRUE,lic=2"}
     chosen = at_home(situation, queues={**situation.home.queues, "transfer-beta": queue})
     word = a_mapped_situation("model m RESTRING == YES NO NONE 0")
-    (found,) = [each for each in findings(word) if each.state != FindingState.OK]
+    (found,) = [each for each in transfer_setup_findings(word) if each.state != FindingState.OK]
 
     assert edits(chosen) == edits(word) == []
     assert found.hint == "qconf -mattr queue complex_values model=... transfer-beta"
@@ -319,16 +334,21 @@ def test_a_parallel_environment_suits_only_when_whole_jobs_go_and_nothing_runs_h
         a_cell(environments={"smp": home}), a_cell(environments={"smp": away} if away else {})
     )
 
-    assert (safe_environments(situation) == ("smp",)) == may_go
+    assert (sendable_parallel_environments(situation) == ("smp",)) == may_go
 
 
 def test_an_environment_suits_by_its_name_there_unless_the_mapping_rejects_it() -> None:
     cells = a_cell(environments={"smp": WHOLE}), a_cell(environments={"threads": WHOLE})
     renamed = replace(WANTED, renamed={"smp": "threads"})
 
-    assert safe_environments(a_situation(*cells, renamed)) == ("smp",)
-    assert safe_environments(a_situation(*cells)) == ()
-    assert safe_environments(a_situation(*cells, replace(renamed, rejected={"smp": "no"}))) == ()
+    assert sendable_parallel_environments(a_situation(*cells, renamed)) == ("smp",)
+    assert sendable_parallel_environments(a_situation(*cells)) == ()
+    assert (
+        sendable_parallel_environments(
+            a_situation(*cells, replace(renamed, rejected={"smp": "no"}))
+        )
+        == ()
+    )
 
 
 def test_a_job_is_spread_over_hosts_there_only_where_the_mapping_says_so() -> None:
@@ -336,10 +356,10 @@ def test_a_job_is_spread_over_hosts_there_only_where_the_mapping_says_so() -> No
     spread = {**WHOLE, "allocation_rule": "$round_robin"}
     cells = a_cell(environments={"away": WHOLE}), a_cell(environments={"away": spread})
 
-    assert safe_environments(a_situation(*cells)) == ()
-    assert safe_environments(a_situation(*cells, replace(WANTED, renamed={"away": "away"}))) == (
-        "away",
-    )
+    assert sendable_parallel_environments(a_situation(*cells)) == ()
+    assert sendable_parallel_environments(
+        a_situation(*cells, replace(WANTED, renamed={"away": "away"}))
+    ) == ("away",)
 
 
 def test_an_unsuitable_environment_in_the_list_is_a_warning() -> None:
@@ -362,7 +382,7 @@ def test_load_sensors_of_the_cell_are_kept_on_the_host() -> None:
 def test_an_execd_is_started_again_when_its_host_had_no_configuration() -> None:
     situation = at_home(a_ready_situation(), host=None)
 
-    sensor = next(each for each in findings(situation) if each.item == "load sensor")
+    sensor = next(each for each in transfer_setup_findings(situation) if each.item == "load sensor")
 
     assert [edit.verb for edit in sensor.mend] == [EditVerb.SET_HOST, EditVerb.SHELL]
 
@@ -381,11 +401,11 @@ def test_an_execd_is_started_again_when_its_host_had_no_configuration() -> None:
 def test_a_wider_range_of_group_ids_meets_no_group(
     gids: str, needed: int, used: frozenset[int], right: str
 ) -> None:
-    assert wider_range(gids, needed, used) == right
+    assert widen_gid_range(gids, needed, used) == right
 
 
 def test_the_default_range_of_group_ids_is_too_small_for_many_slots() -> None:
-    wanted = QueueRequest(
+    wanted = TransferQueueSetup(
         home="alpha", remote="beta", queue="transfer-beta", host="tee", slots=90, pending_limit=4
     )
 
@@ -396,7 +416,9 @@ def test_the_group_ids_suffice_for_the_slots_of_all_queues_of_the_host() -> None
     """Its own jobs and those of another transfer queue take theirs from the same range."""
     situation = replace(a_ready_situation(), other_slots=90)
 
-    (found,) = [each for each in findings(situation) if each.state != FindingState.OK]
+    (found,) = [
+        each for each in transfer_setup_findings(situation) if each.state != FindingState.OK
+    ]
     assert (found.item, found.mend[0].value) == ("gid_range", "20000-20119")
     assert found.found == "gid_range 20000-20100, 101 free for 100 slots of all queues here"
 
@@ -418,7 +440,11 @@ def test_only_a_decay_time_that_nobody_chose_is_changed(decay: str, right: str) 
 def test_rights_of_a_host_that_is_no_admin_host_are_given_elsewhere() -> None:
     situation = a_situation(away=a_cell(admin_hosts=(), submit_hosts=("TEE.example.org",)))
 
-    places = {each.item: each.where for each in findings(situation) if each.item.startswith("beta")}
+    places = {
+        each.item: each.where
+        for each in transfer_setup_findings(situation)
+        if each.item.startswith("beta")
+    }
 
     assert places == {
         "beta: admin host tee": "master",
@@ -430,7 +456,9 @@ def test_rights_of_a_host_that_is_no_admin_host_are_given_elsewhere() -> None:
 def test_a_host_without_execd_is_beyond_our_commands() -> None:
     situation = at_home(a_ready_situation(), exec_hosts={"global": {}})
 
-    (found,) = [each for each in findings(situation) if each.state != FindingState.OK]
+    (found,) = [
+        each for each in transfer_setup_findings(situation) if each.state != FindingState.OK
+    ]
 
     assert (found.item, found.mend) == ("host tee", ())
     assert "sge_execd" in found.hint
@@ -440,13 +468,15 @@ def test_values_that_do_not_arrive_are_broken() -> None:
     situation = a_ready_situation()
     reporting = at_home(situation, exec_hosts={"tee": {"load_values": "cpu=1,gb_beta_up=1"}})
 
-    assert [each.state for each in value_findings(situation, PUBLISHING)] == [FindingState.BROKEN]
-    assert [each.state for each in value_findings(reporting, PUBLISHING)] == [FindingState.OK]
+    assert [each.state for each in load_value_findings(situation, PUBLISHING)] == [
+        FindingState.BROKEN
+    ]
+    assert [each.state for each in load_value_findings(reporting, PUBLISHING)] == [FindingState.OK]
 
 
 def test_no_execd_is_blamed_for_values_that_the_service_does_not_publish() -> None:
     older = replace(PUBLISHING, values=frozenset({"gb_gamma_up"}))
-    (found,) = value_findings(a_ready_situation(), older)
+    (found,) = load_value_findings(a_ready_situation(), older)
 
     assert (found.state, found.mend) == (FindingState.WARNING, ())
     assert found.found == "the service publishes no gb_beta_up: the queue is closed"
@@ -457,7 +487,7 @@ def test_values_of_a_file_that_just_took_force_have_yet_to_come(
     for_s: float, state: FindingState
 ) -> None:
     known = ConfigurationFacts(is_same=True, for_s=for_s)
-    (found,) = value_findings(a_ready_situation(), replace(PUBLISHING, configuration=known))
+    (found,) = load_value_findings(a_ready_situation(), replace(PUBLISHING, configuration=known))
 
     assert (found.state, bool(found.mend)) == (state, state == FindingState.BROKEN)
 
@@ -470,8 +500,8 @@ def test_an_execd_that_was_just_started_has_yet_to_report(
     age_s: float, state: FindingState
 ) -> None:
     """It does so within two load report times."""
-    execd = DaemonEdit(pid=7, program="/usr/sbin/sge_execd", age_s=age_s)
-    (found,) = value_findings(replace(a_ready_situation(), execd=execd), PUBLISHING)
+    execd = RunningExecd(pid=7, program="/usr/sbin/sge_execd", age_s=age_s)
+    (found,) = load_value_findings(replace(a_ready_situation(), execd=execd), PUBLISHING)
 
     assert (found.state, bool(found.mend)) == (state, state == FindingState.BROKEN)
 
@@ -489,12 +519,13 @@ def test_an_execd_that_was_just_started_has_yet_to_report(
 def test_a_queue_of_the_sites_own_is_not_taken_for_a_transfer_queue(
     queue: dict[str, str], expected: bool
 ) -> None:
-    assert is_foreign(a_ready_situation(**queue)) == expected
+    assert is_foreign_queue(a_ready_situation(**queue)) == expected
 
 
 def test_removal_takes_everything_of_ours_and_the_queue_first() -> None:
     made = [
-        (edit.verb.value, edit.name or edit.attribute) for edit in removal(a_ready_situation(), ())
+        (edit.verb.value, edit.name or edit.attribute)
+        for edit in transfer_queue_removal_edits(a_ready_situation(), ())
     ]
 
     assert [each for each in made if each[0] != "run"] == [
@@ -523,7 +554,11 @@ def test_removal_gives_back_only_what_nobody_changed_since() -> None:
         undo("load_adjustment_decay_time", "0:1:0", "0:7:30"),
     )
 
-    made = [edit.value for edit in removal(a_ready_situation(), former) if edit.attribute]
+    made = [
+        edit.value
+        for edit in transfer_queue_removal_edits(a_ready_situation(), former)
+        if edit.attribute
+    ]
 
     assert "load" in made
     assert "0:7:30" not in made
@@ -535,7 +570,10 @@ def test_removal_leaves_what_another_queue_to_the_same_cluster_needs() -> None:
     other["load_thresholds"] += ",gb_beta_pending=5"
     situation = at_home(situation, queues={**situation.home.queues, "transfer-b2": other})
 
-    made = [(edit.verb.value, edit.name or edit.attribute) for edit in removal(situation, ())]
+    made = [
+        (edit.verb.value, edit.name or edit.attribute)
+        for edit in transfer_queue_removal_edits(situation, ())
+    ]
 
     assert made == [("drop queue", "transfer-beta")]
 
@@ -548,8 +586,15 @@ def test_removal_leaves_the_load_values_to_the_last_transfer_queue() -> None:
     left = ComplexRow(name="gb_g_up", shortcut="gb_g_up", type="BOOL", relation="==")
     alone = at_home(situation, complexes={**situation.home.complexes, "gb_g_up": left})
 
-    made = [(edit.verb.value, edit.name or edit.attribute) for edit in removal(with_other, ())]
-    dropped = {edit.name for edit in removal(alone, ()) if edit.verb == EditVerb.DROP_COMPLEX}
+    made = [
+        (edit.verb.value, edit.name or edit.attribute)
+        for edit in transfer_queue_removal_edits(with_other, ())
+    ]
+    dropped = {
+        edit.name
+        for edit in transfer_queue_removal_edits(alone, ())
+        if edit.verb == EditVerb.DROP_COMPLEX
+    }
 
     assert made == [("drop queue", "transfer-beta"), ("set scheduler", "job_load_adjustments")]
     assert dropped == {"remote", "gb_beta_up", "gb_beta_pending", "gb_beta_free", "gb_g_up"}
@@ -583,7 +628,7 @@ def test_the_epilog_is_roots_unless_remote_usage_is_not_wanted(
 ) -> None:
     wanted = replace(WANTED, remote_usage=is_wanted)
 
-    assert wanted_queue(a_situation(wanted=wanted))["epilog"] == epilog
+    assert wanted_queue_attributes(a_situation(wanted=wanted))["epilog"] == epilog
 
 
 @pytest.mark.parametrize(

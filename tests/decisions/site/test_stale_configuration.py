@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.site.stale_configuration import (
-    ITEM,
-    OLDER,
-    findings,
-    is_awaited,
-    trouble,
+from gridbridge.decisions.site.outdated_services import (
+    CONFIGURATION_ITEM,
+    OLDER_IN_FORCE,
+    is_reload_awaited,
+    stale_configuration_findings,
+    stale_configuration_reason,
 )
 from gridbridge.model.site.host_facts import ConfigurationFacts, PollerFacts
 from gridbridge.model.site.setup_findings import FindingState
@@ -18,8 +18,8 @@ ALIVE = PollerFacts(is_running=True, pid=5, age_s=2.0)
 
 
 def judged(poller: PollerFacts, **how: bool) -> list[tuple[FindingState, str, tuple[str, ...]]]:
-    found = list(findings(poller, **how))
-    assert {each.item for each in found} <= {ITEM}
+    found = list(stale_configuration_findings(poller, **how))
+    assert {each.item for each in found} <= {CONFIGURATION_ITEM}
     return [(each.state, each.found, tuple(one.value for one in each.mend)) for each in found]
 
 
@@ -38,12 +38,12 @@ def test_a_service_that_has_the_file_is_right() -> None:
 def test_a_file_that_is_not_in_force_yet_can_be_taken_now(pid: int, mend: tuple[str]) -> None:
     older = replace(ALIVE, pid=pid, configuration=ConfigurationFacts(is_same=False))
 
-    assert judged(older) == [(FindingState.WARNING, OLDER, mend)]
+    assert judged(older) == [(FindingState.WARNING, OLDER_IN_FORCE, mend)]
 
 
 def test_a_file_that_the_service_refuses_is_told_with_its_reasons() -> None:
     known = ConfigurationFacts(is_same=False, refused=("FILE: one", "FILE: two"))
-    found = f"{OLDER}; it refuses the new one: FILE: one; FILE: two"
+    found = f"{OLDER_IN_FORCE}; it refuses the new one: FILE: one; FILE: two"
 
     assert judged(replace(ALIVE, configuration=known)) == [(FindingState.BROKEN, found, ())]
 
@@ -54,7 +54,7 @@ def test_what_is_wrong_with_a_file_is_told_once() -> None:
 
     found = judged(replace(ALIVE, configuration=known), is_right=False)
 
-    assert found == [(FindingState.WARNING, OLDER, ())]
+    assert found == [(FindingState.WARNING, OLDER_IN_FORCE, ())]
 
 
 @pytest.mark.parametrize(
@@ -62,11 +62,15 @@ def test_what_is_wrong_with_a_file_is_told_once() -> None:
     [
         (None, False, ""),
         (ConfigurationFacts(is_same=True), False, ""),
-        (ConfigurationFacts(is_same=False), True, f"{OLDER}; it takes the new one within seconds"),
+        (
+            ConfigurationFacts(is_same=False),
+            True,
+            f"{OLDER_IN_FORCE}; it takes the new one within seconds",
+        ),
         (
             ConfigurationFacts(is_same=False, refused=("FILE: wrong",)),
             False,
-            f"{OLDER}; it refuses",
+            f"{OLDER_IN_FORCE}; it refuses",
         ),
     ],
     ids=["no service", "in force", "not yet", "refused"],
@@ -77,4 +81,7 @@ def test_a_file_is_awaited_that_a_living_service_may_take(
     """Without a service the queue is closed, and one that refuses the file says so at once."""
     poller = replace(ALIVE, configuration=known)
 
-    assert (is_awaited(poller), trouble(poller)[: len(told) or None]) == (expected, told)
+    assert (is_reload_awaited(poller), stale_configuration_reason(poller)[: len(told) or None]) == (
+        expected,
+        told,
+    )

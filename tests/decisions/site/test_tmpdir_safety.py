@@ -1,8 +1,12 @@
 """Where execd makes TMPDIR nobody but root should write; most sites have /tmp."""
 
 from gridbridge.batch.gridengine.qconf import command
-from gridbridge.decisions.site.check_findings import worst
-from gridbridge.decisions.site.tmpdir_safety import MAKE, findings, folders
+from gridbridge.decisions.site.check_findings import worst_finding_state
+from gridbridge.decisions.site.home_queue_findings import (
+    MAKE_SAFE_TMPDIR,
+    queues_by_tmpdir,
+    tmpdir_findings,
+)
 from gridbridge.model.site.setup_findings import FindingState
 
 QUEUES = {
@@ -14,7 +18,7 @@ QUEUES = {
 
 
 def test_each_folder_is_told_with_its_queues() -> None:
-    assert folders(QUEUES) == {
+    assert queues_by_tmpdir(QUEUES) == {
         "/tmp": ("all.q", "transfer-beta"),
         "/scratch": ("all.q",),
         "/var/tmp/sge": ("safe.q",),
@@ -22,7 +26,7 @@ def test_each_folder_is_told_with_its_queues() -> None:
 
 
 def test_where_others_write_is_noted_with_the_lines_that_mend_it() -> None:
-    found = tuple(findings("alpha", QUEUES, {"/tmp"}))
+    found = tuple(tmpdir_findings("alpha", QUEUES, {"/tmp"}))
 
     assert {one.item: one.state for one in found} == {
         "tmpdir /tmp": FindingState.NOTE,
@@ -31,11 +35,11 @@ def test_where_others_write_is_noted_with_the_lines_that_mend_it() -> None:
     }
     assert found[0].found == "others write there; of all.q, transfer-beta"
     assert [command(edit) for edit in found[0].mend] == [
-        MAKE,
+        MAKE_SAFE_TMPDIR,
         "qconf -rattr queue tmpdir /var/tmp/sge all.q",
         "qconf -rattr queue tmpdir /var/tmp/sge transfer-beta",
     ]
 
 
 def test_a_note_is_no_warning() -> None:
-    assert worst(tuple(findings("alpha", QUEUES, {"/tmp"}))) == FindingState.OK
+    assert worst_finding_state(tuple(tmpdir_findings("alpha", QUEUES, {"/tmp"}))) == FindingState.OK

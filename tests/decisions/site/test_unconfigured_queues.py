@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.decisions.site.unconfigured_queues import findings
+from gridbridge.decisions.site.home_queue_findings import unconfigured_queue_findings
 from gridbridge.model.places import METHODS
 from gridbridge.model.site.setup_findings import FindingState
 from tests.decisions.site.test_check_findings import POLICY
@@ -23,7 +23,7 @@ def a_queue(starter: str = "NONE", remote: str = "FALSE") -> dict[str, str]:
 )
 def test_a_transfer_queue_without_a_section_is_broken(queue: dict[str, str], what: str) -> None:
     queues = {"all.q": a_queue(), "transfer-beta": queue, "transfer-gamma": queue}
-    (found,) = findings(queues, POLICY)
+    (found,) = unconfigured_queue_findings(queues, POLICY)
 
     why = f"{what} and has no [queue.transfer-gamma]: its jobs wait or fail"
     assert (found.item, found.state, found.found) == (

@@ -2,7 +2,11 @@
 
 import pytest
 
-from gridbridge.decisions.site.versions import UNKNOWN, RunningProgram, finding
+from gridbridge.decisions.site.outdated_services import (
+    UNKNOWN,
+    RunningProgram,
+    program_version_finding,
+)
 from gridbridge.model.site.setup_findings import FindingState
 
 OLD, NEW = "0.1.0+1111111111", "0.1.0+2222222222"
@@ -15,13 +19,13 @@ def running(version: str, pid: int = 0) -> RunningProgram:
 def test_programs_of_the_installed_version_are_well() -> None:
     programs = {"gridbridge-poller": running(NEW), "gridbridge-runner": running(NEW)}
 
-    told = finding(programs, NEW)
+    told = program_version_finding(programs, NEW)
 
     assert (told.state, told.found) == (FindingState.OK, NEW)
 
 
 def test_programs_with_old_code_are_named_with_what_restarts_them() -> None:
-    told = finding(
+    told = program_version_finding(
         {
             "gridbridge-poller": running(NEW, 41),
             "gridbridge-runner": running(OLD, 42),
@@ -56,11 +60,11 @@ def test_a_poller_that_the_sensor_started_is_ended_by_its_number(
         if pid is not None
     }
 
-    assert finding(programs, NEW).hint.endswith(f"; without systemd {without}")
+    assert program_version_finding(programs, NEW).hint.endswith(f"; without systemd {without}")
 
 
 def test_nothing_that_runs_is_nothing_old() -> None:
-    assert finding({}, NEW).state == FindingState.OK
+    assert program_version_finding({}, NEW).state == FindingState.OK
 
 
 @pytest.mark.parametrize(("version", "installed"), [("0.1.0", NEW), (NEW, "0.1.0")])
@@ -68,5 +72,11 @@ def test_a_version_without_its_commit_is_compared_by_its_number(
     version: str, installed: str
 ) -> None:
     """Nobody may know the commit, as of a package that was built without git."""
-    assert finding({"gridbridge-poller": running(version)}, installed).state == FindingState.OK
-    assert finding({"gridbridge-poller": running("0.0.9")}, installed).state == FindingState.BROKEN
+    assert (
+        program_version_finding({"gridbridge-poller": running(version)}, installed).state
+        == FindingState.OK
+    )
+    assert (
+        program_version_finding({"gridbridge-poller": running("0.0.9")}, installed).state
+        == FindingState.BROKEN
+    )

@@ -6,9 +6,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gridbridge.decisions.transfer import breaker
-from gridbridge.decisions.transfer.breaker import BreakerEvent, BreakerObservation
-from gridbridge.decisions.transfer.cause_messages import OF_THE_CLUSTER, blame
+from gridbridge.decisions.transfer import circuit_breaker
+from gridbridge.decisions.transfer.circuit_breaker import (
+    CLUSTER_FAULTS,
+    BreakerEvent,
+    BreakerObservation,
+    describe_failure_cause,
+)
 from gridbridge.model.message import (
     CAUSES,
     DesiredJobState,
@@ -17,14 +21,14 @@ from gridbridge.model.message import (
     StarterPhase,
     TransferOutcome,
 )
-from gridbridge.model.published import ShownBreaker, ShownFailure
+from gridbridge.model.published import ShownBreaker, ShownFastFailure
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer
-from gridbridge.model.transfer.transfer_sections import Breaker
+from gridbridge.model.transfer.transfer_sections import BreakerSection
 from tests.states import job_state
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-POLICY = Breaker(failures=3, pause_s=60, pause_max_s=150)
+POLICY = BreakerSection(failures=3, pause_s=60, pause_max_s=150)
 NONE = ShownBreaker(cluster="beta")
 
 
@@ -76,7 +80,7 @@ def fail(
     *others: Transfer,
 ) -> ShownBreaker:
     for one in news:
-        since = breaker.count(since, one, others, at, POLICY)
+        since = circuit_breaker.update_breaker(since, one, others, at, POLICY)
     return since
 
 
@@ -127,23 +131,28 @@ KILLED = ended(TransferOutcome.SIGNAL, FailureCause.LOST, signal="9")
 def test_a_fast_failure_is_the_clusters_and_not_the_jobs_or_a_persons(
     news: dict[str, object], cause: str
 ) -> None:
-    assert breaker.failure(transfer(), transfer(**news), POLICY) == cause
+    assert circuit_breaker.fast_failure_cause(transfer(), transfer(**news), POLICY) == cause
 
 
 def test_what_was_told_before_is_no_news() -> None:
     told = transfer(**TRIED)
 
-    assert breaker.news(told, told.but(reason="tried in vain: nothing"), POLICY) is None
+    assert (
+        circuit_breaker.observe_breaker_event(
+            told, told.but(reason="tried in vain: nothing"), POLICY
+        )
+        is None
+    )
 
 
-@pytest.mark.parametrize("cause", sorted(OF_THE_CLUSTER))
+@pytest.mark.parametrize("cause", sorted(CLUSTER_FAULTS))
 def test_what_a_cluster_is_blamed_for_is_said_in_our_words(cause: str) -> None:
-    assert "beta" in blame(cause, "beta") != blame("", "beta")
+    assert "beta" in describe_failure_cause(cause, "beta") != describe_failure_cause("", "beta")
     assert cause in CAUSES
 
 
 def test_an_unknown_cause_is_blamed_on_nobody_and_still_said() -> None:
-    assert blame("", "beta") == "they failed at beta"
+    assert describe_failure_cause("", "beta") == "they failed at beta"
 
 
 @pytest.mark.parametrize(
@@ -156,7 +165,7 @@ def test_an_unknown_cause_is_blamed_on_nobody_and_still_said() -> None:
     ],
 )
 def test_news_tells_what_became_of_a_job(change: dict[str, object], sign: BreakerEvent) -> None:
-    told = breaker.news(transfer(), transfer(**change), POLICY)
+    told = circuit_breaker.observe_breaker_event(transfer(), transfer(**change), POLICY)
 
     assert told is not None
     assert (told.sign, told.job, told.owner) == (sign, 7, "alice")
@@ -228,7 +237,7 @@ def test_a_probe_of_one_owner_closes_again_what_two_had_closed() -> None:
 
     assert fail([failure_of(9)], closed, after(60), other).times == 2
     assert fail([failure_of(9)], failed(1, 2, 3), after(60), other) == replace(
-        failed(1, 2, 3), failed=(ShownFailure(job=9, owner="alice", was_accepted=False),)
+        failed(1, 2, 3), failed=(ShownFastFailure(job=9, owner="alice", was_accepted=False),)
     )
 
 
@@ -239,7 +248,7 @@ def test_one_owner_alone_closes_a_cluster_by_all_failures_again_and_never_for_lo
         assert known.until
         now = known.until
         probed = failed(10 * number, 10 * number + 1, since=known, at=now)
-        assert not breaker.is_closed(probed, {}, now, POLICY)
+        assert not circuit_breaker.are_queues_closed(probed, {}, now, POLICY)
         known = failed(10 * number + 2, since=probed, at=now)
         assert (known.until, known.times) == (now + timedelta(seconds=60), 1)
 
@@ -254,10 +263,12 @@ def test_another_owners_failure_after_one_owners_many_doubles_the_pause_once() -
 
 
 def test_a_job_that_ran_clears_all() -> None:
-    ran = breaker.news(transfer(), transfer(remote_state=job_state("r")), POLICY)
+    ran = circuit_breaker.observe_breaker_event(
+        transfer(), transfer(remote_state=job_state("r")), POLICY
+    )
     assert ran
 
-    assert breaker.count(failed(1, 2, 3), ran, (), NOW, POLICY) == NONE
+    assert circuit_breaker.update_breaker(failed(1, 2, 3), ran, (), NOW, POLICY) == NONE
 
 
 @pytest.mark.parametrize(
@@ -272,17 +283,21 @@ def test_what_is_not_proved_is_good_for_its_owners_own_failures_alone(
     change: dict[str, object], jobs: list[int]
 ) -> None:
     known = fail([failure_of(1), failure_of(2, "bob")])
-    told = breaker.news(transfer(), transfer(**change), POLICY)
+    told = circuit_breaker.observe_breaker_event(transfer(), transfer(**change), POLICY)
     assert told
 
-    assert [each.job for each in breaker.count_unproved(known, told).failed] == jobs
+    assert [
+        each.job for each in circuit_breaker.update_breaker_unproved(known, told).failed
+    ] == jobs
 
 
 def test_what_is_not_proved_opens_nothing() -> None:
-    ran = breaker.news(transfer(), transfer(remote_state=job_state("r")), POLICY)
+    ran = circuit_breaker.observe_breaker_event(
+        transfer(), transfer(remote_state=job_state("r")), POLICY
+    )
     assert ran
 
-    assert breaker.count_unproved(failed(1, 2, 3), ran) == failed(1, 2, 3)
+    assert circuit_breaker.update_breaker_unproved(failed(1, 2, 3), ran) == failed(1, 2, 3)
 
 
 def test_so_many_jobs_in_a_row_close_the_queues() -> None:
@@ -302,13 +317,15 @@ def test_one_job_that_fails_again_and_again_closes_nothing() -> None:
 
 
 def test_a_job_that_is_taken_clears_those_that_were_not() -> None:
-    assert failed(3, 4, since=breaker.count_acceptance(failed(1, 2))).until is None
+    assert (
+        failed(3, 4, since=circuit_breaker.forget_unaccepted_failures(failed(1, 2))).until is None
+    )
 
 
 def test_a_job_that_is_taken_does_not_clear_those_that_were_taken_and_failed() -> None:
     taken = fail([failure_of(1, was_accepted=True)])
 
-    assert failed(2, 3, since=breaker.count_acceptance(taken)).until == after(60)
+    assert failed(2, 3, since=circuit_breaker.forget_unaccepted_failures(taken)).until == after(60)
 
 
 @pytest.mark.parametrize(("times", "pause_s"), [(1, 60), (2, 120), (3, 150), (40, 150)])
@@ -345,16 +362,16 @@ def test_one_job_is_let_in_when_the_time_is_over(
     probes = [transfer(created_at=after(probe_s), listed=OwnershipProof.YES)] if probe_s else []
 
     closed = failed(1, 2, 3)
-    first = breaker.first_probes(closed, probes)
+    first = circuit_breaker.first_probe_times(closed, probes)
 
-    assert breaker.is_closed(closed, first, after(now_s), POLICY) is is_closed
+    assert circuit_breaker.are_queues_closed(closed, first, after(now_s), POLICY) is is_closed
 
 
 def test_what_homes_list_does_not_have_is_no_probe() -> None:
     """Anybody could keep the queues closed by it."""
     told = transfer(created_at=after(62))
 
-    assert breaker.first_probes(failed(1, 2, 3), [told]) == {}
+    assert circuit_breaker.first_probe_times(failed(1, 2, 3), [told]) == {}
 
 
 def test_one_owners_probes_keep_the_queues_closed_for_one_probes_time() -> None:
@@ -362,12 +379,12 @@ def test_one_owners_probes_keep_the_queues_closed_for_one_probes_time() -> None:
     probes = [
         transfer(job, created_at=after(61 + job), listed=OwnershipProof.YES) for job in (50, 1, 20)
     ]
-    first = breaker.first_probes(closed, probes)
+    first = circuit_breaker.first_probe_times(closed, probes)
 
     assert first == {"alice": after(62)}
-    assert breaker.is_closed(closed, first, after(121), POLICY)
-    assert not breaker.is_closed(closed, first, after(123), POLICY)
+    assert circuit_breaker.are_queues_closed(closed, first, after(121), POLICY)
+    assert not circuit_breaker.are_queues_closed(closed, first, after(123), POLICY)
 
 
 def test_nothing_is_closed_before_anything_failed() -> None:
-    assert not breaker.is_closed(failed(1, 2), {}, NOW, POLICY)
+    assert not circuit_breaker.are_queues_closed(failed(1, 2), {}, NOW, POLICY)

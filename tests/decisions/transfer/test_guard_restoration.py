@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.transfer.guard_restoration import (
-    RequestAtHome,
-    copies_among,
-    jobs_to_check,
-    missing_guard,
-    missing_holds,
+from gridbridge.decisions.transfer.local_guards import (
+    HomeJobRequest,
+    guard_to_restore,
+    jobs_with_hidden_guard,
+    qresub_copies,
+    transfers_without_hold,
 )
 from gridbridge.model.message import DesiredJobState
 from gridbridge.model.transfer.guard import Guard
@@ -23,7 +23,7 @@ from tests.decisions.transfer.test_transfer_policy import (
 )
 
 TASK = "gb.alpha.7.3.1"
-KEPT = RequestAtHome(owner="alice", is_deferred=True, hard=(), queues="")
+KEPT = HomeJobRequest(owner="alice", is_deferred=True, hard=(), queues="")
 OTHER = replace(KEPT, is_deferred=False)
 OURS = ("transfer-beta",)
 
@@ -60,7 +60,7 @@ def test_a_running_task_without_its_hold_is_held_again(
 ) -> None:
     rows = [a_row(7, letters)] if letters else []
 
-    assert missing_holds([transfer], a_snapshot("alpha", 9, *rows)) == (
+    assert transfers_without_hold([transfer], a_snapshot("alpha", 9, *rows)) == (
         {NAME} if expected else set()
     )
 
@@ -71,8 +71,8 @@ def test_what_home_told_before_a_transfer_changed_says_nothing_of_its_guard() ->
     for seconds, expected in ((0, False), (1, True)):
         seen = a_snapshot("alpha", seconds, a_row(7, "r"))
 
-        assert bool(missing_holds([held], seen)) == expected
-        assert bool(jobs_to_check([other], seen)) == expected
+        assert bool(transfers_without_hold([held], seen)) == expected
+        assert bool(jobs_with_hidden_guard([other], seen)) == expected
 
 
 def test_of_the_others_home_is_asked_and_of_each_job_once() -> None:
@@ -80,7 +80,7 @@ def test_of_the_others_home_is_asked_and_of_each_job_once() -> None:
     every = (*tasks, a_transfer(guard=Guard.START), a_transfer(name="gb.alpha.9.0.1"))
     rows = [a_row(job, "r") for job in (7, 8, 9)]
 
-    assert jobs_to_check(every, a_snapshot("alpha", 9, *rows)) == (7, 8)
+    assert jobs_with_hidden_guard(every, a_snapshot("alpha", 9, *rows)) == (7, 8)
 
 
 @pytest.mark.parametrize(
@@ -121,9 +121,9 @@ def test_of_the_others_home_is_asked_and_of_each_job_once() -> None:
     ],
 )
 def test_what_a_user_has_changed_is_guarded_again(
-    transfer: Transfer, kept: RequestAtHome, expected: str
+    transfer: Transfer, kept: HomeJobRequest, expected: str
 ) -> None:
-    assert missing_guard(transfer, kept, OURS) == expected
+    assert guard_to_restore(transfer, kept, OURS) == expected
 
 
 def test_a_job_that_bears_the_guard_of_another_is_a_copy() -> None:
@@ -132,4 +132,4 @@ def test_a_job_that_bears_the_guard_of_another_is_a_copy() -> None:
         number: replace(KEPT, deferred_job=of) for number, of in ((7, 7), (8, 7), (9, 7), (10, 0))
     }
 
-    assert copies_among(waiting, jobs_away=(7, 9)) == (8,)
+    assert qresub_copies(waiting, jobs_away=(7, 9)) == (8,)

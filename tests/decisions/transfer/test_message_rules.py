@@ -6,9 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.transfer.guard_restoration import may_be_late
-from gridbridge.decisions.transfer.message_rules import answer, ending, receive, refuse_route
-from gridbridge.decisions.transfer.undelivered_end_rules import may_be_unheard
+from gridbridge.decisions.transfer.local_guards import may_end_be_undelivered, may_guard_be_late
+from gridbridge.decisions.transfer.starter_message_rules import (
+    answer_restarted_task,
+    apply_starter_message,
+    describe_job_end,
+    reject_wrong_route,
+)
 from gridbridge.model.message import (
     KEYS,
     DesiredJobState,
@@ -60,7 +64,7 @@ def tell(
     known: Transfer | None, message: StarterMessage, now: datetime = NOON
 ) -> Transfer | RejectedAction:
     record = f"/spool/m.{now:%H%M%S}"
-    return receive(known, message, uid=ALICE, owner="alice", record=record, now=now)
+    return apply_starter_message(known, message, uid=ALICE, owner="alice", record=record, now=now)
 
 
 def accept(answer: Transfer | RejectedAction) -> Transfer:
@@ -158,7 +162,7 @@ def test_a_record_that_is_read_again_changes_nothing() -> None:
 def test_a_record_names_a_queue_of_ours_and_where_it_leads(
     message: StarterMessage, reason: str
 ) -> None:
-    refused = refuse_route(message, "alpha", {("transfer-beta", "beta")})
+    refused = reject_wrong_route(message, "alpha", {("transfer-beta", "beta")})
 
     assert (refused.reason if refused else "") == reason
 
@@ -343,7 +347,7 @@ def test_a_restarted_task_learns_which_transfer_it_is(
     attempts: list[tuple[int, StarterMessage | None]], expected: str | None
 ) -> None:
     known = tuple(attempt(number, last) for number, last in attempts)
-    reply = answer(known, ASK)
+    reply = answer_restarted_task(known, ASK)
 
     assert (reply.transfer if reply else None) == expected
 
@@ -352,9 +356,9 @@ def test_a_task_whose_starter_lives_on_is_told_nothing_yet() -> None:
     """That of a silent host is killed when the host is heard again."""
     known = (take(None, RECORD),)
 
-    assert answer(known, ASK.but(wake="f1"), asleep=["f0"]) is None
-    assert answer(known, ASK.but(wake="f0"), asleep=["f0"])
-    assert answer(known, ASK.but(wake="f1"), asleep=["f2"])
+    assert answer_restarted_task(known, ASK.but(wake="f1"), asleep=["f0"]) is None
+    assert answer_restarted_task(known, ASK.but(wake="f0"), asleep=["f0"])
+    assert answer_restarted_task(known, ASK.but(wake="f1"), asleep=["f2"])
 
 
 @pytest.mark.parametrize(
@@ -373,7 +377,7 @@ def attempt(number: int, last: StarterMessage | None) -> Transfer:
 
 
 def test_an_adopted_transfer_is_told_as_it_stands() -> None:
-    reply = answer((take(None, RECORD),), ASK)
+    reply = answer_restarted_task((take(None, RECORD),), ASK)
 
     assert reply
     assert (reply.kind, reply.phase, reply.remote_id) == (
@@ -397,7 +401,7 @@ def test_an_adopted_transfer_is_told_as_it_stands() -> None:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_an_end_is_one_sentence(message: StarterMessage, sentence: str) -> None:
-    assert ending(message) == sentence
+    assert describe_job_end(message) == sentence
 
 
 WHY = "ssh: far does not let the key of alice into the account al"
@@ -442,6 +446,6 @@ def test_an_end_that_home_brought_about_is_not_kept_and_leaves_no_guard(guard: s
 
     ended = take(begun, closed, later_s=1)
 
-    assert may_be_unheard(take(begun, closed.but(desired=""), later_s=1))
-    assert not may_be_unheard(ended)
-    assert may_be_late(ended) == (guard != Guard.NONE)
+    assert may_end_be_undelivered(take(begun, closed.but(desired=""), later_s=1))
+    assert not may_end_be_undelivered(ended)
+    assert may_guard_be_late(ended) == (guard != Guard.NONE)

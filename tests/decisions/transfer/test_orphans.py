@@ -4,8 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.transfer.orphans import holds_outputs, is_unlisted, orphans, survivors
-from gridbridge.decisions.transfer.situation import TransferSituation
+from gridbridge.decisions.transfer.orphans import (
+    find_orphan_jobs,
+    is_remote_job_unlisted,
+    may_hold_output_files,
+    plan_survivor_deletions,
+)
+from gridbridge.decisions.transfer.transfer_situation import TransferSituation
 from gridbridge.model.message import DesiredJobState, StarterMessage, TransferOutcome
 from gridbridge.model.snapshot import JobStatus
 from gridbridge.model.transfer.claim import FENCED
@@ -59,13 +64,13 @@ ENDED = a_transfer(closed_at=NOON)
 def test_a_job_that_outlives_its_end_is_deleted_after_its_grace(
     letters: str, at_s: float, expected: bool
 ) -> None:
-    actions = list(survivors([ENDED], a_situation(remote=letters, at_s=at_s)))
+    actions = list(plan_survivor_deletions([ENDED], a_situation(remote=letters, at_s=at_s)))
 
     assert [action.act for action in actions] == ([TransferAct.DELETE_REMOTE] if expected else [])
 
 
 def test_it_is_said_why_it_is_deleted() -> None:
-    [action] = survivors([ENDED], a_situation(remote="Rr"))
+    [action] = plan_survivor_deletions([ENDED], a_situation(remote="Rr"))
 
     assert action.why == "its end was told, and beta lists it as Rr"
 
@@ -85,7 +90,7 @@ def test_it_is_said_why_it_is_deleted() -> None:
 def test_only_a_fresh_answer_without_its_job_lays_a_transfer_to_rest(
     transfer: Transfer, at_s: float, remote: str | None, expected: bool
 ) -> None:
-    assert is_unlisted(transfer, a_situation(remote=remote, at_s=at_s)) == expected
+    assert is_remote_job_unlisted(transfer, a_situation(remote=remote, at_s=at_s)) == expected
 
 
 @pytest.mark.parametrize("letters", ["qw", "hqw"])
@@ -106,13 +111,13 @@ def test_what_oar_made_of_a_job_that_it_could_not_launch_is_deleted(
     remote = replace(situation.snapshots["beta"], copies=(copy,))
     seen = replace(situation, snapshots={**situation.snapshots, "beta": remote})
 
-    found = [action.act for action in survivors([ENDED], seen)]
+    found = [action.act for action in plan_survivor_deletions([ENDED], seen)]
     assert found == ([TransferAct.DELETE_REMOTE] if expected else [])
-    assert is_unlisted(ENDED, seen) is not expected
+    assert is_remote_job_unlisted(ENDED, seen) is not expected
 
 
 def test_anothers_job_of_the_same_id_is_left_alone() -> None:
-    assert list(survivors([ENDED.but(owner="bob")], a_situation(remote="Rr"))) == []
+    assert list(plan_survivor_deletions([ENDED.but(owner="bob")], a_situation(remote="Rr"))) == []
 
 
 @pytest.mark.parametrize(
@@ -131,13 +136,13 @@ def test_what_a_job_made_is_kept_unless_it_was_deleted(
 ) -> None:
     ended = ENDED.but(desired=desired, verdict=StarterMessage(outcome=outcome) if outcome else None)
 
-    assert holds_outputs(ended) == expected
+    assert may_hold_output_files(ended) == expected
 
 
 def test_a_job_that_gave_way_to_a_claim_made_nothing() -> None:
     fenced = StarterMessage(outcome=TransferOutcome.REQUEUE, claim=FENCED)
 
-    assert not holds_outputs(ENDED.but(verdict=fenced))
+    assert not may_hold_output_files(ENDED.but(verdict=fenced))
 
 
 def a_held(**values: object) -> TransferSituation:
@@ -186,7 +191,7 @@ def a_held(**values: object) -> TransferSituation:
 def test_a_held_job_of_our_name_is_deleted_unless_it_is_the_recorded_one(
     transfers: list[Transfer], situation: TransferSituation, why: str
 ) -> None:
-    assert [each.why for each in orphans(transfers, situation)] == ([why] if why else [])
+    assert [each.why for each in find_orphan_jobs(transfers, situation)] == ([why] if why else [])
 
 
 @pytest.mark.parametrize("letters", ["r", "qw", "dhqw", "t", "s"])
@@ -194,4 +199,4 @@ def test_a_job_that_is_not_held_is_no_orphan(letters: str) -> None:
     row = a_row(40, letters, name=NAME)
     situation = replace(a_held(), snapshots={"beta": a_snapshot("beta", 60, row)})
 
-    assert list(orphans([], situation)) == []
+    assert list(find_orphan_jobs([], situation)) == []

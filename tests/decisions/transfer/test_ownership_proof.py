@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gridbridge.decisions.transfer import ownership_proof
+from gridbridge.decisions.transfer import job_ownership
 from gridbridge.model.message import DesiredJobState, StarterMessage, StarterPhase, TransferOutcome
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer
@@ -81,7 +81,7 @@ def row(owner: str = "alice", tasks: tuple[range, ...] = ()) -> JobStatus:
 def test_homes_list_says_whether_a_transfer_is_what_its_name_says(
     one: Transfer, what: ClusterSnapshot, listed: str
 ) -> None:
-    assert ownership_proof.listed(one, what) == listed
+    assert job_ownership.prove_ownership(one, what) == listed
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_homes_list_says_whether_a_transfer_is_what_its_name_says(
 def test_one_that_is_over_may_have_left_but_not_become_anothers(
     what: ClusterSnapshot, listed: str
 ) -> None:
-    assert ownership_proof.listed_after(transfer(closed_at=NOW), what) == listed
+    assert job_ownership.prove_ownership_after_end(transfer(closed_at=NOW), what) == listed
 
 
 HERS, HIS = transfer(listed=OwnershipProof.YES), transfer("gb.alpha.7.0.99", "bob")
@@ -116,19 +116,19 @@ def test_what_is_proved_stands_alone_and_what_is_denied_not_at_all(
     transfers: tuple[Transfer, ...], proved: set[int], told: set[int]
 ) -> None:
     assert (
-        ownership_proof.proved_owners(transfers),
-        ownership_proof.unproved_owners(transfers),
+        job_ownership.proved_owner_uids(transfers),
+        job_ownership.unproved_owner_uids(transfers),
     ) == (proved, told)
 
 
 def test_the_last_attempts_are_shown_and_the_others_counted() -> None:
-    assert ownership_proof.newest(range(30)) == (range(10, 30), 10)
-    assert ownership_proof.newest((1, 2)) == ((1, 2), 0)
+    assert job_ownership.newest_attempts(range(30)) == (range(10, 30), 10)
+    assert job_ownership.newest_attempts((1, 2)) == ((1, 2), 0)
 
 
 def test_the_first_and_last_events_are_shown_and_those_between_counted() -> None:
-    shown, left_out = ownership_proof.ends(range(100))
+    shown, left_out = job_ownership.first_and_last_events(range(100))
 
     assert (len(shown), left_out) == (50, 50)
     assert (shown[0], shown[9], shown[10], shown[-1]) == (0, 9, 60, 99)
-    assert ownership_proof.ends((1, 2)) == ((1, 2), 0)
+    assert job_ownership.first_and_last_events((1, 2)) == ((1, 2), 0)

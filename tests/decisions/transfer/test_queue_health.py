@@ -6,12 +6,12 @@ from datetime import timedelta
 import pytest
 
 from gridbridge.decisions.transfer.queue_health import (
-    alarm,
-    failing,
-    full,
-    judge_cluster,
-    judge_queue,
-    misconfigured,
+    breaker_reason,
+    full_folder_warning,
+    poller_silence_alarm,
+    refused_configuration_warning,
+    report_cluster,
+    report_transfer_queue,
 )
 from gridbridge.model.message import FailureCause
 from gridbridge.model.published import PublishedState, ShownBreaker, ShownConfiguration
@@ -23,7 +23,7 @@ ROUTE = service().routes[0]
 
 def closed_by(what: PublishedState) -> str:
     """Return why the queue is closed, empty when it is open."""
-    judged = judge_queue(ROUTE, what, NOW)
+    judged = report_transfer_queue(ROUTE, what, NOW)
     assert judged.is_open == (not judged.why)
     return judged.why
 
@@ -37,7 +37,7 @@ def test_a_cluster_at_which_jobs_fail_says_when_it_is_tried_again(left_min: int,
     until = NOW + timedelta(minutes=left_min)
     known = ShownBreaker(cluster="beta", failures=5, until=until, cause=FailureCause.LOST)
 
-    told = failing("beta", shown(breakers={"beta": known}), NOW)
+    told = breaker_reason("beta", shown(breakers={"beta": known}), NOW)
 
     assert told == f"5 jobs in a row failed at beta: nobody at beta saw their ends. {then}"
 
@@ -106,15 +106,18 @@ def test_a_queue_with_one_usable_host_is_open() -> None:
 
 
 def test_values_as_old_as_the_limit_are_no_alarm_and_older_ones_are() -> None:
-    assert alarm(shown(load=load(age_s=30)), NOW) == ""
-    assert alarm(shown(load=load(age_s=95)), NOW) == (
+    assert poller_silence_alarm(shown(load=load(age_s=30)), NOW) == ""
+    assert poller_silence_alarm(shown(load=load(age_s=95)), NOW) == (
         "gridbridge-poller is silent for 95 s (30 s is the limit): what follows is as old, "
         "and its queues are closed"
     )
 
 
 def test_a_service_that_never_published_is_an_alarm() -> None:
-    assert alarm(PublishedState(), NOW) == "gridbridge-poller has never published anything here"
+    assert (
+        poller_silence_alarm(PublishedState(), NOW)
+        == "gridbridge-poller has never published anything here"
+    )
 
 
 def a_service_that_refuses(*problems: str) -> PublishedState:
@@ -141,12 +144,12 @@ def a_service_that_refuses(*problems: str) -> PublishedState:
     ids=["no service", "right", "wrong", "twice wrong"],
 )
 def test_a_refused_configuration_is_told(what: PublishedState, told: str) -> None:
-    assert misconfigured(what) == told
+    assert refused_configuration_warning(what) == told
 
 
 def test_a_full_folder_is_told() -> None:
-    assert full(shown()) == full(PublishedState()) == ""
-    assert full(shown(service=replace(service(), full="/s is full"))) == (
+    assert full_folder_warning(shown()) == full_folder_warning(PublishedState()) == ""
+    assert full_folder_warning(shown(service=replace(service(), full="/s is full"))) == (
         "/s is full; every transfer queue is closed until it has room"
     )
 
@@ -154,7 +157,7 @@ def test_a_full_folder_is_told() -> None:
 def test_a_cluster_that_never_answered_says_so() -> None:
     never = cluster("beta", taken_at=None, pending=None, trouble="qstat: no route to host")
 
-    judged = judge_cluster(never, NOW)
+    judged = report_cluster(never, NOW)
 
     assert (judged.answers, judged.why) == (False, "has not answered yet: qstat: no route to host")
 

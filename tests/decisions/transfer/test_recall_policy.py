@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gridbridge.decisions.transfer import recall_policy
-from gridbridge.decisions.transfer.situation import TransferSituation
+from gridbridge.decisions.transfer.transfer_situation import TransferSituation
 from gridbridge.model.message import DesiredJobState, StarterMessage, StarterPhase, TransferOutcome
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.transfer.transfer_row import Transfer
@@ -74,7 +74,9 @@ def due(
         asleep=frozenset(f"w{one.remote_id}" for one in transfers),
     )
     troubles = {"beta": trouble} if trouble else {}
-    found = recall_policy.due(transfers, situation, {"transfer-beta": queue}, troubles, free)
+    found = recall_policy.plan_recalls(
+        transfers, situation, {"transfer-beta": queue}, troubles, free
+    )
     return [(one.transfer.remote_id, one.why) for one in found]
 
 

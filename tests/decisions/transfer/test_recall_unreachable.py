@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 
 from gridbridge.decisions.transfer import recall_policy
-from gridbridge.decisions.transfer.remote_end import FENCED_STATUS, verdict_of
-from gridbridge.decisions.transfer.situation import TransferSituation
+from gridbridge.decisions.transfer.remote_accounting import FENCED_STATUS, verdict_from_accounting
+from gridbridge.decisions.transfer.transfer_situation import TransferSituation
 from gridbridge.model.job import JobEnd
 from gridbridge.model.message import DesiredJobState, StarterMessage, StarterPhase, TransferOutcome
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
@@ -55,7 +55,10 @@ def due(
     """Return why it comes home."""
     old = one.but(created_at=NOW - timedelta(hours=1))
     queues = {"transfer-beta": queue}
-    return [each.why for each in recall_policy.due([old], seen or situation(old), queues, {}, free)]
+    return [
+        each.why
+        for each in recall_policy.plan_recalls([old], seen or situation(old), queues, {}, free)
+    ]
 
 
 def test_a_task_with_a_claim_comes_home_from_a_silent_cluster() -> None:
@@ -136,7 +139,7 @@ def test_after_a_restart_the_last_answer_counts_that_the_transfer_knows() -> Non
 def test_a_grant_is_given_once_to_a_job_that_has_started(
     one: Transfer, letters: str, waits: bool
 ) -> None:
-    assert recall_policy.waits_for_grant(one, situation(one, 1, letters)) is waits
+    assert recall_policy.waits_for_claim_grant(one, situation(one, 1, letters)) is waits
 
 
 @pytest.mark.parametrize(
@@ -144,6 +147,6 @@ def test_a_grant_is_given_once_to_a_job_that_has_started(
 )
 def test_199_is_a_fence_only_of_a_job_that_got_no_grant(who: str, claim: str) -> None:
     end = JobEnd(exit_status=FENCED_STATUS, host="delta-n1", user_s=0, system_s=0)
-    verdict = verdict_of(claimed(claim=BY_GRANT, claimed=who), end)
+    verdict = verdict_from_accounting(claimed(claim=BY_GRANT, claimed=who), end)
 
     assert (verdict.claim, verdict.exit_status) == (claim, "" if claim else "99")

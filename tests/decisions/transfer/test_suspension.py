@@ -4,8 +4,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gridbridge.decisions.transfer.situation import TransferSituation
-from gridbridge.decisions.transfer.suspension import SuspensionMismatch, disagreement
+from gridbridge.decisions.transfer.suspension_mismatch import (
+    SuspensionMismatch,
+    find_suspension_mismatch,
+)
+from gridbridge.decisions.transfer.transfer_situation import TransferSituation
 from gridbridge.model.message import DesiredJobState, StarterMessage, StarterPhase, TransferOutcome
 from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer.transfer_row import Transfer
@@ -54,7 +57,7 @@ def shown(
     situation = TransferSituation(
         home="alpha", now=second(at_s), snapshots={"alpha": home}, asleep=wakes
     )
-    return disagreement(one, situation, shows)
+    return find_suspension_mismatch(one, situation, shows)
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from gridbridge.decisions.transfer import task_move_progress
-from gridbridge.decisions.transfer.situation import TransferSituation
+from gridbridge.decisions.transfer import recall_policy
+from gridbridge.decisions.transfer.transfer_situation import TransferSituation
 from gridbridge.model.message import DesiredJobState, StarterMessage, TransferOutcome
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.transfer.transfer_row import Transfer
@@ -62,7 +62,7 @@ def situation(
 def test_what_has_started_or_is_unwanted_is_not_moved(
     changes: dict[str, Any], there: str, expected: str
 ) -> None:
-    assert task_move_progress.why_not(waiting(**changes), situation(there)) == expected
+    assert recall_policy.why_move_is_impossible(waiting(**changes), situation(there)) == expected
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_what_has_started_or_is_unwanted_is_not_moved(
 def test_it_is_begun_while_a_fresh_answer_has_it_as_waiting(
     transfer: Transfer, there: str, age_s: float, expected: bool
 ) -> None:
-    assert task_move_progress.is_ready(transfer, situation(there, age_s=age_s)) is expected
+    assert recall_policy.is_ready_to_come_home(transfer, situation(there, age_s=age_s)) is expected
 
 
 @pytest.mark.parametrize(
@@ -97,4 +97,4 @@ def test_a_task_that_came_home_keeps_off_until_it_has_started(
 ) -> None:
     closed = waiting(closed_at=NOW - timedelta(minutes=minutes))
 
-    assert task_move_progress.ended_at_home(closed, situation("", here, queue)) == expected
+    assert recall_policy.describe_returned_task(closed, situation("", here, queue)) == expected

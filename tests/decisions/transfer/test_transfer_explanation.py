@@ -2,7 +2,10 @@
 
 import pytest
 
-from gridbridge.decisions.transfer.transfer_explanation import tell, waits_for
+from gridbridge.decisions.transfer.transfer_explanation import (
+    explain_transfer_attempt,
+    explain_transfer_wait,
+)
 from gridbridge.model.message import FailureCause
 from gridbridge.model.published import PublishedState, ShownHistory, ShownTransfer
 from tests.shown import NOW, ago, cluster, queue, shown, transfer
@@ -134,11 +137,11 @@ UNHEARD = shown(clusters={"beta": cluster("beta", queue("all.q@beta-n1", "au"))}
 def test_a_transfer_says_what_it_waits_for(
     one: ShownTransfer, what: PublishedState, words: str
 ) -> None:
-    assert waits_for(one, what, NOW) == words
+    assert explain_transfer_wait(one, what, NOW) == words
 
 
 def test_both_sides_are_told_with_their_ages() -> None:
-    told = tell(ShownHistory(transfer=transfer()), shown(), NOW)
+    told = explain_transfer_attempt(ShownHistory(transfer=transfer()), shown(), NOW)
 
     assert told.where == "job 12 of alice is at beta as job 34"
     assert told.here == "r in transfer-beta for 5 min"
@@ -148,7 +151,7 @@ def test_both_sides_are_told_with_their_ages() -> None:
 def test_a_transfer_that_is_over_tells_how_it_ended() -> None:
     over = transfer(closed_at=ago(5), reason="ended here: exit status 3", outcome="exit status 3")
 
-    told = tell(ShownHistory(transfer=over), shown(), NOW)
+    told = explain_transfer_attempt(ShownHistory(transfer=over), shown(), NOW)
 
     assert told.where == "job 12 of alice was sent to beta as job 34; that is over"
     assert (told.here, told.there) == ("ended here: exit status 3", "exit status 3")
@@ -158,6 +161,6 @@ def test_a_transfer_that_is_over_tells_how_it_ended() -> None:
 def test_a_transfer_that_home_does_not_list_yet_or_any_more(outcome: str, here: str) -> None:
     one = transfer(local_state="", local_since=None, outcome=outcome)
 
-    told = tell(ShownHistory(transfer=one), shown(), NOW)
+    told = explain_transfer_attempt(ShownHistory(transfer=one), shown(), NOW)
 
     assert told.here == f"{here} in transfer-beta"

@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.transfer.load_value_rules import load_values
-from gridbridge.decisions.transfer.remote_end import verdict_of
-from gridbridge.decisions.transfer.situation import TransferSituation
-from gridbridge.decisions.transfer.transfer_policy import (
+from gridbridge.decisions.transfer.cluster_load_values import cluster_load_values
+from gridbridge.decisions.transfer.remote_accounting import verdict_from_accounting
+from gridbridge.decisions.transfer.transfer_decisions import (
     NUMBER_REUSED,
-    decide,
+    decide_transfer_actions,
+    find_rescheduled_jobs,
     is_deleted_at_home,
-    is_lost,
-    observe,
-    plan,
-    requeued_jobs,
+    is_job_end_lost,
+    observe_transfer,
+    plan_transfers,
 )
+from gridbridge.decisions.transfer.transfer_situation import TransferSituation
 from gridbridge.model.job import JobEnd
 from gridbridge.model.message import (
     DesiredJobState,
@@ -67,7 +67,7 @@ def a_transfer(**values: object) -> Transfer:
 
 
 def observed(transfer: Transfer, situation: TransferSituation) -> Transfer:
-    return observe(transfer, situation, situation.at_home(transfer))
+    return observe_transfer(transfer, situation, situation.at_home(transfer))
 
 
 def a_row(job: int, state: str, **values: object) -> JobStatus:
@@ -114,7 +114,7 @@ def a_situation(
 
 
 def acts(transfer: Transfer, situation: TransferSituation) -> list[TransferAct]:
-    return [action.act for action in plan([transfer], situation, POLICY).actions]
+    return [action.act for action in plan_transfers([transfer], situation, POLICY).actions]
 
 
 @pytest.mark.parametrize("local", ["dr", ""], ids=["deleting", "removed by force"])
@@ -339,7 +339,7 @@ def test_a_transfer_to_a_cluster_that_is_configured_no_more_waits_and_says_so(
     transfer: Transfer,
 ) -> None:
     situation = replace(a_situation(remote=None, asleep=False), dropped=frozenset({"beta"}))
-    planned = plan([transfer], situation, POLICY)
+    planned = plan_transfers([transfer], situation, POLICY)
 
     assert planned.actions == ()
     assert "has no [cluster.beta]" in planned.transfers[0].reason
@@ -355,7 +355,7 @@ def test_a_pin_is_taken_back_when_no_task_of_the_job_waits_for_adoption() -> Non
     adopted = a_transfer(pinned=True)
     waiting = a_transfer(name="gb.alpha.7.2.1", local_state=job_state("hRq"))
 
-    situation = replace(a_situation(), requeued_jobs=requeued_jobs([adopted, waiting]))
+    situation = replace(a_situation(), requeued_jobs=find_rescheduled_jobs([adopted, waiting]))
 
     assert acts(adopted, situation) == []
     assert acts(adopted, a_situation()) == [TransferAct.UNPIN]
@@ -388,13 +388,13 @@ def test_a_job_on_a_silent_host_is_unknown_not_running() -> None:
 
 def test_before_its_id_is_known_a_job_is_found_by_the_transfers_name() -> None:
     transfer = a_transfer(desired=DesiredJobState.DEAD, remote_id=0, phase=StarterPhase.SUBMITTING)
-    [action] = plan([transfer], a_situation(remote="hqw", name=NAME), POLICY).actions
+    [action] = plan_transfers([transfer], a_situation(remote="hqw", name=NAME), POLICY).actions
 
     assert (action.act, action.transfer.remote_id) == (TransferAct.DELETE_REMOTE, 40)
 
 
 def test_a_plan_tells_its_reason_with_the_clusters_name() -> None:
-    [action] = decide(a_transfer(missed_polls=2), a_situation(), POLICY, None)
+    [action] = decide_transfer_actions(a_transfer(missed_polls=2), a_situation(), POLICY, None)
 
     assert action.why == "beta lists it no more"
 
@@ -462,7 +462,7 @@ def test_without_a_fresh_answer_nothing_ends(
     early = a_situation(local=local, remote="", at_s=-abs(at_s), asleep=asleep)
 
     for situation in (silent, early):
-        planned = plan([transfer], situation, POLICY)
+        planned = plan_transfers([transfer], situation, POLICY)
         assert not FINAL & {action.act for action in planned.actions}
         assert not [action for action in planned.actions if action.verdict]
         assert [one.missed_polls for one in planned.transfers] == [transfer.missed_polls]
@@ -503,7 +503,7 @@ class Grid:
         is_heard = self.answers.pop(0) if self.answers else True
         remote = heard.snapshots["beta"] if is_heard else self.seen.get("beta")
         self.seen = {"alpha": heard.snapshots["alpha"], **({"beta": remote} if remote else {})}
-        planned = plan([self.transfer], replace(heard, snapshots=self.seen), POLICY)
+        planned = plan_transfers([self.transfer], replace(heard, snapshots=self.seen), POLICY)
         if "d" in self.remote:
             self.remote = ""
         [self.transfer] = planned.transfers
@@ -578,7 +578,7 @@ def test_a_starter_that_is_gone_leaves_nothing_open_that_does_not_run(
 def test_an_end_that_accounting_tells_is_a_verdict(
     end: JobEnd, rerun: str, expected: tuple[str, str, str]
 ) -> None:
-    verdict = verdict_of(a_transfer(rerun=rerun), end)
+    verdict = verdict_from_accounting(a_transfer(rerun=rerun), end)
 
     assert (verdict.outcome, verdict.exit_status, verdict.signal) == expected
     assert (verdict.transfer, verdict.remote_id) == (NAME, "40")
@@ -594,7 +594,7 @@ def test_an_end_that_accounting_tells_is_a_verdict(
 def test_a_job_whose_place_was_needed_is_not_lost(rerun: str, outcome: str, reason: str) -> None:
     end = JobEnd(is_preempted=True, reason="BESTEFFORT_KILL")
 
-    verdict = verdict_of(a_transfer(rerun=rerun), end)
+    verdict = verdict_from_accounting(a_transfer(rerun=rerun), end)
 
     told = (verdict.outcome, verdict.cause, verdict.reason)
     assert told == (outcome, FailureCause.PREEMPTED, reason)
@@ -622,7 +622,7 @@ def test_a_number_under_which_another_job_has_begun_at_home_is_not_the_transfers
     queues = frozenset({"transfer-beta", "transfer-gamma"})
     situation = replace(situation, snapshots={**situation.snapshots, "alpha": home}, queues=queues)
 
-    planned = plan([a_transfer(guard=guard)], situation, POLICY)
+    planned = plan_transfers([a_transfer(guard=guard)], situation, POLICY)
 
     assert [action.act for action in planned.actions] == expected
     assert [one.desired for one in planned.transfers] == [DesiredJobState.DEAD if expected else ""]
@@ -633,7 +633,7 @@ STALE = timedelta(seconds=30)
 
 
 def test_load_values_tell_what_waits_and_what_is_free() -> None:
-    values = load_values(a_snapshot("b-1", 0), "b-1", second(30), STALE)
+    values = cluster_load_values(a_snapshot("b-1", 0), "b-1", second(30), STALE)
 
     assert values == {"gb_b_1_up": "1", "gb_b_1_pending": "3", "gb_b_1_free": "4"}
 
@@ -643,7 +643,7 @@ def test_load_values_tell_what_waits_and_what_is_free() -> None:
 )
 def test_an_unknown_cluster_is_never_idle(remote: ClusterSnapshot | None) -> None:
     """Every value is there, each of which closes a queue: one that was missing may stay so."""
-    assert load_values(remote, "beta", NOON, STALE) == {
+    assert cluster_load_values(remote, "beta", NOON, STALE) == {
         "gb_beta_up": "0",
         "gb_beta_pending": "999999",
         "gb_beta_free": "0",
@@ -675,7 +675,7 @@ def test_the_record_of_a_job_that_never_started_is_not_awaited_for_long(
     """Grid Engine accounts for no job that was deleted before it started."""
     gone = a_transfer(remote_state=last_seen, missing_since=second(0))
 
-    assert is_lost(gone, PollerSection(), second(missing_s)) == expected
+    assert is_job_end_lost(gone, PollerSection(), second(missing_s)) == expected
 
 
 @pytest.mark.parametrize(

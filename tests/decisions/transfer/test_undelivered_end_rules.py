@@ -4,11 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from gridbridge.decisions.transfer.undelivered_end_rules import (
-    is_gone,
-    is_unheard,
-    may_be_unheard,
-    of_asker,
+from gridbridge.decisions.transfer.local_guards import (
+    is_end_undelivered,
+    is_ended_task_gone,
+    may_end_be_undelivered,
+    undelivered_transfer_of_asker,
 )
 from gridbridge.model.message import DesiredJobState, StarterMessage, TransferOutcome
 from gridbridge.model.snapshot import ClusterSnapshot
@@ -50,7 +50,7 @@ def home(letters: str, at_s: float = 1, owner: str = "alice") -> ClusterSnapshot
     ],
 )
 def test_a_task_that_waits_again_was_not_heard(local: ClusterSnapshot, expected: bool) -> None:
-    assert is_unheard(ENDED, local) == expected
+    assert is_end_undelivered(ENDED, local) == expected
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_a_task_that_waits_again_was_not_heard(local: ClusterSnapshot, expected:
 def test_an_end_was_heard_when_home_lists_the_task_no_more(
     local: ClusterSnapshot, expected: bool
 ) -> None:
-    assert is_gone(ENDED, local) == expected
+    assert is_ended_task_gone(ENDED, local) == expected
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_an_end_was_heard_when_home_lists_the_task_no_more(
 )
 def test_only_an_end_that_keeps_the_hold_is_kept(ended: Transfer, expected: bool) -> None:
     """A task that is to run again, or to be looked at, was released by its starter."""
-    assert may_be_unheard(ended) == expected
+    assert may_end_be_undelivered(ended) == expected
 
 
 ASK = StarterMessage(transfer="gb.alpha.7.0.0", restarted="yes")
@@ -115,7 +115,7 @@ ASK = StarterMessage(transfer="gb.alpha.7.0.0", restarted="yes")
 def test_a_task_that_was_put_back_and_asks_takes_the_end_that_nobody_heard(
     attempts: tuple[Transfer, ...], message: StarterMessage, expected: str
 ) -> None:
-    found = of_asker(attempts, message)
+    found = undelivered_transfer_of_asker(attempts, message)
 
     assert (found.name if found else "") == expected
 
@@ -123,4 +123,6 @@ def test_a_task_that_was_put_back_and_asks_takes_the_end_that_nobody_heard(
 def test_an_end_without_a_time_is_no_end() -> None:
     still_open = ENDED.but(closed_at=None)
 
-    assert not is_gone(still_open, a_snapshot("alpha", timedelta(days=1).total_seconds()))
+    assert not is_ended_task_gone(
+        still_open, a_snapshot("alpha", timedelta(days=1).total_seconds())
+    )

@@ -14,7 +14,7 @@ from gridbridge.batch.gridengine.membership.execution_hosts import HostInstance
 from gridbridge.elastic.acts import membership
 from gridbridge.elastic.acts.machine_bootstrap import MachineBootstrap
 from gridbridge.elastic.acts.membership import GridEngineMembership
-from gridbridge.errors import AddressTaken, InNoQueue, StillThere
+from gridbridge.errors import AddressTaken, HostInNoQueue, TasksOnLostHost
 from gridbridge.model.elastic.balance_sections import BootstrapSection
 from gridbridge.model.elastic.elastic_nodes import (
     HostDeparture,
@@ -171,7 +171,7 @@ def test_a_new_host_in_no_queue_is_not_ready(monkeypatch: pytest.MonkeyPatch) ->
     """No task would come there: it is as one that never joins, and the log says why."""
     node = JoiningMachine(name="n1", address="10.0.0.9", slots=4, hostgroups=("@a", "@b"))
 
-    with pytest.raises(InNoQueue, match=r"^n1 is in no queue: .* has n1 or @a or @b$"):
+    with pytest.raises(HostInNoQueue, match=r"^n1 is in no queue: .* has n1 or @a or @b$"):
         site(Hosts(), monkeypatch).join(node)
 
 
@@ -245,7 +245,9 @@ def test_of_a_host_that_is_gone_the_tasks_are_named_that_stay_there(
     tasks = ("61", "62.3", "61")  # a parallel job has a row for each queue
     hosts = Hosts(HostInstance(queue="all.q", slots=3, is_used=True, is_disabled=True, tasks=tasks))
 
-    with pytest.raises(StillThere, match=r"^n1 is gone with 61 62\.3: `qdel -f 61 62\.3` ends"):
+    with pytest.raises(
+        TasksOnLostHost, match=r"^n1 is gone with 61 62\.3: `qdel -f 61 62\.3` ends"
+    ):
         site(hosts, monkeypatch).leave("n1", is_dead=True)
     assert hosts.done == ["put back all.q@n1"]
 

@@ -23,13 +23,13 @@ from gridbridge.elastic.balancer.balance_service import (
 from gridbridge.elastic.balancer.round_parts import BalancerRoundPlan
 from gridbridge.elastic.balancer.round_state import BalancerStateRows
 from gridbridge.elastic.store import published_balance_file
-from gridbridge.errors import ConfigError, NotSeen
+from gridbridge.errors import ClusterNotObserved, ConfigError
 from gridbridge.model.elastic.balance_sections import ProviderKind
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, HostJoinStep
 from gridbridge.model.elastic.owned_nodes import OwnedNode
 from gridbridge.model.elastic.published_balance import PublishedPoolCounters
 from gridbridge.model.places import BALANCE_ACCOUNT
-from gridbridge.program.cycle import once
+from gridbridge.program.cycle import run_cycle_once
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.watchdog import Watchdog
 from gridbridge.state.database import StateFile
@@ -117,7 +117,7 @@ def test_where_none_can_be_made_the_round_ends_as_one_that_saw_nothing(
         wanted, Clock(), BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
     )
 
-    with pytest.raises(NotSeen, match="no provider gave a whole list"):
+    with pytest.raises(ClusterNotObserved, match="no provider gave a whole list"):
         blind.gather()
 
 
@@ -129,7 +129,7 @@ def test_nobody_acts_away_from_the_qmaster(
     memory = BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
 
     assert ReportingBalancer(wanted, Clock(), memory).gather()
-    with pytest.raises(NotSeen, match="the qmaster runs on master, and not on "):
+    with pytest.raises(ClusterNotObserved, match="the qmaster runs on master, and not on "):
         ReportingBalancer(replace(wanted, is_acting=True), Clock(), memory).gather()
 
 
@@ -138,9 +138,11 @@ def test_root_looks_as_the_balancers_account_whose_files_providers_need(
 ) -> None:
     leave_root = Mock()
     monkeypatch.setattr(balance_service, "leave_root", leave_root)
-    monkeypatch.setattr(balance_service, "BalanceDaemon", Mock(side_effect=NotSeen("enough")))
+    monkeypatch.setattr(
+        balance_service, "BalanceDaemon", Mock(side_effect=ClusterNotObserved("enough"))
+    )
 
-    with pytest.raises(NotSeen):
+    with pytest.raises(ClusterNotObserved):
         balance_service.run_one_balancer_round(wanted)
 
     leave_root.assert_called_once_with(BALANCE_ACCOUNT)
@@ -309,7 +311,7 @@ def test_what_is_published_counts_nodes_and_not_requests(
     membership = Mock(join=Mock(return_value=HostJoinStep.JOINED))
     monkeypatch.setattr(round_, "_acts", replace(round_._acts, membership=membership))
 
-    plan = once(round_, str)
+    plan = run_cycle_once(round_, str)
     round_.report()
 
     found = published_balance_file.read_published_balance(str(tmp_path / "published"))
@@ -332,7 +334,7 @@ def test_a_round_adds_its_row_by_the_lookback_and_then_draws(
     round_ = ReportingBalancer(
         told, Clock(), BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
     )
-    once(round_, str)
+    run_cycle_once(round_, str)
     round_.report()
 
     assert timedelta(minutes=7) == note.call_args.args[-1].lookback
@@ -346,8 +348,8 @@ def test_a_round_that_saw_nothing_is_published_where_rounds_act(
     monkeypatch.setattr(balance_service, "BALANCE_STATE", str(tmp_path / "state.db"))
     for is_acting in (True, False):
         daemon = BalanceDaemon(replace(wanted, is_acting=is_acting), Clock())
-        with pytest.raises(NotSeen), daemon.open_cycle():
-            raise NotSeen("no answer")
+        with pytest.raises(ClusterNotObserved), daemon.open_cycle():
+            raise ClusterNotObserved("no answer")
 
     found = published_balance_file.read_published_balance(str(tmp_path / "published"))
     assert found
@@ -360,7 +362,7 @@ def test_a_failed_node_has_its_price_for_as_long_as_its_machine_is_there(
     """The budgets count it, and somebody pays for it."""
     round_ = acting(wanted, tmp_path, monkeypatch, ElasticNodeState.FAILED)
 
-    once(round_, str)
+    run_cycle_once(round_, str)
     round_.report()
 
     found = published_balance_file.read_published_balance(str(tmp_path / "published"))
@@ -388,7 +390,7 @@ def test_a_round_that_only_looks_decides_and_keeps_nothing(
     reported: ReportingBalancer, tmp_path: Path
 ) -> None:
     """As one of --loop does when gridbridge.toml says by now that nothing is to be done."""
-    plan = once(reported, str)
+    plan = run_cycle_once(reported, str)
 
     memory = BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
     assert 5 == plan.plan.add
@@ -402,7 +404,7 @@ def test_a_round_that_is_over_is_told_whatever_it_did(
     told = list[BalancerRoundPlan]()
     memory = BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
     round_ = ReportingBalancer(replace(wanted, tell=told.append), Clock(), memory)
-    plan = once(round_, str)
+    plan = run_cycle_once(round_, str)
     round_.report()
 
     assert told == [plan]

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from gridbridge.elastic.balancer.round_state import BalancerStateRows
-from gridbridge.errors import NotReached
+from gridbridge.errors import HostNotReached
 from gridbridge.model.elastic.balance_plan import BalancePolicyName
 from gridbridge.model.elastic.balance_sections import PoolSection
 from gridbridge.model.elastic.elastic_nodes import (
@@ -802,7 +802,7 @@ def test_a_machine_that_boots_and_never_joins_is_given_back(
     """Nobody can log in there. Another one comes when it is late, and no third beside them."""
 
     def join(node: JoiningMachine) -> HostJoinStep:
-        raise NotReached(("ssh", node.name), 255)
+        raise HostNotReached(("ssh", node.name), 255)
 
     monkeypatch.setattr(world.cell, "join", join)
     world.cell.waits = [HOUR]

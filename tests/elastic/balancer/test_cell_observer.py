@@ -46,7 +46,10 @@ def look(folder: Path, there: ShownCluster | None, state: str = "") -> BalanceSi
     """Look at a cell with a transfer queue of five slots, as the poller knows its cluster."""
     if there:
         (folder / published_json.CLUSTERS).mkdir(exist_ok=True)
-        files.replace(f"{folder}/{published_json.CLUSTERS}/beta.json", published_json.encode(there))
+        files.replace(
+            f"{folder}/{published_json.CLUSTERS}/beta.json",
+            published_json.encode_published_value(there),
+        )
     queue = instance(MASTER, (1,), slots=5, queue="transfer-beta", state=state)
     seen = cell(instance(MASTER), queue)
     policy = policy_file.parse("FILE", SITE.encode())
@@ -107,7 +110,10 @@ def test_a_damaged_file_of_them_ends_no_round(tmp_path: Path) -> None:
 
 def test_a_snapshot_has_the_transfer_queues_that_would_start_sooner(tmp_path: Path) -> None:
     (tmp_path / published_json.CLUSTERS).mkdir()
-    files.replace(f"{tmp_path}/{published_json.CLUSTERS}/beta.json", published_json.encode(ROOM))
+    files.replace(
+        f"{tmp_path}/{published_json.CLUSTERS}/beta.json",
+        published_json.encode_published_value(ROOM),
+    )
     printed = SavedProgramOutputs(qstat=b"<a/>", qhost=b"<b/>"), SavedBalancerRound(now=NOON)
     queue = instance(MASTER, (1,), slots=5, queue="transfer-beta")
     with (

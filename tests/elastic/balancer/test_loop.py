@@ -9,7 +9,7 @@ from gridbridge.elastic.balancer.balance_service import BalanceDaemon, BalancerR
 from gridbridge.elastic.balancer.loop import ReloadingBalancer
 from gridbridge.errors import ConfigError
 from gridbridge.model.policy import Policy
-from gridbridge.program.configuration import Configuration
+from gridbridge.program.configuration import ReloadableConfiguration
 from gridbridge.shell.clock import Clock
 
 SITE = """
@@ -66,7 +66,7 @@ def site(tmp_path: Path) -> Site:
     path, clock_s, made = tmp_path / "site.toml", [0.0], list[BalancerRunOptions]()
     path.write_text(right())
     clock = Clock(steady=lambda: clock_s[0])
-    configuration = Configuration(clock, str(path))
+    configuration = ReloadableConfiguration(clock, str(path))
 
     def make(wanted: BalancerRunOptions) -> BalanceDaemon:
         made.append(wanted)

@@ -8,7 +8,7 @@ from gridbridge.config import policy_file
 from gridbridge.elastic.balancer import cell_observer, round_state_reader
 from gridbridge.elastic.tools import balance_preview
 from gridbridge.elastic.tools.balance_preview import BalanceRuleOptions
-from gridbridge.errors import NotSeen
+from gridbridge.errors import ClusterNotObserved
 from gridbridge.model.site.setup_findings import FindingState
 from gridbridge.site import capability_checks
 from tests.decisions.elastic.cells import MASTER, NOON, instance, situation, waiting
@@ -98,5 +98,7 @@ def test_the_plan_adds_nothing_from_a_pool_without_a_list(site: Path) -> None:
 def test_without_any_list_the_plan_ends_as_the_round(site: Path) -> None:
     pool(site, "usual", "lacks")
 
-    with pytest.raises(NotSeen, match="no provider gave a whole list of its machines: pool usual"):
+    with pytest.raises(
+        ClusterNotObserved, match="no provider gave a whole list of its machines: pool usual"
+    ):
         balance_preview.preview_balance_plan(BalanceRuleOptions(), NOON, path=str(site))

@@ -8,7 +8,7 @@ import pytest
 from gridbridge.elastic.balancer.cell_observer import load_saved_situation
 from gridbridge.elastic.balancer.plan_preview import decide_plan_report
 from gridbridge.elastic.store import saved_round_folder
-from gridbridge.errors import NotSeen
+from gridbridge.errors import ClusterNotObserved
 from gridbridge.model.elastic.balance_plan import SavedBalancerRound, SavedProgramOutputs
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
@@ -59,5 +59,5 @@ def test_a_folder_whose_answer_was_cut_is_never_an_idle_cell(tmp_path: Path) -> 
     cut = SavedProgramOutputs(qstat=BUSY.qstat[:2000], qhost=BUSY.qhost)
     saved_round_folder.write_saved_round(str(tmp_path), cut, kept("alpha-n1"))
 
-    with pytest.raises(NotSeen, match=f"^{tmp_path}: qstat: broken XML"):
+    with pytest.raises(ClusterNotObserved, match=f"^{tmp_path}: qstat: broken XML"):
         load_saved_situation(str(tmp_path))

@@ -18,13 +18,13 @@ from gridbridge.elastic.balancer.round_parts import BalancedSiteSettings, Balanc
 from gridbridge.elastic.balancer.round_state import BalancerStateRows
 from gridbridge.elastic.providers.provider_protocol import MachineProvider
 from gridbridge.errors import (
-    AskAgain,
+    ClusterNotObserved,
     CommandFailed,
+    HostNotReached,
     NoCapacity,
-    NotGranted,
-    NotReached,
-    NotSeen,
     ProviderFailed,
+    ProviderRequestRepeatable,
+    ProviderRequestUnconfirmed,
 )
 from gridbridge.model.elastic.balance_plan import (
     BalanceFigures,
@@ -47,7 +47,7 @@ from gridbridge.model.elastic.elastic_nodes import (
     ProviderMachine,
     ProviderMachineState,
 )
-from gridbridge.program.cycle import once
+from gridbridge.program.cycle import run_cycle_once
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from tests.decisions.elastic.cells import MASTER, NOON, instance, waiting
@@ -114,7 +114,7 @@ class Cloud:
         if self.refuses:
             raise ProviderFailed("wrong image")
         if self.trouble.strikes(self.trouble.refused):
-            raise AskAgain("later")
+            raise ProviderRequestRepeatable("later")
         if len(self.made) >= self.capacity:
             raise NoCapacity("none left")
         machine = ProviderMachine(
@@ -134,7 +134,7 @@ class Cloud:
         if self.garbles:
             raise ProviderFailed("no JSON")
         if self.trouble.strikes(self.trouble.lost):
-            raise NotGranted("no answer")
+            raise ProviderRequestUnconfirmed("no answer")
         return machine
 
     def destroy(self, machine: ProviderMachine) -> None:
@@ -147,13 +147,13 @@ class Cloud:
         if gone:
             self.world.cut(gone)
         if self.trouble.strikes(self.trouble.lost):
-            raise NotGranted("no answer")
+            raise ProviderRequestUnconfirmed("no answer")
 
     def machines(self) -> tuple[ProviderMachine, ...]:
         """Return what there is, with somebody else's."""
         self.trouble.may_end()
         if self.is_silent:
-            raise NotGranted("no answer")
+            raise ProviderRequestUnconfirmed("no answer")
         made = () if self.left_out else self.made.values()
         return (*(self._now(one) for one in made), OTHERS)
 
@@ -216,7 +216,7 @@ class Switches:
         self.world.trouble.may_end()
         self.on.append(machine.name)
         if machine.name in self.broken:
-            raise NotGranted("no answer")
+            raise ProviderRequestUnconfirmed("no answer")
         is_heard = not self.lost and not self._goes_down(machine.name)
         self.lost = max(0, self.lost - 1)
         if is_heard and self.up_at[machine.name] is None:
@@ -229,7 +229,7 @@ class Switches:
         self.world.trouble.may_end()
         self.off.append(machine.name)
         if machine.name in self.broken:
-            raise NotGranted("no answer")
+            raise ProviderRequestUnconfirmed("no answer")
         if machine.name in self.deaf:
             self.up_at[machine.name] = self.world.now + timedelta(days=99)  # it is silent by now
             return
@@ -326,7 +326,7 @@ class Cell:
         """Make it a host by one step after the other."""
         self.trouble.may_end()
         if not any(one.address == node.address for one in self.world.cloud.machines()):
-            raise NotReached(("ssh",), 255)
+            raise HostNotReached(("ssh",), 255)
         self.exports.add(node.name)
         if node.name not in self.hosts:
             self.hosts[node.name] = HostThere(address=node.address)
@@ -548,10 +548,10 @@ class World:
             address_of=lambda host: self.cell.hosts[host].address,
         )
         try:
-            return once(balancer, self.told.append, is_dry=is_dry)
+            return run_cycle_once(balancer, self.told.append, is_dry=is_dry)
         except Killed:
             self.lose_memory()
-        except NotSeen as error:
+        except ClusterNotObserved as error:
             self.told.append(str(error))
         return None
 

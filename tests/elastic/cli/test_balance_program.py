@@ -20,13 +20,13 @@ from gridbridge.elastic.balancer import loop
 from gridbridge.elastic.balancer.balance_service import BalancerRunOptions
 from gridbridge.elastic.balancer.round_parts import BalancerRoundPlan
 from gridbridge.elastic.cli.balance_program import balance
-from gridbridge.errors import NotSeen
+from gridbridge.errors import ClusterNotObserved
 from gridbridge.model.elastic.balance_plan import BalanceFigures, BalancePlan, BalanceVerdict
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.published_balance import BalancePlanReport
 from gridbridge.model.places import BALANCE_PLOTS, BALANCE_STATS
 from gridbridge.model.policy import Policy
-from gridbridge.program.version import version
+from gridbridge.program.version import version_with_commit
 from gridbridge.shell.poller_lock import MomentaryLock
 
 SITE = """
@@ -96,7 +96,7 @@ def test_help_has_an_example_and_both_forms_of_names() -> None:
 def test_it_tells_its_version() -> None:
     done = CliRunner().invoke(balance, ["--version"], prog_name="gridbridge-balance")
 
-    assert (done.exit_code, done.output) == (0, f"gridbridge-balance {version()}\n")
+    assert (done.exit_code, done.output) == (0, f"gridbridge-balance {version_with_commit()}\n")
 
 
 @pytest.mark.parametrize(
@@ -295,7 +295,7 @@ def test_a_source_that_fails_ends_a_round_with_75(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def silent(_: BalancerRunOptions) -> None:
-        raise NotSeen("qstat: no answer")
+        raise ClusterNotObserved("qstat: no answer")
 
     monkeypatch.setattr(service, "run_one_balancer_round", silent)
     done = run(tmp_path)
@@ -313,7 +313,7 @@ def test_a_second_one_that_acts_ends_with_3(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(service, "BALANCE_LOCK", f"{tmp_path}/lock")
     monkeypatch.setattr(service, "become", lambda *_: None)
-    monkeypatch.setattr(service.service_process, "start_log", lambda _: None)
+    monkeypatch.setattr(service.service_process, "start_service_log", lambda _: None)
     with MomentaryLock(f"{tmp_path}/lock"):
         done = run(tmp_path, "--apply", balance_keys=PROVIDED)
 

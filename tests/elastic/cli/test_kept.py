@@ -15,7 +15,7 @@ from gridbridge.elastic.balancer.round_state import BalancerStateRows
 from gridbridge.errors import StateError
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, HostJoinStep
 from gridbridge.model.elastic.owned_nodes import NodeRequestKind, PoolFailureRecord
-from gridbridge.state.database.decisions import DecisionRows
+from gridbridge.state.database.decisions import JournalledDecisionRows
 from tests.elastic.balancer.world import POOL, Trouble, World
 
 NODE = "alpha-n10"
@@ -195,7 +195,7 @@ def test_history_tells_the_last_rounds_oldest_first(world: World) -> None:
 
 
 def test_a_round_that_adds_a_node_is_decided_again_with_it(world: World) -> None:
-    decisions = DecisionRows(world.database()).last(20)
+    decisions = JournalledDecisionRows(world.database()).last(20)
     kept = [each.inputs for each in decisions]
 
     assert [list(each["actions"]) for each in kept] == [

@@ -16,7 +16,7 @@ from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.elastic.owned_nodes import OwnedNode
 from gridbridge.model.places import BALANCE_ACCOUNT
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.site_section import Site
+from gridbridge.model.site.site_section import SiteSection
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
 NODE = {"up_since": "2126-01-01T11:00:00+00:00", "idle_since": "2126-01-01T11:59:40+00:00"}
@@ -79,8 +79,10 @@ def test_who_may_not_see_the_nodes_is_not_told_that_a_host_is_none(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = cell_observer.load_saved_situation(str(folder))
-    policy = Policy(site=Site(cluster="alpha"), clusters={}, queues={})
-    monkeypatch.setattr(balance_preview.users_configuration, "with_own_cluster", lambda _: policy)
+    policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
+    monkeypatch.setattr(
+        balance_preview.users_configuration, "load_policy_with_home_cluster", lambda _: policy
+    )
     monkeypatch.setattr(balance_preview, "_situation", lambda *_: seen)
     monkeypatch.setattr(balance_preview, "are_balancer_nodes_unknown", lambda: True)
 
@@ -95,8 +97,10 @@ def test_a_host_that_is_off_is_told_what_wakes_it(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = cell_observer.load_saved_situation(str(folder))
-    policy = Policy(site=Site(cluster="alpha"), clusters={}, queues={})
-    monkeypatch.setattr(balance_preview.users_configuration, "with_own_cluster", lambda _: policy)
+    policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
+    monkeypatch.setattr(
+        balance_preview.users_configuration, "load_policy_with_home_cluster", lambda _: policy
+    )
     monkeypatch.setattr(balance_preview, "_situation", lambda *_: seen)
     monkeypatch.setattr(balance_preview.host_tags, "read_host_tags", lambda _: {})
     name = "alpha-n2"

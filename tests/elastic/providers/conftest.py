@@ -14,8 +14,8 @@ from gridbridge.elastic.providers.libcloud import LibcloudProvider
 from gridbridge.elastic.providers.provider_registry import make_provider_of_pool
 from gridbridge.model.elastic.balance_sections import PoolSection, ProviderKind, ProviderSection
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.site_section import Site as SiteSection
-from gridbridge.model.text_tables import QueueDefaults
+from gridbridge.model.settings import QueueDefaults
+from gridbridge.model.site.site_section import SiteSection as SiteSection
 from tests.elastic.providers import cloud
 from tests.elastic.providers.cloud import Gate
 from tests.elastic.providers.sites import Site

@@ -11,7 +11,12 @@ import pytest
 
 from gridbridge.elastic.providers import provider_program
 from gridbridge.elastic.providers.command_provider import CommandProvider
-from gridbridge.errors import AskAgain, NoCapacity, NotGranted, ProviderFailed
+from gridbridge.errors import (
+    NoCapacity,
+    ProviderFailed,
+    ProviderRequestRepeatable,
+    ProviderRequestUnconfirmed,
+)
 from gridbridge.model.elastic.elastic_nodes import ProviderMachine, ProviderMachineState
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEV1aZ0WJkmP6xhNJQmY0v5jWJ8dJ1l1kYx3hR2oNw8K"
@@ -172,7 +177,7 @@ def test_an_answer_that_is_not_the_wanted_node_is_no_answer(by: Make, told: obje
 @pytest.mark.parametrize(
     ("ending", "expected", "words"),
     [
-        ("exit 75", AskAgain, "exit status 75"),
+        ("exit 75", ProviderRequestRepeatable, "exit status 75"),
         ("echo one >&2; echo 'none before noon' >&2; exit 69", NoCapacity, "none before noon"),
         ("echo 'wrong token' >&2; exit 77", ProviderFailed, "wrong token"),
         ("printf '\\033[2Jred' >&2; exit 1", ProviderFailed, "?[2Jred"),
@@ -195,7 +200,7 @@ def test_the_exit_status_tells_what_came_of_it(
 
 
 def test_of_a_program_that_hangs_nobody_knows_what_came(by: Make) -> None:
-    with pytest.raises(NotGranted, match="no answer in time"):
+    with pytest.raises(ProviderRequestUnconfirmed, match="no answer in time"):
         by("sleep 60", timeout_s=0.3).create("alpha-n7", TAGS)
 
 

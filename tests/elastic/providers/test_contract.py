@@ -4,7 +4,7 @@
 
 import pytest
 
-from gridbridge.errors import NoCapacity, NotGranted
+from gridbridge.errors import NoCapacity, ProviderRequestUnconfirmed
 from gridbridge.model.elastic.elastic_nodes import (
     OWNER_TAG,
     POOL_TAG,
@@ -83,7 +83,7 @@ def test_no_capacity_is_told_as_such_and_nothing_is_made(site: Site) -> None:
 def test_a_provider_that_is_busy_is_asked_again_later(site: Site) -> None:
     site.be_busy()
 
-    with pytest.raises(NotGranted):
+    with pytest.raises(ProviderRequestUnconfirmed):
         site.provider.create("alpha-n1", TAGS)
-    with pytest.raises(NotGranted):
+    with pytest.raises(ProviderRequestUnconfirmed):
         site.provider.machines()

@@ -13,7 +13,12 @@ import pytest
 
 from gridbridge.elastic.providers import ec2 as module
 from gridbridge.elastic.providers.ec2 import Ec2Provider, ec2_error_class
-from gridbridge.errors import AskAgain, NoCapacity, NotGranted, ProviderFailed
+from gridbridge.errors import (
+    NoCapacity,
+    ProviderFailed,
+    ProviderRequestRepeatable,
+    ProviderRequestUnconfirmed,
+)
 from gridbridge.model.elastic.balance_sections import PoolSection
 from gridbridge.model.elastic.elastic_nodes import HOST_KEY_TAG, ProviderMachineState
 from tests.elastic.providers.cloud import Gate
@@ -143,7 +148,7 @@ class Odd:
 def test_an_answer_that_is_lost_never_makes_two(ec2: Ec2, gate: Gate) -> None:
     provider = ec2()
     gate.loses.add("RunInstances")
-    with pytest.raises(NotGranted):
+    with pytest.raises(ProviderRequestUnconfirmed):
         provider.create("alpha-n7", TAGS)
 
     made = provider.create("alpha-n7", TAGS)
@@ -171,7 +176,7 @@ def test_who_has_no_turn_for_long_asks_in_the_next_round(ec2: Ec2, gate: Gate) -
     gate.refusals["RunInstances"] = "RequestLimitExceeded"
     paused = list[float]()
 
-    with pytest.raises(AskAgain):
+    with pytest.raises(ProviderRequestRepeatable):
         replace(ec2(), pause=paused.append).create("alpha-n7", TAGS)
     assert (15.0, 5) == (sum(paused), gate.seen["RunInstances"])
 
@@ -204,7 +209,7 @@ def test_a_page_that_fails_fails_the_list(ec2: Ec2, gate: Gate) -> None:
     provider.create("alpha-n7", TAGS)
     gate.refusals["DescribeInstances"] = "InternalError"
 
-    with pytest.raises(NotGranted, match=r"ec2 list: .*words of InternalError"):
+    with pytest.raises(ProviderRequestUnconfirmed, match=r"ec2 list: .*words of InternalError"):
         provider.machines()
 
 
@@ -299,7 +304,7 @@ def test_a_machine_that_ended_is_gone_and_a_stopping_one_is_stopped(ec2: Ec2) ->
     ("code", "expected"),
     [
         *((code, NoCapacity) for code in sorted(module.NO_CAPACITY)),
-        *((code, AskAgain) for code in sorted(module.LATER)),
+        *((code, ProviderRequestRepeatable) for code in sorted(module.LATER)),
         ("UnauthorizedOperation", ProviderFailed),
         ("InvalidAMIID.NotFound", ProviderFailed),
         ("", ProviderFailed),
@@ -315,7 +320,7 @@ def test_an_error_code_is_later_or_no_capacity_or_a_failure(
     ("code", "expected"),
     [
         ("MaxSpotInstanceCountExceeded", NoCapacity),
-        ("Unavailable", AskAgain),
+        ("Unavailable", ProviderRequestRepeatable),
         ("InvalidParameterValue", ProviderFailed),
     ],
 )
@@ -336,7 +341,7 @@ def test_a_cloud_that_does_not_answer_is_left_at_the_limit(ec2: Ec2, gate: Gate)
     )
     gate.hangs = True
 
-    with pytest.raises(NotGranted, match="ec2 list: Read timeout"):
+    with pytest.raises(ProviderRequestUnconfirmed, match="ec2 list: Read timeout"):
         impatient.machines()
     assert 1 == gate.seen["DescribeInstances"]
 
@@ -346,7 +351,7 @@ def test_a_cloud_that_is_not_reached_is_asked_later(ec2: Ec2, gate: Gate) -> Non
     section = replace(provider.section, endpoint="http://127.0.0.1:9")
     unreachable = module.make_ec2_provider(section, PoolSection(), "alpha")
 
-    with pytest.raises(NotGranted, match=r"ec2 list: Could not connect"):
+    with pytest.raises(ProviderRequestUnconfirmed, match=r"ec2 list: Could not connect"):
         unreachable.machines()
     assert not gate.seen
 

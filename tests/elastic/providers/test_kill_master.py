@@ -10,7 +10,7 @@ from gridbridge.elastic.balancer.balancer import Balancer
 from gridbridge.elastic.balancer.round_state import BalancerStateRows
 from gridbridge.elastic.providers.libcloud import LibcloudProvider
 from gridbridge.model.elastic.elastic_nodes import MASTER_TAG
-from gridbridge.program.cycle import once
+from gridbridge.program.cycle import run_cycle_once
 from gridbridge.shell.clock import Clock
 from tests.decisions.elastic.cells import MASTER
 from tests.elastic.balancer.world import CLUSTER, POOL, Trouble, World
@@ -37,7 +37,7 @@ def rounds(world: World, provider: LibcloudProvider, *, kills: bool) -> list[str
     for _ in range(3):
         memory = BalancerStateRows(world.database())
         clock = Clock(lambda: world.now.timestamp(), lambda: world.now.timestamp())
-        once(Balancer(site, memory, clock, world.look, made, acts), world.told.append)
+        run_cycle_once(Balancer(site, memory, clock, world.look, made, acts), world.told.append)
     return sorted(one.name for one in provider.machines())
 
 

@@ -16,7 +16,12 @@ from libcloud.compute.types import NodeState
 
 from gridbridge.elastic.providers import libcloud as module
 from gridbridge.elastic.providers.libcloud import LibcloudProvider
-from gridbridge.errors import AskAgain, NoCapacity, NotGranted, ProviderFailed
+from gridbridge.errors import (
+    NoCapacity,
+    ProviderFailed,
+    ProviderRequestRepeatable,
+    ProviderRequestUnconfirmed,
+)
 from gridbridge.model.elastic.balance_sections import PoolSection
 
 TAGS = {"gridbridge": "alpha", "gridbridge-pool": "small"}
@@ -118,10 +123,10 @@ def test_the_key_of_an_image_that_has_its_own_is_tagged(labelled: LibcloudProvid
     [
         (BaseHTTPError(403, "quota\nexceeded"), NoCapacity),
         (BaseHTTPError(413, "over limit"), NoCapacity),
-        (BaseHTTPError(429, "slower"), AskAgain),
-        (BaseHTTPError(503, "busy"), AskAgain),
-        (ConnectionResetError("gone"), NotGranted),
-        (TimeoutError("late"), NotGranted),
+        (BaseHTTPError(429, "slower"), ProviderRequestRepeatable),
+        (BaseHTTPError(503, "busy"), ProviderRequestRepeatable),
+        (ConnectionResetError("gone"), ProviderRequestUnconfirmed),
+        (TimeoutError("late"), ProviderRequestUnconfirmed),
         (BaseHTTPError(400, "no such network"), ProviderFailed),
         (InvalidCredsError("wrong key"), ProviderFailed),
         (Exception("a driver's own words"), ProviderFailed),
@@ -143,16 +148,16 @@ def test_a_machine_that_was_made_is_not_asked_for_again(labelled: LibcloudProvid
     """Though the list, which is read afterwards, can't be had at once."""
     labelled.driver.trouble["list"] = BaseHTTPError(429, "slower")
 
-    with pytest.raises(NotGranted) as told:
+    with pytest.raises(ProviderRequestUnconfirmed) as told:
         labelled.create("alpha-n7", TAGS)
-    assert NotGranted is told.type
+    assert ProviderRequestUnconfirmed is told.type
 
 
 def test_a_cloud_that_says_no_is_asked_later(labelled: LibcloudProvider) -> None:
     made = labelled.create("alpha-n7", TAGS)
     labelled.driver.does = False
 
-    with pytest.raises(NotGranted, match="the cloud did not do it"):
+    with pytest.raises(ProviderRequestUnconfirmed, match="the cloud did not do it"):
         labelled.destroy(made)
 
 

@@ -13,7 +13,7 @@ import pytest
 from gridbridge.config import policy_file
 from gridbridge.elastic.providers.power_provider import HostPowerProvider, IpmiPowerSwitch
 from gridbridge.elastic.providers.provider_registry import make_power_control_of_host
-from gridbridge.errors import NotGranted, ProviderFailed
+from gridbridge.errors import ProviderFailed, ProviderRequestUnconfirmed
 from gridbridge.model.elastic.elastic_nodes import ProviderMachine, ProviderMachineState
 from tests.elastic.providers import ipmi
 from tests.elastic.providers.ipmi import Tools
@@ -114,7 +114,7 @@ def test_a_host_that_does_not_answer_is_unknown_beside_others(
     assert {"n1": ProviderMachineState.STOPPED, "n2": ProviderMachineState.UNKNOWN} == states(
         provider
     )
-    with pytest.raises(NotGranted, match="chassis power on: no answer in time"):
+    with pytest.raises(ProviderRequestUnconfirmed, match="chassis power on: no answer in time"):
         provider.start(named("n2"))
 
 
@@ -123,7 +123,7 @@ def test_a_wrong_password_is_told_and_is_not_in_what_is_told(
 ) -> None:
     provider = by_ipmi(controller, password="wrong-one")
 
-    with pytest.raises(NotGranted, match="Unable to establish IPMI") as refused:
+    with pytest.raises(ProviderRequestUnconfirmed, match="Unable to establish IPMI") as refused:
         provider.start(named("n1"))
     assert "wrong-one" not in str(refused.value)
     assert {"n1": ProviderMachineState.UNKNOWN} == states(provider)
@@ -215,7 +215,7 @@ def test_a_host_that_is_woken_is_put_to_sleep_by_a_program(switch: str) -> None:
 
 
 def test_a_packet_that_can_t_be_sent_is_sent_later() -> None:
-    with pytest.raises(NotGranted, match=r"^power start n1: 127.0.0.1:99999: "):
+    with pytest.raises(ProviderRequestUnconfirmed, match=r"^power start n1: 127.0.0.1:99999: "):
         woken(99999).start(named("n1"))
 
 

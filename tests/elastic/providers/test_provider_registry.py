@@ -26,11 +26,11 @@ from gridbridge.model.elastic.balance_sections import (
     ProviderSection,
 )
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.site_section import Site
+from gridbridge.model.site.site_section import SiteSection
 
 SECTION = ProviderSection(program="/opt/rent", timeout_s=7)
 POLICY = Policy(
-    site=Site(cluster="alpha"),
+    site=SiteSection(cluster="alpha"),
     clusters={},
     queues={},
     pools={"small": PoolSection(provider="rental"), "other": PoolSection()},

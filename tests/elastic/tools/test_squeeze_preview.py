@@ -10,7 +10,7 @@ import pytest
 
 from gridbridge.elastic.balancer import cell_observer
 from gridbridge.elastic.tools import squeeze_preview
-from gridbridge.errors import NotSeen
+from gridbridge.errors import ClusterNotObserved
 from gridbridge.model.places import BALANCE_ACCOUNT
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
@@ -30,12 +30,14 @@ def test_root_looks_as_the_balancers_account_whose_files_providers_need(
     leave_root = Mock()
     monkeypatch.setattr(squeeze_preview, "leave_root", leave_root)
     monkeypatch.setattr(
-        squeeze_preview.cell_observer, "observe_own_cluster", Mock(side_effect=NotSeen("enough"))
+        squeeze_preview.cell_observer,
+        "observe_own_cluster",
+        Mock(side_effect=ClusterNotObserved("enough")),
     )
     path = tmp_path / "gridbridge.toml"
     path.write_text(SITE)
 
-    with pytest.raises(NotSeen):
+    with pytest.raises(ClusterNotObserved):
         squeeze_preview.preview_squeeze(NOON, path=str(path))
 
     leave_root.assert_called_once_with(BALANCE_ACCOUNT)

@@ -2,7 +2,12 @@
 
 import pytest
 
-from gridbridge.model.transfer.guard import Guard, choose, could_take, names_only
+from gridbridge.model.transfer.guard import (
+    Guard,
+    choose_guard,
+    may_include_queue,
+    names_only_queues,
+)
 
 OURS = ("transfer-beta", "transfer-delta")
 
@@ -41,14 +46,14 @@ OURS = ("transfer-beta", "transfer-delta")
 def test_only_what_could_start_here_is_kept_from_it(
     hard: tuple[tuple[str, str], ...], queues: str, expected: str
 ) -> None:
-    assert choose(hard, queues, OURS, is_array=False) == expected
+    assert choose_guard(hard, queues, OURS, is_array=False) == expected
 
 
 def test_a_task_of_an_array_has_a_hold_since_a_start_time_is_the_whole_jobs() -> None:
-    assert choose((), "", OURS, is_array=True) == Guard.HOLD
-    assert choose((), "transfer-beta", OURS, is_array=True) == Guard.NONE
+    assert choose_guard((), "", OURS, is_array=True) == Guard.HOLD
+    assert choose_guard((), "transfer-beta", OURS, is_array=True) == Guard.NONE
 
 
 def test_no_list_names_any_queue() -> None:
-    assert not names_only("", OURS)
-    assert could_take("", "all.q")
+    assert not names_only_queues("", OURS)
+    assert may_include_queue("", "all.q")

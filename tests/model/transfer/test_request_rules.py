@@ -10,8 +10,8 @@ from gridbridge.model.transfer.request_rules import (
     KINDS,
     MappingRule,
     RequestMapping,
-    decode,
-    encode,
+    decode_mapping,
+    encode_mapping,
 )
 
 NAMES = st.text(st.characters(exclude_characters="/=", codec="ascii", min_codepoint=33), min_size=1)
@@ -30,7 +30,7 @@ RULES = st.fixed_dictionaries(
 def test_a_mapping_survives_its_file(rules: dict[tuple[str, str], MappingRule]) -> None:
     mapping = RequestMapping(rules)
 
-    assert not rules or decode(encode(mapping)) == mapping
+    assert not rules or decode_mapping(encode_mapping(mapping)) == mapping
 
 
 @pytest.mark.parametrize(
@@ -48,4 +48,4 @@ def test_a_mapping_survives_its_file(rules: dict[tuple[str, str], MappingRule]) 
 )
 def test_what_is_no_rule_is_refused(line: str) -> None:
     with pytest.raises(ParseError):
-        decode(f"{line}\n".encode())
+        decode_mapping(f"{line}\n".encode())

@@ -6,34 +6,39 @@ import pytest
 
 from gridbridge.model.places import REFUSED_THERE
 from gridbridge.model.request import JobRequest, JobSpec
-from gridbridge.model.vocabulary import ClusterVocabulary, LocalQueues, encode, encode_queues
-from gridbridge.privileged.arrays.queue_choice import kept_there, on_their_hosts
-from gridbridge.privileged.owner import STATUS, RefusedThere
+from gridbridge.model.vocabulary import (
+    ClusterVocabulary,
+    LocalOnlyQueues,
+    encode_local_queues,
+    encode_vocabulary,
+)
+from gridbridge.privileged.arrays.queue_choice import request_slots_per_host, restrict_to_own_queues
+from gridbridge.privileged.owner import STATUS, RefusedByCluster
 
 
-def publish(folder: Path, queues: LocalQueues) -> None:
+def publish(folder: Path, queues: LocalOnlyQueues) -> None:
     (folder / "stays").mkdir()
-    (folder / "stays/beta").write_bytes(encode_queues(queues))
+    (folder / "stays/beta").write_bytes(encode_local_queues(queues))
 
 
 def test_it_asks_for_queues_that_send_nothing_on(tmp_path: Path) -> None:
-    publish(tmp_path, LocalQueues(queues="all.q", all_say="yes"))
+    publish(tmp_path, LocalOnlyQueues(queues="all.q", all_say="yes"))
     spec = JobSpec(transfer="gc.alpha.1.1", request=JobRequest(), tasks=3)
 
-    kept = kept_there(spec, "beta", str(tmp_path))
+    kept = restrict_to_own_queues(spec, "beta", str(tmp_path))
 
     assert (kept.request.stays, kept.tasks) == (True, 3)
-    assert kept_there(spec, "gamma", str(tmp_path)) is spec
+    assert restrict_to_own_queues(spec, "gamma", str(tmp_path)) is spec
 
 
 def test_one_that_names_a_queue_that_sends_on_is_refused_there(tmp_path: Path) -> None:
     """Its tasks may run at another cluster."""
-    publish(tmp_path, LocalQueues(queues="all.q", all_say="yes"))
+    publish(tmp_path, LocalOnlyQueues(queues="all.q", all_say="yes"))
     spec = JobSpec(transfer="gc.alpha.1.1", request=JobRequest(targets="transfer-alpha"), tasks=3)
 
-    with pytest.raises(RefusedThere, match=r"^queue transfer-alpha is a transfer queue"):
-        kept_there(spec, "beta", str(tmp_path))
-    assert STATUS[RefusedThere] == REFUSED_THERE
+    with pytest.raises(RefusedByCluster, match=r"^queue transfer-alpha is a transfer queue"):
+        restrict_to_own_queues(spec, "beta", str(tmp_path))
+    assert STATUS[RefusedByCluster] == REFUSED_THERE
 
 
 def wide(nodes: int, each: int, pe: str = "") -> JobSpec:
@@ -44,7 +49,9 @@ def wide(nodes: int, each: int, pe: str = "") -> JobSpec:
 def offer(folder: Path, *rules: str) -> str:
     """Publish what parallel environments beta has."""
     (folder / "vocabularies").mkdir()
-    (folder / "vocabularies/beta").write_bytes(encode(ClusterVocabulary(rule=frozenset(rules))))
+    (folder / "vocabularies/beta").write_bytes(
+        encode_vocabulary(ClusterVocabulary(rule=frozenset(rules)))
+    )
     return str(folder)
 
 
@@ -52,11 +59,11 @@ def test_the_slots_of_a_task_on_one_node_lie_on_one_host(tmp_path: Path) -> None
     """By an environment with `$pe_slots`; what was asked for by name stays."""
     folder = offer(tmp_path, "mpi=$round_robin", "smp=$pe_slots", "pairs=2")
 
-    assert on_their_hosts(wide(1, 2), "beta", folder).pe == "smp"
-    assert on_their_hosts(wide(3, 2), "beta", folder).pe == "pairs"
-    assert on_their_hosts(wide(1, 2, "mpi"), "beta", folder).pe == "mpi"
-    assert on_their_hosts(wide(1, 1), "beta", folder).pe == ""
-    assert on_their_hosts(wide(1, 2), "gamma", folder).pe == ""
+    assert request_slots_per_host(wide(1, 2), "beta", folder).pe == "smp"
+    assert request_slots_per_host(wide(3, 2), "beta", folder).pe == "pairs"
+    assert request_slots_per_host(wide(1, 2, "mpi"), "beta", folder).pe == "mpi"
+    assert request_slots_per_host(wide(1, 1), "beta", folder).pe == ""
+    assert request_slots_per_host(wide(1, 2), "gamma", folder).pe == ""
 
 
 @pytest.mark.parametrize(("nodes", "rule"), [(1, r"\$pe_slots or 4"), (2, "4")])
@@ -65,5 +72,7 @@ def test_a_cluster_without_such_an_environment_takes_none(
 ) -> None:
     folder = offer(tmp_path, "mpi=$round_robin")
 
-    with pytest.raises(RefusedThere, match=f"^no parallel environment .*{rule}, as 4 a host need"):
-        on_their_hosts(wide(nodes, 4), "beta", folder)
+    with pytest.raises(
+        RefusedByCluster, match=f"^no parallel environment .*{rule}, as 4 a host need"
+    ):
+        request_slots_per_host(wide(nodes, 4), "beta", folder)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.privileged.arrays import owner_request_file
-from gridbridge.privileged.arrays.owner_request_file import require_asked
+from gridbridge.privileged.arrays.owner_request_file import require_owner_request
 from gridbridge.privileged.owner import OwnerRefusal
 
 ASKS = {"verb": "resubmit", "campaigns": [7], "of": [12]}
@@ -25,13 +25,13 @@ def _spool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_its_owner_asks_for_it(spool: Path) -> None:
     (spool / "took.abc").write_text(json.dumps(ASKS))
 
-    first = require_asked("abc", 12, UID)
+    first = require_owner_request("abc", 12, UID)
     (spool / "took.abc").rename(spool / "took.def")
-    renamed = require_asked("def", 12, UID)
+    renamed = require_owner_request("def", 12, UID)
     (spool / "took.abc").write_text(json.dumps(ASKS))
 
     assert first == renamed
-    assert first != require_asked("abc", 12, UID)
+    assert first != require_owner_request("abc", 12, UID)
 
 
 @pytest.mark.parametrize(
@@ -51,14 +51,14 @@ def test_anything_else_is_refused(spool: Path, said: object, campaign: int, uid:
     (spool / "took.abc").write_text(json.dumps(said))
 
     with pytest.raises(OwnerRefusal):
-        require_asked("abc", campaign, uid)
+        require_owner_request("abc", campaign, uid)
 
 
 def test_what_is_nested_too_deep_is_refused(spool: Path) -> None:
     (spool / "took.abc").write_text("[" * 60_000)
 
     with pytest.raises(OwnerRefusal):
-        require_asked("abc", 12, UID)
+        require_owner_request("abc", 12, UID)
 
 
 @pytest.mark.parametrize("token", ["", "../took.abc", "abc/..", "nosuch", "a b"])
@@ -66,7 +66,7 @@ def test_no_other_file_is_read(spool: Path, token: str) -> None:
     (spool / "took.abc").write_text(json.dumps(ASKS))
 
     with pytest.raises(OwnerRefusal):
-        require_asked(token, 12, UID)
+        require_owner_request(token, 12, UID)
 
 
 def test_what_is_linked_is_nobodys(spool: Path) -> None:
@@ -77,4 +77,4 @@ def test_what_is_linked_is_nobodys(spool: Path) -> None:
 
     for token in ("abc", "def"):
         with pytest.raises(OwnerRefusal):
-            require_asked(token, 12, UID)
+            require_owner_request(token, 12, UID)

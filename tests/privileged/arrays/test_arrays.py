@@ -11,7 +11,7 @@ import pytest
 
 from gridbridge.campaigns.store import campaign_files
 from gridbridge.campaigns.store.root_ledger import RootLedger
-from gridbridge.errors import CampaignClosed, GridbridgeError, LedgerLost, NotOurs
+from gridbridge.errors import CampaignClosed, GridbridgeError, LedgerUnreadable, RemoteJobNotOurs
 from gridbridge.model.campaigns.campaign_names import UNIQUE, words
 from gridbridge.model.places import REFUSED_THERE
 from gridbridge.privileged import as_user, owner
@@ -21,9 +21,9 @@ from gridbridge.privileged.arrays import array_verbs
 from gridbridge.privileged.arrays.array_order import ArrayOrder
 from gridbridge.privileged.arrays.send_arrays import ArraySender
 from gridbridge.privileged.arrays.sent_array import SentArray
-from gridbridge.privileged.owner import OwnerNotReady, OwnerRefusal, RefusedThere
+from gridbridge.privileged.owner import OwnerNotReady, OwnerRefusal, RefusedByCluster
 from gridbridge.privileged.scope import FIRST_SIGNAL
-from gridbridge.privileged.setuid_worker import OwnerWorker, WorkerGone
+from gridbridge.privileged.setuid_worker import OwnerWorker, OwnerWorkerGone
 
 KILLED = (-signal.SIGKILL, FIRST_SIGNAL + signal.SIGKILL)  # the second: of root's scope
 
@@ -38,13 +38,13 @@ NOBODY = 54321  # a uid that no account has
 
 @pytest.fixture(name="asked")
 def _asked(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ArrayOrder]:
-    monkeypatch.setattr(order.owner, "read_config", lambda _: CONFIG)
+    monkeypatch.setattr(order.owner, "read_root_configuration", lambda _: CONFIG)
     return lambda words: ArrayOrder(words.split())
 
 
 @pytest.fixture(autouse=True)
 def _nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(owner, "become", lambda uid: f"person {uid}")
+    monkeypatch.setattr(owner, "switch_to_user", lambda uid: f"person {uid}")
 
 
 def test_one_call_sends_several_arrays(asked: Callable[[str], ArrayOrder]) -> None:
@@ -123,11 +123,11 @@ def answers(person: str) -> Callable[[list[str]], str]:
 
     def answer(words: list[str]) -> str:
         errors = {
-            "not": NotOurs("two\nlines"),
+            "not": RemoteJobNotOurs("two\nlines"),
             "later": OwnerNotReady("later"),
             "what": OSError("what"),
         }
-        errors["there"] = RefusedThere("no queue")
+        errors["there"] = RefusedByCluster("no queue")
         if words[0] in errors:
             raise errors[words[0]]
         if words[0] == "stop":
@@ -149,11 +149,11 @@ def test_the_worker_answers_one_request_after_another() -> None:
 @pytest.mark.parametrize(
     ("word", "error", "why"),
     [
-        ("not", NotOurs, "^two lines$"),
+        ("not", RemoteJobNotOurs, "^two lines$"),
         ("later", OwnerNotReady, "later"),
-        ("there", RefusedThere, "no queue"),
+        ("there", RefusedByCluster, "no queue"),
         ("what", GridbridgeError, "what"),
-        ("die", WorkerGone, "ended"),
+        ("die", OwnerWorkerGone, "ended"),
     ],
 )
 def test_what_it_can_not_do_is_raised_again(word: str, error: type[Exception], why: str) -> None:
@@ -162,7 +162,7 @@ def test_what_it_can_not_do_is_raised_again(word: str, error: type[Exception], w
     with pytest.raises(error, match=why):
         worker.ask(word)
     if word == "die":
-        with pytest.raises(WorkerGone):
+        with pytest.raises(OwnerWorkerGone):
             worker.ask("submit")
     else:
         assert worker.ask("submit") == "person 7: submit"
@@ -171,7 +171,7 @@ def test_what_it_can_not_do_is_raised_again(word: str, error: type[Exception], w
 def test_a_worker_that_its_owner_stopped_is_killed_at_the_limit() -> None:
     worker = OwnerWorker(7, answers, limit_s=0.2)
 
-    with pytest.raises(WorkerGone, match=r"not done within 0\.2 s"):
+    with pytest.raises(OwnerWorkerGone, match=r"not done within 0\.2 s"):
         worker.ask("stop")
     assert os.waitstatus_to_exitcode(os.waitpid(worker.scope.pid, 0)[1]) in KILLED
 
@@ -180,7 +180,7 @@ def test_a_worker_that_tells_without_end_is_killed(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(worker_module, "ANSWER_BYTES", 1 << 20)
     worker = OwnerWorker(7, lambda _: lambda _: "x" * (8 << 20))
 
-    with pytest.raises(WorkerGone, match="its answer exceeds 1 MiB"):
+    with pytest.raises(OwnerWorkerGone, match="its answer exceeds 1 MiB"):
         worker.ask("submit")
     assert os.waitstatus_to_exitcode(os.waitpid(worker.scope.pid, 0)[1]) in KILLED
 
@@ -189,7 +189,7 @@ def test_a_ledger_that_is_lost_is_told(tmp_path: Path, asked: Callable[[str], Ar
     """Its array can't be released until somebody has put it back: no person is to blame."""
     with (
         RootLedger(12, str(tmp_path / "ledger")) as ledger,
-        pytest.raises(LedgerLost, match=r"c\.12: root's ledger lacks the campaign"),
+        pytest.raises(LedgerUnreadable, match=r"c\.12: root's ledger lacks the campaign"),
     ):
         array_verbs._acted(asked("release-array c.12 beta 3"), ledger)
 
@@ -200,9 +200,9 @@ def test_what_is_asked_about_an_unknown_campaign_begins_no_ledger(
 ) -> None:
     """Whoever has the service account would fill a disk of root's."""
     folder = tmp_path / "ledger"
-    with RootLedger(99, str(folder)) as ledger, suppress(LedgerLost):
+    with RootLedger(99, str(folder)) as ledger, suppress(LedgerUnreadable):
         assert ledger.arrays() == ()
-        array_verbs.note_end(99, ledger, str(tmp_path))
+        array_verbs.note_campaign_end(99, ledger, str(tmp_path))
         array_verbs._acted(asked(told), ledger)
 
     assert [*folder.iterdir()] == []
@@ -213,12 +213,14 @@ def test_the_end_of_a_campaign_that_was_brought_is_noted_under_one_number(
 ) -> None:
     """Before anything of it was submitted, too."""
     asked("delete-array c.12 beta 3")  # the configuration can be read
-    monkeypatch.setattr(owner, "require_person", lambda *_: None)
+    monkeypatch.setattr(owner, "require_ordinary_account", lambda *_: None)
     folder = tmp_path / "ledger"
     for number in (12, 13):
-        (tmp_path / f"c.{number}").write_bytes(campaign_files.encode({UNIQUE: "a"}, ("1",)))
+        (tmp_path / f"c.{number}").write_bytes(
+            campaign_files.encode_campaign_file({UNIQUE: "a"}, ("1",))
+        )
         with RootLedger(number, str(folder)) as ledger:
-            array_verbs.note_end(number, ledger, str(tmp_path))
+            array_verbs.note_campaign_end(number, ledger, str(tmp_path))
 
     assert [one.name for one in folder.iterdir() if one.is_file() and not one.is_symlink()] == [
         "c.12"
@@ -253,11 +255,11 @@ def test_the_end_of_a_campaign_is_noted_whatever_is_put_into_its_files_place(
 ) -> None:
     """Its owner may remove the file; an end that is never noted is told in every cycle."""
     asked("delete-array c.12 beta 3")  # the configuration can be read
-    monkeypatch.setattr(owner, "require_person", lambda *_: None)
+    monkeypatch.setattr(owner, "require_ordinary_account", lambda *_: None)
     make(tmp_path / "c.12")
     folder = str(tmp_path / "ledger")
     with RootLedger(12, folder) as ledger:
-        array_verbs.note_end(12, ledger, str(tmp_path))
+        array_verbs.note_campaign_end(12, ledger, str(tmp_path))
 
     with RootLedger(12, folder) as ledger, pytest.raises(CampaignClosed):
         ledger.intend(1, "beta", "0:1")
@@ -272,11 +274,11 @@ def test_no_ledger_is_begun_for_what_no_person_put_there(
         raise OwnerRefusal("nothing is done as uid 990")
 
     asked("delete-array c.12 beta 3")  # the configuration can be read
-    monkeypatch.setattr(owner, "require_person", refuse)
+    monkeypatch.setattr(owner, "require_ordinary_account", refuse)
     _make_pipe(tmp_path / "c.12")
     folder = tmp_path / "ledger"
     with RootLedger(12, str(folder)) as ledger:
-        array_verbs.note_end(12, ledger, str(tmp_path))
+        array_verbs.note_campaign_end(12, ledger, str(tmp_path))
 
     assert [*folder.iterdir()] == []
 
@@ -285,7 +287,7 @@ def test_what_became_of_an_array_is_a_line(asked: Callable[[str], ArrayOrder]) -
     """Whatever a cluster said: the next line would be told of another array."""
     (array,) = asked("send-arrays c.12 beta 3 0-9:1").arrays
     one = SentArray(array, 0)
-    one.error = RefusedThere("no queue\n0 77 \r\x85and more\u2028")
+    one.error = RefusedByCluster("no queue\n0 77 \r\x85and more\u2028")
 
     assert one.line() == f"{REFUSED_THERE} 0 no queue 0 77 and more"
     one.job, one.error = "77", None
@@ -294,11 +296,11 @@ def test_what_became_of_an_array_is_a_line(asked: Callable[[str], ArrayOrder]) -
 
 def test_who_has_no_account_now_may_have_one_later(monkeypatch: pytest.MonkeyPatch) -> None:
     def nobody(uid: int) -> str:
-        raise owner.NoAccount(f"uid {uid} has no account")
+        raise owner.AccountNotFound(f"uid {uid} has no account")
 
-    monkeypatch.setattr(owner, "become", nobody)
+    monkeypatch.setattr(owner, "switch_to_user", nobody)
 
-    with pytest.raises(owner.NoOwner, match="uid 7 has no account"):
+    with pytest.raises(owner.OwnerAccountUnavailable, match="uid 7 has no account"):
         OwnerWorker(7, answers).ask("submit")
 
 
@@ -311,7 +313,7 @@ def test_nothing_is_intended_for_an_owner_without_an_account(
         ledger.require(NOBODY, "digest")
         (sent,) = ArraySender(order, ledger, None).submitted()
 
-        assert isinstance(sent.error, owner.NoOwner)
+        assert isinstance(sent.error, owner.OwnerAccountUnavailable)
         assert ledger.arrays() == ()
 
 

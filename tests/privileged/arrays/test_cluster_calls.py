@@ -42,7 +42,7 @@ class Cell:
 
 def act(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> str:
     """Have the tasks 1 to 5 deleted if they wait."""
-    monkeypatch.setattr(array_order.owner, "read_config", lambda _: CONFIG)
+    monkeypatch.setattr(array_order.owner, "read_root_configuration", lambda _: CONFIG)
     monkeypatch.setattr(cluster_calls, "arrays_of", lambda _: cell)
     asked = ArrayOrder(["delete-waiting", "c.12", "beta", "3", "1-5"])
     return ClusterSite(asked, "alice").act(NAME, "7", is_repeated=False)

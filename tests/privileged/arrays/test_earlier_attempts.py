@@ -9,7 +9,7 @@ from gridbridge.campaigns.store.root_ledger import RootLedger
 from gridbridge.errors import CommandFailed, GridbridgeError, ParseError
 from gridbridge.privileged.arrays import array_order, earlier_attempts
 from gridbridge.privileged.arrays.array_order import ArrayOrder
-from gridbridge.privileged.arrays.earlier_attempts import require_ended
+from gridbridge.privileged.arrays.earlier_attempts import require_attempts_ended
 from gridbridge.privileged.owner import OwnerNotReady
 
 CLUSTER = {"kind": "embedded", "folder": "/mnt/x"}
@@ -21,7 +21,7 @@ Asked = list[tuple[str, ...]]
 @pytest.fixture(name="asked")
 def _asked(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Asked]:
     """Have each cluster's question answered in these words, and keep what was asked."""
-    monkeypatch.setattr(array_order.owner, "read_config", lambda _: CONFIG)
+    monkeypatch.setattr(array_order.owner, "read_root_configuration", lambda _: CONFIG)
 
     def of(answer: str) -> Asked:
         words: Asked = []
@@ -65,7 +65,7 @@ def test_each_cluster_is_asked_once_about_all_arrays(
 ) -> None:
     """One without a noted id is looked for; a cluster that is configured no more is not asked."""
     words = asked("1=2:4:1")
-    require_ended(wanted("0-99:4"), ledger, 0)
+    require_attempts_ended(wanted("0-99:4"), ledger, 0)
 
     assert [len(one) for one in words] == [100, 1]
     assert words[0][:3] == ("1=1001", "2=+", "3=1003")
@@ -79,7 +79,7 @@ def test_an_array_that_was_sent_again_is_asked_for_by_its_name_too(
     words = asked("")
     ledger.intend(101, "gamma", "5-6:2")
     ledger.submitted(101, "55")
-    require_ended(wanted("6:4"), ledger, 0)
+    require_attempts_ended(wanted("6:4"), ledger, 0)
 
     assert words == [("7=1007",), ("101=55+",)]
 
@@ -92,7 +92,7 @@ def test_nothing_is_sent_while_an_earlier_attempt_is_listed(
     with pytest.raises(
         OwnerNotReady, match="an earlier attempt of a task is at gamma, in array 101"
     ):
-        require_ended(wanted("5-6:4"), ledger, 0)
+        require_attempts_ended(wanted("5-6:4"), ledger, 0)
 
 
 @pytest.mark.parametrize("answer", ["", "101", "101=", "101=3:9:1", "101=x", "101=1:2:3:4", "="])
@@ -101,7 +101,7 @@ def test_no_answer_keeps_nothing(
 ) -> None:
     """Nor one that makes no sense: a thief can't make a cluster silent."""
     asked(answer)
-    require_ended(wanted("5-6:4"), ledger, 0)
+    require_attempts_ended(wanted("5-6:4"), ledger, 0)
 
 
 class Adapter:
@@ -164,6 +164,6 @@ def test_silent_clusters_do_not_use_up_the_time(
 ) -> None:
     words = asked("")
     monkeypatch.setattr(earlier_attempts, "ALL_ASK_S", 0.0)
-    require_ended(wanted("5-6:4"), ledger, 0)
+    require_attempts_ended(wanted("5-6:4"), ledger, 0)
 
     assert words == []

@@ -11,7 +11,7 @@ from typing import cast
 import pytest
 
 from gridbridge.campaigns.store import campaign_reader
-from gridbridge.campaigns.store.campaign_reader import VerifiedCampaign
+from gridbridge.campaigns.store.campaign_reader import VerifiedCampaignFiles
 from gridbridge.campaigns.store.root_ledger import RootLedger
 from gridbridge.model.campaigns.campaign_names import UNIQUE, ArrayId
 from gridbridge.privileged.arrays.array_order import ArrayOrder
@@ -52,7 +52,7 @@ class Site:
         self.whole = "".join(f"{line}\n" for line in lines).encode()
         (folder / "c.12").write_bytes(self.whole)
         with self.ledger() as ledger:
-            VerifiedCampaign(12, str(folder)).note(ledger)
+            VerifiedCampaignFiles(12, str(folder)).note(ledger)
             for number in range(self._arrays[0]):
                 ledger.intend(number + 1, "beta", self.tasks(number))
                 ledger.submitted(number + 1, str(number + 1))
@@ -77,7 +77,7 @@ class Site:
             section={},
             is_of_copies=False,
         )
-        brought = VerifiedCampaign(12, str(self._folder))
+        brought = VerifiedCampaignFiles(12, str(self._folder))
         brought.note(ledger)
         return VerifiedTasks(cast("ArrayOrder", order), brought, ledger)
 

@@ -78,8 +78,8 @@ class Cluster:
 @pytest.fixture(name="cluster")
 def _cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     cluster = Cluster(tmp_path)
-    monkeypatch.setattr(array_order.owner, "read_config", lambda _: CONFIG)
-    monkeypatch.setattr(owner, "become", lambda uid: f"person {uid}")
+    monkeypatch.setattr(array_order.owner, "read_root_configuration", lambda _: CONFIG)
+    monkeypatch.setattr(owner, "switch_to_user", lambda uid: f"person {uid}")
     monkeypatch.setattr(send_arrays, "ClusterSite", lambda *_: cluster)
     return cluster
 

@@ -17,7 +17,7 @@ FILE = f"u.{ME}/data.0123abcd"
 @pytest.fixture(name="folder")
 def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(replica_acts, "CAMPAIGNS", str(tmp_path))
-    monkeypatch.setattr(owner, "read_config", lambda _: {"storage": {"alpha-data": {}}})
+    monkeypatch.setattr(owner, "read_root_configuration", lambda _: {"storage": {"alpha-data": {}}})
     (tmp_path / f"u.{ME}").mkdir()
     return tmp_path
 
@@ -29,7 +29,7 @@ def let(folder: Path, name: str = FILE, text: str = json.dumps({"dataset": "read
 def test_the_dataset_stands_in_its_owners_file(folder: Path) -> None:
     let(folder)
 
-    assert replica_acts.read(FILE) == ("reads", ME)
+    assert replica_acts.read_delegated_dataset(FILE) == ("reads", ME)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_what_names_no_dataset_is_refused(folder: Path, text: str) -> None:
     let(folder, text=text)
 
     with pytest.raises(OwnerRefusal):
-        replica_acts.read(FILE)
+        replica_acts.read_delegated_dataset(FILE)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_a_name_leads_nowhere_else(folder: Path, name: str) -> None:
     let(folder)
 
     with pytest.raises(OwnerRefusal):
-        replica_acts.read(name)
+        replica_acts.read_delegated_dataset(name)
 
 
 def test_a_file_in_anothers_folder_is_not_that_persons(folder: Path) -> None:
@@ -82,7 +82,7 @@ def test_a_file_in_anothers_folder_is_not_that_persons(folder: Path) -> None:
     let(folder, "u.77/data.0123abcd")
 
     with pytest.raises(OwnerRefusal):
-        replica_acts.read("u.77/data.0123abcd")
+        replica_acts.read_delegated_dataset("u.77/data.0123abcd")
 
 
 def test_a_link_is_refused(folder: Path) -> None:
@@ -90,7 +90,7 @@ def test_a_link_is_refused(folder: Path) -> None:
     (folder / FILE).symlink_to(folder / f"u.{ME}/other")
 
     with pytest.raises(OwnerRefusal):
-        replica_acts.read(FILE)
+        replica_acts.read_delegated_dataset(FILE)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_anything_but_names_of_areas_is_refused(folder: Path, words: list[str], 
     let(folder)
 
     with pytest.raises(OwnerRefusal, match=why):
-        replica_acts.perform(words)
+        replica_acts.perform_replica_act(words)
 
 
 def test_nothing_is_done_for_root(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,4 +119,4 @@ def test_nothing_is_done_for_root(folder: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(owner, "MIN_UID", ME + 1)
 
     with pytest.raises(OwnerRefusal, match=f"nothing is done as uid {ME}"):
-        replica_acts.perform(["look", FILE])
+        replica_acts.perform_replica_act(["look", FILE])

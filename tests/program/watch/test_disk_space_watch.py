@@ -10,11 +10,15 @@ from pathlib import Path
 import pytest
 
 from gridbridge.config import policy_file
-from gridbridge.decisions.disk_space import lacks
+from gridbridge.decisions.site.disk_space import first_disk_space_problem
 from gridbridge.program import reports
-from gridbridge.program.watch.disk_space_watch import LOOK_S, RoomWatch, own_rooms
-from gridbridge.program.watch.tmpdirs import Tmpdirs
-from gridbridge.program.work.workers import OwnerThreads
+from gridbridge.program.watch.disk_space_watch import (
+    LOOK_S,
+    DiskSpaceWatch,
+    free_space_of_campaign_filesystem,
+)
+from gridbridge.program.watch.tmpdirs import TmpdirFolderQuery
+from gridbridge.program.work.workers import OwnerThreadPools
 from gridbridge.shell import host
 from gridbridge.site import site_inspection
 from tests.contract.waiting import until
@@ -36,7 +40,7 @@ def test_a_folder_that_can_not_be_written_is_told_once_and_so_is_its_end(
 ) -> None:
     caplog.set_level(logging.INFO)
     time, folder = Time(), tmp_path / "spool"
-    watch = RoomWatch((str(tmp_path), str(folder)), time)
+    watch = DiskSpaceWatch((str(tmp_path), str(folder)), time)
     told = []
     for change in (lambda: None, lambda: None, folder.mkdir, lambda: None, folder.rmdir):
         change()
@@ -51,7 +55,7 @@ def test_a_folder_that_can_not_be_written_is_told_once_and_so_is_its_end(
 
 def test_it_is_looked_at_now_and_then_and_nothing_is_left_there(tmp_path: Path) -> None:
     time = Time()
-    watch = RoomWatch((str(tmp_path),), time)
+    watch = DiskSpaceWatch((str(tmp_path),), time)
     before = watch.lacks()
     tmp_path.chmod(0o755)
     os.rename(tmp_path, f"{tmp_path}.away")
@@ -80,7 +84,7 @@ def test_a_full_folder_of_tmpdirs_closes_the_queues_though_the_service_writes_no
     """One that is not there is execd's trouble, and closes nothing."""
     folder, time = tmp_path / "tmp", Time()
     folder.mkdir()
-    watch = RoomWatch((str(tmp_path),), time, lambda: (str(folder), str(tmp_path / "none")))
+    watch = DiskSpaceWatch((str(tmp_path),), time, lambda: (str(folder), str(tmp_path / "none")))
     before = watch.lacks()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", folder], check=True)
     time.now_s += LOOK_S
@@ -100,22 +104,22 @@ def test_a_full_filesystem_for_campaigns_is_seen_by_check_and_status(
     """The spool's own filesystem has room. A folder in that is no filesystem to look at."""
     folder = tmp_path / "campaigns"
     folder.mkdir()
-    monkeypatch.setattr(own_rooms, "__defaults__", (str(folder),))
+    monkeypatch.setattr(free_space_of_campaign_filesystem, "__defaults__", (str(folder),))
     before = (
         site_inspection.free_space_of_state_folders().keys(),
-        reports.report(datetime.now(UTC), str(tmp_path)).alarm,
+        reports.build_site_report(datetime.now(UTC), str(tmp_path)).alarm,
     )
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", folder], check=True)
     try:
         seen = site_inspection.free_space_of_state_folders()[str(folder)]
-        alarm = reports.report(datetime.now(UTC), str(tmp_path)).alarm
+        alarm = reports.build_site_report(datetime.now(UTC), str(tmp_path)).alarm
     finally:
         subprocess.run(["umount", "--lazy", folder], check=True)
 
     full = f"{folder} is full: 64 KiB are free, 1024 are needed"
     assert str(folder) not in before[0]
     assert full not in before[1]
-    assert lacks({str(folder): seen}) == full
+    assert first_disk_space_problem({str(folder): seen}) == full
     assert full in alarm
 
 
@@ -144,8 +148,8 @@ def test_home_tells_where_the_starters_of_our_queues_have_their_notes(tmp_path: 
     client.write_text(QCONF)
     client.chmod(0o755)
     policy = policy_file.parse("gridbridge.toml", SITE.format(folder=tmp_path).encode())
-    workers = OwnerThreads()
-    tmpdirs = Tmpdirs(policy, workers, Time())
+    workers = OwnerThreadPools()
+    tmpdirs = TmpdirFolderQuery(policy, workers, Time())
 
     assert until(tmpdirs.folders, "the answer") == {"/var/tmp/sge"}
     workers.dismiss()

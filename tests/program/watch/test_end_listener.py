@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 
-from gridbridge.program.watch.end_listener import EndListener
+from gridbridge.program.watch.end_listener import OarJobEndListener
 from gridbridge.shell.retry import until
 from tests.program.work.test_threads import without_room
 
@@ -13,7 +13,7 @@ def test_a_listener_for_which_no_thread_can_be_started_listens_later() -> None:
         yield [7]
 
     def act(give_room: Callable[[], None]) -> None:
-        listener = EndListener("gamma", ends, 10, time.monotonic)
+        listener = OarJobEndListener("gamma", ends, 10, time.monotonic)
         assert listener.ended() == frozenset()
         give_room()
 

@@ -12,9 +12,13 @@ from gridbridge.model.route import GridEngineCell
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, SentJob
 from gridbridge.model.states import UNSEEN
 from gridbridge.model.transfer.transfer_sections import PollerSection
-from gridbridge.program.watch.cluster_observer import ClusterAnswer, ClusterObserver, stretched
+from gridbridge.program.watch.cluster_observer import (
+    ClusterObserver,
+    ClusterQueryResult,
+    query_interval_within_share,
+)
 from gridbridge.shell.clock import Clock
-from gridbridge.state.snapshot_codec import decode
+from gridbridge.state.snapshot_codec import decode_snapshot
 from tests.program.work.test_threads import without_room
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -31,12 +35,18 @@ def test_an_interval_grows_with_the_answers_but_closes_no_queue(
 ) -> None:
     """A twentieth of the time, but values are stale after 30 s."""
     assert (
-        stretched(usual_s, PollerSection(interval_s=5, query_share=0.05, stale_s=30)) == expected_s
+        query_interval_within_share(
+            usual_s, PollerSection(interval_s=5, query_share=0.05, stale_s=30)
+        )
+        == expected_s
     )
 
 
 def test_an_interval_is_never_shorter_than_configured() -> None:
-    assert stretched(9.0, PollerSection(interval_s=25, query_share=0.05, stale_s=30)) == 25
+    assert (
+        query_interval_within_share(9.0, PollerSection(interval_s=25, query_share=0.05, stale_s=30))
+        == 25
+    )
 
 
 def test_an_answer_that_nobody_thought_of_is_trouble_of_its_cluster_alone(
@@ -64,7 +74,7 @@ def test_a_question_for_which_no_thread_can_be_started_is_trouble_of_its_cluster
     without_room(ask)
 
 
-def _answer(observer: ClusterObserver) -> ClusterAnswer:
+def _answer(observer: ClusterObserver) -> ClusterQueryResult:
     deadline = time.monotonic() + 30
     while not (answer := observer.answer()):
         assert time.monotonic() < deadline
@@ -150,7 +160,7 @@ def test_what_campaigns_sent_is_asked_for_by_cluster(monkeypatch: pytest.MonkeyP
     assert told == [(NOWHERE, "beta", frozenset({1, 7}), (), frozenset({7}))]
 
 
-def _observed(monkeypatch: pytest.MonkeyPatch, sent: SentJob, **seen: Any) -> ClusterAnswer:
+def _observed(monkeypatch: pytest.MonkeyPatch, sent: SentJob, **seen: Any) -> ClusterQueryResult:
     """Return the answer of a cluster that lists a job of ours, 1, and an array, 7."""
     rows = {n: (JobStatus(job_id=n, name="n", owner="a", state=UNSEEN),) for n in (1, 7)}
     known = {"cluster": "beta", "taken_at": NOON, "pending": 0, "free_slots": 3, "jobs": rows}
@@ -171,7 +181,7 @@ def test_what_campaigns_sent_is_told_to_them_alone(monkeypatch: pytest.MonkeyPat
     assert answer.shared.covers == {"3.1"}
     assert answer.shared.asked_at == answer.snapshot.taken_at
     assert answer.shared.every_s > 5.5
-    told = decode(answer.shared.content, "beta", NOON)
+    told = decode_snapshot(answer.shared.content, "beta", NOON)
     assert (told.jobs.keys(), told.free_slots) == ({7}, 3)
 
 

@@ -9,7 +9,7 @@ from pytest_subprocess import FakeProcess
 
 from gridbridge.batch.gridengine import client_commands
 from gridbridge.model.route import GridEngineCell
-from gridbridge.program.watch.pushed_ends import AGAIN_S, ENDS, WINDOW_S, PushedEnds
+from gridbridge.program.watch.pushed_ends import AGAIN_S, ENDS, WINDOW_S, QeventJobEndReceiver
 from gridbridge.shell.child_program import DIE_WITH_US
 
 CELL = GridEngineCell(
@@ -42,10 +42,10 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def push(tmp_path: Path, clock: Clock, fp: FakeProcess) -> Iterator[PushedEnds]:
+def push(tmp_path: Path, clock: Clock, fp: FakeProcess) -> Iterator[QeventJobEndReceiver]:
     fp.keep_last_process(True)
     argv = client_commands.watch_ends(CELL)
-    one = PushedEnds(argv, CELL.environment(), LIMIT_PER_S, str(tmp_path), clock)
+    one = QeventJobEndReceiver(argv, CELL.environment(), LIMIT_PER_S, str(tmp_path), clock)
     yield one
     one.stop()
 
@@ -61,7 +61,7 @@ def runs(fp: FakeProcess) -> None:
 
 
 def test_qevent_runs_once_and_is_ended_with_us(
-    push: PushedEnds, fp: FakeProcess, clock: Clock
+    push: QeventJobEndReceiver, fp: FakeProcess, clock: Clock
 ) -> None:
     runs(fp)
     for _ in range(3):
@@ -76,7 +76,7 @@ def test_qevent_runs_once_and_is_ended_with_us(
 
 
 def test_a_qevent_that_ended_is_started_again_after_a_while(
-    push: PushedEnds, fp: FakeProcess, clock: Clock
+    push: QeventJobEndReceiver, fp: FakeProcess, clock: Clock
 ) -> None:
     """Its qmaster is down: that does not change within a moment."""
     fp.register([*QEVENT, fp.any()])
@@ -95,7 +95,7 @@ def test_a_qevent_that_ended_is_started_again_after_a_while(
     ids=["none", "two", "what is no number"],
 )
 def test_what_it_pushes_is_read(
-    push: PushedEnds, fp: FakeProcess, tmp_path: Path, ends: bytes, expected: set[int]
+    push: QeventJobEndReceiver, fp: FakeProcess, tmp_path: Path, ends: bytes, expected: set[int]
 ) -> None:
     runs(fp)
     (tmp_path / ENDS).write_bytes(ends)
@@ -104,7 +104,7 @@ def test_what_it_pushes_is_read(
 
 
 def test_above_the_rate_the_ends_are_left_to_the_poll(
-    push: PushedEnds, fp: FakeProcess, clock: Clock, tmp_path: Path
+    push: QeventJobEndReceiver, fp: FakeProcess, clock: Clock, tmp_path: Path
 ) -> None:
     runs(fp)
     many = int(LIMIT_PER_S * WINDOW_S) + 1

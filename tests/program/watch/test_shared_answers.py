@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.route import GridEngineCell, OarServer, login
+from gridbridge.model.route import GridEngineCell, OarServer, ssh_login
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, SentJob
 from gridbridge.model.states import UNSEEN
 from gridbridge.program.watch.shared_answers import (
-    AnswerSharing,
-    SharedAnswer,
-    answer_of,
-    place_of,
+    ClusterSnapshotSharing,
+    SharedClusterSnapshot,
+    identify_cluster_query,
+    query_result_to_share,
 )
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.snapshots import LastAnswer
+from gridbridge.state.database.snapshots import LastClusterQuery
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SENT = SentJob(jobs=frozenset({7}), released=frozenset({"3.1"}), is_watched=True)
@@ -35,16 +35,16 @@ class Site:
         self.after_s = 1.0
         self.clock = Clock(lambda: NOON.timestamp() + self.after_s)
         self.database = StateFile.open(self.path)
-        self.sharing = AnswerSharing(self.database, self.clock)
+        self.sharing = ClusterSnapshotSharing(self.database, self.clock)
 
     def put(
         self, seen: ClusterSnapshot | None = SEEN, sent: SentJob = SENT, **other: object
     ) -> None:
         """Share an answer."""
         known = {"every_s": 0.0, "location": "there", "trouble": ""} | other
-        self.sharing.put("beta", answer_of(seen, sent, now=self.clock.now(), **known))  # type: ignore[arg-type]
+        self.sharing.put("beta", query_result_to_share(seen, sent, now=self.clock.now(), **known))  # type: ignore[arg-type]
 
-    def find(self, *released: str, location: str = "there") -> SharedAnswer | None:
+    def find(self, *released: str, location: str = "there") -> SharedClusterSnapshot | None:
         """Look for one that knows these arrays."""
         return self.sharing.find("beta", location, frozenset(released), LIMIT_S)
 
@@ -61,8 +61,8 @@ def test_a_young_answer_is_taken(site: Site) -> None:
     site.put()
 
     assert nobody_asked is None
-    assert site.find("3.1") == SharedAnswer(snapshot=SEEN)
-    assert site.find() == SharedAnswer(snapshot=SEEN)
+    assert site.find("3.1") == SharedClusterSnapshot(snapshot=SEEN)
+    assert site.find() == SharedClusterSnapshot(snapshot=SEEN)
 
 
 def test_one_that_was_asked_before_an_array_was_released_knows_nothing_of_it(site: Site) -> None:
@@ -96,11 +96,11 @@ def test_a_question_that_failed_a_moment_ago_has_no_answer(site: Site) -> None:
     """Unknown: nobody takes it for a list without our jobs."""
     site.put(None, trouble="refused")
 
-    assert site.find("3.1") == SharedAnswer(trouble="refused")
+    assert site.find("3.1") == SharedClusterSnapshot(trouble="refused")
 
 
 def test_what_can_not_be_read_is_asked_for(site: Site) -> None:
-    odd = LastAnswer(
+    odd = LastClusterQuery(
         place="there", asked_at=NOON, every_s=0, covers=SENT.released, content=b"no such form"
     )
     site.sharing.put("beta", odd)
@@ -109,8 +109,8 @@ def test_what_can_not_be_read_is_asked_for(site: Site) -> None:
 
 
 def test_a_dry_run_shares_nothing(site: Site) -> None:
-    AnswerSharing(site.database, site.clock, is_dry=True).put(
-        "beta", answer_of(SEEN, SENT, "there", NOON)
+    ClusterSnapshotSharing(site.database, site.clock, is_dry=True).put(
+        "beta", query_result_to_share(SEEN, SENT, "there", NOON)
     )
 
     assert site.find("3.1") is None
@@ -125,18 +125,18 @@ def test_a_place_is_all_by_which_a_cluster_is_asked() -> None:
             execd_port="2",
             binaries="/bin",
             timeout_s=1,
-            login=login(host, "me"),
+            login=ssh_login(host, "me"),
         )
 
-    there = place_of(cell("1"), ("transfer-a",))
+    there = identify_cluster_query(cell("1"), ("transfer-a",))
     others = [
-        place_of(cell("2"), ("transfer-a",)),
-        place_of(cell("1", "h"), ("transfer-a",)),
-        place_of(cell("1"), ()),
-        place_of(OarServer(timeout_s=1), ("transfer-a",)),
+        identify_cluster_query(cell("2"), ("transfer-a",)),
+        identify_cluster_query(cell("1", "h"), ("transfer-a",)),
+        identify_cluster_query(cell("1"), ()),
+        identify_cluster_query(OarServer(timeout_s=1), ("transfer-a",)),
     ]
 
-    assert there == place_of(cell("1"), ("transfer-a",))
+    assert there == identify_cluster_query(cell("1"), ("transfer-a",))
     assert there not in others
     assert len(set(others)) == 4
 
@@ -144,7 +144,7 @@ def test_a_place_is_all_by_which_a_cluster_is_asked() -> None:
 def test_of_two_programs_one_reads_what_the_other_wrote(site: Site) -> None:
     site.put()
     other = StateFile.open(site.path)
-    found = AnswerSharing(other, site.clock).find("beta", "there", SENT.released, LIMIT_S)
+    found = ClusterSnapshotSharing(other, site.clock).find("beta", "there", SENT.released, LIMIT_S)
     other.close()
 
-    assert found == SharedAnswer(snapshot=replace(SEEN))
+    assert found == SharedClusterSnapshot(snapshot=replace(SEEN))

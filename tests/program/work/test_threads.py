@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from gridbridge.program.work.threads import ThreadNotStarted, ThreadPool, has_no_room
-from gridbridge.program.work.workers import OwnerThreads
+from gridbridge.program.work.threads import ThreadNotStarted, ThreadPool, is_thread_start_failure
+from gridbridge.program.work.workers import OwnerThreadPools
 
 NOBODY = 65_534
 
@@ -68,7 +68,7 @@ def test_threads_that_are_there_go_on() -> None:
 def test_an_act_for_a_person_fails_where_no_thread_can_be_started() -> None:
     def act(_: Callable[[], None]) -> None:
         with pytest.raises(ThreadNotStarted):
-            OwnerThreads().do("alice", int, "1").result(5)
+            OwnerThreadPools().do("alice", int, "1").result(5)
 
     without_room(act)
 
@@ -91,7 +91,7 @@ def test_that_no_thread_can_be_started_is_known_from_any_other_fault() -> None:
         with pytest.raises(RuntimeError) as raised:
             ThreadPoolExecutor(1).submit(int)
 
-        assert has_no_room(raised.value)
+        assert is_thread_start_failure(raised.value)
 
     without_room(act)
-    assert not has_no_room(RuntimeError("can't start new thread"))
+    assert not is_thread_start_failure(RuntimeError("can't start new thread"))

@@ -204,7 +204,7 @@ def test_replicas_that_are_left_to_nobody_are_told_in_one_line(
         delegation_requests.why_no_dataset_rounds, "__defaults__", (str(shell.folder),)
     )
     if begun:
-        published_round_files.begin(
+        published_round_files.publish_round_begin(
             RebalanceRound.DATASETS, datetime(2026, 1, 1, tzinfo=UTC), str(shell.folder)
         )
     path = f"{shell.folder}/ref.fa"

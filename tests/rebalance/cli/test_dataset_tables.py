@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gridbridge.model.rebalance.datasets import Dataset, RefusedArea, Replica
+from gridbridge.model.rebalance.datasets import Dataset, RefusedReplicaArea, Replica
 from gridbridge.rebalance.cli import dataset_tables
 from gridbridge.rebalance.replicas.dataset_report import DatasetReport
 from gridbridge.rebalance.replicas.owner_replicas import DatasetOutcome
@@ -27,7 +27,7 @@ DATASET = Dataset(
     replicas=REPLICAS,
 )
 OUTCOME = DatasetOutcome(
-    dataset=DATASET, refused=(RefusedArea(what=ODD, reason=ODD),), is_done=False
+    dataset=DATASET, refused=(RefusedReplicaArea(what=ODD, reason=ODD),), is_done=False
 )
 TELLS: dict[str, Callable[[], int]] = {
     "why": lambda: dataset_tables.print_dataset_report(

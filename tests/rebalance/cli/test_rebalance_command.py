@@ -20,7 +20,7 @@ from gridbridge.model.rebalance.moves import (
     RejectedMove,
 )
 from gridbridge.model.rebalance.placement_snapshot import PlacementSnapshot
-from gridbridge.model.rebalance.rebalance_section import Rebalance
+from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.rebalance.mover import mover_wiring
 from gridbridge.rebalance.mover.rule_choice import RebalancePlan
 
@@ -159,7 +159,7 @@ def test_what_was_moved_and_what_was_dropped_is_counted_and_told(
     )
     seen = PlacementSnapshot(now=datetime(2026, 1, 1, tzinfo=UTC))
     advice = MovePlan(sentence="decided", moves=moves)
-    planned = RebalancePlan(snapshot=seen, rules=Rebalance(), advice=advice)
+    planned = RebalancePlan(snapshot=seen, rules=RebalanceSection(), advice=advice)
     dropped = RejectedMove(job="7", number=3, target="gamma", reason="it is running")
     checked = RecheckedMoves(moves=moves[1:], dropped=(dropped,))
     monkeypatch.setattr(mover_wiring, "run_rebalance_round", lambda *_, **__: (planned, checked))

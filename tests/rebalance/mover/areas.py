@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gridbridge.errors import CommandFailed
-from gridbridge.model.rebalance.rebalance_section import Rebalance
+from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.rebalance.replicas.delegated_datasets import DelegatedDatasets
 from gridbridge.rebalance.replicas.replica_copy import ReplicaCopier, ReplicaFolder
 from gridbridge.rebalance.replicas.storage_area import StorageArea
@@ -14,7 +14,7 @@ from gridbridge.shell.clock import Clock
 from gridbridge.shell.rsync import FILE_ERROR, CopyPace
 
 NAMES = ("alpha-disk", "beta-disk", "gamma-disk")
-ANY_DISK = Rebalance(min_free_bytes=0, full_free_bytes=0)
+ANY_DISK = RebalanceSection(min_free_bytes=0, full_free_bytes=0)
 DIED = "error in rsync protocol data stream"
 
 

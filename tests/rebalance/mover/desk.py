@@ -11,9 +11,12 @@ from gridbridge.batch import as_user_call
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
-from gridbridge.model.rebalance.rebalance_section import Rebalance
-from gridbridge.model.rebalance.storage_areas import MeasuredArea, Storage
-from gridbridge.model.site.site_section import Site as SiteSection
+from gridbridge.model.rebalance.rebalance_section import (
+    MeasuredStorageArea,
+    RebalanceSection,
+    StorageSection,
+)
+from gridbridge.model.site.site_section import SiteSection as SiteSection
 from gridbridge.program import cycle
 from gridbridge.rebalance.mover.rule_choice import RebalancePlan, RebalanceQuestion
 from gridbridge.rebalance.replicas import owner_program, reconciler
@@ -27,7 +30,7 @@ from gridbridge.shell.clock import Clock
 from gridbridge.shell.runner import CompletedProgram
 from tests.rebalance.mover.areas import Site
 
-RULES = Rebalance(
+RULES = RebalanceSection(
     min_free_bytes=0,
     full_free_bytes=0,
     min_task_bytes=0,
@@ -55,7 +58,9 @@ class Desk:
         self.site.rules = RULES
         monkeypatch.setattr(as_user_call, "call", self._call)
         monkeypatch.setattr(delegation_files, "list_delegations", self._let)
-        monkeypatch.setattr(reconciler.drains, "names", lambda: frozenset(self.drained))
+        monkeypatch.setattr(
+            reconciler.drains, "list_drained_clusters", lambda: frozenset(self.drained)
+        )
         monkeypatch.setattr(
             reconciler.owner_wiring, "reachable_storage_areas", lambda _: self.site.areas
         )
@@ -70,7 +75,9 @@ class Desk:
             queues={},
             rebalance=self.rules,
             storage={
-                name: Storage(cluster=one.cluster, path=one.path, copies_at_once=one.copies_at_once)
+                name: StorageSection(
+                    cluster=one.cluster, path=one.path, copies_at_once=one.copies_at_once
+                )
                 for name, one in self.site.areas.items()
             },
         )
@@ -93,7 +100,7 @@ class Desk:
             let_go=self.let_go,
         )
         try:
-            planned = cycle.once(one, lambda _: None, is_dry=is_dry)
+            planned = cycle.run_cycle_once(one, lambda _: None, is_dry=is_dry)
             if not is_dry:
                 ReplicaScrub(self.rules, one.database, self.clock).read()
             return planned, one
@@ -113,7 +120,7 @@ class Desk:
             uid=1000 + len(owner), owner=owner, file=f"u.1000/data.{name}", dataset=name
         )
 
-    def _measure(self, area: StorageArea) -> MeasuredArea:
+    def _measure(self, area: StorageArea) -> MeasuredStorageArea:
         found = measure_whole_area(area)
         size, free = self.sizes.get(area.name, (found.size_bytes, found.free_bytes))
         return replace(found, size_bytes=size, free_bytes=free)

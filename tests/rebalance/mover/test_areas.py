@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.errors import CommandFailed, NotReached, StorageUnusable
+from gridbridge.errors import CommandFailed, HostNotReached, StorageUnusable
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.datasets import Dataset
-from gridbridge.model.rebalance.storage_areas import Storage
+from gridbridge.model.rebalance.rebalance_section import StorageSection
 from gridbridge.model.route import SshLogin
-from gridbridge.model.site.site_section import Site as SiteSection
+from gridbridge.model.site.site_section import SiteSection as SiteSection
 from gridbridge.rebalance.replicas import owner_wiring, storage_area
 from gridbridge.rebalance.replicas.replica_copy import ReplicaCopier, ReplicaFolder
 from gridbridge.shell import ssh
@@ -65,7 +65,7 @@ def test_what_counts_many_files_has_its_time_once_the_area_answers(
     ) -> CompletedProgram:
         given.append(limit_s)
         if len(given) > hangs:
-            raise NotReached(argv, None, stderr=b"no answer in time")
+            raise HostNotReached(argv, None, stderr=b"no answer in time")
         return real(None, argv, dict(storage_area.BARE), limit_s)
 
     monkeypatch.setattr(storage_area.ssh, "run", run)
@@ -111,15 +111,15 @@ def test_first_copies_into_an_area_make_its_folder_together(site: Site) -> None:
 def test_an_area_is_drained_by_itself_or_with_its_cluster(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(owner_wiring.drains, "names", lambda: frozenset({"beta"}))
+    monkeypatch.setattr(owner_wiring.drains, "list_drained_clusters", lambda: frozenset({"beta"}))
     policy = Policy(
         site=SiteSection(cluster="alpha"),
         clusters={name: Cluster() for name in ("alpha", "beta")},
         queues={},
         storage={
-            "one": Storage(cluster="alpha", path=str(tmp_path)),
-            "two": Storage(cluster="alpha", path=str(tmp_path), drained=True),
-            "three": Storage(cluster="beta", path=str(tmp_path)),
+            "one": StorageSection(cluster="alpha", path=str(tmp_path)),
+            "two": StorageSection(cluster="alpha", path=str(tmp_path), drained=True),
+            "three": StorageSection(cluster="beta", path=str(tmp_path)),
         },
     )
 

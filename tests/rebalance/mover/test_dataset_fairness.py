@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from gridbridge.model.rebalance.delegation import CarriedReplica
+from gridbridge.model.rebalance.datasets import CarriedReplica
 from gridbridge.rebalance.mover.dataset_fairness import FairOwnerQueue
 
 NOON = datetime(2026, 11, 25, 12, tzinfo=UTC)

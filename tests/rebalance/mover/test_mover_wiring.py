@@ -16,9 +16,8 @@ from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.moves import MovePlan, RecheckedMoves
 from gridbridge.model.rebalance.placement_snapshot import PlacementSnapshot
-from gridbridge.model.rebalance.rebalance_section import Rebalance
-from gridbridge.model.rebalance.storage_areas import Storage
-from gridbridge.model.site.site_section import Site
+from gridbridge.model.rebalance.rebalance_section import RebalanceSection, StorageSection
+from gridbridge.model.site.site_section import SiteSection
 from gridbridge.rebalance.mover import mover_wiring, service_account
 from gridbridge.rebalance.mover.rule_choice import RebalancePlan
 from gridbridge.shell.poller_lock import MomentaryLock
@@ -38,15 +37,15 @@ def _begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         begun.append(is_of_data)
         seen = PlacementSnapshot(now=datetime(2026, 1, 1, tzinfo=UTC))
         planned = RebalancePlan(
-            snapshot=seen, rules=Rebalance(), advice=MovePlan(sentence="decided")
+            snapshot=seen, rules=RebalanceSection(), advice=MovePlan(sentence="decided")
         )
         return planned, RecheckedMoves() if is_acting else None
 
     policy = Policy(
-        site=Site(cluster="alpha", state=f"sqlite:///{tmp_path}/state.db"),
+        site=SiteSection(cluster="alpha", state=f"sqlite:///{tmp_path}/state.db"),
         clusters={"beta": Cluster()},
         queues={},
-        storage={"disk": Storage(cluster="alpha", path="/scratch")},
+        storage={"disk": StorageSection(cluster="alpha", path="/scratch")},
     )
     monkeypatch.setattr(mover_wiring, "load_policy_as_service_account", lambda _: policy)
     monkeypatch.setattr(service_account, "load_policy_and_open_sessions", lambda _: policy)
@@ -54,7 +53,11 @@ def _begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     monkeypatch.setattr(mover_wiring, "REPLICAS_LOCK", str(tmp_path / DATA))
     monkeypatch.setattr(mover_wiring, "CARRYING_LOCK", str(tmp_path / "carrying.lock"))
     monkeypatch.setattr(mover_wiring, "READING_LOCK", str(tmp_path / "reading.lock"))
-    for act in (published_round_files.begin, published_round_files.end, published_round_files.read):
+    for act in (
+        published_round_files.publish_round_begin,
+        published_round_files.publish_round_end,
+        published_round_files.read_published_round,
+    ):
         monkeypatch.setattr(act, "__defaults__", (str(tmp_path),))
     monkeypatch.setattr(mover_wiring, "_run", decided)
     monkeypatch.setattr(mover_wiring, "_read", lambda _: None)
@@ -75,7 +78,9 @@ def test_a_round_about_datasets_gives_its_lock_back_while_its_copies_go_on(
         if is_first:
             assert let_go()
             assert call("data", "--apply").exit_code == 0
-        shown = published_round_files.read(published_round_files.RebalanceRound.DATASETS)
+        shown = published_round_files.read_published_round(
+            published_round_files.RebalanceRound.DATASETS
+        )
         rounds_open.append(shown is not None and shown.is_open)
         return decided(*words, **known)
 

@@ -18,7 +18,7 @@ from gridbridge.model.rebalance.placement_snapshot import (
     RecentMoves,
     TaskState,
 )
-from gridbridge.model.rebalance.rebalance_section import Rebalance
+from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.rebalance.mover import offline_plan
 from gridbridge.rebalance.mover.rule_choice import RebalanceRequest
 
@@ -281,17 +281,17 @@ def test_loads_are_told_before_and_after(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("policy", "own"),
     [
-        ({"tasksMovedFullRebalance": 3}, Rebalance(tasks_per_round=3)),
-        ({"spawnbalance.bytes.fullbalance": 2e9}, Rebalance(bytes_per_round=2_000_000_000)),
-        ({"recentlyBalancedHosts": 5}, Rebalance(host_rest_s=300.0)),
-        ({"activeTaskMilliCutoff": 3_600_000}, Rebalance(active_s=3600.0)),
+        ({"tasksMovedFullRebalance": 3}, RebalanceSection(tasks_per_round=3)),
+        ({"spawnbalance.bytes.fullbalance": 2e9}, RebalanceSection(bytes_per_round=2_000_000_000)),
+        ({"recentlyBalancedHosts": 5}, RebalanceSection(host_rest_s=300.0)),
+        ({"activeTaskMilliCutoff": 3_600_000}, RebalanceSection(active_s=3600.0)),
         ({"host.fail.maxMovingTasks": 4, "extreme_ratio": 1.3},
-         Rebalance(moves_from_failed=4, extreme_ratio=1.3)),
+         RebalanceSection(moves_from_failed=4, extreme_ratio=1.3)),
     ],
     ids=["name", "property", "minutes", "milliseconds", "both"],
 )  # fmt: skip
 def test_the_rules_may_have_hydras_names_and_units(
-    tmp_path: Path, policy: dict[str, object], own: Rebalance
+    tmp_path: Path, policy: dict[str, object], own: RebalanceSection
 ) -> None:
     assert own == offline_plan.plan_from_snapshot_file(told(tmp_path, policy=policy)).rules
 

@@ -13,7 +13,7 @@ import pytest
 
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.rebalance.datasets import REPLICA_MARK
-from gridbridge.model.rebalance.storage_areas import MeasuredArea
+from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea
 from gridbridge.rebalance.replicas import owner_replicas, storage_area
 from gridbridge.rebalance.replicas.owner_replicas import DatasetOutcome
 from gridbridge.rebalance.replicas.replica_copy import ReplicaFolder
@@ -352,8 +352,8 @@ def test_the_next_copy_goes_on_where_there_is_room_for_the_rest(
     site.datasets.replicate("reads", "beta-disk")
     free = {"beta-disk": 8}  # of nine bytes three have come
 
-    def measured(area: storage_area.StorageArea) -> MeasuredArea:
-        return MeasuredArea(
+    def measured(area: storage_area.StorageArea) -> MeasuredStorageArea:
+        return MeasuredStorageArea(
             storage=area.name, cluster=area.cluster, free_bytes=free.get(area.name, 10**9)
         )
 
@@ -372,8 +372,8 @@ def test_what_a_killed_copy_left_without_room_for_the_rest_goes_as_well(
     failing(site, "beta-disk")
     site.datasets.add("reads", site.tree(), 1)
 
-    def full(area: storage_area.StorageArea) -> MeasuredArea:
-        return MeasuredArea(storage=area.name, cluster=area.cluster)
+    def full(area: storage_area.StorageArea) -> MeasuredStorageArea:
+        return MeasuredStorageArea(storage=area.name, cluster=area.cluster)
 
     monkeypatch.setattr(owner_replicas.storage_area, "measure_area_for_account", full)
     done = site.datasets.replicate("reads", "beta-disk")
@@ -402,8 +402,8 @@ def test_it_goes_from_an_area_that_has_no_more_room(
     (site.replica("beta-disk", "reads") / "a.txt").write_text("x")
     room = iter([10**9, 0])
 
-    def measured(area: storage_area.StorageArea) -> MeasuredArea:
-        return MeasuredArea(storage=area.name, cluster=area.cluster, free_bytes=next(room))
+    def measured(area: storage_area.StorageArea) -> MeasuredStorageArea:
+        return MeasuredStorageArea(storage=area.name, cluster=area.cluster, free_bytes=next(room))
 
     failing(site, "beta-disk")
     monkeypatch.setattr(owner_replicas.storage_area, "measure_area_for_account", measured)

@@ -178,6 +178,6 @@ def test_an_act_has_a_day_and_who_waits_for_it_waits_longer() -> None:
     """Two terabytes are read in six hours once, and for a copy several times."""
     assert 86400 == replica_acts.LONG_S < owner_processes.LONG_S
     begun, act = timedelta(seconds=reconciler.BEGINS_S), timedelta(seconds=owner_processes.LONG_S)
-    assert begun + act < published_rounds.LONGEST[published_rounds.RebalanceRound.READING]
+    assert begun + act < published_rounds.LONGEST_ROUND[published_rounds.RebalanceRound.READING]
     assert begun + act < reconciler.LONGEST
-    assert begun < published_rounds.LONGEST[published_rounds.RebalanceRound.DATASETS]
+    assert begun < published_rounds.LONGEST_ROUND[published_rounds.RebalanceRound.DATASETS]

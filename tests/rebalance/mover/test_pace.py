@@ -9,8 +9,8 @@ from gridbridge.errors import StorageUnusable
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.datasets import Dataset
-from gridbridge.model.rebalance.storage_areas import Storage
-from gridbridge.model.site.site_section import Site
+from gridbridge.model.rebalance.rebalance_section import StorageSection
+from gridbridge.model.site.site_section import SiteSection
 from gridbridge.rebalance.replicas import owner_wiring
 from gridbridge.rebalance.replicas.replica_copy import ReplicaCopier, ReplicaFolder
 from gridbridge.shell import rsync
@@ -29,10 +29,12 @@ def test_rsync_is_given_the_limit_of_the_area_into_which_it_copies(
     program.chmod(0o755)
     monkeypatch.setattr(rsync, "PROGRAM", str(program))
     policy = Policy(
-        site=Site(cluster="alpha"),
+        site=SiteSection(cluster="alpha"),
         clusters={"alpha": Cluster()},
         queues={},
-        storage={"disk": Storage(cluster="alpha", path=str(tmp_path), bwlimit_kib_per_s=kib)},
+        storage={
+            "disk": StorageSection(cluster="alpha", path=str(tmp_path), bwlimit_kib_per_s=kib)
+        },
     )
     one = Dataset(
         name="reads",

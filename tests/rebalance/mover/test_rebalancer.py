@@ -11,10 +11,10 @@ import pytest
 from gridbridge.batch.gridengine import status
 from gridbridge.batch.gridengine import tasks as home_tasks
 from gridbridge.campaigns.store import published_task_files
-from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
+from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.campaign_task_rows import CampaignTasks
-from gridbridge.campaigns.store.cancellation_marks import CancellationMarks
+from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
+from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.model.campaigns.campaign import (
     ArrayState,
@@ -32,14 +32,18 @@ from gridbridge.model.message import DesiredJobState, FailureCause, StarterMessa
 from gridbridge.model.message import TransferOutcome as HowItEnds
 from gridbridge.model.policy import Policy
 from gridbridge.model.request import JobRequest
-from gridbridge.model.site.site_section import Site as SiteSection
+from gridbridge.model.site.site_section import SiteSection as SiteSection
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
 from gridbridge.model.states import JobFact, JobState
-from gridbridge.model.transfer.task_move import MoveStage, TaskMoveState
-from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer
+from gridbridge.model.transfer.transfer_row import (
+    OwnershipProof,
+    TaskMoveStage,
+    TaskMoveState,
+    Transfer,
+)
 from gridbridge.model.transfer.transfer_sections import TransferQueue
 from gridbridge.program import cycle
-from gridbridge.program.journal import NotKept
+from gridbridge.program.journal import InputsNotJournalled
 from gridbridge.rebalance.mover import rebalance_journal, rebalancer, task_observer
 from gridbridge.rebalance.mover.rebalancer import TaskRebalancer
 from gridbridge.rebalance.mover.rule_choice import RebalanceQuestion, RebalanceRequest
@@ -47,8 +51,8 @@ from gridbridge.rebalance.mover.sent_away import TransferredTaskReader
 from gridbridge.rebalance.store.round_notes import HOST, RebalanceNoteRows
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.decisions import DecisionRows
-from gridbridge.transfer.store.task_move_rows import MoveRows
+from gridbridge.state.database.decisions import JournalledDecisionRows
+from gridbridge.transfer.store.task_move_rows import TaskMoveRows
 from gridbridge.transfer.store.transfer_rows import TransferRows
 from tests.states import job_state
 
@@ -92,7 +96,7 @@ class Site:
         campaigns.array_is(array, ArrayState.RELEASED, 7)
         database.close()
         monkeypatch.setattr(status, "snapshot", self._snapshot)
-        monkeypatch.setattr(task_observer.drains, "names", lambda: frozenset())
+        monkeypatch.setattr(task_observer.drains, "list_drained_clusters", lambda: frozenset())
 
     def _snapshot(self, _: object, cluster: str, *__: object) -> tuple[ClusterSnapshot, float]:
         self.asked += cluster == "beta"
@@ -126,7 +130,7 @@ class Site:
             asked or RebalanceQuestion(what=RebalanceRequest.HOST, name="beta"),
             is_dry=is_dry,
         )
-        planned = cycle.once(one, lambda _: None, is_dry=is_dry)
+        planned = cycle.run_cycle_once(one, lambda _: None, is_dry=is_dry)
         one.database.close()
         return planned, one.checked
 
@@ -142,7 +146,7 @@ class Site:
     def marked(self) -> list[int]:
         """Return the places that are to be moved."""
         database = self.database()
-        found = CancellationMarks(database).all().get((1, 1), {})
+        found = CancellationMarkRows(database).all().get((1, 1), {})
         database.close()
         assert {mark.wiped_for for mark in found.values()} <= {WipedFor.MOVED, WipedFor.LEFT}
         return sorted(found)
@@ -180,11 +184,13 @@ def test_a_decision_about_more_than_is_kept_says_so_when_it_is_to_be_made_again(
 
     site.rebalance()
     database = site.database()
-    (kept,) = DecisionRows(database).last(9)
+    (kept,) = JournalledDecisionRows(database).last(9)
     database.close()
 
     assert len(site.marked()) == len(kept.inputs["actions"]) - 1 == 4  # type: ignore[arg-type]  # a list
-    with pytest.raises(NotKept, match="its 9 hosts, jobs and tasks were too many to be kept"):
+    with pytest.raises(
+        InputsNotJournalled, match="its 9 hosts, jobs and tasks were too many to be kept"
+    ):
         rebalance_journal.again(kept.inputs)
 
 
@@ -192,7 +198,7 @@ def test_of_a_decision_about_a_job_its_own_tasks_are_kept(sent_site: "SentSite")
     """They give the same decision again."""
     sent_site.rebalance(RebalanceQuestion(what=RebalanceRequest.JOB, name="gb.alpha.7"))
     database = sent_site.database()
-    (kept,) = DecisionRows(database).last(9)
+    (kept,) = JournalledDecisionRows(database).last(9)
     database.close()
 
     assert {one["job"] for one in kept.inputs["snapshot"]["tasks"]} == {"gb.alpha.7"}  # type: ignore[index]  # JSON
@@ -202,7 +208,7 @@ def test_of_a_decision_about_a_job_its_own_tasks_are_kept(sent_site: "SentSite")
 def test_a_dry_run_marks_nothing_and_keeps_nothing(site: Site) -> None:
     planned, _ = site.rebalance(is_dry=True)
     database = site.database()
-    kept = DecisionRows(database).last(9)
+    kept = JournalledDecisionRows(database).last(9)
     database.close()
 
     assert planned.advice.moves
@@ -227,15 +233,15 @@ def test_a_task_that_its_owner_cancels_as_it_is_to_be_moved_is_sent_nowhere(
     def names() -> frozenset[str]:
         database = site.database()
         if site.asked == 2:
-            CancellationMarks(database).cancel(1, 0)
+            CancellationMarkRows(database).cancel(1, 0)
         database.close()
         return frozenset()
 
-    monkeypatch.setattr(task_observer.drains, "names", names)
+    monkeypatch.setattr(task_observer.drains, "list_drained_clusters", names)
 
     _, checked = site.rebalance()
     database = site.database()
-    found = CancellationMarks(database).all()[1, 1]
+    found = CancellationMarkRows(database).all()[1, 1]
     database.close()
 
     assert len(checked.moves) == 4
@@ -251,7 +257,7 @@ def test_no_mark_takes_the_place_of_an_owners_and_none_takes_that_off(
         campaign=1, array=1, cluster="beta", wiped_for=why, places=(range(1, 3),)
     )
     database = site.database()
-    marks = CancellationMarks(database)
+    marks = CancellationMarkRows(database)
     marks.cancel(1, 0)
     marks.put(wipe)
     put = marks.all()[1, 1]
@@ -393,7 +399,7 @@ def test_what_is_deleted_to_be_moved_is_on_its_way_until_it_is_sent(
     database = site.database()
     places = (range(1, 5),)
     wipe = ArrayCancellation(campaign=1, array=1, cluster="beta", wiped_for=mark, places=places)
-    CancellationMarks(database).put(wipe)
+    CancellationMarkRows(database).put(wipe)
     database.close()
     site.gone = {1, 2, 3, 4}
     site.now += timedelta(seconds=site.policy.rebalance.host_rest_s)
@@ -434,7 +440,7 @@ def test_of_a_cluster_that_is_silent_for_long_each_task_is_told_and_none_moved(
         opened_at=site.now - timedelta(seconds=silent_s),
         last_at=site.now,
     )
-    CampaignEvents(database).put([event])
+    CampaignEventRows(database).put([event])
     database.close()
 
     for asked in (RebalanceQuestion(), RebalanceQuestion(what=RebalanceRequest.FAIL, name="beta")):
@@ -459,7 +465,7 @@ def test_a_cluster_that_is_closed_to_a_campaign_gets_none_of_its_tasks(site: Sit
         opened_at=NOON,
         last_at=NOON,
     )
-    CampaignEvents(database).put([event])
+    CampaignEventRows(database).put([event])
     database.close()
 
     planned, _ = site.rebalance()
@@ -485,7 +491,7 @@ def test_nothing_is_moved_while_it_is_quiesced(site: Site) -> None:
 def test_a_host_that_got_tasks_rests(site: Site) -> None:
     site.rebalance()
     database = site.database()
-    marks = CancellationMarks(database)
+    marks = CancellationMarkRows(database)
     campaigns = CampaignRows(database)
     (array,) = campaigns.open_arrays()
     moved = [one for one in campaigns.pending(array) if one.place <= 4]
@@ -505,7 +511,7 @@ def test_a_host_that_got_tasks_rests(site: Site) -> None:
 def test_the_moves_of_a_task_are_known(site: Site, tmp_path: Path) -> None:
     """For people: what was moved from where, and where the next attempt went."""
     database = site.database()
-    campaigns, known = CampaignRows(database), CampaignTasks(database)
+    campaigns, known = CampaignRows(database), CampaignTaskRows(database)
     (array,) = campaigns.open_arrays()
     moved = [one for one in campaigns.pending(array) if one.place <= 2]
     campaigns.ended(replace(one, outcome=TaskOutcome.MOVED) for one in moved)
@@ -515,14 +521,16 @@ def test_the_moves_of_a_task_are_known(site: Site, tmp_path: Path) -> None:
     again = campaigns.intend(1, "gamma", 1, NOON)
     assert again
     tasks = known.sent(1, 0, TASKS)
-    published_task_files.put(1, 0, tasks, str(tmp_path))
+    published_task_files.publish_campaign_tasks(1, 0, tasks, str(tmp_path))
     database.close()
 
     assert [one.moved for one in tasks if one.moved] == [
         (TaskMove(attempt=1, cluster="beta", to="gamma"),),
         (TaskMove(attempt=1, cluster="beta"),),
     ]
-    assert published_task_files.read(1, 0, str(tmp_path)) == {one.number: one for one in tasks}
+    assert published_task_files.read_published_campaign_tasks(1, 0, str(tmp_path)) == {
+        one.number: one for one in tasks
+    }
 
 
 class SentSite(Site):
@@ -573,7 +581,7 @@ class SentSite(Site):
     def asked_moves(self) -> dict[str, tuple[str, str]]:
         """Return what the poller is to move."""
         database = self.database()
-        found = MoveRows(database).in_flight()
+        found = TaskMoveRows(database).in_flight()
         database.close()
         return {one.name: (one.source, one.target) for one in found}
 
@@ -635,10 +643,10 @@ def test_nothing_else_is_begun_while_they_move(sent_site: SentSite, what: str) -
     assert planned.advice.sentence == "2 tasks are moved already: nothing else is begun"
 
 
-@pytest.mark.parametrize("stage", [MoveStage.ASKED, MoveStage.HOME])
+@pytest.mark.parametrize("stage", [TaskMoveStage.ASKED, TaskMoveStage.HOME])
 @pytest.mark.parametrize("goes_on", [False, True], ids=["nowhere yet", "at gamma"])
 def test_a_task_on_its_way_counts_wherever_it_is(
-    sent_site: SentSite, stage: MoveStage, goes_on: bool
+    sent_site: SentSite, stage: TaskMoveStage, goes_on: bool
 ) -> None:
     """Beta lists it no more, or its end there is known; gamma may list the next attempt."""
     database = sent_site.database()
@@ -650,7 +658,7 @@ def test_a_task_on_its_way_counts_wherever_it_is(
         asked_at=NOON,
         stage=stage,
     )
-    MoveRows(database).put(moving)
+    TaskMoveRows(database).put(moving)
     TransferRows(database).put(sent(40).but(verdict=StarterMessage(outcome=HowItEnds.EXIT)))
     if goes_on:
         after = sent(40).but(name="gb.alpha.7.0.2", remote="gamma", queue="transfer-gamma")
@@ -673,7 +681,7 @@ def test_one_that_does_not_come_home_for_long_holds_up_no_other(
     moving = TaskMoveState(
         name="gb.alpha.7.0.1", uid=1000, source="beta", target="gamma", asked_at=NOON
     )
-    MoveRows(database).put(moving)
+    TaskMoveRows(database).put(moving)
     database.close()
     sent_site.letters[40] = letter
     sent_site.now = NOON + timedelta(minutes=16)
@@ -689,7 +697,7 @@ def test_a_parallel_task_on_its_way_keeps_all_of_its_slots(sent_site: SentSite) 
     sent_site.slots = 2
     sent_site.rebalance(FAIL)
     database = sent_site.database()
-    moving = MoveRows(database).in_flight()
+    moving = TaskMoveRows(database).in_flight()
     clock = Clock(sent_site.now.timestamp)
     sent_away = TransferredTaskReader(sent_site.policy, database, clock)
     away = [*sent_away.listed((), {})]
@@ -766,7 +774,7 @@ def test_nothing_that_was_sent_moves_while_home_does_not_tell_of_its_jobs(
 def test_a_drained_cluster_comes_first(
     sent_site: SentSite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(task_observer.drains, "names", lambda: frozenset({"beta"}))
+    monkeypatch.setattr(task_observer.drains, "list_drained_clusters", lambda: frozenset({"beta"}))
 
     planned, _ = sent_site.rebalance(RebalanceQuestion(what=RebalanceRequest.HOST, name="gamma"))
     by_itself, _ = sent_site.rebalance(RebalanceQuestion())
@@ -810,9 +818,9 @@ class Unmovable:
                 source="beta",
                 target="gamma",
                 asked_at=now - ago,
-                stage=MoveStage.DROPPED,
+                stage=TaskMoveStage.DROPPED,
             )
-            MoveRows(database).put(dropped)
+            TaskMoveRows(database).put(dropped)
 
     @staticmethod
     def recall(database: StateFile, _: timedelta, now: datetime) -> None:

@@ -13,7 +13,7 @@ from typing import NoReturn
 
 import pytest
 
-from gridbridge.errors import GridbridgeError, StorageAway
+from gridbridge.errors import GridbridgeError, StorageUnreachable
 from gridbridge.model.rebalance.datasets import REPLICA_MARK
 from gridbridge.model.route import SshLogin
 from gridbridge.rebalance.replicas import owner_datasets, owner_replicas, storage_area
@@ -449,7 +449,7 @@ def test_what_may_be_the_last_whole_replica_stays_while_nobody_can_read_it(site:
 
 
 def _unanswered(*_: object, **__: object) -> NoReturn:
-    raise StorageAway("no answer in time")
+    raise StorageUnreachable("no answer in time")
 
 
 def test_a_dropped_dataset_is_gone_and_its_original_is_not(site: Site) -> None:

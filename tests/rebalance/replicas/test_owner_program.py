@@ -18,10 +18,8 @@ from gridbridge.cli import main
 from gridbridge.decisions.rebalance import storage_balance
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.jdl import DatasetWish
-from gridbridge.model.rebalance.datasets import Dataset, Replica, ReplicaOutcome
-from gridbridge.model.rebalance.delegation import StorageState
-from gridbridge.model.rebalance.rebalance_section import Rebalance
-from gridbridge.model.rebalance.storage_areas import MeasuredArea
+from gridbridge.model.rebalance.datasets import Dataset, Replica, ReplicaOutcome, StorageState
+from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection
 from gridbridge.rebalance.cli import data_command
 from gridbridge.rebalance.replicas import (
     dataset_report,
@@ -103,7 +101,9 @@ def test_a_drained_area_gives_away_all_of_a_persons_many_datasets(
         return CompletedProgram(words, 0, json.dumps(rows).encode(), b"")
 
     monkeypatch.setattr(as_user_call, "call", call)
-    some = (MeasuredArea(storage=name, cluster=name, size_bytes=9, free_bytes=9) for name in "ab")
+    some = (
+        MeasuredStorageArea(storage=name, cluster=name, size_bytes=9, free_bytes=9) for name in "ab"
+    )
     seen = StorageState(
         now=datetime(2026, 11, 25, 12, tzinfo=UTC),
         kept=tuple(
@@ -112,8 +112,10 @@ def test_a_drained_area_gives_away_all_of_a_persons_many_datasets(
         areas=tuple(some),
         drained=frozenset("a"),
     )
-    rules = Rebalance(moves_from_failed=100, min_free_bytes=0, full_free_bytes=0)
-    advice = storage_balance.plan(storage_balance.snapshot(seen, rules), rules)
+    rules = RebalanceSection(moves_from_failed=100, min_free_bytes=0, full_free_bytes=0)
+    advice = storage_balance.plan_storage_round(
+        storage_balance.storage_placement_snapshot(seen, rules), rules
+    )
 
     assert {one.job.partition("/")[2] for one in advice.moves} == set(many)
     assert {(one.source, one.target) for one in advice.moves} == {("a", "b")}

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import CommandFailed, ConfigError, GridbridgeError
-from gridbridge.model.rebalance.datasets import ReplicaOutcome
-from gridbridge.model.rebalance.delegation import CarriedReplica
+from gridbridge.model.rebalance.datasets import CarriedReplica, ReplicaOutcome
 from gridbridge.rebalance.mover import rebalance_journal
 from gridbridge.rebalance.mover.rebalancer import TaskRebalancer
 from gridbridge.rebalance.mover.rule_choice import RebalanceQuestion, RebalanceRequest

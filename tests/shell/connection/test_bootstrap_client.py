@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import paramiko
 import pytest
 
-from gridbridge.errors import CommandFailed, NotAdmitted, NotReached
+from gridbridge.errors import CommandFailed, HostNotReached, SshAccessRejected
 from gridbridge.shell.connection.bootstrap_client import BootstrapMachine, do, logged_in
 
 NOWHERE = "192.0.2.1"  # RFC 5737: who asked it would wait
@@ -26,7 +26,7 @@ def test_what_is_no_host_key_lets_nobody_log_in(host_key: str) -> None:
         address=NOWHERE, host_key=host_key, user="gridadm", key_file="/nowhere"
     )
 
-    with pytest.raises(NotAdmitted, match="nothing was sent"), logged_in(machine):
+    with pytest.raises(SshAccessRejected, match="nothing was sent"), logged_in(machine):
         pass
 
 
@@ -50,7 +50,7 @@ def _answer(listening: socket.socket) -> None:
 
 @pytest.mark.parametrize(
     ("told", "expected"),
-    [(SHOWN, NotReached), (OTHER, NotAdmitted), (OF_ANOTHER_KIND, NotAdmitted)],
+    [(SHOWN, HostNotReached), (OTHER, SshAccessRejected), (OF_ANOTHER_KIND, SshAccessRejected)],
     ids=["the key that it shows", "another one", "one of another kind"],
 )
 def test_only_a_machine_with_the_key_that_was_told_is_asked_to_let_us_in(
@@ -65,7 +65,7 @@ def test_only_a_machine_with_the_key_that_was_told_is_asked_to_let_us_in(
     with pytest.raises(expected) as refused, logged_in(machine):
         pass
 
-    assert isinstance(refused.value, NotAdmitted) == (expected is NotAdmitted)
+    assert isinstance(refused.value, SshAccessRejected) == (expected is SshAccessRejected)
 
 
 Answer = Callable[[paramiko.Channel], None]

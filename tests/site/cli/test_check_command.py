@@ -79,8 +79,12 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "gridbridge.toml").write_text(CONFIG)
     (tmp_path / "rules/10.py").write_text(RULES)
     published = str(tmp_path / "published")
-    published_campaign_files.put(ShownCycle(at=NOON, free_slots={"beta": 3}), published)
-    published_campaign_files.put(ShownCampaigns(at=NOON, campaigns=(SWEEP,)), published)
+    published_campaign_files.publish_campaign_value(
+        ShownCycle(at=NOON, free_slots={"beta": 3}), published
+    )
+    published_campaign_files.publish_campaign_value(
+        ShownCampaigns(at=NOON, campaigns=(SWEEP,)), published
+    )
     rules = (str(tmp_path / "rules"), os.getuid())
     config = str(tmp_path / "gridbridge.toml")
     monkeypatch.setattr(admission_check.apply_admission_rules, "__defaults__", rules)
@@ -167,7 +171,7 @@ def test_a_check_tells_what_a_cluster_does_not_have(
         queue=frozenset({"all.q"}), pe=frozenset({"smp"}), rule=frozenset({"smp=$pe_slots"})
     )
     (site / "published/vocabularies").mkdir()
-    (site / "published/vocabularies/beta").write_bytes(vocabulary.encode(known))
+    (site / "published/vocabularies/beta").write_bytes(vocabulary.encode_vocabulary(known))
 
     status, lines = sub("--check", "-j", json.dumps(jdl))
 
@@ -183,7 +187,7 @@ def test_best_effort_tasks_need_no_queue_where_they_have_their_own(site: Path) -
     (site / "published/vocabularies").mkdir()
     for names, is_told in (("all.q", True), ("all.q gb-be1", False)):
         known = ClusterVocabulary(queue=frozenset(names.split()))
-        (site / "published/vocabularies/beta").write_bytes(vocabulary.encode(known))
+        (site / "published/vocabularies/beta").write_bytes(vocabulary.encode_vocabulary(known))
         lines = sub("--check", "-j", json.dumps(jdl))[1]
 
         assert ("beta has no queue long: none goes there" in lines) is is_told
@@ -195,7 +199,7 @@ def test_a_check_counts_the_slots_that_are_free_for_such_tasks(
 ) -> None:
     """Best-effort tasks make way for ordinary ones, and not for each other."""
     cycle = ShownCycle(at=NOON, free_slots={"beta": 3}, besteffort_slots={"beta": 1})
-    published_campaign_files.put(cycle, str(site / "published"))
+    published_campaign_files.publish_campaign_value(cycle, str(site / "published"))
     array = ("--array", "1-9", "--clusters", "beta", "--type", type_)
 
     _, lines = sub("--check", *array, "--", "run")
@@ -206,7 +210,9 @@ def test_a_check_counts_the_slots_that_are_free_for_such_tasks(
 def test_a_check_tells_where_no_task_fits(site: Path) -> None:
     """However long it waits."""
     small = ShownGridCluster(name="beta", kind="gridengine", answered_at=NOON, slots=2)
-    published_campaign_files.put(ShownGrid(at=NOON, clusters=(small,)), str(site / "published"))
+    published_campaign_files.publish_campaign_value(
+        ShownGrid(at=NOON, clusters=(small,)), str(site / "published")
+    )
 
     _, lines = sub("--check", "--array", "1-9", "--clusters", "beta", "-l", "/core=3", "--", "run")
 
@@ -227,10 +233,10 @@ def test_a_check_sends_nothing_where_nothing_goes(site: Path, is_drained: bool, 
     """The tasks wait."""
     published = str(site / "published")
     if is_drained:
-        drains.make_folder(published)
-        drains.put("beta", ShownDrain(by="root", at=NOON, reason="Monday"), published)
+        drains.make_drains_folder(published)
+        drains.drain_cluster("beta", ShownDrain(by="root", at=NOON, reason="Monday"), published)
     cycle = ShownCycle(at=NOON, free_slots={"beta": 3}, stressed=() if is_drained else ("beta",))
-    published_campaign_files.put(cycle, published)
+    published_campaign_files.publish_campaign_value(cycle, published)
 
     _, lines = sub("--check", "--array", "1-9", "--clusters", "beta", "--", "run")
 
@@ -356,12 +362,14 @@ def test_what_is_brought_is_as_the_rules_made_it(
 )
 def test_waiting_ends_with_the_campaign(tmp_path: Path, last: ShownCampaign, status: int) -> None:
     """0 only if every task succeeded; a paused campaign goes on."""
-    published_campaign_files.put(ShownCampaigns(at=NOON, campaigns=(SWEEP,)), str(tmp_path))
+    published_campaign_files.publish_campaign_value(
+        ShownCampaigns(at=NOON, campaigns=(SWEEP,)), str(tmp_path)
+    )
     steps = [(SWEEP,), (replace(SWEEP, state=CampaignState.PAUSED),), (last,)]
 
     def pause(_: float) -> None:
         shown = ShownCampaigns(at=NOON, campaigns=steps.pop(0))
-        published_campaign_files.put(shown, str(tmp_path))
+        published_campaign_files.publish_campaign_value(shown, str(tmp_path))
 
     assert gridwait_module.wait_for_campaign_end("gridwait", 7, str(tmp_path), pause) == status
     assert steps == []
@@ -381,20 +389,24 @@ def test_nobody_waits_for_a_campaign_that_is_not_there(
 def test_a_campaign_that_is_shown_soon_is_waited_for(tmp_path: Path) -> None:
     """Gridsub tells its number first."""
     shown = ShownCampaigns(at=NOON, campaigns=(replace(SWEEP, state=CampaignState.CANCELLED),))
-    Timer(0.5, published_campaign_files.put, [shown, str(tmp_path)]).start()
+    Timer(0.5, published_campaign_files.publish_campaign_value, [shown, str(tmp_path)]).start()
 
     assert gridwait_module.wait_for_campaign_end("gridsub", 7, str(tmp_path)) == 1
-    assert published_campaign_files.read(ShownCampaigns, str(tmp_path))
+    assert published_campaign_files.read_published_campaign_value(ShownCampaigns, str(tmp_path))
 
 
 def test_nobody_waits_for_a_campaign_that_is_there_no_more(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Its owner purged it, or the state file that is there now does not know it."""
-    published_campaign_files.put(ShownCampaigns(at=NOON, campaigns=(SWEEP,)), str(tmp_path))
+    published_campaign_files.publish_campaign_value(
+        ShownCampaigns(at=NOON, campaigns=(SWEEP,)), str(tmp_path)
+    )
 
     def pause(_: float) -> None:
-        published_campaign_files.put(ShownCampaigns(at=NOON, campaigns=()), str(tmp_path))
+        published_campaign_files.publish_campaign_value(
+            ShownCampaigns(at=NOON, campaigns=()), str(tmp_path)
+        )
 
     assert gridwait_module.wait_for_campaign_end("gridwait", 7, str(tmp_path), pause) == 1
     assert capsys.readouterr().err.startswith(
@@ -407,7 +419,9 @@ def test_several_campaigns_are_waited_for(tmp_path: Path, failed: int, status: i
     """1 where any of them has a task that failed, whichever it is."""
     good = replace(SWEEP, state=CampaignState.TERMINATED, ended=SWEEP.tasks)
     other = replace(good, number=8, failed=failed)
-    published_campaign_files.put(ShownCampaigns(at=NOON, campaigns=(good, other)), str(tmp_path))
+    published_campaign_files.publish_campaign_value(
+        ShownCampaigns(at=NOON, campaigns=(good, other)), str(tmp_path)
+    )
 
     asked = ["8", "7", "--published", str(tmp_path)]
     done = CliRunner().invoke(gridwait, asked, standalone_mode=False)
@@ -434,7 +448,7 @@ def test_a_number_or_boolean_is_asked_for_by_its_value_alone(
         resource=frozenset({"mem", "gpu", "arch"}), string=frozenset({"arch"})
     )
     (site / "published/vocabularies").mkdir()
-    (site / "published/vocabularies/beta").write_bytes(vocabulary.encode(known))
+    (site / "published/vocabularies/beta").write_bytes(vocabulary.encode_vocabulary(known))
     jdl = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"beta": {}}}
 
     status, lines = sub(*check, "-j", json.dumps(jdl | {"properties": f"arch <> 'x' AND {wanted}"}))
@@ -472,5 +486,5 @@ def test_a_check_tells_where_nobody_knows_how_slots_are_placed(
     )
     (site / "published/vocabularies").mkdir()
     known = ClusterVocabulary(rule=frozenset({"smp=$pe_slots"}))
-    (site / "published/vocabularies/beta").write_bytes(vocabulary.encode(known))
+    (site / "published/vocabularies/beta").write_bytes(vocabulary.encode_vocabulary(known))
     assert not any(line.startswith(spread) for line in sub("--check", "-j", json.dumps(jdl))[1])

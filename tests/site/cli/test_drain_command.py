@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from gridbridge.campaigns.store import published_campaign_files
 from gridbridge.cli.main import gridbridge
-from gridbridge.decisions.transfer.queue_health import judge_queue
+from gridbridge.decisions.transfer.queue_health import report_transfer_queue
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.published_campaigns import ShownGrid, ShownGridCluster
 from gridbridge.site.draining import MAX_CHARACTERS
@@ -22,7 +22,7 @@ from tests.shown import publish, shown
 @pytest.fixture
 def folder(tmp_path: Path) -> str:
     published = publish(tmp_path, shown())
-    drains.make_folder(published)
+    drains.make_drains_folder(published)
     return published
 
 
@@ -33,11 +33,11 @@ def run(folder: str, *words: str) -> Result:
 def test_a_drained_cluster_closes_its_queue_and_tells_who_drained_it_and_why(folder: str) -> None:
     assert run(folder, "drain", "beta", "--reason", "disk 100 % full").exit_code == 0
 
-    seen = files.read_all(folder)
+    seen = files.read_published_state(folder)
     assert seen.service
-    judged = judge_queue(seen.service.routes[0], seen, datetime.now(UTC))
+    judged = report_transfer_queue(seen.service.routes[0], seen, datetime.now(UTC))
     me = pwd.getpwuid(os.getuid()).pw_name
-    assert (judged.is_open, drains.names(folder)) == (False, {"beta"})
+    assert (judged.is_open, drains.list_drained_clusters(folder)) == (False, {"beta"})
     assert seen.drained["beta"].reason == "disk 100 % full"
     assert me == seen.drained["beta"].by
 
@@ -46,7 +46,7 @@ def test_a_drain_is_taken_back_once(folder: str) -> None:
     run(folder, "drain", "beta", "--reason", "x")
     first, second = (run(folder, "undrain", "beta") for _ in range(2))
 
-    assert (first.exit_code, drains.names(folder)) == (0, frozenset())
+    assert (first.exit_code, drains.list_drained_clusters(folder)) == (0, frozenset())
     assert isinstance(second.exception, GridbridgeError)
     assert str(second.exception) == "beta is not drained; drained clusters: none"
 
@@ -79,20 +79,22 @@ def test_what_is_wrong_is_told_and_drains_nothing(
 
     assert isinstance(told.exception, GridbridgeError)
     assert wrong in str(told.exception)
-    assert drains.names(folder) == frozenset()
+    assert drains.list_drained_clusters(folder) == frozenset()
 
 
 def test_a_cluster_of_campaigns_is_drained_though_no_queue_leads_there(tmp_path: Path) -> None:
     """A site without transfer queues keeps its campaigns from a cluster so."""
     folder = publish(tmp_path, shown(service=None, clusters={}))
-    drains.make_folder(folder)
+    drains.make_drains_folder(folder)
     gamma = ShownGridCluster(name="gamma", kind="oar")
-    published_campaign_files.put(ShownGrid(at=datetime.now(UTC), clusters=(gamma,)), folder)
+    published_campaign_files.publish_campaign_value(
+        ShownGrid(at=datetime.now(UTC), clusters=(gamma,)), folder
+    )
 
     drained = run(folder, "drain", "gamma", "--reason", "new disks")
     status = run(folder, "status")
 
-    assert (drained.exit_code, drains.names(folder)) == (0, {"gamma"})
+    assert (drained.exit_code, drains.list_drained_clusters(folder)) == (0, {"gamma"})
     me = pwd.getpwuid(os.getuid()).pw_name
     assert f"\ngamma: drained by {me} 0 s ago: new disks; no campaign sends tasks there" in (
         status.stdout
@@ -124,6 +126,6 @@ def test_a_drain_that_is_none_is_told_and_still_closes(folder: str) -> None:
     """A queue stays closed whatever stands in its cluster's file."""
     Path(folder, "drained", "beta").write_text("what\n")
 
-    assert drains.names(folder) == {"beta"}
+    assert drains.list_drained_clusters(folder) == {"beta"}
     with pytest.raises(GridbridgeError, match="not what gridbridge drain writes"):
-        files.read_all(folder)
+        files.read_published_state(folder)

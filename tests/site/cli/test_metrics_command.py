@@ -23,7 +23,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from gridbridge.cli.main import gridbridge
 from gridbridge.model.places import METRICS_LOCK
-from gridbridge.program.version import version
+from gridbridge.program.version import version_with_commit
 from gridbridge.shell import poller_lock
 from gridbridge.site import metrics_exposition
 from gridbridge.site.capability_checks import LOCKS
@@ -387,6 +387,6 @@ def test_the_unit_of_systemd_shows_which_version_listens(
     with listening("0", *folders):
         found = poller_lock.version_of_holder(f"{tmp_path}/lock")
 
-    assert found == version()
+    assert found == version_with_commit()
     assert f"/run/{unit.partition('RuntimeDirectory=')[2].split()[0]}/lock" == METRICS_LOCK
     assert METRICS_LOCK in LOCKS.values()

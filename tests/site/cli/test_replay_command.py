@@ -13,17 +13,17 @@ from gridbridge.model.elastic.balance_plan import BalanceFigures, BalancePlan, B
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.owned_nodes import BalancerNodesSnapshot
 from gridbridge.model.places import BALANCE_ACCOUNT
-from gridbridge.program.encoding import encode
+from gridbridge.program.encoding import encode_model_value
 from gridbridge.program.journal import DecisionJournal
 from gridbridge.site import decision_replay as service
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.decisions import DecisionRows
+from gridbridge.state.database.decisions import JournalledDecisionRows
 from gridbridge.transfer.poller.plan_journal import PlanJournal
 from tests.decisions.transfer.test_transfer_policy import (
     POLICY,
     a_situation,
     a_transfer,
-    plan,
+    plan_transfers,
     second,
 )
 
@@ -59,7 +59,9 @@ def database(config: Path) -> StateFile:
     database = StateFile.open(f"sqlite:///{config.parent}/state.db")
     transfers = [a_transfer(missed_polls=9, missing_since=second(1))]
     situation = a_situation(remote="")
-    entry = PlanJournal().entry(transfers, situation, POLICY, plan(transfers, situation, POLICY))
+    entry = PlanJournal().entry(
+        transfers, situation, POLICY, plan_transfers(transfers, situation, POLICY)
+    )
     assert entry
     DecisionJournal(database).keep(entry)
     return database
@@ -86,9 +88,11 @@ def test_the_last_decisions_are_listed_and_one_is_made_again(
 
 def test_a_difference_is_shown_and_is_the_exit_status(config: Path, database: StateFile) -> None:
     """As when a later version has another rule."""
-    [kept] = DecisionRows(database).last(1)
+    [kept] = JournalledDecisionRows(database).last(1)
     inputs = {**kept.inputs, "actions": ["close gb.alpha.7.0.1: \x1b[2Jgone"]}
-    DecisionRows(database).record(at=second(0), program="poller", sentence="x", inputs=inputs)
+    JournalledDecisionRows(database).record(
+        at=second(0), program="poller", sentence="x", inputs=inputs
+    )
 
     again = run(config, "2")
     assert again.exit_code == 1
@@ -102,7 +106,7 @@ def test_an_unknown_number_and_what_cannot_be_read_are_one_line(
     assert unknown.exit_code == 1
     assert unknown.stderr == "gridbridge: decision 77: none of this number is kept\n"
 
-    DecisionRows(database).record(
+    JournalledDecisionRows(database).record(
         at=second(0), program="poller", sentence="x", inputs={"of": "old"}
     )
     with pytest.raises(GridbridgeError, match="decision 2: can't be made again"):
@@ -123,15 +127,15 @@ def test_a_decision_of_the_balancers_comes_from_its_own_file(
     monkeypatch.setattr(service, "become", lambda account, *_: asked.append(account))
     monkeypatch.setattr(service, "BALANCE_STATE", f"{tmp_path}/balance.db")
     none = run(config, "--balancer", "1")
-    own = DecisionRows(StateFile.open(f"sqlite:///{tmp_path}/balance.db"))
+    own = JournalledDecisionRows(StateFile.open(f"sqlite:///{tmp_path}/balance.db"))
     world = BalancerNodesSnapshot(cluster="alpha", now=second(0), kept=(), machines={})
     inputs = {
-        "world": encode(world),
-        "patience": encode(PATIENCE),
-        "plan": encode(BalancePlan(verdict=BalanceVerdict.NO_NEED, figures=FIGURES)),
+        "world": encode_model_value(world),
+        "patience": encode_model_value(PATIENCE),
+        "plan": encode_model_value(BalancePlan(verdict=BalanceVerdict.NO_NEED, figures=FIGURES)),
     }
     inputs |= {
-        "rules": encode(BalanceSection()),
+        "rules": encode_model_value(BalanceSection()),
         "asked": None,
         "rest": None,
         "ended": [],

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.gridengine.submit import accounts_of
-from gridbridge.decisions.transfer.guard_restoration import RequestAtHome
+from gridbridge.decisions.transfer.local_guards import HomeJobRequest
 from gridbridge.errors import ConfigError, ParseError
 from gridbridge.model.cluster import Cluster, ClusterKind
 from gridbridge.model.policy import Policy
 from gridbridge.model.route import GridEngineCell
-from gridbridge.model.site.site_section import Site
+from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer.guard import Guard
 from gridbridge.model.transfer.transfer_plan import TransferAct, TransferAction
 from gridbridge.transfer.acts.local_tasks import LocalTasks
@@ -28,7 +28,7 @@ OWN = b"<JB_execution_time>1767225600</JB_execution_time>"
 NOTE = re.compile(rb"<JB_context>.*</JB_context>", re.DOTALL)
 FAR = "UTC -a 203501010000.00"
 NOTED = f"-ac gridbridge_job={DEFERRED} {DEFERRED}"
-KEPT = RequestAtHome(owner="alice", is_deferred=False, hard=(), queues="")
+KEPT = HomeJobRequest(owner="alice", is_deferred=False, hard=(), queues="")
 
 
 def act(guard: str = Guard.NONE) -> TransferAction:
@@ -50,7 +50,7 @@ class Clients:
             file.write(f"cat {folder}/job.xml\n")
         self.show(SEVERAL)
         cluster = Cluster(qmaster_port=1, execd_port=2, binaries=str(folder))
-        policy = Policy(site=Site(cluster="alpha"), clusters={"alpha": cluster}, queues={})
+        policy = Policy(site=SiteSection(cluster="alpha"), clusters={"alpha": cluster}, queues={})
         self.home = LocalTasks(policy)
 
     def show(self, xml: bytes) -> None:
@@ -236,7 +236,7 @@ def test_at_a_home_without_queues_every_act_is_refused_with_the_reason(
     clusters: dict[str, Cluster],
 ) -> None:
     """Nothing else fails there: a server that only sends campaigns has no home."""
-    tasks = LocalTasks(Policy(site=Site(cluster="alpha"), clusters=clusters, queues={}))
+    tasks = LocalTasks(Policy(site=SiteSection(cluster="alpha"), clusters=clusters, queues={}))
     for act in (lambda: tasks.requests((7,)), lambda: tasks.free_copy(7)):
         with pytest.raises(ConfigError, match="needs a Grid Engine home"):
             act()

@@ -17,9 +17,12 @@ from gridbridge.model.transfer.request_rules import (
     MappingRule,
     RequestMapping,
 )
-from gridbridge.model.vocabulary import ClusterVocabulary, encode
+from gridbridge.model.vocabulary import ClusterVocabulary, encode_vocabulary
 from gridbridge.state.published_values import vocabulary_path
-from gridbridge.transfer.acts.request_translation import translated, translated_for
+from gridbridge.transfer.acts.request_translation import (
+    translate_job_request,
+    translate_request_for_queue,
+)
 
 XML = b"""<JB_job_number>7</JB_job_number><JB_owner>alice</JB_owner>
 <JB_hard_resource_list><CE_name>h_rt</CE_name><CE_stringval>60</CE_stringval>
@@ -53,7 +56,9 @@ def asking(more: bytes = b"", slots: int = 1) -> JobSpec:
 
 
 def test_all_that_a_job_asks_for_is_translated_but_places_at_home() -> None:
-    there, left_out = translated(asking(slots=3), RULES, None, "beta", ("transfer-beta",))
+    there, left_out = translate_job_request(
+        asking(slots=3), RULES, None, "beta", ("transfer-beta",)
+    )
 
     assert (there.request.hard, there.request.soft) == ((("walltime", "60"),), ())
     assert (there.request.project, there.request.targets) == ("foreign", "batch.q")
@@ -65,7 +70,7 @@ def test_a_pinned_job_asks_for_its_own_queues() -> None:
     """While a copy lives its list of queues is the transfer queue alone."""
     pinned = asking(CONTEXT)
     pinned = pinned.but(request=pinned.request.but(queues="transfer-beta"))
-    there, _ = translated(pinned, RULES, None, "beta", ("transfer-beta",))
+    there, _ = translate_job_request(pinned, RULES, None, "beta", ("transfer-beta",))
 
     assert there.request.targets == "batch.q"
 
@@ -74,7 +79,7 @@ def test_a_translation_leaves_what_was_asked_for_as_it_is() -> None:
     """Who asks again, for another queue or by another rule, has the words of home."""
     asked = asking()
     hard, project = asked.request.hard, asked.request.project
-    translated(asked, RULES, None, "beta", ("transfer-beta",))
+    translate_job_request(asked, RULES, None, "beta", ("transfer-beta",))
 
     assert (asked.request.hard, asked.request.project) == (hard, project)
 
@@ -85,7 +90,7 @@ def test_what_the_cluster_does_not_know_under_its_name_there_is_not_submitted() 
         resource=frozenset({"walltime"}), pe=frozenset({"orte"}), project=frozenset({"foreign"})
     )
     with pytest.raises(UnmappableRequest, match=r"^beta has no queue batch\.q$"):
-        translated(asking(slots=3), RULES, known, "beta", ("transfer-beta",))
+        translate_job_request(asking(slots=3), RULES, known, "beta", ("transfer-beta",))
 
 
 @pytest.mark.parametrize(
@@ -104,7 +109,7 @@ def test_slots_are_spread_over_the_nodes_that_the_cluster_tells(
         node=frozenset({"n1", "n2", "n3"}),
     )
     rules = RequestMapping({**RULES.rules, (PE, "mpi"): MappingRule(spread=spread)})
-    there, _ = translated(asking(slots=4), rules, known, "gamma", ("transfer-beta",))
+    there, _ = translate_job_request(asking(slots=4), rules, known, "gamma", ("transfer-beta",))
 
     assert (there.pe, there.slots, there.request.groups) == ("mpi", 4, groups)
 
@@ -116,10 +121,10 @@ def test_words_are_read_as_the_service_published_them(tmp_path: Path) -> None:
     (tmp_path / "queues/transfer-beta").touch()
     request = read_request(XML.replace(b"gpu", b"disk").partition(b"<JB_project>")[0])
     serial = JobSpec(transfer="gb", request=request)
-    before, _ = translated_for("transfer-beta", route, serial, str(tmp_path))
+    before, _ = translate_request_for_queue("transfer-beta", route, serial, str(tmp_path))
     words = ClusterVocabulary(resource=frozenset({"h_rt"}))
-    Path(vocabulary_path("beta", str(tmp_path))).write_bytes(encode(words))
-    after, left_out = translated_for("transfer-beta", route, serial, str(tmp_path))
+    Path(vocabulary_path("beta", str(tmp_path))).write_bytes(encode_vocabulary(words))
+    after, left_out = translate_request_for_queue("transfer-beta", route, serial, str(tmp_path))
 
     assert before.request.soft == (("disk", "1"),)
     assert (after.request.hard, after.request.soft) == ((("h_rt", "60"),), ())

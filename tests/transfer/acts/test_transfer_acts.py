@@ -1,7 +1,7 @@
 """Which acts are done by whom: each that needs a cluster has its method."""
 
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.site_section import Site
+from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer.transfer_plan import TransferAct
 from gridbridge.transfer.acts.transfer_acts import TransferActs
 
@@ -9,6 +9,6 @@ AT_ONCE = {TransferAct.CLOSE, TransferAct.PUBLISH}  # by services.transfer.round
 
 
 def test_every_act_that_is_not_done_at_once_has_its_method() -> None:
-    acts = TransferActs(Policy(site=Site(cluster="alpha"), clusters={}, queues={}))
+    acts = TransferActs(Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={}))
 
     assert set(acts._far) == set(TransferAct) - AT_ONCE

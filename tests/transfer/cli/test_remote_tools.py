@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from gridbridge.batch.gridengine.qacct import AccountingRecord
 from gridbridge.cli import error_boundary
 from gridbridge.model.accounting import RemoteRecord, UsageSource
-from gridbridge.program.version import version
+from gridbridge.program.version import version_with_commit
 from gridbridge.transfer.cli import qacct_remote_command as qacct_command
 from gridbridge.transfer.cli.qacct_remote_command import qacct_remote
 from gridbridge.transfer.cli.qalter_remote_command import qalter_remote
@@ -222,7 +222,7 @@ REMOTE = RemoteRecord(
 def test_each_tool_tells_its_version(name: str) -> None:
     done = CliRunner().invoke(PROGRAMS[name], ("--version",), prog_name=name)
 
-    assert (done.exit_code, done.output) == (0, f"{name} {version()}\n")
+    assert (done.exit_code, done.output) == (0, f"{name} {version_with_commit()}\n")
 
 
 def test_qalter_remote_says_what_its_h_is_and_where_its_help_is(
@@ -241,7 +241,7 @@ def test_a_jobs_account_is_one_table_of_both_sides(capsys: pytest.CaptureFixture
         job="12", cluster="alpha", local=(LOCAL,), remote=(REMOTE,), transfers=(transfer(),)
     )
 
-    qacct_command.show([one], (), NOW)
+    qacct_command.print_task_usage([one], (), NOW)
 
     assert capsys.readouterr().out == (
         "JOB  OWNER  CLUSTER  ID  HOST          STARTED   ENDED     WAITED  WALLCLOCK      CPU"
@@ -254,7 +254,7 @@ def test_a_jobs_account_is_one_table_of_both_sides(capsys: pytest.CaptureFixture
 
 
 def test_what_is_still_away_has_a_row_without_figures(capsys: pytest.CaptureFixture[str]) -> None:
-    qacct_command.show(
+    qacct_command.print_task_usage(
         [TaskAccounting(job="12", cluster="alpha", transfers=(transfer(),))], ("a note",), NOW
     )
 
@@ -364,7 +364,7 @@ def test_help_has_an_example(name: str, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_record_of_long_ago_has_its_day(capsys: pytest.CaptureFixture[str]) -> None:
-    qacct_command.show(
+    qacct_command.print_task_usage(
         [TaskAccounting(job="12", cluster="alpha", local=(LOCAL,))], (), NOW + timedelta(days=100)
     )
 

@@ -7,9 +7,9 @@ import pytest
 from gridbridge.model.message import FailureCause, StarterPhase
 from gridbridge.model.published import ShownBreaker, ShownBreakers
 from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer
-from gridbridge.model.transfer.transfer_sections import Breaker
+from gridbridge.model.transfer.transfer_sections import BreakerSection
 from gridbridge.shell.clock import Clock
-from gridbridge.transfer.poller.breakers import Breakers
+from gridbridge.transfer.poller.breakers import ClusterBreakers
 from tests.decisions.transfer.test_transfer_policy import a_row, a_snapshot, a_transfer, second
 from tests.states import job_state
 
@@ -25,7 +25,7 @@ class Told:
     def __init__(self) -> None:
         self.shown: dict[str, ShownBreaker] = {}
         views = SimpleNamespace(shown_breakers=tuple, breakers=self._show)
-        self.breakers = Breakers(Breaker(failures=len(JOBS)), views, Clock())  # type: ignore[arg-type]  # what it needs of them
+        self.breakers = ClusterBreakers(BreakerSection(failures=len(JOBS)), views, Clock())  # type: ignore[arg-type]  # what it needs of them
 
     def fails(self, job: int, **values: object) -> None:
         """Hear that the cluster did not take a job."""

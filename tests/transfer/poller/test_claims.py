@@ -16,13 +16,13 @@ import pytest
 from gridbridge.model.message import FailureCause, MessageKind, StarterMessage, TransferOutcome
 from gridbridge.model.route import SshLogin
 from gridbridge.model.snapshot import JobStatus
-from gridbridge.model.transfer.claim import FENCED, FOLDER, HOME, JOB, key_of
+from gridbridge.model.transfer.claim import FENCED, FOLDER, HOME, JOB, claim_key_file
 from gridbridge.model.transfer.transfer_row import Transfer
-from gridbridge.program.watch.cluster_observer import ClusterAnswer
+from gridbridge.program.watch.cluster_observer import ClusterQueryResult
 from gridbridge.shell import ssh
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.runner import CompletedProgram
-from gridbridge.state.database.decisions import DecisionRows
+from gridbridge.state.database.decisions import JournalledDecisionRows
 from gridbridge.state.spool_reader import MOST
 from gridbridge.transfer.acts.grants import GRANTS
 from gridbridge.transfer.poller import recall_journal as journalled
@@ -163,7 +163,7 @@ def home_shows(machine: Machine, free_slots: int, besteffort_slots: int = 0) -> 
     ordinary = queue("all.q@h", used=0, total=free_slots)
     for_tasks = queue("gb-be.q@h", used=0, total=besteffort_slots, more=TRUE)
     shown = replace(read(document(ordinary + for_tasks)), cluster="alpha", taken_at=now, jobs=rows)
-    machine.service.resources.observers["alpha"].next = ClusterAnswer(
+    machine.service.resources.observers["alpha"].next = ClusterQueryResult(
         cluster="alpha", snapshot=shown
     )
     machine.service.round()
@@ -189,7 +189,7 @@ def test_a_recall_that_gets_the_file_ends_the_transfer_here(machine: Machine) ->
 
 def test_the_key_of_a_transfer_that_is_known_stays(machine: Machine) -> None:
     machine.send(BY_FILE)
-    key = machine.spool / FOLDER / key_of(BY_FILE.claim, os.getuid())[0]
+    key = machine.spool / FOLDER / claim_key_file(BY_FILE.claim, os.getuid())[0]
     for path in (key, machine.spool / FOLDER / "1.nobodys.key"):
         path.touch()
     sweeper = machine.service.acting.claims
@@ -228,7 +228,7 @@ def test_a_recall_that_does_not_get_the_file_leaves_the_task_there(machine: Mach
 
 def test_a_recall_that_was_killed_behind_the_file_still_has_it(machine: Machine) -> None:
     machine.send(BY_FILE)
-    claim_folder.take(OF, os.getuid(), str(machine.spool))
+    claim_folder.take_home_claim(OF, os.getuid(), str(machine.spool))
     machine.restart()
     recall(machine)
 
@@ -276,7 +276,7 @@ def test_no_more_tasks_are_called_home_than_slots_are_free(waiting: Machine) -> 
         home_shows(machine, free_slots=1)
 
     assert len(called_home(machine)) == 1
-    kept = DecisionRows(machine.service.resources.database).last(99)
+    kept = JournalledDecisionRows(machine.service.resources.database).last(99)
     recalls = [one.inputs for one in kept if one.program == journalled.PROGRAM]
     assert recalls
     assert all(journalled.again(one) == one["actions"] for one in recalls)
@@ -292,7 +292,7 @@ def test_without_its_folder_a_claim_is_nobodys_and_nothing_is_recalled(machine: 
 
 def test_a_claim_goes_when_its_job_is_gone_there(machine: Machine) -> None:
     machine.send(BY_FILE)
-    key = machine.spool / FOLDER / key_of(BY_FILE.claim, os.getuid())[0]
+    key = machine.spool / FOLDER / claim_key_file(BY_FILE.claim, os.getuid())[0]
     key.touch()
     recall(machine)
     machine.send(RECORD.but(kind=MessageKind.CLOSED, outcome=TransferOutcome.REQUEUE, reason=WHY))

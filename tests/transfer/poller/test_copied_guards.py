@@ -4,22 +4,22 @@ from types import SimpleNamespace
 
 import pytest
 
-from gridbridge.decisions.transfer.guard_restoration import RequestAtHome
+from gridbridge.decisions.transfer.local_guards import HomeJobRequest
 from gridbridge.errors import GridbridgeError
-from gridbridge.program.watch.cluster_observer import ClusterAnswer
+from gridbridge.program.watch.cluster_observer import ClusterQueryResult
 from gridbridge.program.work.background_query import AT_ONCE
-from gridbridge.transfer.poller.copied_guards import LOOK_S, CopiedGuards
+from gridbridge.transfer.poller.copied_guards import LOOK_S, CopiedGuardRemover
 from tests.decisions.transfer.test_transfer_policy import a_snapshot, a_transfer
 
-OWN = RequestAtHome(owner="alice", is_deferred=False, hard=(), queues="")
-COPY = RequestAtHome(owner="alice", is_deferred=True, deferred_job=7, hard=(), queues="")
+OWN = HomeJobRequest(owner="alice", is_deferred=False, hard=(), queues="")
+COPY = HomeJobRequest(owner="alice", is_deferred=True, deferred_job=7, hard=(), queues="")
 
 
 class Home:
     """A home whose waiting jobs are looked at, at once; job 7 is away."""
 
     def __init__(self) -> None:
-        self.waiting: dict[int, RequestAtHome] = {}
+        self.waiting: dict[int, HomeJobRequest] = {}
         self.asked: list[tuple[int, ...]] = []
         self.freed: list[int] = []
         self.failing: set[int] = set()
@@ -27,13 +27,13 @@ class Home:
         policy = SimpleNamespace(site=SimpleNamespace(cluster="alpha"))
         ledger = SimpleNamespace(all=lambda: (a_transfer(name="gb.alpha.7.0.1"),))
         workers = SimpleNamespace(do=self._do)
-        self.copies = CopiedGuards(policy, ledger, self, workers, lambda: self.now_s)  # type: ignore[arg-type]  # what it needs of them
+        self.copies = CopiedGuardRemover(policy, ledger, self, workers, lambda: self.now_s)  # type: ignore[arg-type]  # what it needs of them
 
     def deferred(self) -> frozenset[int]:
         """Return the jobs that wait."""
         return frozenset(self.waiting)
 
-    def requests(self, jobs: tuple[int, ...]) -> dict[int, RequestAtHome]:
+    def requests(self, jobs: tuple[int, ...]) -> dict[int, HomeJobRequest]:
         """Return what these ask for."""
         self.asked.append(jobs)
         return {job: self.waiting[job] for job in jobs}
@@ -48,7 +48,7 @@ class Home:
         """Have home answer twice: what the first one began the second one takes."""
         for _ in range(2):
             self.copies.take_answers(
-                (ClusterAnswer(cluster="alpha", snapshot=a_snapshot("alpha", 9)),)
+                (ClusterQueryResult(cluster="alpha", snapshot=a_snapshot("alpha", 9)),)
             )
 
     def _do(self, owner: str, act: object, subject: frozenset[int]) -> object:

@@ -3,10 +3,10 @@
 from concurrent.futures import Future
 from types import SimpleNamespace
 
-from gridbridge.errors import GridbridgeError, NotOurs
+from gridbridge.errors import GridbridgeError, RemoteJobNotOurs
 from gridbridge.model.transfer.transfer_plan import TransferAct, TransferAction
-from gridbridge.program.ownerless_jobs import NotDeleted
-from gridbridge.transfer.poller.dispatcher import Dispatcher
+from gridbridge.program.ownerless_jobs import OwnerlessJobNotDeleted
+from gridbridge.transfer.poller.dispatcher import ActDispatcher
 from tests.decisions.transfer.test_transfer_policy import a_transfer
 
 DELETION = TransferAction(act=TransferAct.DELETE_REMOTE, transfer=a_transfer(), why="")
@@ -20,7 +20,7 @@ class Failing:
         self.fails = True
         self.error = GridbridgeError("no answer")
         far = SimpleNamespace(far=None)
-        self.dispatcher = Dispatcher(far, self, None, lambda: self.now_s)  # type: ignore[arg-type]  # what it needs of them
+        self.dispatcher = ActDispatcher(far, self, None, lambda: self.now_s)  # type: ignore[arg-type]  # what it needs of them
 
     def do(self, owner: str, act: object, *words: object) -> "Future[None]":
         """Be done at once."""
@@ -59,7 +59,7 @@ def test_a_cluster_that_answers_again_ends_the_pause() -> None:
 
 def test_whose_job_is_another_by_now_is_told_to_who_asks() -> None:
     failing = Failing()
-    failing.error = NotOurs("job 40 is alice's, account 'sge': not gb.alpha.7.0.1")
+    failing.error = RemoteJobNotOurs("job 40 is alice's, account 'sge': not gb.alpha.7.0.1")
     failing.tries(1)
 
     assert failing.dispatcher.not_ours == [DELETION.transfer]
@@ -68,7 +68,7 @@ def test_whose_job_is_another_by_now_is_told_to_who_asks() -> None:
 def test_a_job_that_is_left_since_its_owners_account_is_gone_is_told() -> None:
     """`gridbridge why` shows it; the act is repeated, as somebody may give the right to delete."""
     failing = Failing()
-    failing.error = NotDeleted("the account of alice is gone")
+    failing.error = OwnerlessJobNotDeleted("the account of alice is gone")
     failing.tries(1)
 
     assert failing.dispatcher.not_deleted == [(DELETION.transfer, "the account of alice is gone")]

@@ -35,12 +35,12 @@ def test_a_service_is_put_together_within_the_time_of_a_begin(
             shut_down=lambda: done.append("end"), away_jobs=None, open_round=open_round
         )
 
-    monkeypatch.setattr(daemon, "build", build)
-    monkeypatch.setattr(daemon.service_process, "set_level", lambda _: None)
+    monkeypatch.setattr(daemon, "build_transfer_service", build)
+    monkeypatch.setattr(daemon.service_process, "set_log_level", lambda _: None)
     configuration = SimpleNamespace(take=lambda *_: False, keep=lambda: None, policy=None)
 
     poller = PollerDaemon(configuration, signals, Clock())  # type: ignore[arg-type]  # what it needs of them
-    cycle.run_forever(poller, signals, life_sign, Clock())  # type: ignore[arg-type]  # what it needs of them
+    cycle.run_cycles_forever(poller, signals, life_sign, Clock())  # type: ignore[arg-type]  # what it needs of them
 
     anew = ["end", "begin", "build"]
     assert done == ["build", "round", *anew, *anew, "round", "end"]

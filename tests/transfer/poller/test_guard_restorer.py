@@ -6,17 +6,17 @@ from types import SimpleNamespace
 
 import pytest
 
-from gridbridge.decisions.transfer.guard_restoration import RequestAtHome
+from gridbridge.decisions.transfer.local_guards import HomeJobRequest
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.transfer.guard import Guard
 from gridbridge.model.transfer.transfer_plan import TransferAct, TransferAction
 from gridbridge.model.transfer.transfer_row import Transfer
-from gridbridge.program.watch.cluster_observer import ClusterAnswer
+from gridbridge.program.watch.cluster_observer import ClusterQueryResult
 from gridbridge.program.work.background_query import AT_ONCE
 from gridbridge.transfer.poller.guard_restorer import LOOK_S, GuardRestorer
 from tests.decisions.transfer.test_transfer_policy import VERDICT, a_row, a_snapshot, a_transfer
 
-OTHER = RequestAtHome(owner="alice", is_deferred=False, hard=(), queues="")
+OTHER = HomeJobRequest(owner="alice", is_deferred=False, hard=(), queues="")
 
 
 class Home:
@@ -27,7 +27,7 @@ class Home:
         self.acts: list[TransferAction] = []
         self.asked: list[tuple[int, ...]] = []
         self.now_s = 0.0
-        self.kept: dict[int, RequestAtHome] | GridbridgeError = {}
+        self.kept: dict[int, HomeJobRequest] | GridbridgeError = {}
         policy = SimpleNamespace(site=SimpleNamespace(cluster="alpha"), queues=("transfer-beta",))
         ledger = SimpleNamespace(all=lambda: tuple(self.open.values()), keep=self._keep)
         acts = SimpleNamespace(requests=self._look)
@@ -40,14 +40,14 @@ class Home:
         """Have home list these jobs; return what is done then, and with which guard."""
         self.acts.clear()
         seen = a_snapshot("alpha", 9, *(a_row(job, letters) for job in jobs))
-        self.guards.take_answers((ClusterAnswer(cluster="alpha", snapshot=seen),), "alpha")
+        self.guards.take_answers((ClusterQueryResult(cluster="alpha", snapshot=seen),), "alpha")
         self.guards.send()
         return [(each.act.value, each.transfer.guard) for each in self.acts]
 
     def _keep(self, one: Transfer) -> None:
         self.open[one.name] = one
 
-    def _look(self, jobs: tuple[int, ...]) -> dict[int, RequestAtHome]:
+    def _look(self, jobs: tuple[int, ...]) -> dict[int, HomeJobRequest]:
         self.asked.append(jobs)
         if isinstance(self.kept, GridbridgeError):
             raise self.kept

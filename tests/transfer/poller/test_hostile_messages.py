@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gridbridge.decisions.transfer.situation import TransferSituation
+from gridbridge.decisions.transfer.transfer_situation import TransferSituation
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.message import (
     KEYS,
@@ -19,23 +19,23 @@ from gridbridge.model.message import (
     StarterMessage,
     StarterPhase,
     TransferOutcome,
-    encode,
+    encode_message,
 )
 from gridbridge.model.policy import Policy
-from gridbridge.model.site.site_section import Site
+from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer.transfer_sections import PollerSection, TransferQueue
-from gridbridge.program.work.workers import OwnerThreads
+from gridbridge.program.work.workers import OwnerThreadPools
 from gridbridge.shell import files
 from gridbridge.shell.clock import Clock
 from gridbridge.state import published_values, spool
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.decisions import DecisionRows
+from gridbridge.state.database.decisions import JournalledDecisionRows
 from gridbridge.state.spool_reader import SpooledMessage
 from gridbridge.transfer.acts.transfer_acts import TransferActs
 from gridbridge.transfer.poller import refused_message_journal
 from gridbridge.transfer.poller.inbox_reader import PREMATURE_OF_UID
 from gridbridge.transfer.poller.published_views import PublishedViews
-from gridbridge.transfer.poller.resources import Resources
+from gridbridge.transfer.poller.resources import PollerResources
 from gridbridge.transfer.poller.transfer_service import TransferService
 from gridbridge.transfer.store.transfer_rows import TransferRows
 from tests.transfer.poller.messages import NAME, RECORD, without_account
@@ -95,14 +95,14 @@ def service(tmp_path: Path) -> Iterator[TransferService]:
     (tmp_path / "spool/wake").mkdir(parents=True)
     cluster = Cluster(qmaster_port=1, execd_port=2)
     policy = Policy(
-        site=Site(cluster="alpha"),
+        site=SiteSection(cluster="alpha"),
         clusters={"alpha": cluster, "beta": cluster},
         queues={"transfer-beta": TransferQueue(cluster="beta", pending_limit=1, slots=1)},
         poller=PollerSection(spool_files_per_uid=LIMIT),
     )
     database = StateFile.open(f"sqlite:///{tmp_path}/state.db")
     views = NoViews(policy, Clock(), str(folder))
-    resources = Resources(
+    resources = PollerResources(
         database=database,
         inbox=Inboxes(),
         acts=TransferActs(policy, str(folder), str(tmp_path / "spool")),
@@ -133,7 +133,7 @@ def send(service: TransferService, *messages: StarterMessage, uid: int = ALICE) 
 def test_what_is_refused_is_kept_and_judged_again(service: TransferService) -> None:
     send(service, RECORD, RECORD.but(remote="gamma"))
 
-    (kept,) = DecisionRows(service.resources.database).last(9)
+    (kept,) = JournalledDecisionRows(service.resources.database).last(9)
     assert kept.program == refused_message_journal.PROGRAM
     assert kept.sentence == f"refuse {NAME}: no transfer queue 'transfer-beta' leads to 'gamma'"
     assert refused_message_journal.again(kept.inputs) == kept.inputs["actions"]
@@ -198,7 +198,7 @@ def test_a_question_that_comes_with_the_end_is_answered_after_it(service: Transf
     )
     service.round()
 
-    reply = published_values.read_message(
+    reply = published_values.read_published_message(
         published_values.reply_path("f1", ALICE, service.resources.acts.verdicts._folder)
     )
 
@@ -347,7 +347,7 @@ def test_no_content_stops_the_service(
     for kind in kinds:
         for values in contents:
             message = StarterMessage(**(vars(RECORD) | values | {"kind": kind, "transfer": NAME}))
-            if len(encode(message)) <= 4096:
+            if len(encode_message(message)) <= 4096:
                 send(service, message, uid=BOB)
 
     assert isinstance(service.known.situations.gather(()), TransferSituation)
@@ -355,7 +355,7 @@ def test_no_content_stops_the_service(
 
 def test_who_makes_his_acts_slow_delays_nobody_else() -> None:
     never = threading.Event()
-    workers = OwnerThreads()
+    workers = OwnerThreadPools()
     for _ in range(50):
         workers.do("bob", lambda event: event.wait(60), never)
 
@@ -366,7 +366,7 @@ def test_who_makes_his_acts_slow_delays_nobody_else() -> None:
 
 
 def test_threads_of_those_who_need_none_are_dismissed() -> None:
-    workers = OwnerThreads()
+    workers = OwnerThreadPools()
     for number in range(50):
         workers.do(f"user{number}", str, number).result(timeout=5)
     workers.do("alice", str, 1).result(timeout=5)

@@ -8,17 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.transfer.relevant_rows import relevant_rows
-from gridbridge.decisions.transfer.situation import TransferSituation
-from gridbridge.decisions.transfer.transfer_policy import plan
+from gridbridge.decisions.transfer.transfer_decisions import plan_transfers
+from gridbridge.decisions.transfer.transfer_situation import TransferSituation, keep_relevant_rows
 from gridbridge.model.message import DesiredJobState
 from gridbridge.model.snapshot import QueueStatus
 from gridbridge.model.transfer.transfer_plan import WORDS, TransferAct
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.program.journal import ROWS, DecisionJournal
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.decisions import DecisionRows
-from gridbridge.transfer.poller.plan_journal import PlanJournal, again, said, sentence
+from gridbridge.state.database.decisions import JournalledDecisionRows
+from gridbridge.transfer.poller.plan_journal import PlanJournal, action_sentence, again, said
 from tests.decisions.transfer.test_transfer_policy import (
     POLICY,
     VERDICT,
@@ -59,7 +58,7 @@ def keep_news(
     situation: TransferSituation,
 ) -> None:
     """Decide, and keep that in the journal if it is news."""
-    planned = plan(transfers, situation, POLICY)
+    planned = plan_transfers(transfers, situation, POLICY)
     if entry := plan_journal.entry(transfers, situation, POLICY, planned):
         DecisionJournal(database).keep(entry)
 
@@ -83,9 +82,9 @@ def test_the_kept_part_of_a_world_decides_as_the_whole_one(
         requeued_jobs=frozenset({7, 8}),
     )
 
-    small = relevant_rows([one], wide)
+    small = keep_relevant_rows([one], wide)
 
-    assert plan([one], small, POLICY) == plan([one], wide, POLICY)
+    assert plan_transfers([one], small, POLICY) == plan_transfers([one], wide, POLICY)
     assert "gamma" not in small.snapshots
     assert (small.asleep - {"f0"}, small.dropped, small.requeued_jobs - {7}) == (
         set(),
@@ -104,8 +103,8 @@ def test_a_decision_is_made_again_from_what_the_state_file_has(
     )
     keep(database, *transfers, remote=remote)
 
-    (kept,) = DecisionRows(database).last(9)
-    assert DecisionRows(database).find(kept.number) == kept
+    (kept,) = JournalledDecisionRows(database).last(9)
+    assert JournalledDecisionRows(database).find(kept.number) == kept
     assert kept.program == "poller"
     assert list(kept.inputs["actions"])  # type: ignore[call-overload]
     assert again(kept.inputs) == kept.inputs["actions"]
@@ -120,13 +119,13 @@ def test_what_is_decided_in_the_same_words_is_kept_once(database: StateFile) -> 
     for at_s in (60, 65, 70):
         situation = a_situation(remote="", at_s=at_s)
         keep_news(database, plan_journal, [one], situation)
-    assert len(DecisionRows(database).last(9)) == 1
+    assert len(JournalledDecisionRows(database).last(9)) == 1
 
     running = a_situation(at_s=75)
     keep_news(database, plan_journal, [one], running)
     situation = a_situation(remote="", at_s=80)
     keep_news(database, plan_journal, [one], situation)
-    assert len(DecisionRows(database).last(9)) == 2
+    assert len(JournalledDecisionRows(database).last(9)) == 2
 
 
 def test_of_a_round_about_many_transfers_a_part_is_kept_and_the_rest_counted(
@@ -134,16 +133,16 @@ def test_of_a_round_about_many_transfers_a_part_is_kept_and_the_rest_counted(
 ) -> None:
     many = [a_transfer(name=f"gb.alpha.{n}.0.1", verdict=VERDICT) for n in range(1, ROWS + 6)]
     situation = a_situation()
-    planned = plan(many, situation, POLICY)
+    planned = plan_transfers(many, situation, POLICY)
     keep_news(database, PlanJournal(), many, situation)
 
-    (kept,) = DecisionRows(database).last(9)
+    (kept,) = JournalledDecisionRows(database).last(9)
     assert (kept.inputs["looked_at"], kept.inputs["not_kept"]) == (ROWS + 5, 5)
     assert kept.sentence == (
         "100 transfers: telling its starter: exit status 0"
         " (gb.alpha.1.0.1, gb.alpha.2.0.1, gb.alpha.3.0.1, ...)"
     )
-    assert again(kept.inputs) == [sentence(action) for action in planned.actions[:ROWS]]
+    assert again(kept.inputs) == [action_sentence(action) for action in planned.actions[:ROWS]]
 
 
 def test_each_act_has_words_for_people_that_are_not_its_kept_value() -> None:
@@ -165,11 +164,13 @@ def test_what_is_alike_is_told_once_and_what_is_strange_as_it_is() -> None:
 
 def test_old_decisions_go_and_the_oldest_of_too_many(database: StateFile) -> None:
     for at_s in range(10):
-        DecisionRows(database).record(
+        JournalledDecisionRows(database).record(
             at=second(at_s), program="poller", sentence="x" * 100, inputs={"actions": []}
         )
-    DecisionRows(database).forget(second(2), 1 << 20)
-    assert len(DecisionRows(database).last(99)) == 8
+    JournalledDecisionRows(database).forget(second(2), 1 << 20)
+    assert len(JournalledDecisionRows(database).last(99)) == 8
 
-    DecisionRows(database).forget(second(2), 500)
-    assert [one.at for one in DecisionRows(database).last(99)] == [second(n) for n in range(6, 10)]
+    JournalledDecisionRows(database).forget(second(2), 500)
+    assert [one.at for one in JournalledDecisionRows(database).last(99)] == [
+        second(n) for n in range(6, 10)
+    ]

@@ -17,16 +17,16 @@ from gridbridge.model.cluster import Cluster, ClusterKind, PushKind
 from gridbridge.model.message import MessageKind, StarterMessage, TransferOutcome
 from gridbridge.model.policy import Policy
 from gridbridge.model.published import ShownBreaker
-from gridbridge.model.site.site_section import Site
-from gridbridge.model.transfer.load_values import closed
-from gridbridge.model.transfer.transfer_sections import Breaker, PollerSection, TransferQueue
+from gridbridge.model.site.site_section import SiteSection
+from gridbridge.model.transfer.load_values import closing_load_values
+from gridbridge.model.transfer.transfer_sections import BreakerSection, PollerSection, TransferQueue
 from gridbridge.program.watch.cluster_observer import ClusterObserver
-from gridbridge.program.watch.pushed_ends import PushedEnds
+from gridbridge.program.watch.pushed_ends import QeventJobEndReceiver
 from gridbridge.shell.clock import Clock
 from gridbridge.state import published_json, published_values
 from gridbridge.state.database import StateFile
 from gridbridge.transfer.poller import poller_wiring
-from gridbridge.transfer.poller.poller_wiring import build, follow
+from gridbridge.transfer.poller.poller_wiring import build_transfer_service, reload_transfer_service
 from tests.transfer.poller.messages import RECORD
 from tests.transfer.poller.test_transfer_round import Machine, Told
 
@@ -53,7 +53,7 @@ class Asked(Told):
         self.is_dismissed = True
 
 
-class Pushed(PushedEnds):
+class Pushed(QeventJobEndReceiver):
     """A push without a program."""
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class Running(Machine):
     def follow(self, **changes: object) -> None:
         """Have the service follow a changed configuration; whom it asks anew is never asked."""
         self.policy = replace(self.policy, **changes)  # type: ignore[arg-type]  # as the test says
-        follow(self.service, self.policy)
+        reload_transfer_service(self.service, self.policy)
         for name, observer in self.service.resources.observers.items():
             if isinstance(observer, ClusterObserver):
                 observer.dismiss()
@@ -92,7 +92,9 @@ class Running(Machine):
     def load(self) -> dict[str, str]:
         """Return the load values after another round."""
         self.service.round()
-        return published_values.read_load(published_values.load_path(f"{self.folder}/published"))[2]
+        return published_values.parse_load_file(
+            published_values.load_path(f"{self.folder}/published")
+        )[2]
 
 
 @pytest.fixture
@@ -121,7 +123,10 @@ def test_a_new_queue_opens_when_its_cluster_answers_and_closes_no_other(running:
     after = running.load()
 
     assert before["gb_beta_up"] == "1"
-    assert after == {**before, **closed(["gb_gamma_up", "gb_gamma_pending", "gb_gamma_free"])}
+    assert after == {
+        **before,
+        **closing_load_values(["gb_gamma_up", "gb_gamma_pending", "gb_gamma_free"]),
+    }
     assert (running.service.resources.observers["beta"], running.beta.is_dismissed) == (
         running.beta,
         False,
@@ -150,7 +155,7 @@ def test_what_its_answers_do_not_depend_on_closes_no_queue(
 def test_a_cluster_that_is_elsewhere_now_is_asked_before_its_queue_opens(running: Running) -> None:
     running.follow(**of_beta(running.policy, root="/elsewhere"))
 
-    assert running.load() == closed(["gb_beta_up", "gb_beta_pending", "gb_beta_free"])
+    assert running.load() == closing_load_values(["gb_beta_up", "gb_beta_pending", "gb_beta_free"])
     assert (running.beta.is_dismissed, running.push.is_stopped) == (True, True)
 
 
@@ -216,7 +221,7 @@ def test_a_silence_is_counted_on_unless_its_cluster_was_not_asked(running: Runni
 def test_a_queue_stays_closed_no_longer_than_the_new_longest_pause(running: Running) -> None:
     until = datetime.now(UTC) + timedelta(hours=1)
     running.service.known.breakers._put(ShownBreaker(cluster="beta", times=9, until=until))
-    running.follow(breaker=Breaker(pause_s=5, pause_max_s=5))
+    running.follow(breaker=BreakerSection(pause_s=5, pause_max_s=5))
     latest = datetime.now(UTC) + timedelta(seconds=5)
 
     [known] = running.service.resources.views.shown_breakers()
@@ -291,11 +296,11 @@ def test_a_cluster_that_nobody_asks_any_more_is_not_shown_as_one_that_answers(
     running: Running,
 ) -> None:
     folder = f"{running.folder}/published"
-    before = published_json.read_all(folder).clusters.keys()
+    before = published_json.read_published_state(folder).clusters.keys()
     running.follow(queues={}, clusters={"alpha": running.policy.clusters["alpha"]})
 
     assert "beta" in before
-    assert "beta" not in published_json.read_all(folder).clusters
+    assert "beta" not in published_json.read_published_state(folder).clusters
 
 
 def test_a_service_that_can_t_be_put_together_gives_all_back(
@@ -321,7 +326,7 @@ def test_a_service_that_can_t_be_put_together_gives_all_back(
     monkeypatch.setattr(StateFile, "close", lambda self: closed.append(self))
     configuration = Mock(policy=policy)
     with pytest.raises(StateError, match="no FIFO"):
-        build(configuration, Clock())
+        build_transfer_service(configuration, Clock())
 
     assert [each.is_stopped for each in begun] == [True]
     assert len(closed) == 1
@@ -331,7 +336,7 @@ def test_a_service_that_can_t_be_put_together_gives_all_back(
 def test_a_site_that_can_have_no_queue_asks_every_cluster(home: dict[str, Cluster]) -> None:
     """What is sent there is sent by others than starters; load values are a queue's."""
     clusters = {**home, "beta": Cluster(qmaster_port=1, execd_port=2)}
-    policy = Policy(site=Site(cluster="alpha"), clusters=clusters, queues={})
+    policy = Policy(site=SiteSection(cluster="alpha"), clusters=clusters, queues={})
 
     assert poller_wiring._clusters(policy, ()) == clusters.keys()
     assert policy.remotes == frozenset()

@@ -12,25 +12,29 @@ from gridbridge.model.cluster import Cluster
 from gridbridge.model.message import StarterMessage
 from gridbridge.model.policy import Policy
 from gridbridge.model.published import ShownDrain, ShownTransfers
-from gridbridge.model.site.site_section import Site
+from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.snapshot import ClusterSnapshot, QueueStatus
-from gridbridge.model.transfer.mapping_sections import ProjectRule, QueueRule, ResourceRule
 from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer, TransferEvent
-from gridbridge.model.transfer.transfer_sections import TransferQueue
+from gridbridge.model.transfer.transfer_sections import (
+    ProjectRule,
+    QueueRule,
+    ResourceRule,
+    TransferQueue,
+)
 from gridbridge.model.vocabulary import ClusterVocabulary
-from gridbridge.program.watch.cluster_observer import ClusterAnswer, ClusterObserver
+from gridbridge.program.watch.cluster_observer import ClusterObserver, ClusterQueryResult
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains, published_json, published_values
 from gridbridge.state.database import StateFile
-from gridbridge.transfer.poller.history_publication import JobHistory
-from gridbridge.transfer.poller.published_rows import show
+from gridbridge.transfer.poller.history_publication import JobHistoryPublisher
+from gridbridge.transfer.poller.published_rows import published_transfer
 from gridbridge.transfer.poller.published_views import PublishedViews
 from gridbridge.transfer.store.transfer_rows import TransferRows
 from tests.states import job_state
 
 NOW = datetime.now(UTC)
 POLICY = Policy(
-    site=Site(cluster="alpha"),
+    site=SiteSection(cluster="alpha"),
     clusters={
         "alpha": Cluster(qmaster_port=1, execd_port=2),
         "beta": Cluster(qmaster_port=3, execd_port=4),
@@ -65,21 +69,21 @@ def database(tmp_path: Path) -> StateFile:
 
 
 @pytest.fixture
-def job_history(folder: str, database: StateFile) -> JobHistory:
-    return JobHistory("alpha", database, PublishedViews(POLICY, Clock(), folder))
+def job_history(folder: str, database: StateFile) -> JobHistoryPublisher:
+    return JobHistoryPublisher("alpha", database, PublishedViews(POLICY, Clock(), folder))
 
 
 def texts(folder: str, job: str) -> list[list[str]]:
     """Return the published histories of a job, one list an attempt."""
     return [
         [event.text for event in attempt.events]
-        for task in published_json.read_job(folder, job)
+        for task in published_json.read_job_histories(folder, job)
         for attempt in task.attempts
     ]
 
 
 def test_a_history_has_every_attempt_with_its_events(
-    folder: str, database: StateFile, job_history: JobHistory
+    folder: str, database: StateFile, job_history: JobHistoryPublisher
 ) -> None:
     again = replace(TRANSFER, name="gb.alpha.12.0.2")
     for one, text in ((TRANSFER, "first"), (again, "second")):
@@ -95,7 +99,10 @@ def test_a_history_has_every_attempt_with_its_events(
 
 
 def test_an_open_history_goes_on_without_being_read_again(
-    folder: str, database: StateFile, job_history: JobHistory, monkeypatch: pytest.MonkeyPatch
+    folder: str,
+    database: StateFile,
+    job_history: JobHistoryPublisher,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It is what the state file has, in every attempt, though only the first look reads that."""
     again = TRANSFER.but(name="gb.alpha.12.0.2")
@@ -117,18 +124,21 @@ def test_an_open_history_goes_on_without_being_read_again(
         tell(foreign, "elsewhere")
         tell(TRANSFER.but(closed_at=NOW), "over")
         tell(again.but(remote_state=job_state("r")), "third")
-    kept = published_json.read_job(folder, "12")
-    fresh = JobHistory("alpha", database, PublishedViews(POLICY, Clock(), folder))
+    kept = published_json.read_job_histories(folder, "12")
+    fresh = JobHistoryPublisher("alpha", database, PublishedViews(POLICY, Clock(), folder))
     fresh.touch(again)
     fresh.publish()
 
     assert texts(folder, "12") == [["first", "over"], ["second", "third"]]
-    assert published_json.read_job(folder, "12") == kept
+    assert published_json.read_job_histories(folder, "12") == kept
     assert [one.transfer.remote_state for one in kept[0].attempts] == ["", "r"]
 
 
 def test_what_is_over_is_read_anew_and_so_is_all_after_a_sweep(
-    folder: str, database: StateFile, job_history: JobHistory, monkeypatch: pytest.MonkeyPatch
+    folder: str,
+    database: StateFile,
+    job_history: JobHistoryPublisher,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """So nothing is kept for ever, and what the state file forgets is forgotten here."""
     reads = []
@@ -147,7 +157,7 @@ def test_what_is_over_is_read_anew_and_so_is_all_after_a_sweep(
 
 
 def test_a_history_that_people_would_see_no_difference_in_is_not_written_again(
-    folder: str, database: StateFile, job_history: JobHistory
+    folder: str, database: StateFile, job_history: JobHistoryPublisher
 ) -> None:
     TransferRows(database).put(TRANSFER)
     job_history.keep(TRANSFER, TRANSFER.but(seen_at=NOW, missed_polls=1))
@@ -162,7 +172,7 @@ def test_a_history_that_people_would_see_no_difference_in_is_not_written_again(
 
 
 def test_what_closed_while_nothing_could_be_shown_is_shown_at_the_next_start(
-    folder: str, database: StateFile, job_history: JobHistory
+    folder: str, database: StateFile, job_history: JobHistoryPublisher
 ) -> None:
     PublishedViews(POLICY, Clock(), folder).transfers([TRANSFER], {})
     TransferRows(database).put(TRANSFER.but(closed_at=datetime.now(UTC)))
@@ -170,7 +180,7 @@ def test_what_closed_while_nothing_could_be_shown_is_shown_at_the_next_start(
     job_history.load()
     job_history.publish()
 
-    (task,) = published_json.read_job(folder, "12")
+    (task,) = published_json.read_job_histories(folder, "12")
     assert task.attempts[0].transfer.closed_at is not None
 
 
@@ -184,12 +194,14 @@ def test_words_are_listed_among_all_transfers_once_home_lists_the_task_as_their_
 
     PublishedViews(POLICY, Clock(), folder).transfers([told], {})
 
-    (row,) = published_json.read(f"{folder}/{published_json.TRANSFERS}", ShownTransfers).transfers
+    (row,) = published_json.read_published_value(
+        f"{folder}/{published_json.TRANSFERS}", ShownTransfers
+    ).transfers
     assert (row.owner, row.reason, row.remote_host) == ("alice", text, text)
 
 
 def test_a_transfer_that_names_another_cluster_as_its_home_is_not_shown(
-    folder: str, database: StateFile, job_history: JobHistory
+    folder: str, database: StateFile, job_history: JobHistoryPublisher
 ) -> None:
     foreign = TRANSFER.but(name="gb.gamma.12.0.1")
     TransferRows(database).put(foreign)
@@ -200,7 +212,7 @@ def test_a_transfer_that_names_another_cluster_as_its_home_is_not_shown(
 
 
 def test_the_sweep_removes_old_histories_but_those_of_living_transfers(
-    folder: str, job_history: JobHistory
+    folder: str, job_history: JobHistoryPublisher
 ) -> None:
     views = PublishedViews(POLICY, Clock(), folder)
     for job in ("12", "13", "14.2"):
@@ -215,9 +227,9 @@ def test_the_sweep_removes_old_histories_but_those_of_living_transfers(
 
 def test_a_cluster_that_stops_answering_keeps_its_last_answer_and_says_why(folder: str) -> None:
     views = PublishedViews(POLICY, Clock(), folder)
-    views.answer(ClusterAnswer(cluster="beta", trouble="qstat: no answer in time"), None)
+    views.answer(ClusterQueryResult(cluster="beta", trouble="qstat: no answer in time"), None)
 
-    seen = published_json.read(
+    seen = published_json.read_published_value(
         f"{folder}/{published_json.CLUSTERS}/beta.json", published_json.ShownCluster
     )
 
@@ -259,8 +271,8 @@ def test_rules_that_say_nothing_are_not_published_but_keep_names_from_the_rule_f
 def test_the_words_of_a_cluster_stay_published_until_it_tells_others(folder: str) -> None:
     views, words = PublishedViews(POLICY, Clock(), folder), ClusterVocabulary(pe=frozenset({"smp"}))
     before = published_values.read_vocabulary("beta", folder)
-    views.answer(ClusterAnswer(cluster="beta", vocabulary=words), None)
-    views.answer(ClusterAnswer(cluster="beta", trouble="no answer"), None)
+    views.answer(ClusterQueryResult(cluster="beta", vocabulary=words), None)
+    views.answer(ClusterQueryResult(cluster="beta", trouble="no answer"), None)
 
     assert (before, published_values.read_vocabulary("beta", folder)) == (
         None,
@@ -278,13 +290,13 @@ def test_a_drained_cluster_is_reported_as_not_up_until_it_is_undrained(folder: s
 
     def reported() -> str:
         views.load({"beta": seen}, observers)
-        _, _, values = published_values.read_load(published_values.load_path(folder))
+        _, _, values = published_values.parse_load_file(published_values.load_path(folder))
         return " ".join(f"{name}={value}" for name, value in values.items())
 
     open_values = reported()
-    drains.put("beta", ShownDrain(by="root", at=NOW, reason="x"), folder)
+    drains.drain_cluster("beta", ShownDrain(by="root", at=NOW, reason="x"), folder)
     drained = reported()
-    drains.remove("beta", folder)
+    drains.undrain_cluster("beta", folder)
 
     assert drained == "gb_beta_up=0 gb_beta_pending=999999 gb_beta_free=0"
     assert reported() == open_values == "gb_beta_up=1 gb_beta_pending=1 gb_beta_free=0"
@@ -300,7 +312,7 @@ def test_a_full_folder_closes_every_queue_and_is_shown_until_it_has_room(folder:
 
     def told(full: str) -> tuple[str, str]:
         views.load({"beta": seen}, observers, full=full)
-        _, _, values = published_values.read_load(published_values.load_path(folder))
+        _, _, values = published_values.parse_load_file(published_values.load_path(folder))
         service = published_json.read_service(folder)
         assert service
         return values["gb_beta_up"], service.full
@@ -313,7 +325,7 @@ def test_what_a_terminal_would_obey_is_replaced() -> None:
         reason="\x1b[2Jgone\n\udcff", verdict=StarterMessage(outcome="error", reason="\x07bell")
     )
 
-    seen = show(hostile)
+    seen = published_transfer(hostile)
 
     assert seen.reason == "\N{REPLACEMENT CHARACTER}[2Jgone" + "\N{REPLACEMENT CHARACTER}" * 2
     assert seen.outcome == "needs an administrator: \N{REPLACEMENT CHARACTER}bell"
@@ -332,11 +344,11 @@ def test_what_keeps_jobs_from_a_queue_back_is_shown_while_there_is_one(folder: s
     views = PublishedViews(POLICY, Clock(), folder)
     for queues in ((all_q,), (all_q, back), (all_q, back)):
         snapshot = replace(seen, queues=queues)
-        views.answer(ClusterAnswer(cluster="beta", snapshot=snapshot), snapshot)
-        told.append(published_values.read_stay("beta", folder))
+        views.answer(ClusterQueryResult(cluster="beta", snapshot=snapshot), snapshot)
+        told.append(published_values.read_local_only_queues("beta", folder))
     PublishedViews(POLICY, Clock(), folder).answer(
-        ClusterAnswer(cluster="beta", snapshot=seen), seen
+        ClusterQueryResult(cluster="beta", snapshot=seen), seen
     )
 
     assert told == [None, *[b"queues=all.q\nall_say=yes\n"] * 2]
-    assert published_values.read_stay("beta", folder) is None
+    assert published_values.read_local_only_queues("beta", folder) is None

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from gridbridge.decisions.transfer import recall_policy
-from gridbridge.decisions.transfer.situation import TransferSituation
+from gridbridge.decisions.transfer.transfer_situation import TransferSituation
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.model.transfer.transfer_sections import TransferQueue
 from gridbridge.program.journal import DecisionJournal
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.decisions import DecisionRows
+from gridbridge.state.database.decisions import JournalledDecisionRows
 from gridbridge.transfer.poller import recall_journal
 from tests.decisions.transfer.test_transfer_policy import (
     a_row,
@@ -37,13 +37,15 @@ def test_recalls_are_made_again_from_the_tasks_that_came_before_the_last_one(
     situation = a_waiting_situation([one for one, _ in transfers], dict(transfers))
     queues = {"transfer-beta": RECALLED, "other": RECALLED}
     troubles = {"beta": "beta is drained"}
-    wanted = recall_policy.wanted([one for one, _ in transfers], situation, queues, troubles)
-    due = tuple(recall_policy.due(wanted, situation, queues, troubles, 3))
+    wanted = recall_policy.list_wanted_recalls(
+        [one for one, _ in transfers], situation, queues, troubles
+    )
+    due = tuple(recall_policy.plan_recalls(wanted, situation, queues, troubles, 3))
     DecisionJournal(database).keep(
-        recall_journal.entry(wanted, due, situation, queues, troubles, 3)
+        recall_journal.recall_journal_entry(wanted, due, situation, queues, troubles, 3)
     )
 
-    (kept,) = DecisionRows(database).last(9)
+    (kept,) = JournalledDecisionRows(database).last(9)
     assert kept.program == recall_journal.PROGRAM
     assert [one.transfer.remote_id for one in due] == [1, 3]
     assert kept.inputs["actions"] == [f"recall {one.transfer.name}: {one.why}" for one in due]

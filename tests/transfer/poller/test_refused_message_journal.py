@@ -5,16 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.decisions.transfer.message_rules import ReceivedMessage, judge
+from gridbridge.decisions.transfer.starter_message_rules import (
+    ReceivedMessage,
+    accept_or_reject_message,
+)
 from gridbridge.model.message import DesiredJobState, MessageKind, StarterMessage
 from gridbridge.model.transfer.transfer_plan import RejectedAction
-from gridbridge.program.encoding import encode
+from gridbridge.program.encoding import encode_model_value
 from gridbridge.program.journal import DecisionJournal
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.decisions import DecisionRows
+from gridbridge.state.database.decisions import JournalledDecisionRows
 from gridbridge.transfer.poller import refused_message_journal as refusals
-from gridbridge.transfer.poller.refused_message_journal import AN_HOUR, Refusals
+from gridbridge.transfer.poller.refused_message_journal import AN_HOUR, RefusedMessageJournal
 from tests.decisions.transfer.test_transfer_policy import NOON, a_transfer
 
 
@@ -68,11 +71,11 @@ ENDED_EARLY = "refuse gb.alpha.7.0.1: ended of a transfer without record"
 def test_a_refusal_is_made_again_from_its_message(
     database: StateFile, one: ReceivedMessage, told: str
 ) -> None:
-    refusal = judge(one)
+    refusal = accept_or_reject_message(one)
     assert isinstance(refusal, RejectedAction)
-    Refusals(DecisionJournal(database), Clock()).keep(one, refusal)
+    RefusedMessageJournal(DecisionJournal(database), Clock()).keep(one, refusal)
 
-    (kept,) = DecisionRows(database).last(9)
+    (kept,) = JournalledDecisionRows(database).last(9)
     assert (kept.program, kept.inputs["actions"]) == (refusals.PROGRAM, [told])
     assert refusals.again(kept.inputs) == [told]
 
@@ -82,18 +85,18 @@ def test_a_message_that_would_be_taken_by_now_is_told_so(database: StateFile) ->
         kind=MessageKind.INTENT, transfer="gb.alpha.7.0.1", desired=DesiredJobState.DEAD
     )
     early = received(message=message)
-    refusal = judge(early)
+    refusal = accept_or_reject_message(early)
     assert isinstance(refusal, RejectedAction)
-    Refusals(DecisionJournal(database), Clock()).keep(early, refusal)
+    RefusedMessageJournal(DecisionJournal(database), Clock()).keep(early, refusal)
 
-    (kept,) = DecisionRows(database).last(9)
-    known = encode(replace(early, known=a_transfer()))
+    (kept,) = JournalledDecisionRows(database).last(9)
+    known = encode_model_value(replace(early, known=a_transfer()))
     assert refusals.again({**kept.inputs, "received": known}) == ["take gb.alpha.7.0.1"]
 
 
 def test_nobody_fills_the_journal_with_what_is_refused(database: StateFile) -> None:
-    refusals = Refusals(DecisionJournal(database), Clock())
+    refusals = RefusedMessageJournal(DecisionJournal(database), Clock())
     for uid in [1001] * (2 * AN_HOUR) + [1002]:
         refusals.keep(received(uid=uid), RejectedAction(what="x", reason="y"))
 
-    assert len(DecisionRows(database).last(99)) == AN_HOUR + 1
+    assert len(JournalledDecisionRows(database).last(99)) == AN_HOUR + 1

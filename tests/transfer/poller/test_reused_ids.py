@@ -2,11 +2,11 @@
 
 from types import SimpleNamespace
 
-from gridbridge.decisions.transfer.situation import TransferSituation
+from gridbridge.decisions.transfer.transfer_situation import TransferSituation
 from gridbridge.model.cluster import Cluster
-from gridbridge.model.policy import Policy, Site
-from gridbridge.program.watch.cluster_observer import ClusterAnswer
-from gridbridge.transfer.poller.reused_ids import ReusedIds
+from gridbridge.model.policy import Policy, SiteSection
+from gridbridge.program.watch.cluster_observer import ClusterQueryResult
+from gridbridge.transfer.poller.reused_ids import ReusedIdDetector
 from tests.decisions.transfer.test_transfer_policy import (
     NAME,
     NOON,
@@ -18,7 +18,9 @@ from tests.decisions.transfer.test_transfer_policy import (
 from tests.states import job_state
 
 BETA = Cluster(qmaster_port=1, execd_port=2)
-POLICY = Policy(site=Site(cluster="alpha"), clusters={"alpha": BETA, "beta": BETA}, queues={})
+POLICY = Policy(
+    site=SiteSection(cluster="alpha"), clusters={"alpha": BETA, "beta": BETA}, queues={}
+)
 KEY = (NAME, 1001)
 
 
@@ -37,7 +39,7 @@ class Asked:
             note=lambda _, text: self.notes.append(text),
         )
         workers = SimpleNamespace(do=self._do)
-        self.reused_ids = ReusedIds(ledger, self, workers, lambda: 0.0)  # type: ignore[arg-type]  # what it needs of them
+        self.reused_ids = ReusedIdDetector(ledger, self, workers, lambda: 0.0)  # type: ignore[arg-type]  # what it needs of them
 
     def accounts(self, cluster: str, jobs: tuple[int, ...]) -> dict[int, str]:
         """Tell the accounts of jobs."""
@@ -58,7 +60,7 @@ class Asked:
         situation = TransferSituation(
             home="alpha", now=NOON, snapshots=snapshots, asleep=frozenset()
         )
-        came = (ClusterAnswer(cluster="beta", snapshot=snapshot),)
+        came = (ClusterQueryResult(cluster="beta", snapshot=snapshot),)
         self.reused_ids.take_answers(came, POLICY, lambda: situation)
 
     def _do(self, owner: str, act: object, subject: object) -> object:

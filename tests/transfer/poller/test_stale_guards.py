@@ -13,7 +13,7 @@ from gridbridge.model.message import MessageKind, StarterMessage, TransferOutcom
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.transfer.guard import Guard
 from gridbridge.model.transfer.transfer_plan import TransferAct, TransferAction
-from gridbridge.program.watch.cluster_observer import ClusterAnswer
+from gridbridge.program.watch.cluster_observer import ClusterQueryResult
 from gridbridge.shell.trust import name_of
 from gridbridge.transfer.acts.transfer_acts import TransferActs
 from gridbridge.transfer.store.transfer_rows import TransferRows
@@ -78,7 +78,7 @@ def list_at_home(machine: Machine, letters: str) -> None:
         pending=0,
         free_slots=0,
     )
-    machine.service.resources.observers["alpha"].next = ClusterAnswer(
+    machine.service.resources.observers["alpha"].next = ClusterQueryResult(
         cluster="alpha", snapshot=seen
     )  # type: ignore[attr-defined]  # Told
     machine.service.round()

@@ -11,10 +11,15 @@ import pytest
 
 from gridbridge.model.message import DesiredJobState, MessageKind, StarterMessage, TransferOutcome
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
-from gridbridge.program.watch.cluster_observer import ClusterAnswer
+from gridbridge.program.watch.cluster_observer import ClusterQueryResult
 from gridbridge.shell.trust import name_of
 from gridbridge.state import published_values
-from gridbridge.transfer.poller.suspensions import AGAIN_S, SELDOM_S, WHAT_FOLLOWS, Suspensions
+from gridbridge.transfer.poller.suspensions import (
+    AGAIN_S,
+    SELDOM_S,
+    WHAT_FOLLOWS,
+    SuspensionReconciler,
+)
 from tests.states import job_state
 from tests.transfer.poller.messages import NAME, RECORD
 from tests.transfer.poller.test_transfer_round import LONG_AGO, Machine
@@ -51,7 +56,7 @@ def answer(machine: Machine, cluster: str, letters: str, after_s: float = 0.0) -
         pending=0,
         free_slots=0,
     )
-    machine.service.resources.observers[cluster].next = ClusterAnswer(
+    machine.service.resources.observers[cluster].next = ClusterQueryResult(
         cluster=cluster, snapshot=seen
     )  # type: ignore[attr-defined]
     machine.service.round()
@@ -60,7 +65,9 @@ def answer(machine: Machine, cluster: str, letters: str, after_s: float = 0.0) -
 def shown(machine: Machine) -> StarterMessage | None:
     """Return what the starter can see."""
     folder = str(machine.folder / "published")
-    return published_values.read_message(published_values.verdict_path(NAME, os.getuid(), folder))
+    return published_values.read_published_message(
+        published_values.verdict_path(NAME, os.getuid(), folder)
+    )
 
 
 def disagree(machine: Machine, answers: int = 2) -> None:
@@ -126,7 +133,7 @@ class Hours:
     def __init__(self, machine: Machine) -> None:
         self.now_s = 0.0
         service = machine.service
-        service.program.upkeep.suspensions = Suspensions(
+        service.program.upkeep.suspensions = SuspensionReconciler(
             machine.policy,
             service.known.ledger,
             service.resources.acts.verdicts,

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from gridbridge.model.message import FailureCause
-from gridbridge.model.transfer.task_move import MoveStage, TaskMoveState
-from gridbridge.program.watch.cluster_observer import ClusterAnswer
-from gridbridge.transfer.store.task_move_rows import MOVES, MoveRows
+from gridbridge.model.transfer.transfer_row import TaskMoveStage, TaskMoveState
+from gridbridge.program.watch.cluster_observer import ClusterQueryResult
+from gridbridge.transfer.store.task_move_rows import MOVES, TaskMoveRows
 from gridbridge.transfer.store.transfer_rows import TransferRows
 from tests.transfer.poller.messages import NAME, RECORD
 from tests.transfer.poller.test_transfer_round import Machine
@@ -24,13 +24,13 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
     machine.service.shut_down()
 
 
-def ask(machine: Machine, name: str = NAME, stage: MoveStage = MoveStage.ASKED) -> None:
+def ask(machine: Machine, name: str = NAME, stage: TaskMoveStage = TaskMoveStage.ASKED) -> None:
     """Ask for a move, as gridbridge rebalance does in the state file."""
     now = machine.service.resources.clock.now()
     asked = TaskMoveState(
         name=name, uid=os.getuid(), source="beta", target="delta", asked_at=now, stage=stage
     )
-    MoveRows(machine.service.resources.database).put(asked)
+    TaskMoveRows(machine.service.resources.database).put(asked)
 
 
 def moves(machine: Machine) -> list[tuple[str, str]]:
@@ -102,7 +102,7 @@ def test_a_new_process_goes_on_with_a_task_that_has_come_home(machine: Machine) 
 def test_its_queues_are_given_back_again_while_home_lists_it(machine: Machine) -> None:
     """Here there is no qalter: what fails is done again, until the job is gone."""
     come_home(machine)
-    ask(machine, stage=MoveStage.HOME)
+    ask(machine, stage=TaskMoveStage.HOME)
     machine.answer_at_home("r", queue="all.q@n1")
     settle(machine)
     machine.answer_at_home("r", queue="all.q@n1")
@@ -111,7 +111,7 @@ def test_its_queues_are_given_back_again_while_home_lists_it(machine: Machine) -
     gone = machine.service.resources.observers["alpha"]
     seen = machine.service.known.answers.good["alpha"]
     now = machine.service.resources.clock.now()
-    gone.next = ClusterAnswer(cluster="alpha", snapshot=replace(seen, jobs={}, taken_at=now))  # type: ignore[attr-defined]  # Told
+    gone.next = ClusterQueryResult(cluster="alpha", snapshot=replace(seen, jobs={}, taken_at=now))  # type: ignore[attr-defined]  # Told
     machine.service.round()
 
     assert again == [("home", "")]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.decisions.transfer import dropped_clusters
+from gridbridge.decisions.transfer import transfer_explanation
 from gridbridge.errors import ConflictingEnds
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.ids import parse_transfer
@@ -26,27 +26,27 @@ from gridbridge.model.message import (
 )
 from gridbridge.model.policy import Policy
 from gridbridge.model.published import ShownBreaker
-from gridbridge.model.site.host_facts import FolderRoom
+from gridbridge.model.site.host_facts import FolderFreeSpace
 from gridbridge.model.site.setup_findings import FindingState
-from gridbridge.model.site.site_section import Site
+from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.transfer.transfer_plan import TransferAct, TransferAction
 from gridbridge.model.transfer.transfer_row import Transfer
-from gridbridge.model.transfer.transfer_sections import Retention, TransferQueue
-from gridbridge.program.ownerless_jobs import NotDeleted
+from gridbridge.model.transfer.transfer_sections import RetentionSection, TransferQueue
+from gridbridge.program.ownerless_jobs import OwnerlessJobNotDeleted
 from gridbridge.program.watch import disk_space_watch as rooms
-from gridbridge.program.watch.cluster_observer import ClusterAnswer
+from gridbridge.program.watch.cluster_observer import ClusterQueryResult
 from gridbridge.program.work.workers import A_PERSON
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.trust import name_of
 from gridbridge.state import published_values, spool
 from gridbridge.state.database import StateFile
-from gridbridge.state.inbox import Inbox
+from gridbridge.state.inbox import SpoolInbox
 from gridbridge.state.published_json import read_transfers
 from gridbridge.transfer.acts.transfer_acts import TransferActs
 from gridbridge.transfer.poller.poller_wiring import _clusters, _unfinished
 from gridbridge.transfer.poller.published_views import PublishedViews
-from gridbridge.transfer.poller.resources import Resources
+from gridbridge.transfer.poller.resources import PollerResources
 from gridbridge.transfer.poller.transfer_service import TransferService
 from gridbridge.transfer.store.transfer_rows import TransferRows
 from tests.states import job_state
@@ -62,10 +62,10 @@ class Told:
 
     def __init__(self) -> None:
         self.interval_s = 5.0
-        self.next: ClusterAnswer | None = None
+        self.next: ClusterQueryResult | None = None
         self.wanted: frozenset[int] = frozenset()
 
-    def answer(self) -> ClusterAnswer | None:
+    def answer(self) -> ClusterQueryResult | None:
         """Return the answer once."""
         answer, self.next = self.next, None
         return answer
@@ -88,7 +88,7 @@ class Machine:
         (folder / "published").mkdir()
         cluster = Cluster(qmaster_port=1, execd_port=2)
         self.policy = Policy(
-            site=Site(cluster="alpha"),
+            site=SiteSection(cluster="alpha"),
             clusters={"alpha": cluster, "beta": cluster},
             queues={"transfer-beta": TransferQueue(cluster="beta", pending_limit=1, slots=1)},
         )
@@ -101,9 +101,9 @@ class Machine:
         shown = str(self.folder / "published")
         self.beta = Told()
         clock = Clock(self._wall_s, self._steady_s)
-        resources = Resources(
+        resources = PollerResources(
             database=StateFile.open(f"sqlite:///{self.folder}/state.db"),
-            inbox=Inbox(str(self.spool), 100, clock),
+            inbox=SpoolInbox(str(self.spool), 100, clock),
             acts=TransferActs(self.policy, shown, str(self.spool)),
             views=PublishedViews(self.policy, clock, shown),
             observers={"alpha": Told(), "beta": self.beta},
@@ -131,7 +131,7 @@ class Machine:
     def send(self, *messages: StarterMessage) -> None:
         """Leave messages in the spool, and let the service take each."""
         for message in messages:
-            spool.send(message, str(self.spool))
+            spool.send_spool_message(message, str(self.spool))
             self.service.round()
 
     def answer(self, letters: str, name: str = "x") -> None:
@@ -147,7 +147,7 @@ class Machine:
             pending=0,
             free_slots=0,
         )
-        self.beta.next = ClusterAnswer(cluster="beta", snapshot=seen)
+        self.beta.next = ClusterQueryResult(cluster="beta", snapshot=seen)
         self.service.round()
 
     def answer_at_home(self, letters: str, queue: str = "transfer-beta@n1") -> None:
@@ -163,7 +163,7 @@ class Machine:
             pending=0,
             free_slots=0,
         )
-        self.service.resources.observers["alpha"].next = ClusterAnswer(  # type: ignore[attr-defined]  # Told
+        self.service.resources.observers["alpha"].next = ClusterQueryResult(  # type: ignore[attr-defined]  # Told
             cluster="alpha", snapshot=seen
         )
         self.service.round()
@@ -171,18 +171,18 @@ class Machine:
     def replies(self, wake: str) -> list[StarterMessage]:
         """Return what a starter that asked by this FIFO was answered."""
         path = published_values.reply_path(wake, os.getuid(), str(self.folder / "published"))
-        reply = published_values.read_message(path)
+        reply = published_values.read_published_message(path)
         return [reply] if reply else []
 
     def fail_to_answer(self) -> None:
         """Let beta's next answer be none."""
-        self.beta.next = ClusterAnswer(cluster="beta", trouble="connection refused")
+        self.beta.next = ClusterQueryResult(cluster="beta", trouble="connection refused")
         self.service.round()
 
     def is_open(self) -> bool:
         """Say whether the queues to beta are, by what the sensor reads."""
         load = published_values.load_path(str(self.folder / "published"))
-        return published_values.read_load(load)[2]["gb_beta_up"] == "1"
+        return published_values.parse_load_file(load)[2]["gb_beta_up"] == "1"
 
     def settle(self) -> None:
         """Wait until no thread of the service does anything."""
@@ -256,7 +256,7 @@ def test_a_task_that_was_refused_and_cleared_while_no_service_ran_is_taken_home(
     refused = CLOSED.but(outcome=TransferOutcome.ERROR, remote_id="", at="1767225601.000")
     second = RECORD.but(wake="f1", at="1767225602.000")
     for message in (first, refused, second):
-        spool.send(message, str(machine.spool))
+        spool.send_spool_message(message, str(machine.spool))
 
     machine.service.round()
 
@@ -346,7 +346,9 @@ def test_a_task_that_was_put_back_is_told_to_take_the_end_that_home_did_not_hear
     machine.send(asks)
 
     folder = str(machine.folder / "published")
-    reply = published_values.read_message(published_values.reply_path("f1", os.getuid(), folder))
+    reply = published_values.read_published_message(
+        published_values.reply_path("f1", os.getuid(), folder)
+    )
     assert reply is not None
     assert reply.transfer == f"gb.alpha.7.0.{attempt}"
     assert [one.name for one in machine.service.known.ledger.all()] == [NAME] * (attempt == 1)
@@ -361,14 +363,16 @@ def test_a_task_of_another_job_under_the_number_of_one_that_is_gone_is_a_new_tra
     now = datetime.now(UTC)
     gone = ClusterSnapshot(cluster="alpha", taken_at=now, jobs={}, pending=0, free_slots=0)
     machine.service.program.intake.answer_handlers.take(
-        (ClusterAnswer(cluster="alpha", snapshot=gone),)
+        (ClusterQueryResult(cluster="alpha", snapshot=gone),)
     )
     machine.send(
         StarterMessage(kind=MessageKind.ASK, transfer="gb.alpha.7.0.0", wake="f1", restarted="yes")
     )
 
     folder = str(machine.folder / "published")
-    reply = published_values.read_message(published_values.reply_path("f1", os.getuid(), folder))
+    reply = published_values.read_published_message(
+        published_values.reply_path("f1", os.getuid(), folder)
+    )
     assert reply is not None
     assert reply.transfer == "gb.alpha.7.0.2"
 
@@ -428,7 +432,7 @@ def test_why_the_job_of_an_owner_without_account_is_left_is_told(machine: Machin
     [transfer] = machine.service.known.ledger.all()
     action = TransferAction(act=TransferAct.DELETE_REMOTE, transfer=transfer, why="deleted at home")
     left: Future[StarterMessage | None] = Future()
-    left.set_exception(NotDeleted("the account of alice is gone"))
+    left.set_exception(OwnerlessJobNotDeleted("the account of alice is gone"))
     key = (TransferAct.DELETE_REMOTE, transfer.name, transfer.uid)
     machine.service.acting.dispatcher.open[key] = (action, left)
     machine.service.round()
@@ -445,8 +449,8 @@ def test_a_full_folder_of_tmpdirs_is_no_room_for_the_service(
     """Starters write their notes there: the queues are closed until there is room."""
     publication = machine.service.program.publication
     monkeypatch.setattr(publication.tmpdirs, "_known", frozenset({"/full"}))
-    sizes = {"/full": FolderRoom(free_bytes=0, free_files=0)}
-    monkeypatch.setattr(rooms.host, "room", lambda folder: sizes.get(folder, FolderRoom()))
+    sizes = {"/full": FolderFreeSpace(free_bytes=0, free_files=0)}
+    monkeypatch.setattr(rooms.host, "room", lambda folder: sizes.get(folder, FolderFreeSpace()))
 
     assert "/full" in publication.room.lacks()
 
@@ -461,7 +465,7 @@ def test_what_is_at_rest_stays_at_rest(machine: Machine) -> None:
 
 
 def test_nobody_looks_after_a_transfer_that_the_state_file_forgets(machine: Machine) -> None:
-    machine.policy = replace(machine.policy, retention=Retention(closed_h=0))
+    machine.policy = replace(machine.policy, retention=RetentionSection(closed_h=0))
     machine.restart()
     machine.send(RECORD, CLOSED)
     machine.service.program.publication.sweeper.swept_at = float("-inf")
@@ -562,7 +566,7 @@ def test_a_cluster_that_is_configured_no_more_is_told_and_its_transfers_wait(
 
     assert "event=dropped cluster=beta" in caplog.text
     [known] = machine.service.known.ledger.all()
-    assert known.reason == dropped_clusters.sentence("beta")
+    assert known.reason == transfer_explanation.unconfigured_cluster_reason("beta")
     machine.send(RECORD.but(wake="f1"), CLOSED.but(wake="f1"))
     assert not machine.service.known.ledger.open
 
@@ -599,9 +603,11 @@ def test_the_check_warns_of_open_transfers_to_it(machine: Machine) -> None:
     machine.answer("r")
     transfers = read_transfers(str(machine.folder / "published"))
 
-    [finding] = dropped_clusters.findings(transfers, ("alpha",))
+    [finding] = transfer_explanation.unconfigured_cluster_findings(transfers, ("alpha",))
     assert (finding.item, finding.state) == ("beta: open transfers", FindingState.WARNING)
-    assert list(dropped_clusters.findings(transfers, ("alpha", "beta"))) == []
+    assert (
+        list(transfer_explanation.unconfigured_cluster_findings(transfers, ("alpha", "beta"))) == []
+    )
 
 
 def test_an_end_that_cannot_be_found_is_sought_ever_more_seldom(

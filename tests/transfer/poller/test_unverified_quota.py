@@ -7,7 +7,7 @@ from itertools import groupby
 
 import pytest
 
-from gridbridge.decisions.transfer.message_rules import judge
+from gridbridge.decisions.transfer.starter_message_rules import accept_or_reject_message
 from gridbridge.model.message import (
     MOST_REASON,
     DesiredJobState,
@@ -271,7 +271,7 @@ def bring_in(service: TransferService, job: int, count: int) -> int:
     for task in range(1, count + 1):
         service.resources.inbox.put(of(job, task), ALICE)
     for spooled in service.resources.inbox.read():
-        room.park(spooled, judge(service.known.mail._received(spooled, None)))
+        room.park(spooled, accept_or_reject_message(service.known.mail._received(spooled, None)))
     rows = (replace(a_row(job, "r"), tasks=(range(n, n + 1),)) for n in range(1, count + 1))
     home = answer("alpha", *rows)
     refused: list[str] = []

@@ -13,18 +13,18 @@ from gridbridge.model.accounting import RemoteRecord, UsageSource
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.message import MessageKind, StarterMessage, StarterPhase, TransferOutcome
 from gridbridge.model.policy import Policy
-from gridbridge.model.published import ShownReading
-from gridbridge.model.site.site_section import Site
+from gridbridge.model.published import ShownAccountingReading
+from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer
-from gridbridge.model.transfer.transfer_sections import Retention, TransferQueue
+from gridbridge.model.transfer.transfer_sections import RetentionSection, TransferQueue
 from gridbridge.shell.clock import Clock
 from gridbridge.state import published_values
 from gridbridge.state.database import StateFile
 from gridbridge.transfer.poller.published_views import PublishedViews
-from gridbridge.transfer.poller.usage_records import UsageRecords
+from gridbridge.transfer.poller.usage_records import RemoteUsageService
 from gridbridge.transfer.store import published_accounts
 from gridbridge.transfer.store.transfer_rows import TransferRows
-from gridbridge.transfer.store.usage_rows import UsageRows
+from gridbridge.transfer.store.usage_rows import RemoteUsageRows
 from tests.program.work.test_threads import without_room
 from tests.states import job_state
 
@@ -45,7 +45,7 @@ class Beta:
         cluster = Cluster(qmaster_port=1, execd_port=2)
         queue = TransferQueue(cluster="beta", pending_limit=1, slots=1, remote_usage=False)
         self.policy = Policy(
-            site=Site(cluster="alpha"),
+            site=SiteSection(cluster="alpha"),
             clusters={"alpha": cluster, "beta": replace(cluster, accounting=str(self.file))},
             queues={"transfer-beta": queue, "asking": replace(queue, remote_usage=True)},
         )
@@ -56,7 +56,7 @@ class Beta:
         policy = policy or self.policy
         self.database = StateFile.open(self.url)
         self.clock = Clock(lambda: YEAR_LATER_S + time.monotonic(), lambda: 0.0)
-        self.usage_records = UsageRecords(
+        self.usage_records = RemoteUsageService(
             policy=policy,
             database=self.database,
             views=PublishedViews(policy, self.clock, self.folder),
@@ -79,12 +79,12 @@ class Beta:
 
     def records(self, job: int = 7) -> tuple[RemoteRecord, ...]:
         """Return what is published of a local job."""
-        shown = published_accounts.read_task(self.folder, job, 0)
+        shown = published_accounts.read_task_accounts(self.folder, job, 0)
         return shown.records if shown else ()
 
-    def reading(self) -> ShownReading:
+    def reading(self) -> ShownAccountingReading:
         """Return how far the file was read, as people see it."""
-        (reading,) = published_accounts.read_readings(self.folder)
+        (reading,) = published_accounts.read_accounting_progress(self.folder)
         return reading
 
 
@@ -122,7 +122,7 @@ def test_a_new_record_of_ours_is_kept_and_shown(site: Beta) -> None:
         *("alice", 0),
     )
     assert record.max_rss_kb == 4796.0
-    assert UsageRows(site.database).records_of("alpha", 7, 0) == (record,)
+    assert RemoteUsageRows(site.database).records_of("alpha", 7, 0) == (record,)
     assert (site.reading().trouble, site.reading().skipped) == ("", 0)
     assert site.reading().read_at
 
@@ -148,7 +148,7 @@ def test_a_reading_for_which_no_thread_can_be_started_is_trouble_of_its_cluster_
 
 def test_a_service_that_starts_anew_reads_on(site: Beta) -> None:
     site.look()
-    offset = UsageRows(site.database).cursors()[0].place.offset
+    offset = RemoteUsageRows(site.database).cursors()[0].place.offset
     site.usage_records.dismiss()
     site.database.close()
     site.add(LINE.replace(":alice:ok:2:gb.alpha.7.", ":alice:ok:9:gb.alpha.8."))
@@ -298,7 +298,7 @@ def test_where_the_file_is_read_the_message_is_not_kept(site: Beta, queue: str) 
 
     assert [one.source for one in before] == [UsageSource.ACCOUNTING]
     assert site.records() == before
-    assert UsageRows(site.database).records_of("alpha", 7, 0) == before
+    assert RemoteUsageRows(site.database).records_of("alpha", 7, 0) == before
     assert path.exists() == (queue == "asking")
 
 
@@ -325,9 +325,9 @@ def test_figures_that_no_epilog_fetched_are_swept_after_their_time(site: Beta) -
     path = Path(published_values.usage_path("7", transfer().owner, site.folder))
     written_s = path.stat().st_mtime
 
-    published_values.sweep(frozenset(), written_s - 1, site.folder)
+    published_values.remove_unfetched_files(frozenset(), written_s - 1, site.folder)
     was_kept = path.exists()
-    published_values.sweep(frozenset(), written_s + 1, site.folder)
+    published_values.remove_unfetched_files(frozenset(), written_s + 1, site.folder)
 
     assert (was_kept, path.exists()) == (True, False)
 
@@ -355,12 +355,12 @@ def test_no_words_of_a_persons_process_are_taken_for_an_amount(site: Beta, text:
 
 def test_what_is_too_old_is_forgotten(site: Beta) -> None:
     site.look()
-    site.usage_records.policy = replace(site.policy, retention=Retention(accounting_d=0))
+    site.usage_records.policy = replace(site.policy, retention=RetentionSection(accounting_d=0))
 
     site.usage_records.sweep()
 
     assert site.records() == ()
-    assert UsageRows(site.database).records_of("alpha", 7, 0) == ()
+    assert RemoteUsageRows(site.database).records_of("alpha", 7, 0) == ()
 
 
 def test_a_file_that_is_read_already_is_not_begun_anew_by_another_configuration(
@@ -372,11 +372,11 @@ def test_a_file_that_is_read_already_is_not_begun_anew_by_another_configuration(
     site.usage_records.follow(replace(site.policy, clusters=clusters))
 
     assert site.usage_records.readers["beta"] is before
-    assert [one.cluster for one in published_accounts.read_readings(site.folder)] == [
+    assert [one.cluster for one in published_accounts.read_accounting_progress(site.folder)] == [
         "beta",
         "gamma",
     ]
-    assert published_accounts.read_readings(site.folder)[0] == shown
+    assert published_accounts.read_accounting_progress(site.folder)[0] == shown
 
 
 def test_another_file_is_read_by_another_reader_and_none_by_none(site: Beta) -> None:
@@ -392,7 +392,10 @@ def test_another_file_is_read_by_another_reader_and_none_by_none(site: Beta) -> 
     )
 
     assert (read.path, read.trouble, reader is before) == (str(moved), "", False)
-    assert (site.usage_records.readers, published_accounts.read_readings(site.folder)) == ({}, ())
+    assert (
+        site.usage_records.readers,
+        published_accounts.read_accounting_progress(site.folder),
+    ) == ({}, ())
 
 
 def test_a_file_of_a_system_whose_accounting_we_can_not_read_is_not_read(tmp_path: Path) -> None:

@@ -65,7 +65,9 @@ def test_a_persons_histories_are_counted_for_a_new_one_alone(
 ) -> None:
     """A thousand of them take longer to list than one to write."""
     counted = []
-    monkeypatch.setattr(unverified_histories, "keep_few", lambda *which: counted.append(which))
+    monkeypatch.setattr(
+        unverified_histories, "remove_surplus_histories", lambda *which: counted.append(which)
+    )
 
     machine.send(RECORD, ENDED, CLOSED)
     first = len(counted)

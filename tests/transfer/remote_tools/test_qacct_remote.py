@@ -9,10 +9,19 @@ from pathlib import Path
 import pytest
 
 from gridbridge.model.accounting import RemoteRecord, UsageSource
-from gridbridge.model.published import ShownReading, ShownReadings, ShownUsage
+from gridbridge.model.published import (
+    ShownAccountingReading,
+    ShownAccountingReadings,
+    ShownRemoteUsage,
+)
 from gridbridge.state import published_json as files
 from gridbridge.state import published_values
-from gridbridge.transfer.remote_tools.qacct_remote import ANYBODY, NoAccountedJob, account, totals
+from gridbridge.transfer.remote_tools.qacct_remote import (
+    ANYBODY,
+    NoAccountedJob,
+    read_task_accounting,
+    sum_remote_usage,
+)
 from gridbridge.transfer.store import published_accounts
 from tests.shown import NOW, ago, history, publish, shown, transfer
 from tests.transfer.cli.test_remote_tools import CONFIG, REMOTE
@@ -48,14 +57,18 @@ class Here:
         """Show these records of a job, and beta's accounting as read."""
         path = Path(published_values.accounting_path(job, 0, self.folder))
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(files.encode(ShownUsage(job=str(job), records=records)))
-        reading = ShownReading(cluster="beta", path="/a", read_at=ago(60), trouble=trouble)
-        data = files.encode(ShownReadings(readings=(reading,)))
+        path.write_bytes(
+            files.encode_published_value(ShownRemoteUsage(job=str(job), records=records))
+        )
+        reading = ShownAccountingReading(
+            cluster="beta", path="/a", read_at=ago(60), trouble=trouble
+        )
+        data = files.encode_published_value(ShownAccountingReadings(readings=(reading,)))
         Path(self.folder, published_accounts.READINGS).write_bytes(data)
 
     def account(self, job: str = "2") -> tuple[object, ...]:
         """Return owner and id of each record, local ones first, and the notes."""
-        (told,), notes = account(job, NOW, self.folder, str(self.config))
+        (told,), notes = read_task_accounting(job, NOW, self.folder, str(self.config))
         local = [(one.owner, one.job_id) for one in told.local]
         return local, [(one.owner, one.job_id) for one in told.remote], notes
 
@@ -179,9 +192,9 @@ def test_totals_are_per_person_and_cluster_and_since_so_long(here: Here) -> None
     here.publish(old, OURS)
     here.publish(replace(OURS, transfer="gb.alpha.3.0.1", owner="bob", user_s=1), job=3)
 
-    everybody, _ = totals(ANYBODY, None, NOW, here.folder, str(here.config))
-    recent, _ = totals("alice", 7, NOW, here.folder, str(here.config))
-    nobody, _ = totals("carol", None, NOW, here.folder, str(here.config))
+    everybody, _ = sum_remote_usage(ANYBODY, None, NOW, here.folder, str(here.config))
+    recent, _ = sum_remote_usage("alice", 7, NOW, here.folder, str(here.config))
+    nobody, _ = sum_remote_usage("carol", None, NOW, here.folder, str(here.config))
 
     assert [(one.owner, one.jobs, one.user_s) for one in everybody] == [
         ("alice", 2, 100),

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 from gridbridge.model import route
-from gridbridge.model.message import MessageKind, StarterMessage, decode, encode
+from gridbridge.model.message import MessageKind, StarterMessage, decode_message, encode_message
 from gridbridge.model.route import TransferRoute
 from gridbridge.transfer.starter.local_task import LocalTask
 from gridbridge.transfer.starter.starter import Starter
@@ -79,7 +79,7 @@ class Place:
             path.chmod(0o755)
         self.home(letters="r")
         self.limits()
-        (folder / "published/queues/transfer-beta").write_bytes(route.encode(self._route()))
+        (folder / "published/queues/transfer-beta").write_bytes(route.encode_route(self._route()))
         (folder / "active/config").write_text(CONFIG)
         (folder / "active/environment").write_text("JOB_ID=7\n")
         (folder / "tmp/.gridbridge").mkdir()
@@ -123,14 +123,14 @@ class Place:
     def leads(self, queue: str, remote: str) -> None:
         """Have another transfer queue."""
         path = self.folder / "published/queues" / queue
-        path.write_bytes(route.encode(self._route(remote)))
+        path.write_bytes(route.encode_route(self._route(remote)))
 
     def answer(self, wake: str, **known: str) -> None:
         """Answer a question: it is this transfer."""
         path = Path(self.task().verdict(wake))
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(
-            encode(StarterMessage(kind=MessageKind.RECORD, transfer=TRANSFER, **known))
+            encode_message(StarterMessage(kind=MessageKind.RECORD, transfer=TRANSFER, **known))
         )
 
     def unable(self) -> None:
@@ -175,7 +175,7 @@ class Place:
     def sent(self, kind: str) -> list[StarterMessage]:
         """Return the messages of a kind that lie in the spool."""
         spool = self.folder / "spool"
-        found = [decode(path.read_bytes()) for path in spool.glob("m.*")]
+        found = [decode_message(path.read_bytes()) for path in spool.glob("m.*")]
         found += [decode_in_place(path.read_bytes()) for path in spool.glob("w.*")]
         return [message for message in found if message.kind == kind]
 
@@ -183,7 +183,9 @@ class Place:
         """Publish a verdict on a transfer."""
         path = Path(self.task().verdict(name))
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(encode(StarterMessage(kind=MessageKind.ENDED, transfer=name, **verdict)))
+        path.write_bytes(
+            encode_message(StarterMessage(kind=MessageKind.ENDED, transfer=name, **verdict))
+        )
 
     def retract(self) -> None:
         """Take the verdict back, as the service does for a closed transfer."""

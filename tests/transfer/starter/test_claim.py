@@ -12,12 +12,12 @@ from gridbridge.model.message import (
     StarterMessage,
     StarterPhase,
     TransferOutcome,
-    encode,
+    encode_message,
 )
-from gridbridge.model.transfer.claim import FOLDER, is_claim, key_of, split
-from gridbridge.transfer.starter.first_note import begin
+from gridbridge.model.transfer.claim import FOLDER, claim_key_file, is_claim, split_claim
+from gridbridge.transfer.starter.first_note import write_first_note
 from gridbridge.transfer.starter.starter_step import StarterStep
-from gridbridge.transfer.starter.submission_step import claim_lines
+from gridbridge.transfer.starter.submission_step import claim_wrapper_lines
 from tests.transfer.starter.cells import TRANSFER, Place
 
 BY_FILE, BY_GRANT = "file", "grant 600 gb_beta"
@@ -28,7 +28,7 @@ def lead(place: Place, claim: str) -> None:
     known = place._route()
     known.remote_claim, known.remote_spool = claim, f"{place.folder}/spool"
     (place.folder / "spool" / FOLDER).mkdir(exist_ok=True)
-    (place.folder / "published/queues/transfer-beta").write_bytes(route.encode(known))
+    (place.folder / "published/queues/transfer-beta").write_bytes(route.encode_route(known))
 
 
 def claims(place: Place) -> set[str]:
@@ -38,7 +38,7 @@ def claims(place: Place) -> set[str]:
 
 def as_told(place: Place) -> str:
     """Return what the wrapper of a submission would do for its claim."""
-    return claim_lines(StarterStep(place.task(), "", ("true",)))
+    return claim_wrapper_lines(StarterStep(place.task(), "", ("true",)))
 
 
 def keys(place: Place) -> dict[str, str]:
@@ -52,7 +52,7 @@ def test_a_job_is_sent_with_the_key_of_its_claim(place: Place) -> None:
     lead(place, BY_FILE)
     place.step()
     (claim,) = claims(place)
-    name, word = key_of(claim, os.getuid())
+    name, word = claim_key_file(claim, os.getuid())
 
     assert keys(place) == {name: f"{word}\n"}
     sent = as_told(place)
@@ -89,7 +89,7 @@ def test_every_note_tells_of_one_claim(place: Place, says: str) -> None:
 
     (claim,) = claims(place)
     assert is_claim(claim)
-    token = split(claim)[1]
+    token = split_claim(claim)[1]
     assert (token if says == BY_GRANT else token[: len(token) // 2]) in as_told(place)
 
 
@@ -103,7 +103,7 @@ def test_a_step_that_was_killed_before_the_submission_keeps_the_claim(place: Pla
     """What it may have submitted has that one."""
     lead(place, BY_FILE)
     step = StarterStep(place.task(), "", ("true",))
-    begin(step)
+    write_first_note(step)
     place.step()
 
     assert claims(place) == {step.record.claim}
@@ -113,7 +113,7 @@ def test_a_step_that_was_killed_before_the_submission_keeps_the_claim(place: Pla
 def test_after_another_configuration_a_submission_has_no_claim(place: Place, says: str) -> None:
     """Nothing is called home by a claim that the wrapper might not know of."""
     lead(place, BY_FILE)
-    begin(StarterStep(place.task(), "", ("true",)))
+    write_first_note(StarterStep(place.task(), "", ("true",)))
     lead(place, says)
     place.step()
 
@@ -136,7 +136,7 @@ def test_an_adopted_job_has_the_claim_that_it_was_submitted_with(place: Place, c
     reply = reply.but(remote="beta", queue="transfer-beta")
     path = Path(place.task().verdict(asked.wake))
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(encode(reply))
+    path.write_bytes(encode_message(reply))
     place.step()
 
     assert claims(place) == {claim}

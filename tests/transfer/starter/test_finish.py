@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.model.message import MessageKind, StarterMessage, decode, encode
+from gridbridge.model.message import MessageKind, StarterMessage, decode_message, encode_message
 from tests.messages import decode_in_place
 
 FINISH = Path(__file__).parents[3] / "sge-methods" / "finish"
@@ -16,7 +16,7 @@ LEFT_TO_PYTHON = 77
 def end(folder: Path, verdict: StarterMessage, note: str = "") -> int:
     """Run it as the starter does; return the exit status."""
     (folder / "wake").mkdir()
-    (folder / NAME).write_bytes(encode(verdict))
+    (folder / NAME).write_bytes(encode_message(verdict))
     if note:
         (folder / note).touch()
     names = f"private={folder} fifo={folder}/wake/x verdict={folder}/{NAME} wanted="
@@ -40,7 +40,7 @@ def test_an_exit_is_told_to_the_service_and_noted(tmp_path: Path) -> None:
     assert (7, [closed], closed) == (
         status,
         told(tmp_path),
-        decode((tmp_path / "closed").read_bytes()),
+        decode_message((tmp_path / "closed").read_bytes()),
     )
 
 
@@ -71,7 +71,7 @@ def test_a_job_of_which_something_is_wanted_is_left_to_python(note: str, tmp_pat
 def test_a_spool_that_takes_nothing_leaves_the_end_to_python(tmp_path: Path) -> None:
     (tmp_path / "spool-is-elsewhere").mkdir()
     verdict = StarterMessage(outcome="exit", exit_status="0", at="1")
-    (tmp_path / NAME).write_bytes(encode(verdict))
+    (tmp_path / NAME).write_bytes(encode_message(verdict))
     names = f"private={tmp_path} fifo={tmp_path}/none/wake/x verdict={tmp_path}/{NAME} wanted="
     argv = ("/bin/sh", "-c", f"{names}; . '{FINISH}'; exit {LEFT_TO_PYTHON}")
 

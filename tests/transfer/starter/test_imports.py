@@ -176,6 +176,6 @@ def test_a_transfer_loads_the_adapter_of_its_cluster_alone(away: str, other: str
 
 def test_what_is_loaded_is_seen() -> None:
     """The test above can fail: a module that no hot program may load shows up."""
-    assert "gridbridge.decisions.transfer.message_rules" in loaded(
-        "gridbridge.decisions.transfer.message_rules"
+    assert "gridbridge.decisions.transfer.starter_message_rules" in loaded(
+        "gridbridge.decisions.transfer.starter_message_rules"
     )

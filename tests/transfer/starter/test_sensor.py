@@ -15,7 +15,13 @@ from typing import Any
 import pytest
 
 from gridbridge.state import published_values
-from gridbridge.transfer.starter.sensor import NOTHING_YET, QUIT, REPORT, Sensor, SensorRequests
+from gridbridge.transfer.starter.sensor import (
+    NOTHING_YET,
+    QUIT,
+    REPORT,
+    ExecdRequests,
+    HostLoadSensor,
+)
 from tests.program.work.test_threads import without_room
 from tests.shell.holders import a_holder
 
@@ -54,8 +60,10 @@ def report(home: Path) -> bytes:
     return a_sensor(home).report(time.time())
 
 
-def a_sensor(home: Path, *program: str) -> Sensor:
-    return Sensor("n1", str(home), str(home.parent / "sensor.log"), program or ("/bin/false",))
+def a_sensor(home: Path, *program: str) -> HostLoadSensor:
+    return HostLoadSensor(
+        "n1", str(home), str(home.parent / "sensor.log"), program or ("/bin/false",)
+    )
 
 
 class Execd:
@@ -63,8 +71,8 @@ class Execd:
 
     def __init__(self, home: Path, *poller: str) -> None:
         code = (
-            "import sys; from gridbridge.transfer.starter.sensor import Sensor;"
-            "Sensor('n1', sys.argv[1], sys.argv[2], tuple(sys.argv[3:])).serve()"
+            "import sys; from gridbridge.transfer.starter.sensor import HostLoadSensor;"
+            "HostLoadSensor('n1', sys.argv[1], sys.argv[2], tuple(sys.argv[3:])).serve()"
         )
         log = str(home.parent / "sensor.log")
         argv = (sys.executable, "-c", code, str(home), log, *(poller or ("/bin/false",)))
@@ -160,7 +168,7 @@ def cuts(line: bytes) -> Iterator[list[bytes]]:
 def test_execds_lines_mean_the_same_however_they_are_cut(words: bytes) -> None:
     """Each piece that ends a line gets one answer, one that doesn't none, and quit is seen."""
     for pieces in cuts(words):
-        requests = SensorRequests()
+        requests = ExecdRequests()
         asked = [requests.take(piece) for piece in pieces]
         before = asked[: asked.index(QUIT)]
 
@@ -170,7 +178,7 @@ def test_execds_lines_mean_the_same_however_they_are_cut(words: bytes) -> None:
 
 
 def test_a_line_that_never_ends_costs_no_memory_and_is_not_quit() -> None:
-    requests = SensorRequests()
+    requests = ExecdRequests()
     asked = {requests.take(b"x" * 65536) for _ in range(8)} | {requests.take(b"quit\n")}
 
     assert asked == {NOTHING_YET, REPORT}
@@ -300,7 +308,7 @@ def test_a_log_that_cannot_be_written_is_no_trouble(home: Path) -> None:
     assert report(home) == EMPTY
 
 
-def looks(sensor: Sensor, *signs: float, step_s: float = 10.0) -> list[bool]:
+def looks(sensor: HostLoadSensor, *signs: float, step_s: float = 10.0) -> list[bool]:
     """Look at a sign of life every ten seconds; say each time whether the poller hangs."""
     times = (1000.0 + step_s * number for number in range(len(signs)))
     return [sensor._hangs(sign, 5000.0, passed) for sign, passed in zip(signs, times, strict=True)]

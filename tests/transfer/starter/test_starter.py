@@ -5,7 +5,13 @@ import time
 
 import pytest
 
-from gridbridge.errors import GridbridgeError, NoRoute, NotAccepted, NotLetIn, ParseError
+from gridbridge.errors import (
+    GridbridgeError,
+    JobNotAccepted,
+    ParseError,
+    SshLoginRefused,
+    UnconfiguredTransferQueue,
+)
 from gridbridge.model.message import (
     DesiredJobState,
     FailureCause,
@@ -13,9 +19,14 @@ from gridbridge.model.message import (
     StarterMessage,
     StarterPhase,
 )
-from gridbridge.model.vocabulary import LocalQueues, encode_queues
-from gridbridge.transfer.starter.starter import Starter, take
-from gridbridge.transfer.starter.step_answers import EARLY_S, UNABLE, end_nowhere, pause
+from gridbridge.model.vocabulary import LocalOnlyQueues, encode_local_queues
+from gridbridge.transfer.starter.starter import Starter, do_due_step
+from gridbridge.transfer.starter.step_answers import (
+    EARLY_S,
+    UNABLE,
+    end_without_route,
+    retry_step_later,
+)
 from gridbridge.transfer.starter.submission_step import SHUT_OUT
 from tests.transfer.starter.cells import CLIENT, TRANSFER, UNDEFER, Place
 
@@ -246,7 +257,9 @@ def test_a_question_that_nobody_answers_is_asked_ever_more_seldom(place: Place) 
 
 def test_starters_that_failed_together_do_not_try_again_together(place: Place) -> None:
     """A pause is a half to the whole of the longest, by chance."""
-    pauses_s = [int(pause(place.task(), StarterMessage()).split()[1]) for _ in range(40)][-30:]
+    pauses_s = [
+        int(retry_step_later(place.task(), StarterMessage()).split()[1]) for _ in range(40)
+    ][-30:]
 
     assert len(set(pauses_s)) > 1
     assert 30 < min(pauses_s) <= max(pauses_s) <= 61
@@ -285,9 +298,9 @@ def test_an_intent_that_comes_as_a_record_is_told_again_is_the_next_steps(place:
 def test_a_queue_that_leads_nowhere_is_told_by_its_first_job(place: Place) -> None:
     (place.folder / "published/queues/transfer-beta").unlink()
 
-    with pytest.raises(NoRoute) as refused:
+    with pytest.raises(UnconfiguredTransferQueue) as refused:
         place.step()
-    answer = end_nowhere(place.task(), refused.value)
+    answer = end_without_route(place.task(), refused.value)
 
     assert answer == "exit 100"
     told = (place.folder / "active/error").read_text()
@@ -320,7 +333,7 @@ def test_a_queue_that_is_older_than_its_route_waits_for_it_a_while(
     began = place.folder / "tmp/.gridbridge/early"
     began.write_text(f"{time.clock_gettime(time.CLOCK_BOOTTIME) - waited_s:.0f}")
 
-    told = end_nowhere(place.task(), NoRoute("nowhere"), str(file))
+    told = end_without_route(place.task(), UnconfiguredTransferQueue("nowhere"), str(file))
 
     assert told.split()[0] == answer
 
@@ -329,10 +342,10 @@ def test_what_was_sent_waits_for_its_route(place: Place) -> None:
     place.step()
     (place.folder / "published/queues/transfer-beta").unlink()
 
-    with pytest.raises(NoRoute) as refused:
+    with pytest.raises(UnconfiguredTransferQueue) as refused:
         place.step()
 
-    assert end_nowhere(place.task(), refused.value).startswith("again ")
+    assert end_without_route(place.task(), refused.value).startswith("again ")
 
 
 def write_mapping(place: Place, rules: str) -> None:
@@ -346,7 +359,7 @@ def write_mapping(place: Place, rules: str) -> None:
 
 def test_a_job_is_submitted_nowhere_else_than_its_record_says(place: Place) -> None:
     place.down("beta")
-    with pytest.raises(NotAccepted):
+    with pytest.raises(JobNotAccepted):
         place.step()
     place.leads("transfer-beta", "delta")
     place.down("beta", is_down=False)
@@ -399,7 +412,7 @@ def shut(place: Place, monkeypatch: pytest.MonkeyPatch) -> Place:
     """Return a place from which nobody's login is let in at beta."""
 
     def refuse(*_: object, **__: object) -> None:
-        raise NotLetIn(("ssh",), 255, stderr=b"far does not let the key of alice in")
+        raise SshLoginRefused(("ssh",), 255, stderr=b"far does not let the key of alice in")
 
     for name in ("submit", "find_held"):
         monkeypatch.setattr(f"gridbridge.batch.gridengine.submit.{name}", refuse)
@@ -414,7 +427,7 @@ def was_shut_out(place: Place, seconds_ago: float) -> None:
 
 def test_logins_that_are_refused_for_a_short_time_are_waited_for(shut: Place) -> None:
     """A directory service that is away there for minutes marks nobody's jobs."""
-    answers = [take(shut.task(), "", ("true",)).split()[0] for _ in range(9)]
+    answers = [do_due_step(shut.task(), "", ("true",)).split()[0] for _ in range(9)]
 
     assert answers == ["again"] * 9
     assert shut.calls("remote=false") == []
@@ -429,7 +442,7 @@ def test_a_login_that_is_refused_three_times_in_ten_minutes_and_more_comes_home(
     shut: Place, tries: int, seconds: float, answers: list[str]
 ) -> None:
     was_shut_out(shut, seconds)
-    taken = [take(shut.task(), "", ("true",)) for _ in range(tries)]
+    taken = [do_due_step(shut.task(), "", ("true",)) for _ in range(tries)]
 
     assert [answer.split()[0] for answer in taken] == answers
     assert [one.cause for one in shut.sent(MessageKind.CLOSED)] == [
@@ -439,7 +452,7 @@ def test_a_login_that_is_refused_three_times_in_ten_minutes_and_more_comes_home(
 
 @pytest.mark.parametrize("account", ["gb.omega.3.0.1", "gc.omega.12.4"], ids=["job", "campaign"])
 def test_what_was_sent_to_a_cluster_is_not_sent_on(place: Place, account: str) -> None:
-    answer = take(place.task(SGE_ACCOUNT=account), "", ("true",))
+    answer = do_due_step(place.task(SGE_ACCOUNT=account), "", ("true",))
 
     assert (answer, place.calls("beta qsub")) == ("exit 99", [])
     [closed] = place.sent(MessageKind.CLOSED)
@@ -580,7 +593,7 @@ def test_a_job_in_whose_limits_no_program_runs_enters_the_error_state(place: Pla
     for name in ("qalter", "qstat"):
         (place.folder / "bin" / name).write_text("#!/bin/sh\nkill -9 $$\n")
 
-    answers = [take(place.task(), "", ("script",)).split()[0] for _ in range(UNABLE + 1)]
+    answers = [do_due_step(place.task(), "", ("script",)).split()[0] for _ in range(UNABLE + 1)]
 
     assert answers == ["again"] * UNABLE + ["exit"]
     assert "h_vmem" in (place.folder / "active" / "error").read_text()
@@ -589,7 +602,7 @@ def test_a_job_in_whose_limits_no_program_runs_enters_the_error_state(place: Pla
 def test_a_cell_that_does_not_answer_is_waited_for(place: Place) -> None:
     place.down("alpha")
 
-    answers = {take(place.task(), "", ("script",)).split()[0] for _ in range(UNABLE + 2)}
+    answers = {do_due_step(place.task(), "", ("script",)).split()[0] for _ in range(UNABLE + 2)}
 
     assert answers == {"again"}
 
@@ -597,7 +610,7 @@ def test_a_cell_that_does_not_answer_is_waited_for(place: Place) -> None:
 def test_why_a_job_is_not_sent_yet_is_told_once_and_taken_back_when_it_is(place: Place) -> None:
     place.down("beta")
     for _ in range(4):
-        take(place.task(), "", ("true",))
+        do_due_step(place.task(), "", ("true",))
     told = [each.reason for each in place.sent(MessageKind.RECORD) if each.reason]
     place.down("beta", False)
     place.step()
@@ -624,10 +637,13 @@ def test_another_cause_in_the_same_words_is_told(place: Place) -> None:
     [
         (b"", False),
         (
-            encode_queues(LocalQueues(queues="all.q", all_say="yes")),
+            encode_local_queues(LocalOnlyQueues(queues="all.q", all_say="yes")),
             "-hard -l h_rt=INFINITY -hard -l remote=false",
         ),
-        (encode_queues(LocalQueues(queues="all.q,big.q")), "-q all.q,big.q -hard -l h_rt=INFINITY"),
+        (
+            encode_local_queues(LocalOnlyQueues(queues="all.q,big.q")),
+            "-q all.q,big.q -hard -l h_rt=INFINITY",
+        ),
     ],
     ids=["no queue back", "all say so", "some do"],
 )

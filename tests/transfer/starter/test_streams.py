@@ -24,7 +24,7 @@ def an_env(stdout: str, stderr: str, stdin: str = "/dev/null") -> dict[str, str]
 def test_a_job_without_a_file_of_home_has_nothing_to_be_carried(
     env: dict[str, str], expected: bool
 ) -> None:
-    assert expected is remote_job_spec.has_files(env)
+    assert expected is remote_job_spec.has_stream_files(env)
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_a_job_without_a_file_of_home_has_nothing_to_be_carried(
     ids=["none", "one file", "two files"],
 )
 def test_where_output_stays_is_told(env: dict[str, str], user: str, expected: str) -> None:
-    assert expected == remote_job_spec.output_stays(env, SshLogin(host="far", user=user))
+    assert expected == remote_job_spec.remote_output_location(env, SshLogin(host="far", user=user))
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ class Job:
         local = f"12.{task}" if task else "12"
         path = published_values.usage_path(local, owner, self.shown)
         told = "".join(f"{name}={value}\n" for name, value in TOLD.items()).encode()
-        published_files.put(path, told if data is None else data)
+        published_files.publish_file(path, told if data is None else data)
         return Path(path)
 
     def account(self, *shell: str) -> str:

@@ -14,8 +14,13 @@ from gridbridge.batch.gridengine.parse import TRUE, whole
 from gridbridge.batch.gridengine.status import names, queue_settings, show
 from gridbridge.batch.gridengine.submit import call
 from gridbridge.errors import CommandFailed
-from gridbridge.model.attributes import Settings, ValuesByHost, varying, words
 from gridbridge.model.places import BEST_EFFORT
+from gridbridge.model.qconf_attributes import (
+    QconfSettings,
+    ValuesByHost,
+    parse_values_by_host,
+    parse_words,
+)
 from gridbridge.model.route import GridEngineCell
 
 TYPE_CHECKING = False
@@ -145,7 +150,7 @@ def join_queue(cell: GridEngineCell, host: str, queue: str) -> None:
 def set_slots(cell: GridEngineCell, host: str, queue: str, slots: int) -> None:
     """Give a queue its slots on a host."""
     setting = qconf.settings(show(cell, "-sq", queue)).get("slots", "")
-    if (host, str(slots)) not in varying(setting).others:
+    if (host, str(slots)) not in parse_values_by_host(setting).others:
         _do(cell, "-rattr", "queue", "slots", str(slots), f"{queue}@{host}")
 
 
@@ -156,7 +161,8 @@ def queue_up(cell: GridEngineCell, host: str, queues: Iterable[str]) -> None:
     has a number keeps it.
     """
     numbers = {
-        settings["qname"]: varying(settings.get("seq_no", "0")) for settings in queue_settings(cell)
+        settings["qname"]: parse_values_by_host(settings.get("seq_no", "0"))
+        for settings in queue_settings(cell)
     }
     for queue in queues:
         own = numbers[queue]
@@ -247,12 +253,14 @@ def leave_queues(cell: GridEngineCell, host: str) -> None:
     for queue in queue_settings(cell):
         if _has_values(queue, host):
             _do(cell, "-purge", "queue", "*", f"{queue['qname']}@{host}")
-        if host in words(queue.get("hostlist", "")):
+        if host in parse_words(queue.get("hostlist", "")):
             _do(cell, "-dattr", "queue", "hostlist", host, queue["qname"])
 
 
-def _has_values(queue: Settings, host: str) -> bool:
-    return any(where == host for value in queue.values() for where, _ in varying(value).others)
+def _has_values(queue: QconfSettings, host: str) -> bool:
+    return any(
+        where == host for value in queue.values() for where, _ in parse_values_by_host(value).others
+    )
 
 
 def leave_groups(cell: GridEngineCell, host: str) -> None:
@@ -291,7 +299,7 @@ def forget(cell: GridEngineCell, host: str) -> str:
 
 
 def _members(cell: GridEngineCell, group: str) -> tuple[str, ...]:
-    return words(qconf.settings(show(cell, "-shgrp", group)).get("hostlist", ""))
+    return parse_words(qconf.settings(show(cell, "-shgrp", group)).get("hostlist", ""))
 
 
 def _do(cell: GridEngineCell, *options: str) -> None:

@@ -13,7 +13,7 @@ from functools import lru_cache, partial
 
 from gridbridge.batch.gridengine import sge_state_letters
 from gridbridge.batch.gridengine.parse.documents import QUEUE, read_xml, take_rows, unescaped
-from gridbridge.model.ids import PREFIX, read_tasks
+from gridbridge.model.ids import PREFIX, parse_task_ranges
 from gridbridge.model.places import BEST_EFFORT
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
 from gridbridge.model.states import JobFact, JobState
@@ -147,7 +147,7 @@ def _values(queue: "_Element") -> dict[str | None, str | None]:
 def _job(leafs: dict[str, str], queue: str, zone: tzinfo | None) -> JobStatus:
     return JobStatus(
         job_id=int(leafs["JB_job_number"]),
-        tasks=read_tasks(leafs.get("tasks", "")),
+        tasks=parse_task_ranges(leafs.get("tasks", "")),
         name=unescaped(leafs["JB_name"]),
         owner=unescaped(leafs["JB_owner"]),
         state=read_state(leafs["state"]),
@@ -190,4 +190,4 @@ def moment(text: str, zone: tzinfo | None) -> datetime | None:
 @lru_cache(maxsize=1024)
 def count_tasks(text: str) -> int:
     """Count the tasks that `1-9:2,12` names; without a range the job itself counts."""
-    return sum(map(len, read_tasks(text))) if text else 1
+    return sum(map(len, parse_task_ranges(text))) if text else 1

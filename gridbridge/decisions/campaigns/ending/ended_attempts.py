@@ -16,18 +16,18 @@ from gridbridge.decisions.campaigns.ending.outcome_classifier import (
     outcome_of_wiped,
 )
 from gridbridge.decisions.campaigns.failures.conflicting_ends import given_up
-from gridbridge.decisions.wrapper_end import true_status
+from gridbridge.decisions.wrapper_end import job_exit_status
 from gridbridge.model.campaigns.campaign import Array, Attempt, Campaign, CampaignState, TaskOutcome
 from gridbridge.model.campaigns.campaign_events import CampaignEvent
 from gridbridge.model.campaigns.cancellation import HELD, CancellationMark, WipedFor
 from gridbridge.model.campaigns.prologues import is_step
-from gridbridge.model.job import FutureEnd, JobEnd, KilledFor
+from gridbridge.model.job import FutureJobEnd, JobEnd, KillReason
 
-Told = JobEnd | FutureEnd | None  # None: what is told contradicts itself
+Told = JobEnd | FutureJobEnd | None  # None: what is told contradicts itself
 Ends = Mapping[int, Told]  # by place
 NO_MARKS: Mapping[int, CancellationMark] = {}
 UNSEEN = JobEnd()
-FORGOTTEN = JobEnd(killed_for=KilledFor.DELETION, is_unstarted=True)
+FORGOTTEN = JobEnd(killed_for=KillReason.DELETION, is_unstarted=True)
 FUTURE_S = 600.0  # so long after it was listed last a task's end in the future counts
 LEAST_S = 60.0  # that a task may have run, however short ago it was sent
 
@@ -183,14 +183,14 @@ def overdue(missing: Mapping[Attempt, float], ends: Ends) -> Ends:
     """
     late = {attempt.place for attempt, missed_s in missing.items() if missed_s > FUTURE_S}
     return {
-        index: end if index not in late or not isinstance(end, FutureEnd) or end.end else None
+        index: end if index not in late or not isinstance(end, FutureJobEnd) or end.end else None
         for index, end in ends.items()
     }
 
 
-def future_of(ends: Ends) -> tuple[FutureEnd, ...]:
+def future_of(ends: Ends) -> tuple[FutureJobEnd, ...]:
     """Return the ends that are told for a time to come."""
-    return tuple(end for end in ends.values() if isinstance(end, FutureEnd))
+    return tuple(end for end in ends.values() if isinstance(end, FutureJobEnd))
 
 
 def disputed_of(missing: Iterable[Attempt], ends: Ends) -> tuple[Attempt, ...]:
@@ -230,7 +230,7 @@ def forgotten(
         attempt: missed_s for attempt, missed_s in missing.items() if attempt.place not in ends
     }
     late = [attempt for attempt, missed_s in untold.items() if missed_s > forgotten_s]
-    future = {index for index, end in ends.items() if isinstance(end, FutureEnd)}
+    future = {index for index, end in ends.items() if isinstance(end, FutureJobEnd)}
     late += [
         attempt for attempt in missing if attempt.place in future and missing[attempt] > FUTURE_S
     ]
@@ -251,7 +251,7 @@ def still_known(
 
 
 def _now(end: Told, missed_s: float) -> JobEnd | None:
-    if isinstance(end, FutureEnd):
+    if isinstance(end, FutureJobEnd):
         return end.end if missed_s > FUTURE_S else None
     return end
 
@@ -261,7 +261,7 @@ def _with(attempt: Attempt, end: JobEnd, walltime_s: int, mark: CancellationMark
     return replace(
         attempt,
         outcome=outcome_of_wiped(end, outcome, mark.wiped_for) if mark else outcome,
-        exit_status=true_status(end),
+        exit_status=job_exit_status(end),
         wallclock_s=None if end.wallclock_s is None else round(end.wallclock_s),
         host=end.host,
     )

@@ -4,17 +4,17 @@ Exit statuses 66 and 67 ask for another run, as in CiGri; what the cluster did t
 before what its program said (facts of the CiGri scheduler: a walltime kill is no plain kill).
 """
 
-from gridbridge.decisions.wrapper_end import made_way, true_status, why_unstarted
+from gridbridge.decisions.wrapper_end import job_exit_status, was_preempted, why_job_not_started
 from gridbridge.model.campaigns.campaign import TaskOutcome
 from gridbridge.model.campaigns.cancellation import OF_MOVES, WipedFor
-from gridbridge.model.job import JobEnd, KilledFor
+from gridbridge.model.job import JobEnd, KillReason
 
 RESUBMIT, RESUBMIT_LAST = 66, 67
 ASKED = {RESUBMIT: TaskOutcome.RESUBMIT, RESUBMIT_LAST: TaskOutcome.RESUBMIT_LAST}
 KILLED = {
-    KilledFor.PLACE: TaskOutcome.PREEMPTED,
-    KilledFor.WALLTIME: TaskOutcome.WALLTIME,
-    KilledFor.DELETION: TaskOutcome.CANCELLED,
+    KillReason.PLACE: TaskOutcome.PREEMPTED,
+    KillReason.WALLTIME: TaskOutcome.WALLTIME,
+    KillReason.DELETION: TaskOutcome.CANCELLED,
 }
 OF_DELETION = frozenset({TaskOutcome.SIGNAL, TaskOutcome.CANCELLED})
 KILLED_OUTCOMES = OF_DELETION | {TaskOutcome.SITE_FAULT}
@@ -26,16 +26,16 @@ def outcome_of(end: JobEnd, walltime_s: int) -> TaskOutcome:
     """Say what an end came to; a kill after the walltime is one for it, whoever noted that."""
     if end.killed_for in KILLED:
         return KILLED[end.killed_for]
-    if made_way(end):
+    if was_preempted(end):
         return TaskOutcome.PREEMPTED
-    if why_unstarted(end):
+    if why_job_not_started(end):
         return TaskOutcome.SETUP_ERROR
     if end.is_unseen:
         return TaskOutcome.SITE_FAULT
-    if end.signal is not None and true_status(end) is None:
+    if end.signal is not None and job_exit_status(end) is None:
         is_late = end.wallclock_s is not None and end.wallclock_s >= walltime_s
         return TaskOutcome.WALLTIME if is_late else TaskOutcome.SIGNAL
-    if (status := true_status(end)) == 0:
+    if (status := job_exit_status(end)) == 0:
         return TaskOutcome.SUCCESS
     return ASKED.get(status or 0, TaskOutcome.PROGRAM_ERROR)
 
@@ -53,7 +53,7 @@ def outcome_of_wiped(end: JobEnd, outcome: TaskOutcome, wiped_for: WipedFor) -> 
         return outcome
     if wiped_for is WipedFor.OVERRAN:
         return TaskOutcome.WALLTIME
-    is_new = end.is_unstarted and end.killed_for is KilledFor.DELETION
+    is_new = end.is_unstarted and end.killed_for is KillReason.DELETION
     if wiped_for in OF_MOVES:
         return TaskOutcome.MOVED if is_new else outcome
     return TaskOutcome.WIPED if is_new else TaskOutcome.PREEMPTED

@@ -29,7 +29,7 @@ from gridbridge.model.elastic.elastic_nodes import (
     is_same_host,
     short_host_name,
 )
-from gridbridge.model.request import HOSTNAME, long_name
+from gridbridge.model.request import HOSTNAME, resource_long_name
 from gridbridge.model.states import QueueFact
 
 BY_HAND = frozenset((QueueFact.DISABLED, QueueFact.BY_HAND))
@@ -90,7 +90,7 @@ def requested_host_patterns(shapes: Iterable[TaskShape]) -> frozenset[str]:
         queue.partition(AT)[2] for shape in all_shapes for queue in shape.queues if AT in queue
     )
     requests = (pair for shape in all_shapes for pair in shape.requests)
-    hosts = (f"{ASKED}{text}" for name, text in requests if long_name(name) == HOSTNAME)
+    hosts = (f"{ASKED}{text}" for name, text in requests if resource_long_name(name) == HOSTNAME)
     return frozenset((*queues, *hosts))
 
 

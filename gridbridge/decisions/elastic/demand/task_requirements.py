@@ -223,7 +223,7 @@ def _amounts(
 def parse_amount_or_zero(text: str) -> float:
     """Parse an amount; return 0 for text that is no amount."""
     try:
-        return amounts.read(text)
+        return amounts.parse_amount(text)
     except ParseError:
         return 0.0
 
@@ -234,7 +234,7 @@ def parse_requested_amount(text: str) -> float:
     No host has so much, so a job that requests `nan` is never demand.
     """
     try:
-        return amounts.read(text)
+        return amounts.parse_amount(text)
     except ParseError:
         return BEYOND
 
@@ -263,7 +263,7 @@ def host_value_meets_requirement(requirement: RequiredHostValue, text: str) -> b
     if relation in (ResourceRelation.EQUAL, ResourceRelation.OTHER):
         return _matches_value(requirement.value, text) == (relation is ResourceRelation.EQUAL)
     amount, has = parse_requested_amount(requirement.value), parse_amount_or_zero(text)
-    if amounts.is_unlimited(text):
+    if amounts.is_unlimited_amount(text):
         return relation in (ResourceRelation.AT_MOST, ResourceRelation.LESS)
     if relation is ResourceRelation.AT_MOST:
         return amount <= has
@@ -284,4 +284,4 @@ def _matches_value(pattern: str, text: str) -> bool:
 def _parse_number_or_bool(text: str) -> float:
     """Read a number or a BOOL."""
     word = text.lower()
-    return float(word == "true") if word in ("true", "false") else amounts.read(text)
+    return float(word == "true") if word in ("true", "false") else amounts.parse_amount(text)

@@ -4,17 +4,17 @@ from dataclasses import dataclass
 
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot
-from gridbridge.program.watch.cluster_observer import ClusterAnswer
-from gridbridge.program.watch.last_answers import LastClusterAnswers
-from gridbridge.transfer.poller.breakers import Breakers
-from gridbridge.transfer.poller.dispatcher import Dispatcher
+from gridbridge.program.watch.cluster_observer import ClusterQueryResult
+from gridbridge.program.watch.last_answers import LastClusterSnapshots
+from gridbridge.transfer.poller.breakers import ClusterBreakers
+from gridbridge.transfer.poller.dispatcher import ActDispatcher
 from gridbridge.transfer.poller.inbox_reader import InboxReader
-from gridbridge.transfer.poller.reused_ids import ReusedIds
+from gridbridge.transfer.poller.reused_ids import ReusedIdDetector
 from gridbridge.transfer.poller.round.situations import TransferSituations
 from gridbridge.transfer.poller.round.starter_wakeup import StarterWakeup
-from gridbridge.transfer.poller.stale_guards import StaleGuards
+from gridbridge.transfer.poller.stale_guards import StaleGuardRemover
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
-from gridbridge.transfer.poller.undelivered_ends import UndeliveredEnds
+from gridbridge.transfer.poller.undelivered_ends import UndeliveredEndTracker
 
 
 @dataclass(slots=True, kw_only=True)
@@ -22,22 +22,22 @@ class AnswerHandlers:
     """The parts of the service that process clusters' answers."""
 
     policy: Policy
-    answers: LastClusterAnswers
+    answers: LastClusterSnapshots
     ledger: TransferLedger
-    unheard_ends: UndeliveredEnds
-    breakers: Breakers
-    late_guards: StaleGuards
+    unheard_ends: UndeliveredEndTracker
+    breakers: ClusterBreakers
+    late_guards: StaleGuardRemover
     mail: InboxReader
     recovery: StarterWakeup
-    dispatcher: Dispatcher
-    reused_ids: ReusedIds
+    dispatcher: ActDispatcher
+    reused_ids: ReusedIdDetector
     situations: TransferSituations
 
     def follow(self, policy: Policy) -> None:
         """Apply a changed configuration."""
         self.policy = policy
 
-    def take(self, came: tuple[ClusterAnswer, ...]) -> None:
+    def take(self, came: tuple[ClusterQueryResult, ...]) -> None:
         """Process the clusters' answers, and the reused job ids that acts have found."""
         self.reused_ids.note_found(self.dispatcher.not_ours)
         for answer in came:

@@ -3,23 +3,23 @@
 from dataclasses import dataclass
 
 from gridbridge.model.policy import Policy
-from gridbridge.program.watch.cluster_observer import ClusterAnswer
-from gridbridge.transfer.poller.breakers import Breakers
-from gridbridge.transfer.poller.claims import Claims
-from gridbridge.transfer.poller.cleaner import Cleaner
-from gridbridge.transfer.poller.copied_guards import CopiedGuards
+from gridbridge.program.watch.cluster_observer import ClusterQueryResult
+from gridbridge.transfer.poller.breakers import ClusterBreakers
+from gridbridge.transfer.poller.claims import TransferClaims
+from gridbridge.transfer.poller.cleaner import OrphanCleaner
+from gridbridge.transfer.poller.copied_guards import CopiedGuardRemover
 from gridbridge.transfer.poller.guard_restorer import GuardRestorer
 from gridbridge.transfer.poller.published_views import PublishedViews
 from gridbridge.transfer.poller.recalls import RecallService
 from gridbridge.transfer.poller.round.situations import TransferSituations
-from gridbridge.transfer.poller.suspensions import Suspensions
-from gridbridge.transfer.poller.task_moves import TaskMoves
+from gridbridge.transfer.poller.suspensions import SuspensionReconciler
+from gridbridge.transfer.poller.task_moves import TaskMoveService
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 from gridbridge.transfer.poller.unverified_quota import UnverifiedQuota
 
 
 @dataclass(slots=True, kw_only=True)
-class Reconcilers:
+class TransferReconcilers:
     """The reconcilers of guards, recalls, moves, suspensions and leftovers."""
 
     policy: Policy
@@ -27,20 +27,20 @@ class Reconcilers:
     unproved: UnverifiedQuota
     situations: TransferSituations
     guards: GuardRestorer
-    copies: CopiedGuards
-    cleaner: Cleaner
-    claims: Claims
+    copies: CopiedGuardRemover
+    cleaner: OrphanCleaner
+    claims: TransferClaims
     recalls: RecallService
-    moves: TaskMoves
-    suspensions: Suspensions
+    moves: TaskMoveService
+    suspensions: SuspensionReconciler
     views: PublishedViews
-    breakers: Breakers
+    breakers: ClusterBreakers
 
     def follow(self, policy: Policy) -> None:
         """Apply a changed configuration."""
         self.policy = policy
 
-    def take_answers(self, came: tuple[ClusterAnswer, ...]) -> None:
+    def take_answers(self, came: tuple[ClusterQueryResult, ...]) -> None:
         """Run all reconcilers, once the ledger has the transfers' new states."""
         self.guards.take_answers(came, self.policy.site.cluster)
         self.copies.take_answers(came)

@@ -3,19 +3,19 @@
 from collections.abc import Callable, Container
 from dataclasses import dataclass
 
-from gridbridge.decisions.transfer import transfer_policy as rules
+from gridbridge.decisions.transfer import transfer_decisions as rules
 from gridbridge.model.message import StarterMessage
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.transfer_plan import WORDS, TransferAct, TransferAction
-from gridbridge.model.transfer.transfer_row import Key, Transfer
+from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
 from gridbridge.shell.clock import Clock
-from gridbridge.transfer.acts.remote_jobs import disputed, no_trace
+from gridbridge.transfer.acts.remote_jobs import disputed_end_verdict, untraceable_job_verdict
 from gridbridge.transfer.acts.verdict_files import VerdictFiles
-from gridbridge.transfer.poller.claims import Claims
-from gridbridge.transfer.poller.dispatcher import Dispatcher
-from gridbridge.transfer.poller.stale_guards import StaleGuards
+from gridbridge.transfer.poller.claims import TransferClaims
+from gridbridge.transfer.poller.dispatcher import ActDispatcher
+from gridbridge.transfer.poller.stale_guards import StaleGuardRemover
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
-from gridbridge.transfer.poller.usage_records import UsageRecords
+from gridbridge.transfer.poller.usage_records import RemoteUsageService
 
 
 @dataclass(slots=True, kw_only=True)
@@ -25,10 +25,10 @@ class RoundActions:
     policy: Policy
     ledger: TransferLedger
     verdicts: VerdictFiles
-    dispatcher: Dispatcher
-    usage_records: UsageRecords
-    claims: Claims
-    late_guards: StaleGuards
+    dispatcher: ActDispatcher
+    usage_records: RemoteUsageService
+    claims: TransferClaims
+    late_guards: StaleGuardRemover
     asked: Container[str]  # clusters that are queried
     over: Callable[[Transfer], None]  # called with each closed transfer
     clock: Clock
@@ -51,11 +51,11 @@ class RoundActions:
 
     def look_up(self, cluster: str, ids: frozenset[int]) -> None:
         """Look up job ends that a cluster has pushed, without the usual retry pause."""
-        for action in rules.pushed(self.ledger.all(), cluster, ids):
+        for action in rules.look_up_pushed_ends(self.ledger.all(), cluster, ids):
             self.dispatcher.forget(action.transfer.key)
             self.act(action)
 
-    def take_results(self) -> list[Key]:
+    def take_results(self) -> list[TransferKey]:
         """Apply the results of finished acts; return the transfers that changed."""
         changed = []
         for action, verdict in self.dispatcher.take_done():
@@ -101,13 +101,13 @@ class RoundActions:
         """Return the end that a look-up found, or a substitute end for a lost job."""
         is_sought = action.act is TransferAct.LOOK_UP_END
         if is_disputed := is_sought and transfer.key in self.dispatcher.disputed:
-            self.ledger.note(transfer, disputed(action).reason)
+            self.ledger.note(transfer, disputed_end_verdict(action).reason)
         if (
             verdict is None
             and is_sought
-            and rules.is_lost(transfer, self.policy.poller, self.clock.now())
+            and rules.is_job_end_lost(transfer, self.policy.poller, self.clock.now())
         ):
-            return disputed(action) if is_disputed else no_trace(action)
+            return disputed_end_verdict(action) if is_disputed else untraceable_job_verdict(action)
         return verdict
 
     def _close(self, transfer: Transfer, why: str) -> None:

@@ -2,29 +2,29 @@
 
 from dataclasses import dataclass
 
-from gridbridge.model.transfer.transfer_row import Key
-from gridbridge.program.watch.cluster_observer import ClusterAnswer
-from gridbridge.program.watch.end_listener import EndListener
-from gridbridge.program.watch.last_answers import LastClusterAnswers
-from gridbridge.program.watch.pushed_ends import PushedEnds
+from gridbridge.model.transfer.transfer_row import TransferKey
+from gridbridge.program.watch.cluster_observer import ClusterQueryResult
+from gridbridge.program.watch.end_listener import OarJobEndListener
+from gridbridge.program.watch.last_answers import LastClusterSnapshots
+from gridbridge.program.watch.pushed_ends import QeventJobEndReceiver
 from gridbridge.transfer.poller.inbox_reader import InboxReader
 from gridbridge.transfer.poller.round.answer_handlers import AnswerHandlers
 from gridbridge.transfer.poller.round.round_actions import RoundActions
-from gridbridge.transfer.poller.usage_records import UsageRecords
+from gridbridge.transfer.poller.usage_records import RemoteUsageService
 
 
 @dataclass(slots=True, kw_only=True)
 class RoundIntake:
     """The parts that deliver a round's input."""
 
-    answers: LastClusterAnswers
+    answers: LastClusterSnapshots
     mail: InboxReader
-    usage_records: UsageRecords
-    pushes: dict[str, PushedEnds | EndListener]
+    usage_records: RemoteUsageService
+    pushes: dict[str, QeventJobEndReceiver | OarJobEndListener]
     actions: RoundActions
     answer_handlers: AnswerHandlers
 
-    def take(self) -> tuple[tuple[ClusterAnswer, ...], list[Key]]:
+    def take(self) -> tuple[tuple[ClusterQueryResult, ...], list[TransferKey]]:
         """Return the new cluster answers, and the transfers that other input changed."""
         came = self.answers.take()  # first: messages must not be older than answers
         changed = [*self._take_messages(at_once=bool(came)), *self.actions.take_results()]
@@ -33,7 +33,7 @@ class RoundIntake:
         self.answer_handlers.take(came)
         return came, changed
 
-    def _take_messages(self, at_once: bool) -> list[Key]:
+    def _take_messages(self, at_once: bool) -> list[TransferKey]:
         """Process the spool's messages; return the transfers that changed."""
         changed = self.mail.take(at_once)
         for transfer in changed:

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gridbridge.program.watch.cluster_observer import ClusterObserver
-from gridbridge.program.watch.disk_space_watch import RoomWatch
-from gridbridge.program.watch.last_answers import LastClusterAnswers
-from gridbridge.program.watch.tmpdirs import Tmpdirs
-from gridbridge.transfer.poller.breakers import Breakers
-from gridbridge.transfer.poller.history_publication import JobHistory
+from gridbridge.program.watch.disk_space_watch import DiskSpaceWatch
+from gridbridge.program.watch.last_answers import LastClusterSnapshots
+from gridbridge.program.watch.tmpdirs import TmpdirFolderQuery
+from gridbridge.transfer.poller.breakers import ClusterBreakers
+from gridbridge.transfer.poller.history_publication import JobHistoryPublisher
 from gridbridge.transfer.poller.published_views import PublishedViews
-from gridbridge.transfer.poller.round.sweeper import Sweeper
+from gridbridge.transfer.poller.round.sweeper import OldDataSweeper
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 
 
@@ -19,14 +19,14 @@ class RoundPublication:
     """The parts that publish a round's results."""
 
     ledger: TransferLedger
-    answers: LastClusterAnswers
+    answers: LastClusterSnapshots
     observers: Mapping[str, ClusterObserver]
-    breakers: Breakers
-    room: RoomWatch
-    tmpdirs: Tmpdirs
-    job_history: JobHistory
+    breakers: ClusterBreakers
+    room: DiskSpaceWatch
+    tmpdirs: TmpdirFolderQuery
+    job_history: JobHistoryPublisher
     views: PublishedViews
-    sweeper: Sweeper
+    sweeper: OldDataSweeper
 
     def publish(self, is_news: bool) -> None:
         """Publish load values and histories, and the transfers if there is news."""

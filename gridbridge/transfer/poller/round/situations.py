@@ -5,15 +5,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from gridbridge.decisions.transfer import transfer_policy as rules
-from gridbridge.decisions.transfer.situation import TransferSituation
+from gridbridge.decisions.transfer import transfer_decisions as rules
+from gridbridge.decisions.transfer.transfer_situation import TransferSituation
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.transfer_row import Transfer
-from gridbridge.program.watch.last_answers import LastClusterAnswers
+from gridbridge.program.watch.last_answers import LastClusterSnapshots
 from gridbridge.shell.clock import Clock
 from gridbridge.state import spool
 from gridbridge.transfer.poller.adoption_queries import AdoptionQueries
-from gridbridge.transfer.poller.reused_ids import ReusedIds
+from gridbridge.transfer.poller.reused_ids import ReusedIdDetector
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 
 PAUSE_S = 10.0  # a longer pause between rounds: the process was stopped
@@ -25,9 +25,9 @@ class TransferSituations:
 
     policy: Policy
     ledger: TransferLedger
-    answers: LastClusterAnswers
+    answers: LastClusterSnapshots
     questions: AdoptionQueries
-    reused_ids: ReusedIds
+    reused_ids: ReusedIdDetector
     spool: str
     clock: Clock
     since_s: float = field(init=False)  # all clusters are queried without a pause since this time
@@ -59,14 +59,14 @@ class TransferSituations:
         asleep = (
             transfer.wake
             for transfer in transfers
-            if spool.is_asleep(transfer.wake, transfer.uid, self.spool)
+            if spool.is_starter_asleep(transfer.wake, transfer.uid, self.spool)
         )
         return TransferSituation(
             home=self.policy.site.cluster,
             now=self.clock.now(),
             snapshots=dict(self.answers.good),
             asleep=frozenset(asleep),
-            requeued_jobs=rules.requeued_jobs(self.ledger.all()),
+            requeued_jobs=rules.find_rescheduled_jobs(self.ledger.all()),
             dropped=self.dropped(),
             queues=frozenset(self.policy.queues),
             with_new_starter=frozenset(self.questions.with_new_starter),

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from gridbridge.model.message import StarterPhase
 from gridbridge.model.transfer.transfer_row import Transfer
-from gridbridge.program.watch.cluster_observer import ClusterAnswer
+from gridbridge.program.watch.cluster_observer import ClusterQueryResult
 from gridbridge.state import spool
 
 
@@ -15,7 +15,7 @@ class StarterWakeup:
         self._silent: set[str] = set()
         self._folder = folder
 
-    def take_answer(self, answer: ClusterAnswer, transfers: Iterable[Transfer]) -> bool:
+    def take_answer(self, answer: ClusterQueryResult, transfers: Iterable[Transfer]) -> bool:
         """Wake starters that wait to submit when a silent cluster answers again.
 
         Return whether the answer ended a cluster's silence.
@@ -31,4 +31,4 @@ class StarterWakeup:
     def _wake(self, transfers: Iterable[Transfer]) -> None:
         for transfer in transfers:
             if transfer.phase == StarterPhase.SUBMITTING:
-                spool.wake(transfer.wake, self._folder, owner=transfer.uid)
+                spool.wake_starter(transfer.wake, self._folder, owner=transfer.uid)

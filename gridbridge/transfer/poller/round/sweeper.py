@@ -7,14 +7,14 @@ from gridbridge.model.policy import Policy
 from gridbridge.program.journal import DecisionJournal
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.snapshots import SnapshotRows
-from gridbridge.state.inbox import Inbox
+from gridbridge.state.database.snapshots import ClusterQueryLogRows
+from gridbridge.state.inbox import SpoolInbox
 from gridbridge.transfer.acts.verdict_files import VerdictFiles
-from gridbridge.transfer.poller.claims import Claims
-from gridbridge.transfer.poller.cleaner import Cleaner
-from gridbridge.transfer.poller.history_publication import JobHistory
+from gridbridge.transfer.poller.claims import TransferClaims
+from gridbridge.transfer.poller.cleaner import OrphanCleaner
+from gridbridge.transfer.poller.history_publication import JobHistoryPublisher
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
-from gridbridge.transfer.poller.usage_records import UsageRecords
+from gridbridge.transfer.poller.usage_records import RemoteUsageService
 from gridbridge.transfer.store.transfer_rows import TransferRows
 
 SWEEP_S = 3600.0
@@ -23,18 +23,18 @@ UNFETCHED_S = 86400.0  # age at which unfetched verdicts and replies are removed
 
 
 @dataclass(slots=True)
-class Sweeper:
+class OldDataSweeper:
     """Removes old data once an hour from all parts of the service that store data."""
 
     policy: Policy
     database: StateFile
-    inbox: Inbox
+    inbox: SpoolInbox
     verdicts: VerdictFiles
     ledger: TransferLedger
-    job_history: JobHistory
-    cleaner: Cleaner
-    claims: Claims
-    usage_records: UsageRecords
+    job_history: JobHistoryPublisher
+    cleaner: OrphanCleaner
+    claims: TransferClaims
+    usage_records: RemoteUsageService
     clock: Clock
     swept_at: float = 0.0
     portion_at: float = 0.0
@@ -64,7 +64,7 @@ class Sweeper:
         )
         self.cleaner.let_go(before)
         TransferRows(self.database).forget(before)
-        SnapshotRows(self.database).forget(before)
+        ClusterQueryLogRows(self.database).forget(before)
         self.job_history.sweep(before, tuple(self.ledger.all()))
         self.usage_records.sweep()
 

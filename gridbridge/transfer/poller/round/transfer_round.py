@@ -2,16 +2,16 @@
 
 from dataclasses import dataclass
 
-from gridbridge.decisions.transfer import transfer_policy as rules
-from gridbridge.decisions.transfer.situation import TransferSituation
+from gridbridge.decisions.transfer import transfer_decisions as rules
+from gridbridge.decisions.transfer.transfer_situation import TransferSituation
 from gridbridge.model.message import FailureCause
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.transfer_plan import TransferPlan
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.program.journal import DecisionJournal, JournalEntry
-from gridbridge.program.watch.cluster_observer import ClusterAnswer
+from gridbridge.program.watch.cluster_observer import ClusterQueryResult
 from gridbridge.transfer.poller.plan_journal import PlanJournal
-from gridbridge.transfer.poller.round.reconcilers import Reconcilers
+from gridbridge.transfer.poller.round.reconcilers import TransferReconcilers
 from gridbridge.transfer.poller.round.round_actions import RoundActions
 from gridbridge.transfer.poller.round.round_intake import RoundIntake
 from gridbridge.transfer.poller.round.round_publication import RoundPublication
@@ -23,7 +23,7 @@ from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 class RoundInput:
     """A round's input: new cluster answers, and the transfers to decide about."""
 
-    came: tuple[ClusterAnswer, ...]
+    came: tuple[ClusterQueryResult, ...]
     is_news: bool  # there is an answer or a changed transfer
     concerned: tuple[Transfer, ...]
     situation: TransferSituation | None  # None without concerned transfers
@@ -40,7 +40,7 @@ class TransferProgram:
     situations: TransferSituations
     plan_journal: PlanJournal
     actions: RoundActions
-    upkeep: Reconcilers
+    upkeep: TransferReconcilers
     publication: RoundPublication
 
     def follow(self, policy: Policy) -> None:
@@ -62,7 +62,9 @@ class TransferProgram:
         """Plan the actions for the transfers that a round's input concerns."""
         if round_input.situation is None:
             return TransferPlan()
-        return rules.plan(round_input.concerned, round_input.situation, self.policy.poller)
+        return rules.plan_transfers(
+            round_input.concerned, round_input.situation, self.policy.poller
+        )
 
     def entry(self, round_input: RoundInput, plan: TransferPlan) -> JournalEntry | None:
         """Return a journal entry of the round's new decisions; None without any."""

@@ -13,7 +13,7 @@ from gridbridge.batch.gridengine.membership.execution_hosts import (
     read_instances,
 )
 from gridbridge.errors import CommandFailed, ParseError
-from gridbridge.model.attributes import varying
+from gridbridge.model.qconf_attributes import parse_values_by_host
 from gridbridge.model.route import GridEngineCell
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "gridengine-8.1.9"
@@ -134,4 +134,4 @@ def test_half_an_answer_tells_nothing() -> None:
 def test_a_host_comes_after_those_before_it_and_before_the_next_queue(
     told: str, others: tuple[int, ...], expected: int | None
 ) -> None:
-    assert expected == next_number(varying(told), others)
+    assert expected == next_number(parse_values_by_host(told), others)

@@ -8,7 +8,7 @@ import pytest
 from gridbridge.campaigns.acts.array_submission import ArrayRefused
 from gridbridge.campaigns.runner.cycle_plan_executor import CyclePlanExecutor
 from gridbridge.campaigns.runner.task_end_recorder import CycleStatisticsRecorder
-from gridbridge.campaigns.store.campaign_event_rows import CampaignEvents
+from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import (
@@ -142,7 +142,7 @@ def test_after_a_call_that_hangs_its_owners_others_wait(
     do(CyclePlan(sends=tuple(every)))
 
     assert grid.calls() == [(1, "gamma"), (1, "beta"), (2, "beta"), (5, "gamma"), (5, "beta")]
-    told = {one.campaign: one.code for one in CampaignEvents(campaigns.database).open()}
+    told = {one.campaign: one.code for one in CampaignEventRows(campaigns.database).open()}
     assert told == {1: EventCode.SUBMIT_JOB, 2: EventCode.SUBMIT_JOB}
 
 
@@ -198,7 +198,7 @@ def test_what_is_slow_and_succeeds_has_a_minute_of_a_cycle(
     assert grid.calls() == [(1, "gamma"), (2, "gamma"), (ALICES, "gamma")]
     left = [one for one in campaigns.open_arrays() if one.state is ArrayState.INTENDED]
     assert [one.campaign for one in left] == [3, 4]
-    assert CampaignEvents(campaigns.database).open() == ()
+    assert CampaignEventRows(campaigns.database).open() == ()
     do(CyclePlan(resumed=tuple(left)))
     assert grid.calls() == [(3, "gamma"), (4, "gamma")]
 

@@ -28,7 +28,7 @@ from gridbridge.model.campaigns.campaign import (
 from gridbridge.model.campaigns.cancellation import CancellationMark, WipedFor
 from gridbridge.model.campaigns.cycle_plan import CyclePlan, Retry
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.job import FutureEnd, JobEnd, KilledFor
+from gridbridge.model.job import FutureJobEnd, JobEnd, KillReason
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 GONE = MissingArray(is_listed=False, lives=None)
@@ -78,13 +78,13 @@ def test_a_task_that_nothing_tells_of_is_waited_for() -> None:
         (FORGOTTEN, WipedFor.WAITED, TaskOutcome.WIPED),
         (FORGOTTEN, WipedFor.NEVER_BEGAN, TaskOutcome.WIPED),
         (JobEnd(signal=9), WipedFor.WAITED, TaskOutcome.PREEMPTED),
-        (JobEnd(signal=9, killed_for=KilledFor.DELETION), WipedFor.WAITED, TaskOutcome.PREEMPTED),
+        (JobEnd(signal=9, killed_for=KillReason.DELETION), WipedFor.WAITED, TaskOutcome.PREEMPTED),
         (JobEnd(exit_status=0), WipedFor.WAITED, TaskOutcome.SUCCESS),
-        (JobEnd(signal=9, killed_for=KilledFor.DELETION), WipedFor.OVERRAN, TaskOutcome.WALLTIME),
+        (JobEnd(signal=9, killed_for=KillReason.DELETION), WipedFor.OVERRAN, TaskOutcome.WALLTIME),
         (JobEnd(exit_status=3), WipedFor.OVERRAN, TaskOutcome.PROGRAM_ERROR),
         (FORGOTTEN, WipedFor.MOVED, TaskOutcome.MOVED),
         (JobEnd(signal=9), WipedFor.MOVED, TaskOutcome.SIGNAL),
-        (JobEnd(signal=9, killed_for=KilledFor.DELETION), WipedFor.MOVED, TaskOutcome.CANCELLED),
+        (JobEnd(signal=9, killed_for=KillReason.DELETION), WipedFor.MOVED, TaskOutcome.CANCELLED),
     ],
 )
 def test_what_nikita_deleted_is_not_its_owners_deletion(
@@ -215,7 +215,7 @@ def test_a_task_that_a_list_leaves_out_is_asked_for(
     assert sorted(one.place for one in found) == kept
 
 
-AHEAD = FutureEnd(ended_at=NOON, host="n1", end=JobEnd(exit_status=0))
+AHEAD = FutureJobEnd(ended_at=NOON, host="n1", end=JobEnd(exit_status=0))
 
 
 def test_an_end_that_is_to_come_is_not_judged_and_is_not_forgotten() -> None:

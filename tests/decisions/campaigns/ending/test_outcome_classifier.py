@@ -15,7 +15,7 @@ from gridbridge.decisions.campaigns.ending.outcome_classifier import outcome_of,
 from gridbridge.model.accounting import AccountingRecord
 from gridbridge.model.campaigns.campaign import TaskOutcome
 from gridbridge.model.campaigns.cancellation import WipedFor
-from gridbridge.model.job import JobEnd, KilledFor
+from gridbridge.model.job import JobEnd, KillReason
 
 WALLTIME_S = 60
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -79,9 +79,9 @@ KILL = 9  # as a wait status
         (JobEnd(signal=57), TaskOutcome.SETUP_ERROR),
         (JobEnd(signal=9, wallclock_s=61), TaskOutcome.WALLTIME),
         (JobEnd(signal=9, wallclock_s=59), TaskOutcome.SIGNAL),
-        (JobEnd(signal=9, killed_for=KilledFor.WALLTIME), TaskOutcome.WALLTIME),
-        (JobEnd(signal=9, killed_for=KilledFor.DELETION), TaskOutcome.CANCELLED),
-        (JobEnd(signal=9, killed_for=KilledFor.PLACE), TaskOutcome.PREEMPTED),
+        (JobEnd(signal=9, killed_for=KillReason.WALLTIME), TaskOutcome.WALLTIME),
+        (JobEnd(signal=9, killed_for=KillReason.DELETION), TaskOutcome.CANCELLED),
+        (JobEnd(signal=9, killed_for=KillReason.PLACE), TaskOutcome.PREEMPTED),
         (JobEnd(is_preempted=True), TaskOutcome.PREEMPTED),
         (JobEnd(reason="failed 100"), TaskOutcome.SITE_FAULT),
     ],
@@ -97,7 +97,7 @@ def test_an_end_has_one_meaning(end: JobEnd, outcome: TaskOutcome) -> None:
         (JobEnd(exit_status=0), TaskOutcome.SUCCESS),
         (JobEnd(exit_status=3), TaskOutcome.PROGRAM_ERROR),
         (JobEnd(exit_status=66), TaskOutcome.UNWANTED),
-        (JobEnd(signal=9, killed_for=KilledFor.DELETION), TaskOutcome.UNWANTED),
+        (JobEnd(signal=9, killed_for=KillReason.DELETION), TaskOutcome.UNWANTED),
         (JobEnd(is_preempted=True), TaskOutcome.UNWANTED),
         (JobEnd(reason="failed 100"), TaskOutcome.UNWANTED),
     ],

@@ -26,7 +26,7 @@ from gridbridge.model.elastic.cell_configuration import (
     parse_cell_queue,
 )
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
-from gridbridge.model.text_tables import QueueDefaults
+from gridbridge.model.settings import QueueDefaults
 from tests.decisions.elastic.cells import MASTER, instance, node, waiting
 from tests.decisions.elastic.demand_cells import LAYOUT, RULES, cell, full, plan
 

@@ -10,7 +10,7 @@ from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceRefusalCau
 from gridbridge.model.elastic.balance_sections import PoolSection
 from gridbridge.model.elastic.cell_configuration import parse_cell_queue
 from gridbridge.model.elastic.published_balance import RecentlyEndedTasks
-from gridbridge.model.text_tables import QueueDefaults
+from gridbridge.model.settings import QueueDefaults
 from tests.decisions.elastic.cells import MASTER, instance, waiting
 from tests.decisions.elastic.demand_cells import LAYOUT, cell, full, plan
 

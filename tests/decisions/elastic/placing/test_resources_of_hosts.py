@@ -13,7 +13,7 @@ from gridbridge.model.elastic.cell_configuration import (
     ResourceRelation,
     parse_cell_queue,
 )
-from gridbridge.model.text_tables import QueueDefaults
+from gridbridge.model.settings import QueueDefaults
 from tests.decisions.elastic.cells import MASTER, instance, node, waiting
 from tests.decisions.elastic.demand_cells import LAYOUT, cell, full, plan
 

@@ -19,7 +19,7 @@ from gridbridge.model.elastic.cell_configuration import (
     SlotSpread,
 )
 from gridbridge.model.elastic.elastic_nodes import ElasticNode
-from gridbridge.model.text_tables import QueueDefaults
+from gridbridge.model.settings import QueueDefaults
 from tests.decisions.elastic.cells import MASTER, NOON, ago, begun, instance, node, waiting
 from tests.decisions.elastic.demand_cells import (
     F4,

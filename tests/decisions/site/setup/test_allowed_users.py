@@ -5,25 +5,32 @@ from dataclasses import replace
 import pytest
 
 from gridbridge.batch.gridengine import qconf
-from gridbridge.decisions.site.setup import findings
-from gridbridge.decisions.site.setup.queue_removal import removal
-from gridbridge.model.site.setup_findings import FindingState, SetupEdit, SetupSituation
+from gridbridge.decisions.site.transfer_setup import (
+    transfer_queue_removal_edits,
+    transfer_setup_findings,
+)
+from gridbridge.model.site.setup_findings import FindingState, SetupEdit, TransferSetupSituation
 from tests.decisions.site.setups import WANTED, a_ready_situation, at_home
 
 NAMED = replace(WANTED, people=("alice", "bob"))
 
 
-def a_situation(listed: tuple[str, ...] | None, lists: str, people: bool = True) -> SetupSituation:
+def a_situation(
+    listed: tuple[str, ...] | None, lists: str, people: bool = True
+) -> TransferSetupSituation:
     """Return a ready situation with that userset, None for none, and the queue's user_lists."""
     wanted = NAMED if people else WANTED
     situation = a_ready_situation(wanted, user_lists=lists)
     return at_home(situation, user_lists={} if listed is None else {"gb_beta_users": listed})
 
 
-def lines(situation: SetupSituation) -> list[str]:
+def lines(situation: TransferSetupSituation) -> list[str]:
     """Return the command lines that mend what is wrong."""
     edits = (
-        edit for each in findings(situation) if each.state != FindingState.OK for edit in each.mend
+        edit
+        for each in transfer_setup_findings(situation)
+        if each.state != FindingState.OK
+        for edit in each.mend
     )
     return list(map(qconf.command, edits))
 
@@ -67,7 +74,7 @@ DROP = "qconf -dattr queue user_lists gb_beta_users transfer-beta"
     ],
 )
 def test_the_queue_keeps_to_whom_the_file_names(
-    situation: SetupSituation, expected: list[str]
+    situation: TransferSetupSituation, expected: list[str]
 ) -> None:
     assert expected == lines(situation)
 
@@ -89,5 +96,5 @@ def test_the_list_goes_with_the_last_queue_that_has_it(others: str, expected: bo
     other = {"complex_values": "remote=TRUE", "hostlist": "tee", "user_lists": others}
     shared = at_home(situation, queues={**situation.home.queues, "transfer-too": other})
 
-    edits: tuple[SetupEdit, ...] = removal(shared, ())
+    edits: tuple[SetupEdit, ...] = transfer_queue_removal_edits(shared, ())
     assert expected == ("qconf -dul gb_beta_users" in map(qconf.command, edits))

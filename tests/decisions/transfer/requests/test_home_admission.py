@@ -2,12 +2,16 @@
 
 import pytest
 
-from gridbridge.decisions.transfer.requests.home_admission import home_only_reason, refusal, unnamed
-from gridbridge.model.job import QueueLimits, SubmittedJob
+from gridbridge.decisions.transfer.home_queue_admission import (
+    why_job_stays_home,
+    why_owner_has_no_account,
+    why_queue_refuses_job,
+)
+from gridbridge.model.job import QueueAdmission, SubmittedJob
 from gridbridge.model.request import JobRequest
-from gridbridge.model.text_tables import Users
+from gridbridge.model.settings import Users
 
-PEOPLE = QueueLimits(people=("bob", "@physics"))
+PEOPLE = QueueAdmission(people=("bob", "@physics"))
 
 
 def a_job(owner: str = "carol", pe: str = "", fewest: int = 1) -> SubmittedJob:
@@ -35,31 +39,34 @@ def a_job(owner: str = "carol", pe: str = "", fewest: int = 1) -> SubmittedJob:
 def test_only_people_who_are_named_may_use_a_queue(
     users: Users, owner: str, is_refused: bool
 ) -> None:
-    assert bool(unnamed(owner, users, "gridbridge", "cluster.delta.users")) is is_refused
+    assert (
+        bool(why_owner_has_no_account(owner, users, "gridbridge", "cluster.delta.users"))
+        is is_refused
+    )
 
 
 @pytest.mark.parametrize(
     ("limits", "job", "word"),
     [
-        (QueueLimits(), a_job(pe="smp", fewest=99), ""),
+        (QueueAdmission(), a_job(pe="smp", fewest=99), ""),
         (PEOPLE, a_job(), "user_lists"),
         (PEOPLE, a_job("bob"), ""),
-        (QueueLimits(environments=("smp", "mpi")), a_job(pe="m*"), ""),
-        (QueueLimits(environments=("smp",)), a_job(pe="m*"), "pe_list"),
-        (QueueLimits(environments=()), a_job(), ""),
-        (QueueLimits(slots=4), a_job(pe="smp", fewest=4), ""),
-        (QueueLimits(slots=4), a_job(pe="smp", fewest=5), "slots"),
+        (QueueAdmission(environments=("smp", "mpi")), a_job(pe="m*"), ""),
+        (QueueAdmission(environments=("smp",)), a_job(pe="m*"), "pe_list"),
+        (QueueAdmission(environments=()), a_job(), ""),
+        (QueueAdmission(slots=4), a_job(pe="smp", fewest=4), ""),
+        (QueueAdmission(slots=4), a_job(pe="smp", fewest=5), "slots"),
     ],
 )
-def test_a_queue_refuses_what_it_says(limits: QueueLimits, job: SubmittedJob, word: str) -> None:
-    refused = refusal("q", limits, job, frozenset())
+def test_a_queue_refuses_what_it_says(limits: QueueAdmission, job: SubmittedJob, word: str) -> None:
+    refused = why_queue_refuses_job("q", limits, job, frozenset())
 
     assert word in refused
     assert bool(refused) is bool(word)
 
 
 def test_a_group_in_a_list_lets_its_members_in() -> None:
-    assert refusal("q", PEOPLE, a_job(), frozenset({"physics"})) == ""
+    assert why_queue_refuses_job("q", PEOPLE, a_job(), frozenset({"physics"})) == ""
 
 
 @pytest.mark.parametrize(
@@ -79,6 +86,6 @@ def test_a_group_in_a_list_lets_its_members_in() -> None:
 def test_who_asks_for_other_queues_never_comes_to_this_one(
     hard: tuple[tuple[str, str], ...], queues: str, is_kept: bool
 ) -> None:
-    told = home_only_reason("transfer-beta", JobRequest(owner="carol", hard=hard, queues=queues))
+    told = why_job_stays_home("transfer-beta", JobRequest(owner="carol", hard=hard, queues=queues))
 
     assert bool(told) is is_kept

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gridbridge.decisions.transfer.requests.offered_names import understood
-from gridbridge.decisions.transfer.requests.request_mapping import MappedRequest
+from gridbridge.decisions.transfer.offered_names import check_offered_names
+from gridbridge.decisions.transfer.request_mapping import MappedRequest
 from gridbridge.errors import UnmappableRequest
 from gridbridge.model.vocabulary import ANY, ClusterVocabulary
 
@@ -25,7 +25,7 @@ KNOWN = ClusterVocabulary(
     ids=["nothing", "all of it", "a pattern of environments"],
 )
 def test_what_the_cluster_knows_is_asked_for_as_it_is(asked: MappedRequest) -> None:
-    assert understood(asked, KNOWN, "beta") == asked
+    assert check_offered_names(asked, KNOWN, "beta") == asked
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_what_the_cluster_knows_is_asked_for_as_it_is(asked: MappedRequest) -> N
 )
 def test_what_it_does_not_know_refuses_the_job(asked: MappedRequest, words: str) -> None:
     with pytest.raises(UnmappableRequest) as refused:
-        understood(asked, KNOWN, "beta")
+        check_offered_names(asked, KNOWN, "beta")
 
     assert str(refused.value) == words
 
@@ -57,18 +57,18 @@ def test_of_an_oar_server_only_properties_are_known() -> None:
     hard = (("MemNode>=", "1"), ("/gpu", "2"), ("h_rt", "60"))
     asked = MappedRequest(hard=hard, pe="mpi*", slots=2, project="chem", queues=("besteffort",))
 
-    assert understood(asked, OAR, "gamma") == asked
+    assert check_offered_names(asked, OAR, "gamma") == asked
 
 
 @pytest.mark.parametrize("name", ["nonesuch=", "/nonesuch", "nonesuch<"])
 def test_a_property_that_no_resource_has_refuses_the_job(name: str) -> None:
     with pytest.raises(UnmappableRequest, match=r"^gamma has no resource nonesuch$"):
-        understood(MappedRequest(hard=((name, "1"),)), OAR, "gamma")
+        check_offered_names(MappedRequest(hard=((name, "1"),)), OAR, "gamma")
 
 
 def test_a_soft_request_that_it_does_not_know_is_left_out_with_a_note() -> None:
     asked = MappedRequest(soft=(("gpu", "1"), ("mf", "1G")), notes=("before",), slots=1)
-    there = understood(asked, KNOWN, "beta")
+    there = check_offered_names(asked, KNOWN, "beta")
 
     assert there.soft == (("mf", "1G"),)
     assert there.notes == ("before", "soft request gpu=1 left out: beta has no resource gpu")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.decisions.transfer.requests.request_mapping import MappedRequest, translate
+from gridbridge.decisions.transfer.request_mapping import MappedRequest, translate_request
 from gridbridge.errors import UnmappableRequest
 from gridbridge.model.transfer.request_rules import (
     ANY,
@@ -21,7 +21,7 @@ def there(asked: MappedRequest, **rules: MappingRule) -> MappedRequest:
     """Translate by rules that are named `KIND_NAME`; `_any` is the one for all."""
     named = {tuple(name.split("_", 1)): rule for name, rule in rules.items()}
     mapping = {(kind, ANY if name == "any" else name): rule for (kind, name), rule in named.items()}
-    return translate(asked, RequestMapping(mapping), "beta")
+    return translate_request(asked, RequestMapping(mapping), "beta")
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_every_kind_has_rules_of_its_own() -> None:
     """A resource and a project may bear one name."""
     rules = {(kind, "x"): MappingRule(to=f"{kind}-x") for kind in (RESOURCE, PE, PROJECT, QUEUE)}
     asked = MappedRequest(hard=(("x", "1"),), pe="x", project="x", queues=("x",))
-    translated = translate(asked, RequestMapping(rules), "beta")
+    translated = translate_request(asked, RequestMapping(rules), "beta")
 
     assert (translated.hard, translated.pe) == ((("resource-x", "1"),), "pe-x")
     assert (translated.project, translated.queues) == ("project-x", ("queue-x",))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.decisions.transfer.ownership_proof import MOST_UNPROVED
+from gridbridge.decisions.transfer.job_ownership import MOST_UNPROVED
 from tests.lab.configured import configured
 from tests.lab.delta import FAR
 from tests.lab.grid import Grid
@@ -438,7 +438,7 @@ def test_his_full_quota_is_his_trouble(grid: Grid) -> None:
     """A file size limit stands for a quota: his own messages fail, whole or not at all."""
     send = (
         "from gridbridge.model.message import StarterMessage; from gridbridge.state import spool;"
-        "spool.send(StarterMessage(kind='record', transfer='gb.alpha.1.0.1', at='1'))"
+        "spool.send_spool_message(StarterMessage(kind='record', transfer='gb.alpha.1.0.1', at='1'))"
     )
     python = "/opt/gridbridge/venv/bin/python3 -I -c"
     line = f'trap "" XFSZ; ulimit -f 0; {python} "{send}"'

@@ -8,13 +8,13 @@ import pytest
 
 from gridbridge.model.message import StarterPhase
 from gridbridge.model.transfer.transfer_row import Transfer
-from gridbridge.program.watch.cluster_observer import ClusterAnswer
+from gridbridge.program.watch.cluster_observer import ClusterQueryResult
 from gridbridge.state import spool
 from gridbridge.transfer.poller.round.starter_wakeup import StarterWakeup
 from tests.decisions.transfer.test_transfer_policy import a_snapshot, a_transfer
 
-SILENCE = ClusterAnswer(cluster="beta", trouble="no answer in time")
-GOOD = ClusterAnswer(cluster="beta", snapshot=a_snapshot("beta", 0))
+SILENCE = ClusterQueryResult(cluster="beta", trouble="no answer in time")
+GOOD = ClusterQueryResult(cluster="beta", snapshot=a_snapshot("beta", 0))
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def folder(tmp_path: Path) -> str:
 @pytest.fixture
 def sleeper(folder: str) -> Iterator[tuple[Transfer, int]]:
     """Return a transfer that waits to submit, and the reading end of its starter's FIFO."""
-    wake = spool.make_wake(folder)
+    wake = spool.create_wake_fifo(folder)
     end = os.open(f"{folder}/{spool.WAKE}/{wake}", os.O_RDWR | os.O_NONBLOCK)
     yield a_transfer(wake=wake, uid=os.getuid(), phase=StarterPhase.SUBMITTING, remote_id=0), end
     os.close(end)

@@ -1,0 +1,250 @@
+"""How much one round may still move."""
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
+
+from gridbridge.decisions.rebalance.placement_constraints import (
+    why_copy_is_forbidden,
+    why_host_takes_no_copy,
+    why_task_stays,
+)
+from gridbridge.decisions.rebalance.projected_load import ProjectedLoad
+from gridbridge.model.rebalance.moves import MoveKind, MovePlan, PlacementMove, RejectedMove
+from gridbridge.model.rebalance.placement_snapshot import (
+    HostState,
+    PlacementHost,
+    PlacementJob,
+    PlacementTask,
+    TaskState,
+)
+from gridbridge.model.status_report import count
+
+MAX_LISTED_REFUSALS = 10_000  # refusals in one advice: a round looks at a million tasks
+UNLISTED = "not all that was refused is listed"
+
+
+class MovePlanDraft:
+    """Advice that is being made: its moves, what was refused, and what is left of the limits."""
+
+    def __init__(self, board: ProjectedLoad, most: int, most_bytes: int | None) -> None:
+        self.board = board
+        self._most = most
+        self._bytes_left = most_bytes  # None: they don't count
+        self._moves = list[PlacementMove]()
+        self._rejected = dict[tuple[str, int, str], RejectedMove]()
+        self._is_cut = False
+        self._fixed = dict[tuple[str, str], list[PlacementTask]]()
+        self._host_reasons = dict[str, str]()
+        self._takers = dict[str, list[PlacementHost]]()
+        self._moves_from = Counter[tuple[str, str]]()
+        self._given = Counter[tuple[str, str]]()
+        self._keys = set[tuple[str, int]]()
+
+    @property
+    def moves(self) -> tuple[PlacementMove, ...]:
+        """The moves so far, in their order."""
+        return tuple(self._moves)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no more may be moved."""
+        return len(self._moves) >= self._most
+
+    def allow(self, most: int) -> None:
+        """Let there be so many moves in all."""
+        self._most = most
+
+    def room(self, most: int) -> int:
+        """Return how many of so many moves are left."""
+        return max(0, min(most, self._most - len(self._moves)))
+
+    def limit_reason(self, task: PlacementTask) -> str:
+        """Say which limit of the round a move would pass; empty when none."""
+        if reason := self.again_reason(task):
+            return reason
+        if self._bytes_left is not None and task.size_bytes > self._bytes_left:
+            return "the round moves no more bytes"
+        return ""
+
+    def again_reason(self, task: PlacementTask) -> str:
+        """Say whether a task is moved in this round; empty when not."""
+        return "it is moved already" if task.key in self._keys else ""
+
+    def taken_reason(self, job: PlacementJob, source: str) -> str:
+        """Say whether enough of a job leaves a host in this round."""
+        most = self.board.rules.tasks_per_host
+        is_enough = self._moves_from[job.name, source] >= most
+        leave = count(most, "of the job's copies leaves", "of the job's copies leave")
+        return f"{leave} {source} already" if is_enough else ""
+
+    def given_reason(self, job: PlacementJob, target: str) -> str:
+        """Say whether enough of a job goes to a host in this round."""
+        most = self.board.rules.tasks_per_host
+        is_enough = self._given[job.name, target] >= most
+        go = count(most, "of the job's copies goes", "of the job's copies go")
+        return f"{go} to {target} already" if is_enough else ""
+
+    def refuse(self, task: PlacementTask, target: str, reason: str) -> None:
+        """Note why a move is not advised; the first reason of each counts, of many the first."""
+        if not self.is_listing:
+            return
+        rejected = RejectedMove(job=task.job, number=task.number, target=target, reason=reason)
+        self._rejected.setdefault((*task.key, target), rejected)
+
+    @property
+    def is_listing(self) -> bool:
+        """Whether more of what is refused is listed."""
+        self._is_cut = len(self._rejected) >= MAX_LISTED_REFUSALS
+        return not self._is_cut
+
+    def host_reason(self, host: PlacementHost) -> str:
+        """Say why a host takes no copy at all; it is found once, until something is moved."""
+        if host.name not in self._host_reasons:
+            self._host_reasons[host.name] = why_host_takes_no_copy(self.board, host)
+        return self._host_reasons[host.name]
+
+    def takers(self, task: PlacementTask, kind: str) -> list[PlacementHost]:
+        """Return the live hosts of a kind that take copies; a first task is refused by the others.
+
+        They are the same until something is moved.
+        """
+        if kind not in self._takers:
+            live = self.board.live(kind)
+            self._takers[kind] = [host for host in live if not self.host_reason(host)]
+            for host in live:
+                if reason := self.host_reason(host):
+                    self.refuse(task, host.name, reason)
+        return self._takers[kind]
+
+    def movable(self, job: PlacementJob, host: str, *, is_asked: bool) -> Iterator[PlacementTask]:
+        """Give a job's copies at a host, by number; note why others don't move.
+
+        Of a host from which none went anywhere they are the same until something is moved.
+        """
+        if (fixed := self._fixed.get((job.name, host))) is not None:
+            yield from fixed
+            return
+        if not self.is_listing and job.name not in self.board.waiting:
+            return
+        movable = []
+        for task in self.board.of_job_at(job.name, host):
+            if not self.is_listing and task.state is not TaskState.WAITING:
+                continue
+            reason = why_task_stays(self.board, task, is_asked=is_asked) or self.limit_reason(task)
+            if reason:
+                self.refuse(task, "", reason)
+            else:
+                movable.append(task)
+                yield task
+        self._fixed[job.name, host] = movable
+
+    def add(self, kind: MoveKind, task: PlacementTask, source: str, target: str = "") -> None:
+        """Advise a move, and take it as done."""
+        move = PlacementMove(
+            kind=kind, job=task.job, number=task.number, source=source, target=target
+        )
+        self.board.take(move, task)
+        self._host_reasons.clear()
+        self._takers.clear()
+        self._fixed.clear()
+        self._moves.append(move)
+        self._keys.add(task.key)
+        if kind == MoveKind.DELETE:
+            return
+        self._moves_from[task.job, source] += 1
+        self._given[task.job, target] += 1
+        if self._bytes_left is not None:
+            self._bytes_left -= task.size_bytes
+
+    def advice(self, sentence: str) -> MovePlan:
+        """Return it; what was moved after all is not among what was refused."""
+        moved = {(move.job, move.number, move.target) for move in self._moves}
+        rejected = (
+            rejected_move for key, rejected_move in self._rejected.items() if key not in moved
+        )
+        full_sentence = "; ".join(filter(None, (sentence, UNLISTED))) if self._is_cut else sentence
+        return MovePlan(moves=self.moves, rejected=tuple(rejected), sentence=full_sentence)
+
+
+def advise_owners_in_turn(
+    draft: MovePlanDraft, tasks: Iterable[PlacementTask], advise: Callable[[PlacementTask], object]
+) -> None:
+    """Let each owner's tasks have a move, and then each another one, until no more may be moved."""
+    waiting: dict[str, deque[PlacementTask]] = {}
+    for task in tasks:
+        waiting.setdefault(draft.board.jobs[task.job].owner, deque()).append(task)
+    while waiting and not draft.is_over:
+        for owner, theirs in [*waiting.items()]:
+            before = len(draft.moves)
+            while theirs and len(draft.moves) == before and not draft.is_over:
+                advise(theirs.popleft())
+            if not theirs:
+                del waiting[owner]
+
+
+def copy_kind(task: PlacementTask, source: str) -> MoveKind:
+    """Return what a copy at a host is."""
+    return MoveKind.LIVE if task.live == source else MoveKind.REPLICA
+
+
+def describe_moves(moves: tuple[PlacementMove, ...], nothing: str) -> str:
+    """Say what is moved where to, or why nothing is."""
+    if not moves:
+        return nothing
+    copied = [move for move in moves if move.kind != MoveKind.DELETE]
+    deleted = len(moves) - len(copied)
+    targets = ", ".join(sorted({move.target for move in copied}))
+    words = [f"{count(len(copied), 'copy', 'copies')} to {targets}"] if copied else []
+    words += [f"{count(deleted, 'copy', 'copies')} removed"] if deleted else []
+    return " and ".join(words)
+
+
+def advise_new_copy(
+    draft: MovePlanDraft,
+    job: PlacementJob,
+    task: PlacementTask,
+    source: str,
+    kind: MoveKind = MoveKind.REPLICA,
+) -> bool:
+    """Advise one more copy of a task, from the one at `source`; say whether one is.
+
+    Without a source it comes from the original, if there is one.
+    """
+    board = draft.board
+    if not source and not task.has_original:
+        draft.refuse(task, "", "no copy of it can be read")
+        return False
+    for target in rank_copy_targets(draft, job, task):
+        reason = why_copy_is_forbidden(board, task, "", target)
+        if not reason:
+            draft.add(kind, task, source, target.name)
+            return True
+        draft.refuse(task, target.name, reason)
+    return False
+
+
+def rank_copy_targets(
+    draft: MovePlanDraft, job: PlacementJob, task: PlacementTask
+) -> list[PlacementHost]:
+    """Return the hosts of a task's kind that take copies, the best place of another one first.
+
+    Each copy of the same job makes a host as much heavier as sibling_weight says. Where a copy is
+    not whole it is mended first.
+    """
+    board, now = draft.board, draft.board.task(task)
+    held = {board.hosts[host].zone for host in now.hosts if host in board.hosts}
+    kinds = {board.hosts[host].kind for host in now.hosts if host in board.hosts}
+    if not kinds and task.has_original:
+        kinds = {host.kind for host in board.hosts.values()}
+
+    def rank(host: PlacementHost) -> tuple[bool, bool, float, str]:
+        siblings = board.count(job.name, host.name)
+        load = board.score(host) + board.rules.sibling_weight * siblings
+        return host.name not in now.spoilt, host.zone in held, load, host.name
+
+    return sorted((host for kind in kinds for host in draft.takers(task, kind)), key=rank)
+
+
+def is_host_readable(host: PlacementHost) -> bool:
+    """Say whether what a host holds can be copied from it."""
+    return host.is_up and host.state != HostState.DEAD

@@ -1,0 +1,361 @@
+"""What is missing of a cell's best-effort queues, item by item, with the edits that mend it.
+
+The queues get their slots last: until then nothing starts in them.
+"""
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import replace
+
+from gridbridge.decisions.site.besteffort_queues import (
+    HOSTLIST,
+    PREEMPT,
+    BestEffortQueues,
+    format_slots_by_host,
+    own_besteffort_queues,
+    queues_displacing_tasks,
+    subordinate_lists_by_host,
+)
+from gridbridge.model.places import BEST_EFFORT
+from gridbridge.model.qconf_attributes import (
+    is_besteffort_queue,
+    parse_pairs,
+    parse_values_by_host,
+    parse_words,
+    queue_value_by_host,
+)
+from gridbridge.model.site.setup_findings import (
+    BestEffortCell,
+    CheckFinding,
+    ComplexRow,
+    EditVerb,
+    FindingState,
+    SetupEdit,
+)
+
+SEQ_NO = 900  # the one that makes way last has the lowest, and is filled first
+NICE = "19"
+METHOD = f"{PREEMPT} || kill -s 55 $job_pid"  # a host without gridbridge does without grace
+RULE_NAME = "name gb-besteffort"  # of sge_resource_quota(5)
+RULE = f"limit {RULE_NAME} queues gb-be* to slots=9999999"
+ACCESS = ("user_lists", "xuser_lists", "projects", "xprojects")
+WHOLE_JOB = "$pe_slots"  # a job that other hosts have parts of is not displaced as a whole
+SLOTWISE = "slots="  # how a slot-wise subordinate_list begins
+RESOURCE = ComplexRow(
+    name=BEST_EFFORT, shortcut=BEST_EFFORT, type="BOOL", relation="==", requestable="FORCED"
+)
+
+
+def besteffort_queue_findings(
+    cluster: str, cell: BestEffortCell, model: str, most: int | None
+) -> tuple[CheckFinding, ...]:
+    """Return every item, in the order in which the edits are to be made."""
+    blocks = BestEffortQueues(cell, model, most)
+    numbers = range(1, blocks.count + 1)
+    return (
+        _resource(cluster, cell),
+        *(_quota(cluster, name, text) for name, text in cell.quotas.items()),
+        *(finding for n in numbers for finding in _queue(cluster, cell, model, blocks, n)),
+        *(
+            finding
+            for name in queues_displacing_tasks(cell, model)
+            for finding in _subordinates(cluster, cell, blocks, name)
+        ),
+        *(_slots(cluster, cell, blocks, n) for n in numbers),
+        *shared_consumable_findings(cluster, cell, blocks),
+    )
+
+
+def no_besteffort_queues_finding(cluster: str) -> CheckFinding:
+    """Return the item of a cell without best-effort queues."""
+    actual = "none: best-effort tasks are ordinary jobs of the lowest priority"
+    return CheckFinding(item=f"{cluster}: best-effort queues", state=FindingState.OK, found=actual)
+
+
+def foreign_besteffort_name_finding(cluster: str, name: str) -> CheckFinding:
+    """Return the item of a queue that has a best-effort queue's name and nothing else of one."""
+    return CheckFinding(
+        item=f"{cluster}: queue {name}",
+        state=FindingState.WARNING,
+        found=f"neither {BEST_EFFORT}=TRUE nor our suspend_method",
+        right="no queue of that name but a best-effort one",
+        hint=f"take it out of each subordinate_list, then qconf -dq {name}, or rename it",
+    )
+
+
+def is_besteffort_set_up(cell: BestEffortCell) -> bool:
+    """Say whether anything of a set-up is there."""
+    return bool(own_besteffort_queues(cell)) or BEST_EFFORT in cell.complexes
+
+
+def _resource(cluster: str, cell: BestEffortCell) -> CheckFinding:
+    item, row = f"complex {BEST_EFFORT}", cell.complexes.get(BEST_EFFORT)
+    key = ("type", "relation", "requestable", "consumable")
+    if row and all(getattr(row, name) == getattr(RESOURCE, name) for name in key):
+        return CheckFinding(item=item, state=FindingState.OK, found=row.row)
+    edit = SetupEdit(verb=EditVerb.SET_COMPLEX, cell=cluster, name=BEST_EFFORT, value=RESOURCE.row)
+    return CheckFinding(
+        item=item,
+        state=FindingState.BROKEN,
+        found=row.row if row else "missing",
+        right=RESOURCE.row,
+        mend=(edit,),
+    )
+
+
+def _quota(cluster: str, name: str, text: str) -> CheckFinding:
+    """Judge a resource quota set: what tasks use must not keep local jobs from starting."""
+    item = f"resource quota {name}"
+    rules = [line.split() for line in text.splitlines() if line.split()[:1] == ["limit"]]
+    if rules and " ".join(rules[0][1:3]) == RULE_NAME:
+        return CheckFinding(item=item, state=FindingState.OK, found=" ".join(rules[0]))
+    edit = SetupEdit(verb=EditVerb.EXEMPT, cell=cluster, name=name, attribute=RULE_NAME, value=RULE)
+    return CheckFinding(
+        item=item,
+        state=FindingState.BROKEN,
+        found="counts best-effort tasks as well",
+        right=f"first {RULE}",
+        mend=(edit,),
+    )
+
+
+def _queue(
+    cluster: str, cell: BestEffortCell, model: str, blocks: BestEffortQueues, number: int
+) -> Iterator[CheckFinding]:
+    """Judge a queue but for its slots; a missing one is made without any."""
+    name = f"gb-be{number}"
+    item, settings, right = f"queue {name}", cell.queues.get(name), _right(cell, model)
+    if settings is None:
+        seq_no = str(SEQ_NO + blocks.count - number)
+        values = {"qname": name, "seq_no": seq_no, "priority": NICE, "slots": "0", **right}
+        text = "\n".join(f"{key} {value}" for key, value in values.items())
+        edit = SetupEdit(
+            verb=EditVerb.ADD_QUEUE, cell=cluster, name=name, attribute=model, value=text
+        )
+        right_words = f"as {model}, for tasks that make way"
+        yield CheckFinding(
+            item=item, state=FindingState.BROKEN, found="missing", right=right_words, mend=(edit,)
+        )
+        return
+    for key, value in right.items():
+        yield from _attributes(cluster, name, key, settings.get(key, ""), value)
+
+
+def _right(cell: BestEffortCell, model: str) -> dict[str, str]:
+    """Return the attributes that matter; the rest is copied once, and free to be changed."""
+    queue = cell.queues[model]
+    remote = ("remote=FALSE",) if "remote" in cell.complexes else ()
+    return {
+        HOSTLIST: queue.get(HOSTLIST, "NONE"),
+        "qtype": "BATCH",
+        "rerun": "FALSE",
+        "suspend_method": METHOD,
+        "resume_method": "NONE",
+        "suspend_thresholds": "NONE",
+        "subordinate_list": "NONE",
+        "complex_values": ",".join((f"{BEST_EFFORT}=TRUE", *remote)),
+        "pe_list": _environments(cell, model),
+        **{name: queue.get(name, "NONE") for name in ACCESS},
+    }
+
+
+def _environments(cell: BestEffortCell, model: str) -> str:
+    """Return the model's pe_list with the environments whose jobs are on one host."""
+    values = parse_values_by_host(cell.queues[model].get("pe_list", "NONE"))
+    of_hosts = (f"[{where}={_whole_jobs(cell, value)}]" for where, value in values.others)
+    return ",".join((_whole_jobs(cell, values.usual), *of_hosts))
+
+
+def _whole_jobs(cell: BestEffortCell, listed: str) -> str:
+    rules = {name: settings.get("allocation_rule") for name, settings in cell.environments.items()}
+    return " ".join(name for name in parse_words(listed) if rules.get(name) == WHOLE_JOB) or "NONE"
+
+
+def _attributes(
+    cluster: str, queue: str, name: str, actual_text: str, right: str
+) -> Iterator[CheckFinding]:
+    """Judge an attribute, and each value for one host, which replaces the usual value there."""
+    actual_values, right_values = (
+        dict(queue_value_by_host(actual_text)),
+        dict(queue_value_by_host(right)),
+    )
+    for where in dict.fromkeys((*actual_values, *right_values)):
+        usual = right_values[""]  # as the queue has it once that is mended
+        actual, value = actual_values.get(where, usual), right_values.get(where, usual)
+        judged = _attribute(cluster, f"{queue}{where}", name, actual, value)
+        is_surplus = where not in right_values and name != "complex_values"
+        if is_surplus and judged.state is not FindingState.OK:
+            edits = (replace(edit, verb=EditVerb.PURGE, value="") for edit in judged.mend)
+            judged = replace(judged, mend=tuple(edits))
+        yield judged
+
+
+def _attribute(cluster: str, queue: str, name: str, actual: str, right: str) -> CheckFinding:
+    item = f"queue {queue}: {name}"
+    if _same(name, actual, right):
+        return CheckFinding(item=item, state=FindingState.OK, found=actual)
+    verb = EditVerb.MERGE if name == "complex_values" else EditVerb.REPLACE
+    edit = SetupEdit(verb=verb, cell=cluster, kind="queue", name=queue, attribute=name, value=right)
+    return CheckFinding(
+        item=item, state=FindingState.BROKEN, found=actual, right=right, mend=(edit,)
+    )
+
+
+def _same(name: str, actual: str, right: str) -> bool:
+    """Compare two values of an attribute: TRUE is 1, and lists have no order."""
+    if name == "complex_values":
+        as_said = {key: value.upper() for key, value in parse_pairs(right).items()}
+        return (
+            as_said.items()
+            <= {key: value.upper() for key, value in parse_pairs(actual).items()}.items()
+        )
+    if name in (HOSTLIST, "pe_list", *ACCESS):
+        return sorted(parse_words(actual)) == sorted(parse_words(right))
+    return actual.upper() == right.upper()
+
+
+def _subordinates(
+    cluster: str, cell: BestEffortCell, blocks: BestEffortQueues, queue: str
+) -> Iterator[CheckFinding]:
+    """Judge a local queue's subordinate_list, for each host or group that has its own."""
+    right = blocks.subordinates(queue)
+    for where, actual in subordinate_lists_by_host(cell.queues[queue]).items():
+        name = f"{queue}@{where}" if where else queue
+        item, listed = f"queue {name}: subordinate_list", parse_pairs(actual)
+        if actual.startswith(SLOTWISE):
+            yield _slotwise(item, actual)
+            continue
+        lacking = {key: n for key, n in right.items() if listed.get(key) != str(n)}
+        if not lacking:
+            yield CheckFinding(item=item, state=FindingState.OK, found=actual)
+            continue
+        value = ",".join(f"{key}={n}" for key, n in lacking.items())
+        edit = SetupEdit(
+            verb=EditVerb.MERGE,
+            cell=cluster,
+            kind="queue",
+            name=name,
+            attribute="subordinate_list",
+            value=value,
+        )
+        yield CheckFinding(
+            item=item, state=FindingState.BROKEN, found=actual, right=value, mend=(edit,)
+        )
+
+
+def _slotwise(item: str, actual: str) -> CheckFinding:
+    """Return the finding about a list that can't have queues of ours beside its own."""
+    return CheckFinding(
+        item=item,
+        state=FindingState.BROKEN,
+        found=f"{actual}: slot-wise, which counts tasks and takes no other queues",
+        right="queue-wise, such as low.q=1",
+        hint="change it by hand, or give another --like",
+    )
+
+
+def _slots(
+    cluster: str, cell: BestEffortCell, blocks: BestEffortQueues, number: int
+) -> CheckFinding:
+    """Judge a queue's slots on each host; with them it opens."""
+    name, right = f"gb-be{number}", blocks.slots_of(number)
+    actual = {host: n for host, n in cell.slots.get(name, {}).items() if host in right}
+    if actual == right:
+        return CheckFinding(
+            item=f"queue {name}: slots", state=FindingState.OK, found=format_slots_by_host(actual)
+        )
+    edit = SetupEdit(
+        verb=EditVerb.REPLACE,
+        cell=cluster,
+        kind="queue",
+        name=name,
+        attribute="slots",
+        value=format_slots_by_host(right),
+    )
+    return CheckFinding(
+        item=f"queue {name}: slots",
+        state=FindingState.BROKEN,
+        found=format_slots_by_host(actual),
+        right=format_slots_by_host(right),
+        mend=(edit,),
+    )
+
+
+def shared_consumable_findings(
+    cluster: str, cell: BestEffortCell, blocks: BestEffortQueues
+) -> Iterator[CheckFinding]:
+    """Name the consumables that tasks take of: a job that needs them waits until a task ends.
+
+    Only a job that was started displaces tasks, and without these it is not started.
+    """
+    for name, hosts in cell.taken.items():
+        touched = [host for host in hosts if host in blocks.slots or host == "global"]
+        if touched:
+            yield CheckFinding(
+                item=f"{cluster}: consumable {name}",
+                state=FindingState.WARNING,
+                found=f"best-effort tasks take of it at {_shortened(touched)},"
+                " and no queue exempts them",
+                right="none that every job takes of",
+                hint=_instead(name, cell),
+            )
+
+
+def _shortened(hosts: list[str]) -> str:
+    return ", ".join(hosts[:3]) + (f" and {len(hosts) - 3} more" if len(hosts) > 3 else "")
+
+
+def _instead(name: str, cell: BestEffortCell) -> str:
+    if name == "slots":
+        return (
+            "a resource quota such as `limit hosts {*} to slots=$num_proc` instead of the hosts'"
+            " complex_values does the same, and exempts them"
+        )
+    if cell.complexes[name].relation == "EXCL":
+        return f"for a job that asks for {name} gridbridge-nikita ends all tasks of a host"
+    return f"give {name} no default, so that only jobs take of it that ask for it"
+
+
+GONE_S = 60  # a task has 10 s, and Grid Engine some to account for it
+
+
+def besteffort_removal_edits(cluster: str, cell: BestEffortCell) -> Iterator[SetupEdit]:
+    """Give the edits in order; what others made of the same names stays."""
+    queues = own_besteffort_queues(cell)
+    for name in queues:
+        yield SetupEdit(verb=EditVerb.SUSPEND, cell=cluster, name=name)
+    if queues:
+        yield SetupEdit(verb=EditVerb.SHELL, cell=cluster, value=_await_none(queues))
+    yield from _subordination(cluster, cell, queues)
+    for name in queues:
+        yield SetupEdit(verb=EditVerb.DROP_QUEUE, cell=cluster, name=name)
+    for name, text in cell.quotas.items():
+        if RULE_NAME in " ".join(text.split()):
+            yield SetupEdit(verb=EditVerb.INCLUDE, cell=cluster, name=name, attribute=RULE_NAME)
+    other_queues = (queue for name, queue in cell.queues.items() if name not in queues)
+    if BEST_EFFORT in cell.complexes and not any(map(is_besteffort_queue, other_queues)):
+        yield SetupEdit(verb=EditVerb.DROP_COMPLEX, cell=cluster, name=BEST_EFFORT)
+
+
+def _await_none(queues: tuple[str, ...]) -> str:
+    listed = f"qstat -s rs -u '*' -q {','.join(queues)} | grep -q ."
+    return f"timeout {GONE_S} sh -c {shlex.quote(f'while {listed}; do sleep 1; done')}"
+
+
+def _subordination(
+    cluster: str, cell: BestEffortCell, queues: tuple[str, ...]
+) -> Iterator[SetupEdit]:
+    for queue, settings in cell.queues.items():
+        for where, subordinates in subordinate_lists_by_host(settings).items():
+            listed = [
+                f"{name}={n}" for name, n in parse_pairs(subordinates).items() if name in queues
+            ]
+            if listed:
+                yield SetupEdit(
+                    verb=EditVerb.DROP,
+                    cell=cluster,
+                    kind="queue",
+                    name=f"{queue}@{where}" if where else queue,
+                    attribute="subordinate_list",
+                    value=",".join(listed),
+                )

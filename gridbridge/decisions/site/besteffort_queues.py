@@ -1,0 +1,141 @@
+"""Which best-effort queues a cell needs: each is a block of slots that makes way as a whole.
+
+With blocks of b slots, block i is suspended once (i - 1) * b + 1 slots of the host's local queue
+are used; so `used + slots of the blocks that go on <= slots of the host`. With several local queues
+on a host each of them counts its own jobs alone, and one job of any of them suspends all.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+
+from gridbridge.model.places import METHODS
+from gridbridge.model.qconf_attributes import (
+    QconfSettings,
+    is_besteffort_queue,
+    is_transfer_queue,
+    parse_values_by_host,
+    parse_words,
+)
+from gridbridge.model.site.setup_findings import BestEffortCell
+
+MOST = 8  # queues, unless somebody asked for another number: the scheduler looks at each
+NAME = re.compile(r"gb-be([1-9][0-9]*)")
+PREEMPT = f"{METHODS}/preempt"
+HOSTLIST = "hostlist"
+
+
+def local_queue_names(cell: BestEffortCell) -> tuple[str, ...]:
+    """Return the queues whose jobs are not to be disturbed: all but ours."""
+    return tuple(
+        name
+        for name, queue in cell.queues.items()
+        if not is_transfer_queue(queue) and not is_own_besteffort_queue(cell, name)
+    )
+
+
+def is_own_besteffort_queue(cell: BestEffortCell, name: str) -> bool:
+    """Say whether a queue is a best-effort queue of this set-up, by what it offers or does.
+
+    One that has lost gb_besteffort takes everybody's jobs and ends them: it is put right or
+    removed, and never taken for a local queue.
+    """
+    queue = cell.queues.get(name, {})
+    does = queue.get("suspend_method", "").startswith(PREEMPT)
+    return bool(NAME.fullmatch(name)) and (does or is_besteffort_queue(queue))
+
+
+def foreign_besteffort_names(cell: BestEffortCell) -> tuple[str, ...]:
+    """Return the queues that have the name of a best-effort queue alone."""
+    return tuple(
+        name
+        for name in cell.queues
+        if NAME.fullmatch(name) and not is_own_besteffort_queue(cell, name)
+    )
+
+
+def own_besteffort_queues(cell: BestEffortCell) -> tuple[str, ...]:
+    """Return the best-effort queues that are there, by their numbers."""
+    names = (name for name in cell.queues if is_own_besteffort_queue(cell, name))
+    return tuple(sorted(names, key=lambda name: int(name.removeprefix("gb-be"))))
+
+
+def choose_model_queue(cell: BestEffortCell, like: str | None) -> str:
+    """Return the queue whose hosts and access the best-effort queues have; empty for none.
+
+    That is the one that they have already, else the one with the most slots.
+    """
+    local = local_queue_names(cell)
+    if like:
+        return like if like in local else ""
+    hosts = [
+        parse_words(cell.queues[name].get(HOSTLIST, "")) for name in own_besteffort_queues(cell)[:1]
+    ]
+    same = [name for name in local if [parse_words(cell.queues[name].get(HOSTLIST, ""))] == hosts]
+    by_size = sorted(
+        same or local, key=lambda name: (-sum(cell.slots.get(name, {}).values()), name)
+    )
+    return next(iter(by_size), "")
+
+
+class BestEffortQueues:
+    """The best-effort queues of a cell: their slots on each host, and when each makes way."""
+
+    def __init__(self, cell: BestEffortCell, model: str, most: int | None) -> None:
+        self.slots = cell.slots.get(model, {})
+        self._shared = _shared(cell, frozenset(self.slots))
+        largest = max(self.slots.values(), default=0)
+        numbers = [int(name.removeprefix("gb-be")) for name in own_besteffort_queues(cell)]
+        present = max(cell.slots.get("gb-be1", {}).values(), default=0)
+        is_kept = present and not most and largest <= present * max(MOST, *numbers, 0)
+        self.size = present if is_kept else max(1, -(-largest // (most or MOST)))
+        self.count = max(-(-largest // self.size), *numbers, 0)
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the queues."""
+        return tuple(f"gb-be{number}" for number in range(1, self.count + 1))
+
+    def slots_of(self, number: int) -> dict[str, int]:
+        """Return the slots of the queue of this number on each host."""
+        before = (number - 1) * self.size
+        return {host: min(self.size, max(0, n - before)) for host, n in self.slots.items()}
+
+    def subordinates(self, queue: str) -> dict[str, int]:
+        """Return how many used slots of a local queue suspend each best-effort queue."""
+        exact = range(1, self.count * self.size + 1, self.size)
+        used = (1 for _ in exact) if queue in self._shared else exact
+        return dict(zip(self.names(), used, strict=True))
+
+
+def queues_displacing_tasks(cell: BestEffortCell, model: str) -> tuple[str, ...]:
+    """Return the local queues with slots on hosts of the model: their jobs displace tasks."""
+    hosts = cell.slots.get(model, {}).keys()
+    return tuple(
+        name for name in local_queue_names(cell) if hosts & cell.slots.get(name, {}).keys()
+    )
+
+
+def _shared(cell: BestEffortCell, hosts: frozenset[str]) -> frozenset[str]:
+    """Return the local queues that share one of these hosts with another."""
+    local = local_queue_names(cell)
+    on = Counter(host for name in local for host in cell.slots.get(name, {}))
+    return frozenset(
+        name
+        for name in local
+        if any(on[host] > 1 for host in hosts & cell.slots.get(name, {}).keys())
+    )
+
+
+def format_slots_by_host(slots: Mapping[str, int]) -> str:
+    """Write slots as queue_conf(5) has them: the usual number, then the hosts that differ."""
+    usual = max(
+        Counter(slots.values()).items(), key=lambda pair: (pair[1], -pair[0]), default=(0, 0)
+    )
+    of_hosts = (f"[{host}={n}]" for host, n in sorted(slots.items()) if n != usual[0])
+    return ",".join((str(usual[0]), *of_hosts))
+
+
+def subordinate_lists_by_host(queue: QconfSettings) -> dict[str, str]:
+    """Return a queue's subordinate_list, by host or group that has its own; '' for the others."""
+    values = parse_values_by_host(queue.get("subordinate_list", "NONE").replace(" ", ""))
+    return {"": values.usual, **dict(values.others)}

@@ -1,0 +1,63 @@
+"""What a site of embedded clusters shows: its service, its clusters and their queues.
+
+It is one person's, so there are no rights to judge and there is nothing for `setup` to make.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from gridbridge.decisions.site import outdated_services
+from gridbridge.model.places import METHODS, PYTHON
+from gridbridge.model.policy import Policy
+from gridbridge.model.site.host_facts import ClusterFacts, PollerFacts
+from gridbridge.model.site.setup_findings import CheckFinding, EditVerb, FindingState, SetupEdit
+from gridbridge.model.status_report import count
+
+PROGRAM = f"{PYTHON} -I -m gridbridge.batch.embedded"
+START = f"echo | {METHODS}/sensor >/dev/null"  # the load sensor starts a service when none runs
+
+
+def embedded_site_findings(
+    poller: PollerFacts, cells: Mapping[str, ClusterFacts], slots: Mapping[str, int], policy: Policy
+) -> Iterator[CheckFinding]:
+    """Judge everything; `slots` are those of the home's transfer queues, by name."""
+    yield _poller(poller, policy.poller.stale_s)
+    yield from outdated_services.stale_configuration_findings(poller)
+    for name, cell in cells.items():
+        yield embedded_cluster_finding(name, cell)
+    if not cells[policy.site.cluster].trouble:
+        for name in policy.queues:
+            yield _queue(name, slots, policy)
+
+
+def _poller(poller: PollerFacts, stale_s: float) -> CheckFinding:
+    if poller.age_s is not None and -1 <= poller.age_s <= stale_s:
+        return CheckFinding(
+            item="poller", state=FindingState.OK, found=f"values of {poller.age_s:.0f} s ago"
+        )
+    actual = "no values" if poller.age_s is None else f"values of {poller.age_s:.0f} s ago"
+    return _broken("poller", actual, f"values no older than {stale_s:g} s", START)
+
+
+def embedded_cluster_finding(name: str, cell: ClusterFacts) -> CheckFinding:
+    """Judge whether a cluster answers in its folder; one that was not made yet is made."""
+    if not cell.trouble:
+        actual = f"answers, {count(cell.slots or 0, 'slot')} of its own"
+        return CheckFinding(item=f"{name}: cluster", state=FindingState.OK, found=actual)
+    make = f"{PROGRAM} {cell.master} create --slots=4"
+    return _broken(f"{name}: cluster", cell.trouble, "an answer", make)
+
+
+def _queue(name: str, slots: Mapping[str, int], policy: Policy) -> CheckFinding:
+    section = policy.queues[name]
+    actual = count(slots[name], "slot") if name in slots else "not there"
+    if slots.get(name) == section.slots:
+        return CheckFinding(item=f"queue {name}", state=FindingState.OK, found=actual)
+    options = f"--slots={section.slots} --remote={section.cluster}"
+    options += f" --pending-limit={section.pending_limit}"
+    make = f"{PROGRAM} {policy.clusters[policy.site.cluster].folder} queue {name} {options}"
+    return _broken(f"queue {name}", actual, count(section.slots, "slot"), make)
+
+
+def _broken(item: str, actual: str, right: str, line: str) -> CheckFinding:
+    mend = (SetupEdit(verb=EditVerb.SHELL, value=line),)
+    return CheckFinding(item=item, state=FindingState.BROKEN, found=actual, right=right, mend=mend)

@@ -1,0 +1,202 @@
+"""The transfer host: its load sensor, its report time and its range of group ids (sge_conf(5)).
+
+Existing load sensors are kept: a host's own list replaces the global one, so that is copied.
+An execd that had no configuration of its own when it started never notices that it got one
+(tried on 8.1.9): then it has to be started again, which leaves its jobs running.
+"""
+
+import shlex
+from itertools import chain
+from itertools import count as counting
+
+from gridbridge.model.places import METHODS
+from gridbridge.model.qconf_attributes import parse_pairs, parse_words
+from gridbridge.model.site.host_facts import PollerFacts
+from gridbridge.model.site.setup_findings import (
+    CheckFinding,
+    EditVerb,
+    FindingState,
+    RunningExecd,
+    SetupEdit,
+    SharedSettingUndo,
+    TransferSetupSituation,
+)
+from gridbridge.model.status_report import count
+
+SENSOR = f"{METHODS}/sensor"
+REPORT_S = 5  # as often as the poller asks by default; there is nothing newer
+SPARE_GROUPS = 20  # for jobs that are just ending
+FIRST_GID, NOGROUP = 20000, 65534
+VALUES = "load values"
+
+
+def execution_host_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
+    """Judge the host's configuration."""
+    if situation.wanted.host not in situation.home.exec_hosts:
+        return (_no_execd(situation),)
+    return (_gid_range(situation), _report_time(situation), _sensor(situation))
+
+
+def _no_execd(situation: TransferSetupSituation) -> CheckFinding:
+    return CheckFinding(
+        item=f"host {situation.wanted.host}",
+        state=FindingState.BROKEN,
+        found=f"no execution host of {situation.wanted.home}",
+        right="an execution host",
+        hint=f"start sge_execd on {situation.wanted.host}, or give another --host",
+    )
+
+
+def _sensor(situation: TransferSetupSituation) -> CheckFinding:
+    present = [
+        sensor
+        for sensor in situation.home.effective("load_sensor").split(",")
+        if parse_words(sensor)
+    ]
+    item = "load sensor"
+    if SENSOR in present:
+        return CheckFinding(item=item, state=FindingState.OK, found=",".join(present))
+    right = ",".join([*present, SENSOR])
+    return _setting(situation, item, "load_sensor", ",".join(present) or "none", right)
+
+
+def _setting(
+    situation: TransferSetupSituation, item: str, attribute: str, actual: str, right: str
+) -> CheckFinding:
+    request = situation.wanted
+    edit = SetupEdit(
+        verb=EditVerb.SET_HOST,
+        cell=request.home,
+        name=request.host,
+        attribute=attribute,
+        value=right,
+    )
+    former = (situation.home.host or {}).get(attribute)
+    verb = EditVerb.DROP_HOST if former is None else EditVerb.SET_HOST
+    undo = SetupEdit(
+        verb=verb, cell=request.home, name=request.host, attribute=attribute, value=former or ""
+    )
+    restart = (
+        (restart_execd_edit(situation),) if situation.home.host is None and situation.execd else ()
+    )
+    return CheckFinding(
+        item=item,
+        state=FindingState.BROKEN,
+        found=f"{attribute} {actual}",
+        right=f"{attribute} {right}",
+        mend=(edit, *restart),
+        undo=(SharedSettingUndo(done=edit, undo=undo),),
+    )
+
+
+def _report_time(situation: TransferSetupSituation) -> CheckFinding:
+    actual, item = situation.home.effective("load_report_time"), "load report time"
+    if _seconds(actual) <= REPORT_S:
+        return CheckFinding(item=item, state=FindingState.OK, found=actual)
+    return _setting(situation, item, "load_report_time", actual, f"00:00:{REPORT_S:02}")
+
+
+def _seconds(text: str) -> int:
+    parts = [int(part) for part in text.split(":") if part.isdigit()]
+    return sum(part * 60**power for power, part in enumerate(reversed(parts)))
+
+
+def _gid_range(situation: TransferSetupSituation) -> CheckFinding:
+    """Judge the additional group ids: each running job of any queue takes one on this host."""
+    actual, item = situation.home.effective("gid_range"), "gid_range"
+    slots = situation.wanted.slots + situation.other_slots
+    free = len(_gids(actual) - situation.gids)
+    if free >= slots + SPARE_GROUPS:
+        return CheckFinding(item=item, state=FindingState.OK, found=f"{actual}, {free} free")
+    right = widen_gid_range(actual, slots + SPARE_GROUPS, situation.gids)
+    few = f"{actual}, {free} free for {count(slots, 'slot')} of all queues here"
+    return _setting(situation, item, "gid_range", few, right)
+
+
+def _gids(text: str) -> set[int]:
+    """Read `20000-20100,30000-30010`."""
+    gids: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        if first.strip().isdigit() and (last or first).strip().isdigit():
+            gids.update(range(int(first), int(last or first) + 1))
+    return gids
+
+
+def widen_gid_range(actual: str, needed: int, used: frozenset[int]) -> str:
+    """Return the present range made longer, or the first block where no group exists."""
+    present = _gids(actual)
+    starts = [min(present)] if present else []
+    gids = used | {NOGROUP}
+    blocks = (range(first, first + needed) for first in chain(starts, counting(FIRST_GID, 100)))
+    free = next(block for block in blocks if not any(gid in block for gid in gids))
+    return f"{free[0]}-{free[-1]}"
+
+
+def load_value_findings(
+    situation: TransferSetupSituation, poller: PollerFacts
+) -> tuple[CheckFinding, ...]:
+    """Judge whether the sensor's values reach qmaster; only where it is configured.
+
+    They do within two load report times, once the poller has published them; an execd that was
+    started since then has yet to report. A poller that publishes none of the cluster has an older
+    gridbridge.toml, and no start of execd helps.
+    """
+    if SENSOR not in situation.home.effective("load_sensor").split(","):
+        return ()
+    values = parse_pairs(situation.home.exec_hosts[situation.wanted.host].get("load_values", ""))
+    name = f"{situation.wanted.prefix}_up"
+    if name in values:
+        return (CheckFinding(item=VALUES, state=FindingState.OK, found=f"{name}={values[name]}"),)
+    return (_unreported(situation, poller, name),)
+
+
+def _unreported(situation: TransferSetupSituation, poller: PollerFacts, value: str) -> CheckFinding:
+    """Judge a value that is missing: it may have to come yet."""
+    if value not in poller.values:
+        right = "published, once the service has this gridbridge.toml"
+        actual = f"the service publishes no {value}: the queue is closed"
+        return CheckFinding(item=VALUES, state=FindingState.WARNING, found=actual, right=right)
+    if late := _late(situation, poller):
+        right = f"{value} is reported within {_patience_s(situation)} s"
+        return CheckFinding(
+            item=VALUES, state=FindingState.WARNING, found=f"none yet: {late}", right=right
+        )
+    mend = (restart_execd_edit(situation),) if situation.execd else ()
+    return CheckFinding(
+        item=VALUES,
+        state=FindingState.BROKEN,
+        found=f"{situation.wanted.host} reports no {value}: the queue is closed",
+        right="reported; execd has to be started after its first load_sensor was set",
+        mend=mend,
+        hint="" if mend else "start sge_execd",
+    )
+
+
+def _late(situation: TransferSetupSituation, poller: PollerFacts) -> str:
+    """Say why values have yet to be reported; empty when they should have been."""
+    patience_s, configuration = _patience_s(situation), poller.configuration
+    if situation.execd and situation.execd.age_s < patience_s:
+        return f"execd was started {situation.execd.age_s:.0f} s ago"
+    if configuration and configuration.for_s < patience_s:
+        return f"the service has this gridbridge.toml for {configuration.for_s:.0f} s"
+    return ""
+
+
+def _patience_s(situation: TransferSetupSituation) -> int:
+    return 2 * _seconds(situation.home.effective("load_report_time"))
+
+
+def restart_execd_edit(situation: TransferSetupSituation) -> SetupEdit:
+    """Return what starts execd again; its jobs go on (sge_execd(8))."""
+    assert situation.execd
+    return SetupEdit(
+        verb=EditVerb.SHELL, cell=situation.wanted.home, value=_restart(situation.execd)
+    )
+
+
+def _restart(execd: RunningExecd) -> str:
+    if execd.unit:
+        return f"systemctl restart {shlex.quote(execd.unit)}"
+    stopped = f"while kill -0 {execd.pid} 2>/dev/null; do sleep 0.2; done"
+    return f"kill {execd.pid}; {stopped}; {shlex.quote(execd.program)}"

@@ -1,0 +1,182 @@
+"""Judges accounts, files and folders of this host: whose they are, and with which modes."""
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Set
+
+from gridbridge.model.site.host_facts import PathFacts
+from gridbridge.model.site.setup_findings import CheckFinding, EditVerb, FindingState, SetupEdit
+
+NO_COMMENT = re.compile(r"\s*#(\s*[0-9]|include)")
+UNSEEN = "not visible to this user"
+
+
+def system_account_finding(name: str, uid: int, home: str) -> CheckFinding:
+    """Judge a system account of ours; uid 0: there is none of that name."""
+    item = f"account {name}"
+    if uid:
+        return CheckFinding(item=item, state=FindingState.OK, found=f"uid {uid}")
+    add = f"useradd --system --user-group --home-dir {home} --shell /usr/sbin/nologin {name}"
+    return broken_finding(item, "missing", "a system account", shell_edit(add))
+
+
+def account_folder_finding(
+    path: str,
+    mode: int,
+    facts: PathFacts | None,
+    owner: tuple[str, int],
+    hidden: Set[str],
+    *,
+    is_within: bool = False,
+) -> CheckFinding:
+    """Judge a folder that has to be an account's; `owner` is its name and uid, 0 while it lacks.
+
+    What lies in another folder of that account's is made as that account: it could put a link there
+    whenever root looks away.
+    """
+    item, (name, uid), quoted = f"folder {path}", owner, shlex.quote(path)
+    right = f"{name}'s, mode {mode:04o}"
+    mends = f"install -d -o {name} -g {name} -m {mode:04o} {quoted}"
+    if is_within:
+        mends = run_as_account_line(name, f"install -d -m {mode:04o} {quoted}")
+    if path in hidden:
+        return invisible_file_finding(item, right)
+    if facts is None:
+        return broken_finding(item, "missing", right, shell_edit(mends))
+    if not facts.is_folder:
+        moved = f"mv -T {quoted} {quoted}.wrong"
+        aside = f"{run_as_account_line(name, moved) if is_within else moved} && {mends}"
+        return broken_finding(item, "not a folder", right, shell_edit(aside))
+    if uid and facts.owner == uid and facts.mode == mode:
+        return CheckFinding(item=item, state=FindingState.OK, found=describe_owner_and_mode(facts))
+    make_and_give = f"chown -h {name}: {quoted} && {mends}" if is_within else mends
+    return broken_finding(item, describe_owner_and_mode(facts), right, shell_edit(make_and_give))
+
+
+def run_as_account_line(name: str, command: str) -> str:
+    """Return the line of root's by which an account does something itself."""
+    return f"runuser -u {name} -- {command}"
+
+
+def sudoers_file_finding(
+    path: str, line: str, facts: PathFacts | None, text: str, hidden: Set[str]
+) -> CheckFinding:
+    """Judge a file of sudo's that has to hold one line and nothing else."""
+    item, mend = f"sudoers {path}", write_root_file_edit(path, line, 0o440)
+    if facts and (facts.owner, facts.mode) != (0, 0o440):
+        return broken_finding(
+            item, describe_owner_and_mode(facts), "root's, mode 0440: sudo reads no other", mend
+        )
+    if path in hidden:
+        return invisible_file_finding(item, line)
+    if facts is None:
+        return broken_finding(item, "missing", line, mend)
+    if line not in text.splitlines():
+        return broken_finding(item, "without its line", line, mend)
+    if more := tuple(extra_line for extra_line in _meaningful_lines(text) if extra_line != line):
+        return broken_finding(item, f"says more: {more[0]}", f"{line}, and nothing else", mend)
+    return CheckFinding(item=item, state=FindingState.OK, found=line)
+
+
+def _meaningful_lines(text: str) -> Iterator[str]:
+    """Give the lines that mean something; `#1000` is a user and `#include` a file (sudoers(5))."""
+    for line in text.splitlines():
+        is_comment = line.lstrip().startswith("#") and not NO_COMMENT.match(line)
+        if line.strip() and not is_comment:
+            yield line
+
+
+def describe_owner_and_mode(facts: PathFacts) -> str:
+    """Say whose it is, and with which mode."""
+    return f"{facts.owner_name}'s, mode {facts.mode:04o}"
+
+
+def shell_edit(line: str) -> SetupEdit:
+    """Return the edit that runs a line on this host."""
+    return SetupEdit(verb=EditVerb.SHELL, value=line)
+
+
+def write_root_file_edit(path: str, line: str, mode: int) -> SetupEdit:
+    """Return the edit that makes a file of root's with one line."""
+    install = f"install -m {mode:04o} -o root -g root /dev/stdin {path}"
+    return shell_edit(f"echo {shlex.quote(line)} | {install}")
+
+
+def make_private_edit(path: str, owner: str) -> SetupEdit:
+    """Return the edit that has a file be an account's, and nobody else's to read.
+
+    That account may have put a link in its place, which would give away a file of root's.
+    """
+    name = shlex.quote(path)
+    return shell_edit(
+        f"chown -h {owner}: {name} && {run_as_account_line(owner, f'chmod 0600 {name}')}"
+    )
+
+
+def invisible_file_finding(item: str, right: str = "") -> CheckFinding:
+    """Return the finding about files that this user may not look at: neither right nor broken."""
+    return CheckFinding(item=item, state=FindingState.WARNING, found=UNSEEN, right=right)
+
+
+def broken_finding(item: str, actual: str, right: str, mend: SetupEdit) -> CheckFinding:
+    """Return the finding about what one line corrects."""
+    return CheckFinding(
+        item=item, state=FindingState.BROKEN, found=actual, right=right, mend=(mend,)
+    )
+
+
+ACCOUNT = re.compile(r"(?=.*[^0-9])[A-Za-z0-9_][A-Za-z0-9_.-]{0,255}")  # a number would be a uid
+FOLDER = "d"  # find(1), -printf %y
+SHOWN = 5
+
+
+def misowned_account_names(entries: Iterable[str]) -> dict[str, str]:
+    """Return names and owners of entries that are no folder of the account of that name.
+
+    `entries` are `OWNER TYPE NAME`; a name may have ends of lines. There may be no account of such
+    a name.
+    """
+    owners = {}
+    for entry in entries:
+        owner, _, kind_and_name = entry.partition(" ")
+        kind, _, name = kind_and_name.partition(" ")
+        if ACCOUNT.fullmatch(name) and (kind != FOLDER or owner != name):
+            owners[name] = owner
+    return owners
+
+
+def area_name_findings(
+    storage: str, path: str, host: str, owners_by_name: Mapping[str, str] | None, most: int = 0
+) -> Iterator[CheckFinding]:
+    """Judge an area by the accounts' names that others own in it; None: nobody could look.
+
+    `most`: only so many of its names were looked at, and there are more; 0: all were.
+    """
+    if owners_by_name is None:
+        return
+    item = f"storage {storage}: names"
+    if most:
+        yield CheckFinding(
+            item=f"{item} that were not looked at",
+            state=FindingState.WARNING,
+            found=f"{path} has more than {most} names; the first {most} were looked at",
+            right=f"{most} names at most",
+            where=host,
+            hint="a name that another account has taken may be among the others; see who made so"
+            f" many: find {path}/ -mindepth 1 -maxdepth 1 -printf '%u\\n' | sort | uniq -c",
+        )
+    if not owners_by_name and not most:
+        yield CheckFinding(item=item, state=FindingState.OK, found=path)
+    if not owners_by_name:
+        return
+    owners = [f"{name} is {owner}'s" for name, owner in sorted(owners_by_name.items())]
+    more = f", and {len(owners) - SHOWN} more" if len(owners) > SHOWN else ""
+    yield CheckFinding(
+        item=item,
+        state=FindingState.WARNING,
+        found=f"{path}: {', '.join(owners[:SHOWN])}{more}",
+        right="no account's name taken by another account",
+        where=host,
+        hint="replicas of these accounts go to folders NAME.WORD there; ask the owners to remove"
+        f" what they made, or remove it as root: rm -r -- {path}/NAME",
+    )

@@ -1,0 +1,96 @@
+"""Transfer queues of the local cluster that gridbridge.toml does not name.
+
+Their starter knows no way for their jobs, and nobody publishes load values for them alone.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+
+from gridbridge.model.places import CONFIG
+from gridbridge.model.policy import Policy
+from gridbridge.model.qconf_attributes import QconfSettings, is_transfer_queue
+from gridbridge.model.site.setup_findings import (
+    CheckFinding,
+    EditVerb,
+    FindingState,
+    SetupEdit,
+    runs_own_starter,
+)
+
+OFFERS = "offers remote=TRUE"
+
+
+def unconfigured_queue_findings(
+    queues: Mapping[str, QconfSettings], policy: Policy
+) -> Iterator[CheckFinding]:
+    """Report the local cluster's transfer queues of which gridbridge.toml does not know."""
+    for name, queue in queues.items():
+        is_ours = runs_own_starter(queue) or is_transfer_queue(queue)
+        if is_ours and name not in policy.queues:
+            yield _nameless(
+                name, "runs gridbridge's starter" if runs_own_starter(queue) else OFFERS
+            )
+
+
+def _nameless(queue: str, trait: str) -> CheckFinding:
+    """Return the finding without a command: whether to keep the queue is a person's choice."""
+    section = f"[queue.{queue}]"
+    makes = f"gridbridge setup transfer CLUSTER --queue {queue} --apply"
+    return CheckFinding(
+        item=f"queue {queue}",
+        state=FindingState.BROKEN,
+        found=f"{trait} and has no {section}: its jobs wait or fail",
+        right=f"a {section} in {CONFIG}, or no such queue",
+        hint=f"{makes} writes its section, CLUSTER being where it leads; qconf -dq {queue} deletes"
+        " the queue",
+    )
+
+
+TMPDIR = "tmpdir"
+SAFE_TMPDIR = "/var/tmp/sge"  # noqa: S108 - root makes it, mode 0755
+MAKE_SAFE_TMPDIR = f"install -d -o root -g root -m 0755 {SAFE_TMPDIR}"
+MAX_NAMED_QUEUES = 5  # queues that are named
+
+
+def queues_by_tmpdir(queues: Mapping[str, QconfSettings]) -> dict[str, tuple[str, ...]]:
+    """Return each folder with the queues that have it, of `/tmp,[@big=/scratch]` both."""
+    queues_by_folder: dict[str, tuple[str, ...]] = {}
+    for name, queue in sorted(queues.items()):
+        parts = (part.rpartition("=")[2] for part in queue.get(TMPDIR, "").split(","))
+        for folder in dict.fromkeys(part.strip("[] ") for part in parts):
+            if folder.startswith("/"):
+                queues_by_folder[folder] = (*queues_by_folder.get(folder, ()), name)
+    return queues_by_folder
+
+
+def tmpdir_findings(
+    cell: str, queues: Mapping[str, QconfSettings], written: Collection[str]
+) -> Iterator[CheckFinding]:
+    """Judge each folder; others than root may write into those in `written`."""
+    for folder, names in queues_by_tmpdir(queues).items():
+        item = f"{TMPDIR} {folder}"
+        if folder not in written:
+            yield CheckFinding(item=item, state=FindingState.OK, found="only root writes there")
+            continue
+        more = f" and {len(names) - MAX_NAMED_QUEUES} more" if len(names) > MAX_NAMED_QUEUES else ""
+        yield CheckFinding(
+            item=item,
+            state=FindingState.NOTE,
+            found=f"others write there; of {', '.join(names[:MAX_NAMED_QUEUES])}{more}",
+            right="a folder in which only root can write",
+            mend=(
+                SetupEdit(verb=EditVerb.SHELL, value=MAKE_SAFE_TMPDIR),
+                *(_move(cell, name) for name in names),
+            ),
+            hint=f"execd follows a link put there; make {SAFE_TMPDIR} on each host of theirs",
+        )
+
+
+def _move(cell: str, queue: str) -> SetupEdit:
+    return SetupEdit(
+        verb=EditVerb.REPLACE,
+        cell=cell,
+        kind="queue",
+        name=queue,
+        attribute=TMPDIR,
+        value=SAFE_TMPDIR,
+    )

@@ -1,0 +1,204 @@
+"""What the check says while a running service has another gridbridge.toml than the one there."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from gridbridge.model.places import CONFIG, PYTHON
+from gridbridge.model.policy import Policy
+from gridbridge.model.site.host_facts import PollerFacts
+from gridbridge.model.site.setup_findings import CheckFinding, EditVerb, FindingState, SetupEdit
+
+CONFIGURATION_ITEM = "poller: gridbridge.toml"
+OLDER_IN_FORCE = "the service has an older gridbridge.toml"
+AWAIT_RELOAD_EDIT = SetupEdit(
+    verb=EditVerb.SHELL, value=f"{PYTHON} -I -m gridbridge.site.configuration_wait"
+)
+NEW_IN_FORCE = "the new one"
+
+
+def is_new_file_refused(poller: PollerFacts) -> bool:
+    """Say whether a running service refuses the file that is there, though it is right."""
+    configuration = poller.configuration
+    return configuration is not None and not configuration.is_same and bool(configuration.refused)
+
+
+def is_reload_awaited(poller: PollerFacts) -> bool:
+    """Say whether a living service has yet to take the file that is there, or to refuse it."""
+    configuration = poller.configuration
+    return configuration is not None and not configuration.is_same and not configuration.refused
+
+
+def stale_configuration_reason(poller: PollerFacts) -> str:
+    """Say why a living service does not have the file that is there; empty where it has it."""
+    wrong = (
+        finding
+        for finding in stale_configuration_findings(poller)
+        if finding.state != FindingState.OK
+    )
+    return next((f"{finding.found}; {finding.hint}" for finding in wrong), "")
+
+
+def stale_configuration_findings(
+    poller: PollerFacts, is_right: bool = True
+) -> Iterator[CheckFinding]:
+    """Report a running service that uses another gridbridge.toml than the one that is there.
+
+    The mistakes of a wrong file are findings of their own.
+    """
+    configuration = poller.configuration
+    if configuration is None:
+        return
+    if configuration.is_same:
+        yield CheckFinding(item=CONFIGURATION_ITEM, state=FindingState.OK, found="in force")
+    elif not is_right:
+        hint = "it stays in force until the file is right"
+        yield CheckFinding(
+            item=CONFIGURATION_ITEM,
+            state=FindingState.WARNING,
+            found=OLDER_IN_FORCE,
+            right=NEW_IN_FORCE,
+            hint=hint,
+        )
+    elif configuration.refused:
+        hint = "until that is mended the older one stays in force"
+        actual = f"{OLDER_IN_FORCE}; it refuses the new one: {'; '.join(configuration.refused)}"
+        yield CheckFinding(
+            item=CONFIGURATION_ITEM,
+            state=FindingState.BROKEN,
+            found=actual,
+            right=NEW_IN_FORCE,
+            hint=hint,
+        )
+    else:
+        yield _late(poller.pid)
+
+
+def _late(pid: int) -> CheckFinding:
+    """Return the finding that makes the service read the file now."""
+    edit = SetupEdit(verb=EditVerb.SHELL, value=f"kill -HUP {pid}")
+    return CheckFinding(
+        item=CONFIGURATION_ITEM,
+        state=FindingState.WARNING,
+        found=OLDER_IN_FORCE,
+        right=NEW_IN_FORCE,
+        mend=(edit,) if pid else (),
+        hint="it takes the new one within seconds, or by: systemctl reload gridbridge-poller",
+    )
+
+
+VERSION_ITEM = "version"
+POLLER = "gridbridge-poller"
+BY_SENSOR = "the load sensor starts the poller"
+UNKNOWN = "an unknown version"  # of a program that could not note it, as on a full disk
+
+
+@dataclass(frozen=True, slots=True)
+class RunningProgram:
+    """A program that runs: its code's version, empty if unknown, and its process, 0 likewise."""
+
+    version: str
+    pid: int
+
+
+def program_version_finding(running: Mapping[str, RunningProgram], installed: str) -> CheckFinding:
+    """Name the programs that run another version than the installed one."""
+    outdated = {
+        program: process
+        for program, process in running.items()
+        if not _is_same(process.version, installed)
+    }
+    if not outdated:
+        return CheckFinding(item=VERSION_ITEM, state=FindingState.OK, found=installed)
+    differing = (
+        f"{program} runs {process.version or UNKNOWN}" for program, process in outdated.items()
+    )
+    return CheckFinding(
+        item=VERSION_ITEM,
+        state=FindingState.BROKEN,
+        found=", ".join(differing),
+        right=installed,
+        hint=f"systemctl restart {' '.join(outdated)}; {_without_systemd(outdated)}",
+    )
+
+
+def _is_same(running: str, installed: str) -> bool:
+    """Compare versions; commits only count if both sides tell theirs."""
+    (version, _, commit), (right, _, commit_there) = (
+        running.partition("+"),
+        installed.partition("+"),
+    )
+    return version == right and (commit == commit_there or not (commit and commit_there))
+
+
+def _without_systemd(outdated: Mapping[str, RunningProgram]) -> str:
+    """Return what ends them otherwise; the poller's process does not bear its name."""
+    pids = " ".join(str(process.pid) for process in outdated.values() if process.pid)
+    ended = f"`kill {pids}`" if pids else "end each"
+    by_hand = "start each as before" if outdated.keys() - {POLLER} else ""
+    by_sensor = BY_SENSOR if POLLER in outdated else ""
+    return f"without systemd {', '.join(filter(None, (ended, by_hand, by_sensor)))}"
+
+
+NEEDS_NEW_SERVICE = "only a new service takes that: end the poller when nothing is away"
+
+AwayJob: TypeAlias = tuple[str, str, str]  # its owner, cluster and queue
+
+
+def find_unchangeable_settings(
+    before: Policy, after: Policy, path: str = CONFIG, jobs_away: Iterable[AwayJob] = ()
+) -> tuple[str, ...]:
+    """Return the changes that a running service can't take, in lines like `policy_file.load`'s.
+
+    Transfers bear the cluster's name, a site of embedded clusters has other rights, a process keeps
+    its account, and another state file knows nothing of the jobs that are away. The account of a
+    remote job tells whose it is, and the methods of the local job find it by the queue: both stay
+    the same while the job is away.
+    """
+    stays = frozenset(jobs_away)
+    fixed, accounts = _fixed(before, after, path), _accounts(before, after, path, stays)
+    return (*fixed, *accounts, *_queues(before, after, path, stays))
+
+
+def _fixed(before: Policy, after: Policy, path: str) -> tuple[str, ...]:
+    changed = {
+        "[site] cluster": (before.site.cluster, after.site.cluster),
+        "[site] service_account": (before.site.service_account, after.site.service_account),
+        "[site] state": (before.site.state, after.site.state),
+        f"[cluster.{after.site.cluster}] kind": (_kind(before), _kind(after)),
+    }
+    return tuple(
+        f'{path}: {key} = "{new}": the service has "{old}"; {NEEDS_NEW_SERVICE}'
+        for key, (old, new) in changed.items()
+        if old != new
+    )
+
+
+def _kind(policy: Policy) -> str:
+    return policy.local.kind.value if policy.local else "none"
+
+
+def _accounts(before: Policy, after: Policy, path: str, jobs: Iterable[AwayJob]) -> Iterator[str]:
+    """Return the accounts that would change while jobs run under the old ones."""
+    for person, cluster in sorted({(person, cluster) for person, cluster, _ in jobs}):
+        if cluster not in before.clusters or cluster not in after.clusters:
+            continue
+        old, new = (policy.clusters[cluster].users.account_of(person) for policy in (before, after))
+        if old != new:
+            yield (
+                f'{path}: [cluster.{cluster}.users] {person} = "{new}": a job of {person} is there'
+                f' as "{old}"; put that back, and change it when none is away'
+            )
+
+
+def _queues(before: Policy, after: Policy, path: str, jobs: Iterable[AwayJob]) -> Iterator[str]:
+    """Return the queues that would lead elsewhere while their jobs are away."""
+    for name, old in sorted({(queue, cluster) for _, cluster, queue in jobs}):
+        if name not in before.queues or name not in after.queues:
+            continue
+        new = after.queues[name].cluster
+        if new != old == before.queues[name].cluster:
+            yield (
+                f'{path}: [queue.{name}] cluster = "{new}": jobs of this queue are at "{old}";'
+                f' put that back, and make another queue for "{new}"'
+            )

@@ -1,0 +1,209 @@
+"""The resources of a set-up: `remote`, and the load values that the sensor reports (complex(5)).
+
+A request is looked up on the queue, its host and `global`, and a resource without a value
+anywhere makes the job pend for ever. So `-l remote=false` works only when every other queue
+says FALSE; and a value on a host or on `global` would contradict the transfer queue's.
+"""
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+from gridbridge.model.qconf_attributes import (
+    QconfSettings,
+    is_transfer_queue,
+    parse_pairs,
+    parse_values_by_host,
+    queue_pairs_by_host,
+)
+from gridbridge.model.request import is_home_place
+from gridbridge.model.site.setup_findings import (
+    CellSetup,
+    CheckFinding,
+    ComplexRow,
+    EditVerb,
+    FindingState,
+    SetupEdit,
+    TransferQueueSetup,
+    TransferSetupSituation,
+)
+
+REMOTE = "remote"
+BOTH = ("YES", "FORCED")  # FORCED is a site's own choice: only jobs that ask for it are sent away
+
+
+def wanted_complexes(request: TransferQueueSetup) -> tuple[ComplexRow, ...]:
+    """Return the resources that a transfer queue needs."""
+    prefix = request.prefix
+    return (
+        ComplexRow(name=REMOTE, shortcut=REMOTE, type="BOOL", relation="==", requestable="YES"),
+        ComplexRow(name=f"{prefix}_up", shortcut=f"{prefix}_up", type="BOOL", relation="=="),
+        ComplexRow(
+            name=f"{prefix}_pending", shortcut=f"{prefix}_pending", type="INT", relation=">="
+        ),
+        ComplexRow(name=f"{prefix}_free", shortcut=f"{prefix}_free", type="INT", relation="<="),
+    )
+
+
+def complex_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
+    """Judge each resource's type and relation: a wrong relation closes a queue for ever."""
+    rows = wanted_complexes(situation.wanted)
+    return tuple(_complex(row, situation.home, situation.wanted.home) for row in rows)
+
+
+def _complex(right: ComplexRow, cell: CellSetup, cluster: str) -> CheckFinding:
+    item, actual = f"complex {right.name}", cell.complexes.get(right.name)
+    if actual and _fits(actual, right):
+        return CheckFinding(item=item, state=FindingState.OK, found=actual.row)
+    edit = SetupEdit(verb=EditVerb.SET_COMPLEX, cell=cluster, name=right.name, value=right.row)
+    return CheckFinding(
+        item=item,
+        state=FindingState.BROKEN,
+        found=actual.row if actual else "missing",
+        right=right.row,
+        mend=(edit,),
+    )
+
+
+def _fits(actual: ComplexRow, right: ComplexRow) -> bool:
+    may_ask = BOTH if right.requestable == "YES" else (right.requestable,)
+    same = (actual.type, actual.relation, actual.consumable) == (right.type, right.relation, "NO")
+    return same and actual.requestable in may_ask
+
+
+def remote_complex_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
+    """Judge what the other queues, the host and `global` say of `remote`."""
+    queues = (
+        _home_queue(name, values.get("complex_values", ""), situation)
+        for name, values in situation.home.queues.items()
+        if name != situation.wanted.queue and not is_transfer_queue(values)
+    )
+    return (*queues, *_contradictions(situation))
+
+
+def _home_queue(name: str, values: str, situation: TransferSetupSituation) -> CheckFinding:
+    values_by_host = queue_pairs_by_host(values)
+    lacking = [where for where, values_of_host in values_by_host if REMOTE not in values_of_host]
+    if not lacking:
+        return CheckFinding(
+            item=f"queue {name}",
+            state=FindingState.OK,
+            found=f"remote={values_by_host[0][1][REMOTE]}",
+        )
+    hosts = ", ".join(where[1:] for where in lacking if where)
+    on = f" on {hosts}, whose list takes the place of the usual one" if lacking[0] else ""
+    return CheckFinding(
+        item=f"queue {name}",
+        state=FindingState.BROKEN,
+        found=f"no value of remote{on}: `-l remote=false` would wait for ever",
+        right="complex_values remote=FALSE" + (f" on {hosts} too" if hosts else ""),
+        mend=tuple(_no_remote(f"{name}{where}", situation) for where in lacking),
+    )
+
+
+def _no_remote(queue: str, situation: TransferSetupSituation) -> SetupEdit:
+    return SetupEdit(
+        verb=EditVerb.MERGE,
+        cell=situation.wanted.home,
+        kind="queue",
+        name=queue,
+        attribute="complex_values",
+        value="remote=FALSE",
+    )
+
+
+def _contradictions(situation: TransferSetupSituation) -> Iterator[CheckFinding]:
+    for host, values in situation.home.exec_hosts.items():
+        remote = parse_pairs(values.get("complex_values", "")).get(REMOTE)
+        if remote is None:
+            continue
+        edit = SetupEdit(
+            verb=EditVerb.DROP,
+            cell=situation.wanted.home,
+            kind="exechost",
+            name=host,
+            attribute="complex_values",
+            value=f"remote={remote}",
+        )
+        yield CheckFinding(
+            item=f"host {host}",
+            state=FindingState.BROKEN,
+            found=f"remote={remote}, which holds for its queues too",
+            right="remote on queues alone",
+            mend=(edit,),
+        )
+
+
+ASKABLE = "YES"
+MOST: Mapping[str, str] = MappingProxyType(
+    {"INT": "9999999", "DOUBLE": "9999999", "MEMORY": "9999T", "TIME": "99999:00:00"}
+)
+
+
+def promised_resource_values(situation: TransferSetupSituation) -> tuple[str, ...]:
+    """Return `name=value` for what a new queue promises of the mapping's resources."""
+    rows = _needed(situation, {})
+    return tuple(f"{row.name}={value}" for row in rows if (value := _most(row)))
+
+
+def mapped_resource_findings(
+    situation: TransferSetupSituation, queue: QconfSettings
+) -> Iterator[CheckFinding]:
+    """Judge what the queue, its host and `global` say of the mapping's resources."""
+    for row in _needed(situation, queue):
+        yield _missing(row, situation, queue)
+    for name, value in parse_pairs(_values_on_host(situation, queue)).items():
+        if name in situation.wanted.resources:
+            item = f"queue {situation.wanted.queue}: resource {name}"
+            yield CheckFinding(item=item, state=FindingState.OK, found=f"{name}={value}")
+
+
+def _needed(situation: TransferSetupSituation, queue: QconfSettings) -> Iterator[ComplexRow]:
+    """Give the resources that can be asked for and have no value where the queue is."""
+    present = {*queue, *parse_pairs(_values_on_host(situation, queue))}
+    for host in situation.home.exec_hosts.values():
+        present |= parse_pairs(host.get("complex_values", "")).keys()
+        present |= parse_pairs(host.get("load_values", "")).keys()
+    for name in situation.wanted.resources:
+        row = situation.home.complexes.get(name)
+        if row and row.requestable == ASKABLE and name not in present and not is_home_place(name):
+            yield row
+
+
+def _values_on_host(situation: TransferSetupSituation, queue: QconfSettings) -> str:
+    """Return the queue's complex_values on its host, from the host itself or its groups."""
+    values = parse_values_by_host(queue.get("complex_values", ""))
+    groups = {where for where, _ in values.others if where.startswith("@")}
+    return values.on(situation.wanted.host, groups)
+
+
+def _most(row: ComplexRow) -> str:
+    """Return the value that suits every request, empty where there is none."""
+    if row.type == "BOOL":
+        return "TRUE"
+    if row.type in MOST:
+        return {"<=": MOST[row.type], ">=": "0"}.get(row.relation, "")
+    return ""
+
+
+def _missing(
+    row: ComplexRow, situation: TransferSetupSituation, queue: QconfSettings
+) -> CheckFinding:
+    request, value = situation.wanted, _most(row)
+    own = [where for where, _ in parse_values_by_host(queue.get("complex_values", "")).others]
+    name = f"{request.queue}@{request.host}" if request.host in own else request.queue
+    edit = SetupEdit(
+        verb=EditVerb.MERGE,
+        cell=request.home,
+        kind="queue",
+        name=name,
+        attribute="complex_values",
+        value=f"{row.name}={value}",
+    )
+    return CheckFinding(
+        item=f"queue {request.queue}: resource {row.name}",
+        state=FindingState.WARNING,
+        found=f"no value: a job that asks for {row.name} is never sent to {request.remote}",
+        right=f"{row.name}={value}" if value else "the values that jobs may ask for",
+        mend=(edit,) if value else (),
+        hint="" if value else f"qconf -mattr queue complex_values {row.name}=... {name}",
+    )

@@ -1,0 +1,280 @@
+"""The transfer queue itself (queue_conf(5))."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from gridbridge.decisions.site.access_rights import queue_user_list_findings
+from gridbridge.decisions.site.outdated_services import AWAIT_RELOAD_EDIT
+from gridbridge.decisions.site.queue_complexes import (
+    mapped_resource_findings,
+    promised_resource_values,
+)
+from gridbridge.model.places import METHODS
+from gridbridge.model.qconf_attributes import (
+    QconfSettings,
+    is_besteffort_queue,
+    is_transfer_queue,
+    is_true_value,
+    parse_pairs,
+    parse_values_by_host,
+    parse_words,
+    queue_pairs_by_host,
+    queue_value_by_host,
+)
+from gridbridge.model.site.setup_findings import (
+    CheckFinding,
+    EditVerb,
+    FindingState,
+    SetupEdit,
+    TransferQueueSetup,
+    TransferSetupSituation,
+    runs_own_starter,
+)
+from gridbridge.model.status_report import count
+
+SEQ_NO = 100
+SEQ_NO_STEP = 10  # above the highest of the others
+WHOLE_JOB = "$pe_slots"  # the only rule that never splits a job between here and there
+PROCEDURES = ("start_proc_args", "stop_proc_args")
+LIMITS = ("rt", "cpu", "fsize", "data", "stack", "core", "rss", "vmem")
+
+
+def transfer_queue_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
+    """Judge the queue, attribute by attribute; a missing one is one finding."""
+    request = situation.wanted
+    actual = situation.home.queues.get(request.queue)
+    right = wanted_queue_attributes(situation)
+    if actual is None:
+        return (_missing(situation, right),)
+    return (
+        *(_attribute(request, name, actual.get(name, ""), value) for name, value in right.items()),
+        _remote(request, actual),
+        *mapped_resource_findings(situation, actual),
+        *queue_user_list_findings(situation, actual),
+        *_environments(situation, actual),
+    )
+
+
+def is_foreign_queue(situation: TransferSetupSituation) -> bool:
+    """Say whether the queue is there and not a transfer queue, not even a broken one."""
+    queue = situation.home.queues.get(situation.wanted.queue)
+    return queue is not None and not is_transfer_queue(queue) and not runs_own_starter(queue)
+
+
+def queue_slots_and_pending_limit(
+    queue: QconfSettings, remote: str, host: str
+) -> tuple[int | None, int | None]:
+    """Return a queue's slots on a host and its limit of waiting jobs; None: it tells none."""
+    slots = parse_values_by_host(queue.get("slots", "")).on(host, ())
+    limits, prefix = parse_pairs(queue.get("load_thresholds", "")), f"gb_{remote.replace('-', '_')}"
+    limit = limits.get(f"{prefix}_pending", "0" if f"{prefix}_up" in limits else "")
+    return (
+        int(slots) if slots.isdecimal() and int(slots) else None,
+        int(limit) if limit.isdecimal() else None,
+    )
+
+
+def wanted_queue_attributes(situation: TransferSetupSituation) -> Mapping[str, str]:
+    """Return the attributes that matter, but for complex_values and pe_list."""
+    request = situation.wanted
+    methods = {
+        f"{name}_method": f"{METHODS}/{name}"
+        for name in ("starter", "suspend", "resume", "terminate")
+    }
+    return {
+        "hostlist": request.host,
+        "seq_no": _seq_no(situation),
+        "load_thresholds": queue_load_thresholds(request),
+        "suspend_thresholds": "NONE",
+        "qtype": "BATCH",
+        "rerun": "TRUE",
+        "slots": str(request.slots),
+        "shell_start_mode": "posix_compliant",
+        **methods,
+        "epilog": f"root@{METHODS}/usage" if request.remote_usage else f"{METHODS}/epilog",
+        "notify": "00:01:00",
+        **{f"{hardness}_{limit}": "INFINITY" for limit in LIMITS for hardness in "sh"},
+    }
+
+
+def queue_load_thresholds(request: TransferQueueSetup) -> str:
+    """Return the load thresholds; not np_load_avg, because jobs on this host only wait."""
+    limit = request.pending_limit
+    pending = f",{request.prefix}_pending={limit}" if limit else ""
+    return f"{request.prefix}_up=false{pending}"
+
+
+def _seq_no(situation: TransferSetupSituation) -> str:
+    """Return a number above every home queue's; one that is not 0 is somebody's choice."""
+    numbers = [
+        int(number)
+        for name, queue in situation.home.queues.items()
+        if name != situation.wanted.queue
+        and not is_transfer_queue(queue)
+        and not is_besteffort_queue(queue)
+        for number in _numbers(queue.get("seq_no", "0"))
+    ]
+    highest = max(numbers, default=0)
+    present = situation.home.queues.get(situation.wanted.queue, {}).get("seq_no", "")
+    if any(map(int, _numbers(present))):
+        return present
+    return str(SEQ_NO if highest < SEQ_NO else highest + SEQ_NO_STEP)
+
+
+def _numbers(value: str) -> Iterator[str]:
+    """Return the numbers of `0,[@big=10]`."""
+    parts = (part.rpartition("=")[2].strip("] ") for part in value.split(","))
+    return (part for part in parts if part.isdigit())
+
+
+def _missing(situation: TransferSetupSituation, right: Mapping[str, str]) -> CheckFinding:
+    """Return the finding whose mend makes the queue.
+
+    One that was there a moment ago would be open by load values of that time: it is made once the
+    service knows where it leads.
+    """
+    request = situation.wanted
+    values = {
+        "qname": request.queue,
+        **right,
+        "pe_list": " ".join(sendable_parallel_environments(situation)) or "NONE",
+        "user_lists": request.people_list if request.people else "NONE",
+        "complex_values": ",".join(("remote=TRUE", *promised_resource_values(situation))),
+    }
+    text = "\n".join(f"{name} {value}" for name, value in values.items())
+    edit = SetupEdit(verb=EditVerb.ADD_QUEUE, cell=request.home, name=request.queue, value=text)
+    slots, closed_by = count(request.slots, "slot"), queue_load_thresholds(request)
+    right_words = f"{slots} on {request.host}, closed by {closed_by}"
+    return CheckFinding(
+        item=f"queue {request.queue}",
+        state=FindingState.BROKEN,
+        found="missing",
+        right=right_words,
+        mend=(AWAIT_RELOAD_EDIT, edit),
+    )
+
+
+def _attribute(request: TransferQueueSetup, name: str, actual: str, right: str) -> CheckFinding:
+    """Judge an attribute, and each value for a host, which stays when the usual one is changed."""
+    item = f"queue {request.queue}: {name}"
+    wrong = [
+        where for where, value in queue_value_by_host(actual) if _plain(value) != _plain(right)
+    ]
+    if not wrong or _plain(actual) == _plain(right):
+        return CheckFinding(item=item, state=FindingState.OK, found=actual)
+    edit = _edit(request, EditVerb.REPLACE, name, right)
+    mend = tuple(replace(edit, name=f"{request.queue}{where}") for where in wrong)
+    return CheckFinding(item=item, state=FindingState.BROKEN, found=actual, right=right, mend=mend)
+
+
+def _plain(value: str) -> str:
+    """Return one spelling for equal values: 0:0:60 and 00:01:00 are one time."""
+    words = value.replace(" ", "").lower()
+    parts = words.split(":")
+    if len(parts) != 3 or not all(part.isdigit() for part in parts):
+        return words
+    hours, minutes, seconds = map(int, parts)
+    return str(hours * 3600 + minutes * 60 + seconds)
+
+
+def _edit(request: TransferQueueSetup, verb: EditVerb, attribute: str, value: str) -> SetupEdit:
+    return SetupEdit(
+        verb=verb,
+        cell=request.home,
+        kind="queue",
+        name=request.queue,
+        attribute=attribute,
+        value=value,
+    )
+
+
+def _remote(request: TransferQueueSetup, queue: Mapping[str, str]) -> CheckFinding:
+    item, values_by_host = (
+        f"queue {request.queue}: remote",
+        queue_pairs_by_host(queue.get("complex_values", "")),
+    )
+    wrong = [
+        (where, values)
+        for where, values in values_by_host
+        if not is_true_value(values.get("remote", ""))
+    ]
+    if not wrong:
+        return CheckFinding(
+            item=item, state=FindingState.OK, found=f"remote={values_by_host[0][1]['remote']}"
+        )
+    where, values = wrong[0]
+    actual = f"remote={values['remote']}" if "remote" in values else "no value of remote"
+    edit = _edit(request, EditVerb.MERGE, "complex_values", "remote=TRUE")
+    return CheckFinding(
+        item=item,
+        state=FindingState.BROKEN,
+        found=f"{actual} on {where[1:]}" if where else actual,
+        right="remote=TRUE",
+        mend=tuple(replace(edit, name=f"{request.queue}{where}") for where, _ in wrong),
+    )
+
+
+def sendable_parallel_environments(situation: TransferSetupSituation) -> tuple[str, ...]:
+    """Return the parallel environments of both cells, by the mapping, that suit the queue."""
+    home = situation.home.environments
+    return tuple(name for name in home if not _unsuitable(name, situation))
+
+
+def _unsuitable(name: str, situation: TransferSetupSituation) -> str:
+    """Say why jobs of a parallel environment must not be sent, nothing when they may."""
+    request = situation.wanted
+    if reason := request.rejected.get(name, ""):
+        return f"the mapping to {request.remote} rejects it: {reason}"
+    remote_name = request.renamed.get(name, name)
+    if remote_name not in situation.away.environments:
+        return f"{request.remote} has no environment {remote_name}"
+    values = situation.home.environments.get(name, {})
+    if values.get("allocation_rule") != WHOLE_JOB:
+        rule = values.get("allocation_rule", "unknown")
+        return f"allocation_rule {rule} may split a job between home and away"
+    rule = situation.away.environments[remote_name].get("allocation_rule", WHOLE_JOB)
+    if rule != WHOLE_JOB and name not in request.renamed:
+        meant = f'[map.{request.remote}.pe.{name}] to = "{name}" says that it is meant'
+        return f"allocation_rule {rule} at {request.remote} may spread a job over hosts; {meant}"
+    run = [key for key in PROCEDURES if values.get(key, "NONE").upper() != "NONE"]
+    return f"{' and '.join(run)} would run on {request.host}" if run else ""
+
+
+def _environments(
+    situation: TransferSetupSituation, queue: Mapping[str, str]
+) -> Iterator[CheckFinding]:
+    """Judge pe_list, and each that a host or host group has instead."""
+    request = situation.wanted
+    listed = {
+        where: parse_words(value) for where, value in queue_value_by_host(queue.get("pe_list", ""))
+    }
+    for name in dict.fromkeys(name for names in listed.values() for name in names):
+        if why := _unsuitable(name, situation):
+            wrong = [where for where, names in listed.items() if name in names]
+            yield _environment(request, name, why, "not in pe_list", EditVerb.DROP, wrong)
+    for name in sendable_parallel_environments(situation):
+        wrong = [where for where, names in listed.items() if name not in names]
+        if wrong:
+            actual = "not in pe_list" + (f" on {wrong[0][1:]}" if wrong[0] else "")
+            yield _environment(request, name, actual, "in pe_list", EditVerb.MERGE, wrong)
+        else:
+            item = f"queue {request.queue}: pe {name}"
+            yield CheckFinding(item=item, state=FindingState.OK, found="in pe_list")
+
+
+def _environment(
+    request: TransferQueueSetup,
+    name: str,
+    actual: str,
+    right: str,
+    verb: EditVerb,
+    wheres: Iterable[str],
+) -> CheckFinding:
+    edit = _edit(request, verb, "pe_list", name)
+    return CheckFinding(
+        item=f"queue {request.queue}: pe {name}",
+        state=FindingState.WARNING,
+        found=actual,
+        right=right,
+        mend=tuple(replace(edit, name=f"{request.queue}{where}") for where in wheres),
+    )

@@ -1,0 +1,189 @@
+"""What is missing from a transfer queue's set-up, item by item, and how to remove a set-up.
+
+The rules are those of the Transfer Queues how-to (2002), corrected where Grid Engine 8.1.9 does
+not do what it says. `gridbridge setup` makes the edits of these findings in this order, and
+`gridbridge check` shows the findings: both judge by the same rules.
+"""
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from gridbridge.decisions.site.access_rights import (
+    cluster_rights_findings,
+    remove_unneeded_user_list,
+    user_list_findings,
+)
+from gridbridge.decisions.site.execution_host import SENSOR, execution_host_findings
+from gridbridge.decisions.site.queue_complexes import (
+    REMOTE,
+    complex_findings,
+    remote_complex_findings,
+)
+from gridbridge.decisions.site.scheduler_configuration import scheduler_findings
+from gridbridge.decisions.site.transfer_queue_findings import transfer_queue_findings
+from gridbridge.model.elastic.elastic_nodes import is_same_host
+from gridbridge.model.qconf_attributes import (
+    is_transfer_queue,
+    is_true_value,
+    parse_pairs,
+    parse_words,
+    queue_pairs_by_host,
+)
+from gridbridge.model.site.setup_findings import (
+    CellSetup,
+    CheckFinding,
+    EditVerb,
+    SetupEdit,
+    SharedSettingUndo,
+    TransferSetupSituation,
+)
+
+
+def transfer_setup_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
+    """Return every item; the queue comes last, so that it opens when all else is in place."""
+    return (
+        *cluster_rights_findings(situation),
+        *complex_findings(situation),
+        *remote_complex_findings(situation),
+        *scheduler_findings(situation),
+        *execution_host_findings(situation),
+        *user_list_findings(situation),
+        *transfer_queue_findings(situation),
+    )
+
+
+VALUE = re.compile("gb_[a-z0-9_]+_(up|pending|free)")  # a load value of a remote cluster
+VALUES_S = 110  # two load report times of Grid Engine's default, and some
+
+
+def transfer_queue_removal_edits(
+    situation: TransferSetupSituation, former: Iterable[SharedSettingUndo]
+) -> tuple[SetupEdit, ...]:
+    """Return the edits in order; the queue goes first, and refuses while jobs are in it."""
+    other_queues = [
+        name
+        for name, queue in situation.home.queues.items()
+        if is_transfer_queue(queue) and name != situation.wanted.queue
+    ]
+    shared = () if other_queues else (*_remote(situation), *_restored(situation, former))
+    values = _values(situation, other_queues)
+    queue = (*_queue(situation), *remove_unneeded_user_list(situation))
+    return (*queue, *_sensor(situation, other_queues), *_damping(situation), *shared, *values)
+
+
+def _queue(situation: TransferSetupSituation) -> Iterator[SetupEdit]:
+    request = situation.wanted
+    if request.queue in situation.home.queues:
+        yield SetupEdit(verb=EditVerb.DROP_QUEUE, cell=request.home, name=request.queue)
+
+
+def _sensor(situation: TransferSetupSituation, other_queues: list[str]) -> Iterator[SetupEdit]:
+    """Take the sensor away unless another transfer queue of that host needs it.
+
+    execd notices a changed configuration, and not one that is gone. So the sensor is taken off the
+    list first, then a wait lets its values go, and a configuration that is empty is deleted last.
+    """
+    request = situation.wanted
+    hosts = (
+        host
+        for name in other_queues
+        for host in parse_words(situation.home.queues[name]["hostlist"])
+    )
+    own = (situation.home.host or {}).get("load_sensor", "")
+    if not own or any(is_same_host(request.host, host) for host in hosts):
+        return
+    other_sensors = [sensor for sensor in parse_words(own) if sensor != SENSOR]
+    setting = SetupEdit(
+        verb=EditVerb.SET_HOST, cell=request.home, name=request.host, attribute="load_sensor"
+    )
+    if SENSOR in parse_words(own):
+        yield replace(setting, value=",".join(other_sensors) or "none")
+        yield _await_no_values(situation)
+    if other_sensors == list(parse_words(situation.home.common.get("load_sensor", ""))):
+        yield replace(setting, verb=EditVerb.DROP_HOST)
+
+
+def _await_no_values(situation: TransferSetupSituation) -> SetupEdit:
+    """Return a wait: a resource can't be removed while a host reports it."""
+    request = situation.wanted
+    reported = f"qconf -se {request.host} | grep -q ' gb_[a-z0-9_]*=\\|,gb_[a-z0-9_]*='"
+    line = f"timeout {VALUES_S} sh -c {shlex.quote(f'while {reported}; do sleep 1; done')}"
+    return SetupEdit(verb=EditVerb.SHELL, cell=request.home, value=line)
+
+
+def _damping(situation: TransferSetupSituation) -> Iterator[SetupEdit]:
+    name = f"{situation.wanted.prefix}_pending"
+    if _is_needed(name, situation):
+        return
+    adjustments = situation.home.scheduler.get("job_load_adjustments", "NONE")
+    listed = parse_pairs(adjustments)
+    if name in listed:
+        other_adjustments = ",".join(
+            f"{key}={value}" for key, value in listed.items() if key != name
+        )
+        yield SetupEdit(
+            verb=EditVerb.SET_SCHEDULER,
+            cell=situation.wanted.home,
+            attribute="job_load_adjustments",
+            value=other_adjustments or "NONE",
+        )
+
+
+def _remote(situation: TransferSetupSituation) -> Iterator[SetupEdit]:
+    """Take `remote` from the queues and then from the table."""
+    for name, queue in situation.home.queues.items():
+        for where, values in queue_pairs_by_host(queue.get("complex_values", "")):
+            remote = values.get(REMOTE)
+            if remote is not None and not is_true_value(remote):
+                yield SetupEdit(
+                    verb=EditVerb.DROP,
+                    cell=situation.wanted.home,
+                    kind="queue",
+                    name=f"{name}{where}",
+                    attribute="complex_values",
+                    value=f"{REMOTE}={remote}",
+                )
+    if REMOTE in situation.home.complexes:
+        yield SetupEdit(verb=EditVerb.DROP_COMPLEX, cell=situation.wanted.home, name=REMOTE)
+
+
+def _values(situation: TransferSetupSituation, other_queues: list[str]) -> Iterator[SetupEdit]:
+    """Take the load values of all clusters away with the last transfer queue.
+
+    A resource can't be removed while a host reports it, and the sensor reports those of a queue
+    until its section is out of gridbridge.toml, which comes last.
+    """
+    ours = (name for name in situation.home.complexes if VALUE.fullmatch(name))
+    for name in () if other_queues else ours:
+        if not _is_needed(name, situation):
+            yield SetupEdit(verb=EditVerb.DROP_COMPLEX, cell=situation.wanted.home, name=name)
+
+
+def _is_needed(value: str, situation: TransferSetupSituation) -> bool:
+    """Say whether another queue's threshold has a load value."""
+    other_queues = (
+        queue for name, queue in situation.home.queues.items() if name != situation.wanted.queue
+    )
+    return any(value in parse_pairs(queue.get("load_thresholds", "")) for queue in other_queues)
+
+
+def _restored(
+    situation: TransferSetupSituation, former: Iterable[SharedSettingUndo]
+) -> Iterator[SetupEdit]:
+    cells = {situation.wanted.home: situation.home, situation.wanted.remote: situation.away}
+    for setting in reversed(list(former)):
+        cell = cells.get(setting.done.cell)
+        if cell and setting.done.attribute != "load_sensor" and _is_ours(setting.done, cell):
+            yield setting.undo
+
+
+def _is_ours(edit: SetupEdit, cell: CellSetup) -> bool:
+    """Say whether a shared setting still has the value that was given to it."""
+    if edit.verb == EditVerb.SET_SCHEDULER:
+        return cell.scheduler.get(edit.attribute) == edit.value
+    if edit.verb == EditVerb.SET_HOST:
+        return (cell.host or {}).get(edit.attribute) == edit.value
+    lists = {"operator": cell.operators, "submit": cell.submit_hosts, "admin": cell.admin_hosts}
+    return any(is_same_host(edit.name, name) for name in lists.get(edit.kind, ()))

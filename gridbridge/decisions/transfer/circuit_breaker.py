@@ -1,0 +1,263 @@
+"""A sentence for each cause, and which causes count against a cluster."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import Enum
+
+from gridbridge.decisions.transfer.job_ownership import is_owner_listed_at_home
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.message import DesiredJobState, FailureCause, StarterPhase, TransferOutcome
+from gridbridge.model.published import ShownBreaker, ShownFastFailure
+from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer
+from gridbridge.model.transfer.transfer_sections import BreakerSection
+
+CLUSTER_FAULTS = frozenset(
+    {
+        FailureCause.UNREACHED,
+        FailureCause.DENIED,
+        FailureCause.BLOCKED,
+        FailureCause.VANISHED,
+        FailureCause.LOST,
+        FailureCause.HOST,
+    }
+)
+_WORDS: Mapping[str, str] = {
+    FailureCause.UNREACHED: "{} did not take them",
+    FailureCause.DENIED: "{} takes no jobs from here",
+    FailureCause.BLOCKED: "{} put them into the error state",
+    FailureCause.VANISHED: "{} neither lists nor accounts for them",
+    FailureCause.DISPUTED: "their records at {} tell different ends",
+    FailureCause.LOST: "nobody at {} saw their ends",
+    FailureCause.HOST: "a host of {} could not begin them",
+}
+
+
+def describe_failure_cause(cause: str, cluster: str) -> str:
+    """Say in our own words what a cluster did to jobs that failed there."""
+    return _WORDS.get(cause, "they failed at {}").format(cluster)
+
+
+MAX_DOUBLINGS = 32
+SEVERAL = 2  # as many owners are remembered as matter: one, or several
+
+
+class BreakerEvent(Enum):
+    """What a change of a transfer says about its cluster."""
+
+    FAILED = "failed"  # its job failed fast, and the cluster is to blame
+    TAKEN = "taken"  # the cluster took its job
+    RAN = "ran"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BreakerObservation:
+    """What a change of one transfer says about its cluster, and whose it is."""
+
+    sign: BreakerEvent
+    cluster: str
+    name: str
+    owner: str
+    queue: str
+    at: datetime
+    cause: str = ""
+    was_accepted: bool = False  # it failed though the cluster had taken it
+
+    @property
+    def job(self) -> int:
+        """The local job."""
+        return parse_transfer(self.name).job
+
+    def is_proved(self, home: ClusterSnapshot) -> bool:
+        """Say whether home's own list has its task as its owner's, and in its queue."""
+        return is_task_in_queue(self.name, self.owner, self.queue, home)
+
+
+def is_task_in_queue(transfer: str, owner: str, queue: str, home: ClusterSnapshot) -> bool:
+    """Say whether home lists the task as its owner's, in that queue.
+
+    A task that was put back or is in error is in no queue, but it has been started. Anybody may
+    submit held jobs, which were never let into a queue.
+    """
+    name = parse_transfer(transfer)
+    row = home.find(name.job, name.task)
+    if row is None or not is_owner_listed_at_home(transfer, owner, home):
+        return False
+    was_started = row.state.is_restarted or row.state.is_error
+    return was_started or row.queue.partition("@")[0] == queue
+
+
+def observe_breaker_event(
+    before: Transfer | None, transfer: Transfer, policy: BreakerSection
+) -> BreakerObservation | None:
+    """Return what a transfer's change says of its cluster, None for nothing."""
+    if cause := fast_failure_cause(before, transfer, policy):
+        return _observation(BreakerEvent.FAILED, transfer, cause)
+    if has_remote_job_run(transfer) and not (before and has_remote_job_run(before)):
+        return _observation(BreakerEvent.RAN, transfer)
+    if before and StarterPhase.SUBMITTING == before.phase != transfer.phase:
+        return _observation(BreakerEvent.TAKEN, transfer)
+    return None
+
+
+def _observation(sign: BreakerEvent, transfer: Transfer, cause: str = "") -> BreakerObservation:
+    return BreakerObservation(
+        sign=sign,
+        cluster=transfer.remote,
+        name=transfer.name,
+        owner=transfer.owner,
+        queue=transfer.queue,
+        at=transfer.updated_at,
+        cause=cause,
+        was_accepted=transfer.remote_id != 0,
+    )
+
+
+def fast_failure_cause(before: Transfer | None, transfer: Transfer, policy: BreakerSection) -> str:
+    """Return the cause of a job's fast failure that is its cluster's fault; empty for none."""
+    fast = timedelta(seconds=policy.fast_s)
+    is_news = before is None or before.cause != transfer.cause
+    if not is_news or transfer.cause not in CLUSTER_FAULTS or has_remote_job_run(transfer):
+        return ""
+    is_left = (
+        bool(transfer.verdict) or transfer.is_over or transfer.phase == StarterPhase.SUBMITTING
+    )
+    is_fast = transfer.updated_at - transfer.created_at <= fast
+    return (
+        transfer.cause if is_left and is_fast and transfer.desired != DesiredJobState.DEAD else ""
+    )
+
+
+def has_remote_job_run(transfer: Transfer) -> bool:
+    """Say whether its remote job was seen to run, or ended by itself."""
+    ended = transfer.verdict and transfer.verdict.outcome in (
+        TransferOutcome.EXIT,
+        TransferOutcome.SIGNAL,
+    )
+    if ended and transfer.cause not in (FailureCause.LOST, FailureCause.PREEMPTED):
+        return True
+    return transfer.remote_state.has_begun
+
+
+def update_breaker(
+    breaker: ShownBreaker,
+    observation: BreakerObservation,
+    transfers: Iterable[Transfer],
+    now: datetime,
+    policy: BreakerSection,
+) -> ShownBreaker:
+    """Count proved news; `transfers` are all open ones."""
+    if observation.sign is BreakerEvent.RAN:
+        return ShownBreaker(cluster=breaker.cluster)
+    if observation.sign is BreakerEvent.TAKEN:
+        return forget_unaccepted_failures(breaker)
+    return count_fast_failure(
+        breaker, observation, have_other_owners_jobs(observation, transfers), now, policy
+    )
+
+
+def update_breaker_unproved(breaker: ShownBreaker, observation: BreakerObservation) -> ShownBreaker:
+    """Count news that is not proved: it can only clear its owner's own failures."""
+    if observation.sign is BreakerEvent.FAILED or breaker.times:
+        return breaker
+    keeps_accepted = observation.sign is BreakerEvent.TAKEN
+    failed = tuple(
+        shown_failure
+        for shown_failure in breaker.failed
+        if shown_failure.owner != observation.owner
+        or (keeps_accepted and shown_failure.was_accepted)
+    )
+    return replace(breaker, failed=failed)
+
+
+def have_other_owners_jobs(observation: BreakerObservation, transfers: Iterable[Transfer]) -> bool:
+    """Say whether anybody else has a transfer there that home's own list has proved."""
+    return any(
+        transfer.remote == observation.cluster
+        and transfer.owner != observation.owner
+        and transfer.listed == OwnershipProof.YES
+        for transfer in transfers
+    )
+
+
+def count_fast_failure(
+    breaker: ShownBreaker,
+    observation: BreakerObservation,
+    has_others: bool,
+    now: datetime,
+    policy: BreakerSection,
+) -> ShownBreaker:
+    """Count a failure; the last one allowed, or that of a probe, closes the queues.
+
+    With `has_others` failures of one owner alone close nothing. Without, they close the queues each
+    time only after the full number of failures, and the pause does not grow.
+    """
+    if breaker.until and now < breaker.until:
+        return breaker  # jobs that were on their way when the queues closed
+    fresh = ShownFastFailure(
+        job=observation.job, owner=observation.owner, was_accepted=observation.was_accepted
+    )
+    older = (
+        shown_failure for shown_failure in breaker.failed if shown_failure.job != observation.job
+    )
+    failed = (*older, fresh)[-policy.failures :]
+    counted = replace(breaker, failed=failed, cause=observation.cause)
+    owners = {*breaker.owners, *(shown_failure.owner for shown_failure in failed)}
+    is_shared = len(owners) >= SEVERAL
+    borne = 1 if breaker.times and is_shared else policy.failures
+    if len(failed) < borne or (has_others and not is_shared):
+        return counted
+    return _trip(counted, owners, now, policy)
+
+
+def _trip(
+    counted: ShownBreaker, owners: set[str], now: datetime, policy: BreakerSection
+) -> ShownBreaker:
+    before = counted.times if len(owners) >= SEVERAL else 0
+    pause_s = policy.pause_s * 2 ** min(before, MAX_DOUBLINGS)
+    return ShownBreaker(
+        cluster=counted.cluster,
+        owners=tuple(sorted(owners)[:SEVERAL]),
+        times=before + 1,
+        failures=counted.failures + len(counted.failed),
+        until=now + timedelta(seconds=min(pause_s, policy.pause_max_s)),
+        cause=counted.cause,
+    )
+
+
+def forget_unaccepted_failures(breaker: ShownBreaker) -> ShownBreaker:
+    """Forget the jobs that the cluster did not even take: it took one."""
+    if breaker.times:
+        return breaker
+    return replace(
+        breaker, failed=tuple(failure for failure in breaker.failed if failure.was_accepted)
+    )
+
+
+def first_probe_times(breaker: ShownBreaker, transfers: Iterable[Transfer]) -> dict[str, datetime]:
+    """Return when each owner's first probe began: the first job after the pause.
+
+    Only what home's own list has proved is a probe.
+    """
+    since: dict[str, datetime] = {}
+    for transfer in transfers:
+        is_probe = transfer.remote == breaker.cluster and transfer.listed == OwnershipProof.YES
+        if breaker.until and is_probe and transfer.created_at > breaker.until:
+            since[transfer.owner] = min(
+                transfer.created_at, since.get(transfer.owner, transfer.created_at)
+            )
+    return since
+
+
+def are_queues_closed(
+    breaker: ShownBreaker, probes: Mapping[str, datetime], now: datetime, policy: BreakerSection
+) -> bool:
+    """Say whether no job is let in: in the pause, or while an owner's first probe is young.
+
+    A further probe of the same owner keeps nothing closed.
+    """
+    if not breaker.until:
+        return False
+    fast = timedelta(seconds=policy.fast_s)
+    return now < breaker.until or any(now - at < fast for at in probes.values())

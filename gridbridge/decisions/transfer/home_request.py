@@ -1,0 +1,90 @@
+"""How a job that a remote cluster refused is kept from the transfer queues.
+
+`remote=false` is best, because it holds for later queues too. Where the queues here have no value
+of `remote`, the job's list of queues is changed (queue expressions: sge_types(1)).
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+
+from gridbridge.model.transfer.guard import (
+    ANY,
+    OPERATORS,
+    Pairs,
+    asks_for_remote,
+    may_include_queue,
+    restrict_to_home,
+)
+
+
+class RefusalMark:
+    """Lists that replace a job's own; None leaves the list as it is."""
+
+    __slots__ = ("hard", "queues")
+
+    def __init__(self, *, hard: Pairs | None = None, queues: str | None = None) -> None:
+        self.hard = hard  # resources
+        self.queues = queues
+
+    def __eq__(self, mark: object) -> bool:
+        if not isinstance(mark, RefusalMark):
+            return False
+        return (self.hard, self.queues) == (mark.hard, mark.queues)
+
+    def __hash__(self) -> int:
+        return hash((self.hard, self.queues))
+
+    def __repr__(self) -> str:
+        return f"Mark(hard={self.hard!r}, queues={self.queues!r})"
+
+
+def ways_to_keep_job_home(
+    hard: Pairs, queues: str, transfer_queues: Collection[str]
+) -> tuple[RefusalMark, ...]:
+    """Return the ways to keep a job at home, best first; none for a job that asks to go away.
+
+    `queues` is the job's list as it asked for it, empty for any.
+    """
+    if asks_for_remote(hard):
+        return ()
+    queues_kept = without_transfer_queues(queues, transfer_queues)
+    by_queue = (RefusalMark(queues=queues_kept),) if queues_kept else ()
+    return (RefusalMark(hard=restrict_to_home(hard)), *by_queue)
+
+
+def without_transfer_queues(queues: str, transfer_queues: Collection[str]) -> str:
+    """Return a list of queues without the transfer queues, empty when nothing is left of it."""
+    without = "&".join(f"!{queue}" for queue in sorted(transfer_queues))
+    words = queues.split(",") if queues else [""]
+    return ",".join(
+        word for queue_word in words for word in _home_queues(queue_word, transfer_queues, without)
+    )
+
+
+def _home_queues(word: str, transfer_queues: Collection[str], without: str) -> Iterator[str]:
+    queue, at, host = word.partition("@")
+    if queue in transfer_queues:
+        return
+    if queue in ANY:
+        yield f"{without}{at}{host}"
+    elif OPERATORS.isdisjoint(queue):
+        yield word
+    else:
+        yield f"({queue})&{without}{at}{host}"
+
+
+YES, NO = "yes", "no"
+
+
+def rerun_policy_of_queues(hard: Pairs, queues: str, own: Mapping[str, str]) -> str:
+    """Return the policy for a job; `own` is the `rerun` of each queue that is no transfer queue.
+
+    One FALSE is enough, even for some hosts only. A job that could have run in none of them does
+    not run again either: that is Grid Engine's default.
+    """
+    says = [rerun for name, rerun in own.items() if may_include_queue(queues, name)]
+    may = (
+        says
+        and not asks_for_remote(hard)
+        and not any("FALSE" in setting.upper() for setting in says)
+    )
+    return YES if may else NO

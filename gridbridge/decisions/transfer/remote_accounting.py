@@ -1,0 +1,149 @@
+"""What a remote job's end stands for at home, where the other cluster's accounting tells it."""
+
+from collections.abc import Iterable
+from math import isfinite
+
+from gridbridge.decisions.transfer.home_request import YES
+from gridbridge.decisions.wrapper_end import job_exit_status, why_job_not_started
+from gridbridge.model.accounting import RemoteRecord, UsageSource
+from gridbridge.model.job import JobEnd
+from gridbridge.model.message import FailureCause, MessageKind, StarterMessage, TransferOutcome
+from gridbridge.model.transfer.claim import FENCED, JOB, is_grant
+from gridbridge.model.transfer.transfer_row import Transfer
+
+FENCED_STATUS = 199  # grant.sh ends with it; if the job had a grant it means exit 99
+
+
+def verdict_from_accounting(transfer: Transfer, end: JobEnd) -> StarterMessage:
+    """Return the verdict that the other cluster's accounting stands for.
+
+    The wrapper's own end carries 99 and 100 as 199 and 200, and those as signals. A job whose end
+    nobody saw runs again at home if the transfer allows that. Else it ends as killed, or, when it
+    was never launched, goes into error state, from which its owner can have it run.
+    """
+    verdict = StarterMessage(
+        transfer=transfer.name,
+        remote_id=str(transfer.remote_id),
+        host=end.host,
+        user_s=_amount_text(end.user_s),
+        system_s=_amount_text(end.system_s),
+        wallclock_s=_amount_text(end.wallclock_s),
+        max_rss_kb="" if end.max_rss_kb is None else f"{end.max_rss_kb:.0f}",
+    )
+    if end.exit_status == FENCED_STATUS and lacks_claim_grant(transfer):
+        reason = f"fenced at {transfer.remote}: it got no grant"
+        return verdict.but(
+            outcome=TransferOutcome.REQUEUE,
+            claim=FENCED,
+            cause=FailureCause.UNGRANTED,
+            reason=reason,
+        )
+    if why := why_job_not_started(end):
+        return verdict.but(outcome=TransferOutcome.ERROR, cause=why[0], reason=why[1])
+    if (status := job_exit_status(end)) is not None:
+        return verdict.but(outcome=TransferOutcome.EXIT, exit_status=str(status))
+    reason = f"{transfer.remote} says {end.reason}"
+    if end.signal is not None:
+        return verdict.but(outcome=TransferOutcome.SIGNAL, signal=str(end.signal), reason=reason)
+    return _verdict_unseen(verdict, transfer, end, reason)
+
+
+def _verdict_unseen(
+    verdict: StarterMessage, transfer: Transfer, end: JobEnd, reason: str
+) -> StarterMessage:
+    """Return the verdict on a job whose end nobody saw."""
+    cause, killed = FailureCause.LOST, "killed with its host: "
+    if end.is_preempted:
+        cause, killed = FailureCause.PREEMPTED, "killed: "
+        reason = f"{transfer.remote} needed its place: {end.reason}"
+    if transfer.rerun == YES:
+        return verdict.but(outcome=TransferOutcome.REQUEUE, cause=cause, reason=reason)
+    if end.is_unstarted:
+        return verdict.but(
+            outcome=TransferOutcome.ERROR, cause=cause, reason=f"never launched: {reason}"
+        )
+    return verdict.but(
+        outcome=TransferOutcome.SIGNAL, signal="9", cause=cause, reason=f"{killed}{reason}"
+    )
+
+
+def _amount_text(amount: float | None) -> str:
+    """Write an amount; an unknown one as empty text, never as 0."""
+    return "" if amount is None else f"{amount:g}"
+
+
+def lacks_claim_grant(transfer: Transfer) -> bool:
+    """Say whether its job can't have run at all: it needs a grant, and got none."""
+    return is_grant(transfer.claim) and transfer.claimed != JOB
+
+
+SIGNALLED = 128  # an exit status above it stands for a signal
+MOST = 1e15  # the largest number that is counted here
+SHEPHERDS = {  # figures, by names of the shepherd's `usage` file
+    "ru_wallclock": "wallclock_s",
+    "ru_utime": "user_s",
+    "ru_stime": "system_s",
+    "ru_maxrss": "max_rss_kb",
+}
+
+
+def usage_from_verdict(transfer: Transfer) -> RemoteRecord | None:
+    """Return the record; None without a verdict, or when nobody saw the job's end.
+
+    A verdict that is no wrapper's message comes from the cluster's accounting.
+    """
+    verdict = transfer.verdict
+    if verdict is None or verdict.outcome not in (TransferOutcome.EXIT, TransferOutcome.SIGNAL):
+        return None
+    is_message = verdict.kind == MessageKind.ENDED
+    ended_by = int(verdict.signal or 0)
+    status = SIGNALLED + ended_by if ended_by else int(verdict.exit_status or 0)
+    return RemoteRecord(
+        transfer=transfer.name,
+        cluster=transfer.remote,
+        source=UsageSource.MESSAGE if is_message else UsageSource.ACCOUNTING,
+        mark=str(transfer.uid),
+        job_id=transfer.remote_id,
+        owner=transfer.owner,
+        host=verdict.host,
+        submitted_at=transfer.created_at,
+        ended_at=transfer.updated_at,
+        exit_status=status,
+        wallclock_s=_amount(verdict.wallclock_s),
+        user_s=_amount(verdict.user_s),
+        system_s=_amount(verdict.system_s),
+        max_rss_kb=_amount(verdict.max_rss_kb),
+    )
+
+
+def _amount(text: str) -> float | None:
+    """Read a number, or `1m2.5s` as times of a shell prints it; people's processes write it."""
+    minutes, is_times, seconds = text.rpartition("m")
+    try:
+        amount = float(minutes or 0) * 60 + float(seconds.removesuffix("s") if is_times else text)
+    except ValueError:
+        return None
+    return amount if isfinite(amount) and 0 <= amount < MOST else None
+
+
+def format_shepherd_usage(record: RemoteRecord) -> dict[str, str]:
+    """Return the known figures in the shepherd's form, plain decimals."""
+    amounts = {name: getattr(record, key) for name, key in SHEPHERDS.items()}
+    return {name: _decimal(amount) for name, amount in amounts.items() if amount is not None}
+
+
+def _decimal(amount: float) -> str:
+    return f"{amount:.6f}".rstrip("0").rstrip(".")
+
+
+def prefer_accounted_usage(records: Iterable[RemoteRecord]) -> tuple[RemoteRecord, ...]:
+    """Leave out a verdict's usage where the cluster's accounting has the job."""
+    all_of_them = tuple(records)
+    accounted = {
+        (record.transfer, record.job_id) for record in all_of_them if record.failed is not None
+    }
+    return tuple(
+        record
+        for record in all_of_them
+        if record.failed is not None or (record.transfer, record.job_id) not in accounted
+    )

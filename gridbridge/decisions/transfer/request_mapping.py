@@ -1,0 +1,243 @@
+"""Translates what a job asks for at home into what it has to ask for at a remote cluster.
+
+A hard request that can't be met refuses the job; a soft one is left out, with a note. Hot programs
+load this module when a queue has a mapping.
+"""
+
+from gridbridge.errors import ParseError, UnmappableRequest
+from gridbridge.model import amounts
+from gridbridge.model.request import resource_long_name
+from gridbridge.model.transfer.request_rules import (
+    EVERY_JOB,
+    FILL_UP,
+    PE,
+    PROJECT,
+    QUEUE,
+    RESOURCE,
+    ROUND_ROBIN,
+    TYPE,
+    MappingRule,
+    RequestMapping,
+    is_fixed_slots_per_node,
+)
+
+ORDERS = (">=", "<=", ">", "<")  # relations in which a property is a number
+Pairs = tuple[tuple[str, str], ...]
+
+
+class MappedRequest:
+    """What a job asks for, at home or at the remote cluster."""
+
+    __slots__ = ("hard", "notes", "pe", "project", "queues", "slots", "soft", "spread", "types")
+
+    def __init__(
+        self,
+        *,
+        hard: Pairs = (),
+        soft: Pairs = (),
+        pe: str = "",
+        slots: int = 1,
+        project: str = "",
+        queues: tuple[str, ...] = (),
+        notes: tuple[str, ...] = (),
+        spread: str = "",
+        types: tuple[str, ...] = (),
+    ) -> None:
+        self.hard = hard
+        self.soft = soft
+        self.pe = pe  # empty: a serial job
+        self.slots = slots
+        self.project = project
+        self.queues = queues
+        self.notes = notes  # what was left out, and why
+        self.spread = spread  # of the slots over OAR's nodes; empty: all on one
+        self.types = types  # of a job of OAR
+
+    def but(self, **changed: object) -> "MappedRequest":
+        """Return the same with something changed."""
+        values = {key: getattr(self, key) for key in self.__slots__}
+        return MappedRequest(**{**values, **changed})
+
+    def __eq__(self, request: object) -> bool:
+        return isinstance(request, MappedRequest) and all(
+            getattr(self, key) == getattr(request, key) for key in self.__slots__
+        )
+
+    def __repr__(self) -> str:
+        return f"Asked({', '.join(f'{key}={getattr(self, key)!r}' for key in self.__slots__)})"
+
+
+def translate_request(
+    request: MappedRequest, mapping: RequestMapping, remote: str
+) -> MappedRequest:
+    """Return what to ask for at `remote`; Unmappable tells why a job can't go there."""
+    hard = tuple(pair for resource in request.hard for pair in _hard(*resource, mapping, remote))
+    notes: list[str] = []
+    pe, slots, spread = _parallel(request, mapping, remote)
+    return MappedRequest(
+        hard=_with_defaults(_met(hard), request, mapping, remote),
+        soft=tuple(
+            pair for resource in request.soft for pair in _soft(*resource, mapping, remote, notes)
+        ),
+        pe=pe,
+        slots=slots,
+        project=_project(request.project, mapping, remote),
+        queues=_queues(request.queues, mapping, remote),
+        notes=tuple(notes),
+        spread=spread,
+        types=tuple(rule.to for _, rule in mapping.of(TYPE)),
+    )
+
+
+def _with_defaults(
+    mapped: Pairs, request: MappedRequest, mapping: RequestMapping, remote: str
+) -> Pairs:
+    """Add the defaults for resources that the job does not ask for.
+
+    An unlimited amount counts as no request. A request for the same resource, by its name or its
+    shortcut, replaces a default.
+    """
+    names = {
+        resource_long_name(name)
+        for name, value in request.hard
+        if not amounts.is_unlimited_amount(value)
+    }
+    missing = [
+        (name, rule) for name, rule in mapping.of(RESOURCE) if resource_long_name(name) not in names
+    ]
+    for name, rule in missing:
+        if rule.require:
+            raise UnmappableRequest(
+                f"{remote} takes no job that does not ask for {name}, hard; qsub -l {name}="
+            )
+    defaults = [_pair(name, rule.default, rule) for name, rule in missing if rule.default]
+    names_mapped = {resource_long_name(name) for name, _ in mapped}
+    more = (pair for pairs in defaults for pair in pairs)
+    return mapped + tuple(pair for pair in more if resource_long_name(pair[0]) not in names_mapped)
+
+
+def _met(hard: Pairs) -> Pairs:
+    """Merge two resources of home that are one there: ask for an amount that suits both."""
+    most: dict[str, tuple[str, str]] = {}
+    for name, value in hard:
+        first, before = most.get(resource_long_name(name), (name, value))
+        most[resource_long_name(name)] = first, _larger(name, before, value)
+    return tuple(most.values())
+
+
+def _larger(name: str, first: str, second: str) -> str:
+    if first == second:
+        return first
+    try:
+        return max(first, second, key=_size)
+    except ParseError as error:
+        raise UnmappableRequest(
+            f"{name} is asked for as {first!r} and as {second!r} there"
+        ) from error
+
+
+def _size(value: str) -> float:
+    return float("inf") if amounts.is_unlimited_amount(value) else amounts.parse_amount(value)
+
+
+def _hard(name: str, value: str, mapping: RequestMapping, remote: str) -> Pairs:
+    rule = mapping.rule(RESOURCE, name) or MappingRule()
+    if rule.reject:
+        raise UnmappableRequest(f"{remote} has no {name}: {rule.reject}")
+    return () if rule.drop else _pair(name, value, rule)
+
+
+def _soft(name: str, value: str, mapping: RequestMapping, remote: str, notes: list[str]) -> Pairs:
+    try:
+        mapped = _hard(name, value, mapping, remote)
+        if mapped and mapping.is_closed:
+            raise UnmappableRequest(f"{remote} knows no soft requests")
+        return mapped
+    except UnmappableRequest as error:
+        notes.append(f"soft request {name}={value} left out: {error}")
+        return ()
+
+
+def _pair(name: str, value: str, rule: MappingRule) -> Pairs:
+    """Return a resource with its name and unit there; nothing if it is no limit."""
+    target = (rule.to or name) + rule.relation
+    is_ordered = rule.relation in ORDERS
+    if amounts.is_unlimited_amount(value) and (rule.scale or rule.unit or is_ordered):
+        return ()
+    if not rule.scale and not rule.unit:
+        return ((target, _plain(value) if is_ordered else value),)
+    try:
+        number = amounts.parse_amount(value) * float(rule.scale or 1)
+    except ParseError as error:
+        raise UnmappableRequest(f"{name}: {error}") from error
+    amount = amounts.format_amount(number, rule.unit)
+    return ((target, amounts.strip_memory_unit(amount) if rule.relation else amount),)
+
+
+def _plain(value: str) -> str:
+    """Return an amount with one of our units in bytes or seconds, anything else unchanged."""
+    if ":" not in value and value[-1:] not in amounts.MULTIPLIERS:
+        return value
+    try:
+        return amounts.format_amount(amounts.parse_amount(value), "")
+    except ParseError:
+        return value
+
+
+def _parallel(request: MappedRequest, mapping: RequestMapping, remote: str) -> tuple[str, int, str]:
+    """Return the parallel environment there, how many of its slots, and how they lie."""
+    if not request.pe:
+        return "", request.slots, ""
+    rule = mapping.rule(PE, request.pe) or MappingRule()
+    if rule.reject:
+        raise UnmappableRequest(f"{remote} has no parallel environment {request.pe}: {rule.reject}")
+    slots = amounts.round_up(request.slots * float(rule.scale or 1))
+    return rule.to or request.pe, slots, rule.spread
+
+
+def _project(project: str, mapping: RequestMapping, remote: str) -> str:
+    """Return the project there; a rule for all gives one to jobs without a project, too."""
+    rule = mapping.rule(PROJECT, project) or MappingRule()
+    if rule.reject:
+        of_project = f"of project {project}" if project else "without a project"
+        raise UnmappableRequest(f"{remote} takes no job {of_project}: {rule.reject}")
+    return "" if rule.drop else rule.to or project
+
+
+def _queues(queues: tuple[str, ...], mapping: RequestMapping, remote: str) -> tuple[str, ...]:
+    """Return the queues there; a queue without a rule exists at home only.
+
+    A job whose queues have no rule gets the queue of the rule for all, if there is one.
+    """
+    rules = [(name, rule) for name in queues if (rule := mapping.rule(QUEUE, name))]
+    for name, rule in rules:
+        if rule.reject:
+            raise UnmappableRequest(f"{remote} has nothing like queue {name}: {rule.reject}")
+    usual = mapping.rules.get((QUEUE, EVERY_JOB), MappingRule()).to
+    asked_for = tuple(dict.fromkeys(rule.to for _, rule in rules if rule.to))
+    return asked_for or ((usual,) if usual else ())
+
+
+Groups = tuple[tuple[int, int], ...]  # nodes, and slots of each; 0 nodes: wherever they are free
+ONE_NODE: Groups = ()  # as many as there are
+
+
+def spread_slots_over_nodes(slots: int, spread: str, nodes: int) -> Groups:
+    """Return the groups to ask for, `slots` in all, of a cluster with that many nodes.
+
+    With a fixed number for each node a rest goes to one more node, or beside others where a node
+    has room. With round robin each node gets one slot, then each gets another; 0 nodes: the number
+    is not known.
+    """
+    if is_fixed_slots_per_node(spread):
+        full, remainder = divmod(slots, int(spread))
+        return _nonempty((full, int(spread)), (1, remainder))
+    if spread == ROUND_ROBIN:
+        used = min(slots, nodes or slots)
+        per_node, more = divmod(slots, used)
+        return _nonempty((used, per_node), (more, 1))
+    return ((0, slots),) if spread == FILL_UP else ONE_NODE
+
+
+def _nonempty(*pairs: tuple[int, int]) -> Groups:
+    return tuple(pair for pair in pairs if all(pair))

@@ -1,1 +1,0 @@
-"""What a job asks for at another cluster, and how one that was refused is marked."""

@@ -1,0 +1,343 @@
+"""How a spool message changes a transfer: what its owner may say, and what is refused.
+
+The uid comes from the kernel. A transfer's key is (name, uid), so a message can only change its
+sender's own transfers. Messages may come twice and late, so nothing known is taken back: DEAD wins,
+an id stays, a verdict is given once.
+"""
+
+from collections.abc import Container
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeAlias
+
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.message import (
+    DesiredJobState,
+    MessageKind,
+    StarterMessage,
+    StarterPhase,
+    TransferOutcome,
+    find_too_long_key,
+    shorten_reason,
+)
+from gridbridge.model.transfer.claim import is_claim
+from gridbridge.model.transfer.guard import Guard
+from gridbridge.model.transfer.transfer_plan import RejectedAction
+from gridbridge.model.transfer.transfer_row import Transfer
+
+Destination: TypeAlias = tuple[str, str]  # a queue and the cluster that it leads to
+
+MAX_JOB_DIGITS = 9  # as in model/ids; Grid Engine begins anew at 9,999,999
+MAX_WAKE_CHARACTERS = 64
+INTENT_REASONS = {  # an intent, for readers
+    DesiredJobState.DEAD: "deleted here",
+    DesiredJobState.SUSPENDED: "suspended here",
+    DesiredJobState.RUNNING: "resumed here",
+}
+SPARED_REASON = (
+    "its h_rt has passed here and ends nothing: the limit there decides;"
+    " the accounting here will say failed 37"
+)
+KNOWN_GUARDS = ("", Guard.NONE, Guard.START, Guard.HOLD)
+PHASE_ORDER = (StarterPhase.SUBMITTING, StarterPhase.HELD, StarterPhase.RELEASED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceivedMessage:
+    """A message, and what else decides whether it is accepted."""
+
+    message: StarterMessage
+    known: Transfer | None  # of that name and uid
+    home: str
+    routes: frozenset[Destination]
+    uid: int
+    owner: str
+    record: str  # the file it came in
+    now: datetime
+
+
+def apply_starter_message(
+    transfer: Transfer | None,
+    message: StarterMessage,
+    *,
+    uid: int,
+    owner: str,
+    record: str,
+    now: datetime,
+) -> Transfer | RejectedAction:
+    """Return the transfer after the message; `record` is the file it came in."""
+    if reason := invalid_message_value(message):
+        return RejectedAction(what=message.transfer, reason=reason)
+    message = message.but(reason=shorten_reason(message.reason))
+    if message.kind == MessageKind.RECORD:
+        if transfer and transfer.record == record:
+            return transfer  # read again by a new process
+        return _record(transfer, message, uid=uid, owner=owner, record=record, now=now)
+    if transfer is None:
+        return RejectedAction(
+            what=message.transfer, reason=f"{message.kind} of a transfer without record"
+        )
+    if message.kind in (MessageKind.INTENT, MessageKind.SPARED):
+        return _intent(transfer, message, now)
+    if message.kind == MessageKind.ENDED:
+        return _ended(transfer, message, now)
+    if message.kind == MessageKind.CLOSED:
+        return _closed(transfer, message, now)
+    return RejectedAction(what=message.transfer, reason=f"unknown kind {message.kind!r}")
+
+
+def accept_or_reject_message(received: ReceivedMessage) -> Transfer | RejectedAction:
+    """Return the transfer after a message, or why the message is refused."""
+    return reject_wrong_route(
+        received.message, received.home, received.routes
+    ) or apply_starter_message(
+        received.known,
+        received.message,
+        uid=received.uid,
+        owner=received.owner,
+        record=received.record,
+        now=received.now,
+    )
+
+
+def reject_wrong_route(
+    message: StarterMessage, home: str, routes: Container[Destination]
+) -> RejectedAction | None:
+    """Refuse a record whose queue does not lead to its cluster."""
+    if parse_transfer(message.transfer).cluster != home:
+        return RejectedAction(what=message.transfer, reason=f"not of cluster {home}")
+    if message.kind == MessageKind.RECORD and (message.queue, message.remote) not in routes:
+        reason = f"no transfer queue {message.queue!r} leads to {message.remote!r}"
+        return RejectedAction(what=message.transfer, reason=reason)
+    return None
+
+
+def answer_restarted_task(
+    transfers: tuple[Transfer, ...], message: StarterMessage, asleep: Container[str] = ()
+) -> StarterMessage | None:
+    """Answer a restarted task: the live transfer to adopt, or the name of a new one.
+
+    `transfers` are all attempts of that task by that uid, `asleep` the FIFOs on which starters
+    sleep. None while one of them is being deleted, or while its former starter is alive, as on a
+    silent host: the task asks again.
+    """
+    live = [transfer for transfer in transfers if not transfer.is_over]
+    if any(transfer.desired == DesiredJobState.DEAD for transfer in live):
+        return None
+    if live:
+        last = max(live, key=_attempt)
+        if last.wake != message.wake and last.wake in asleep:
+            return None
+        return StarterMessage(
+            kind=MessageKind.RECORD,
+            transfer=last.name,
+            remote=last.remote,
+            queue=last.queue,
+            phase=last.phase,
+            remote_id=str(last.remote_id or ""),
+            desired=last.desired,
+            rerun=last.rerun,
+            claim=last.claim,
+        )
+    transfer_id = parse_transfer(message.transfer)
+    transfer_id.attempt = max(map(_attempt, transfers), default=0) + 1
+    return StarterMessage(kind=MessageKind.RECORD, transfer=str(transfer_id))
+
+
+def is_job_number_reused(message: StarterMessage, submitted: str) -> bool:
+    """Say whether home's numbers have begun anew since the record of a transfer.
+
+    The job that asks was not put back, so its submission time is true; the record has another one.
+    """
+    is_known = message.submitted and submitted
+    return bool(is_known) and message.submitted != submitted and not message.restarted
+
+
+def does_new_starter_ask(transfer: Transfer, message: StarterMessage) -> bool:
+    """Say whether a new starter asks about a task whose transfer is being deleted.
+
+    Grid Engine runs no task twice at once, so the run that the transfer belongs to is over.
+    """
+    is_dying = not transfer.is_over and transfer.desired == DesiredJobState.DEAD
+    return is_dying and bool(message.wake) and message.wake != transfer.wake
+
+
+def invalid_message_value(message: StarterMessage) -> str:
+    """Say which value is wrong; people write these, so anything may come."""
+    if message.remote_id and not _is_number(message.remote_id, MAX_JOB_DIGITS):
+        return "the remote id is no number"
+    if message.exit_status and not _is_number(message.exit_status, 3):
+        return "the exit status is no number"
+    if message.signal and not _is_number(message.signal, 2):
+        return "the signal is no number"
+    if message.wake and not is_fifo_name(message.wake):
+        return "the FIFO has no name that we give"
+    if message.guard not in KNOWN_GUARDS:
+        return "the guard is none that we know"
+    if message.kind == MessageKind.RECORD and message.claim and not is_claim(message.claim):
+        return "the claim is none that we make"
+    key = find_too_long_key(message)
+    return f"its {key} is too long" if key else ""
+
+
+def _is_number(text: str, max_digits: int) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= max_digits
+
+
+def is_fifo_name(name: str) -> bool:
+    """Say whether this can be a FIFO's name; it becomes a part of paths."""
+    return name.isascii() and name.isalnum() and len(name) <= MAX_WAKE_CHARACTERS
+
+
+def _attempt(transfer: Transfer) -> int:
+    return parse_transfer(transfer.name).attempt
+
+
+def _record(
+    transfer: Transfer | None,
+    message: StarterMessage,
+    *,
+    uid: int,
+    owner: str,
+    record: str,
+    now: datetime,
+) -> Transfer | RejectedAction:
+    if message.phase not in PHASE_ORDER:
+        return RejectedAction(what=message.transfer, reason=f"unknown phase {message.phase!r}")
+    fresh = Transfer(
+        name=message.transfer,
+        uid=uid,
+        owner=owner,
+        remote=message.remote,
+        queue=message.queue,
+        phase=message.phase,
+        record=record,
+        wake=message.wake,
+        rerun=message.rerun,
+        claim=message.claim,
+        guard=message.guard or Guard.HOLD,
+        remote_id=int(message.remote_id or 0),
+        created_at=now,
+        updated_at=now,
+        cause=message.cause,
+        reason=_progress(message),
+    )
+    if transfer is None:
+        return fresh
+    if transfer.is_over or PHASE_ORDER.index(message.phase) < PHASE_ORDER.index(transfer.phase):
+        return RejectedAction(what=message.transfer, reason="an older record than the one known")
+    if _is_repeated(transfer, fresh):
+        latest = fresh if message.reason else transfer
+        return transfer.but(record=record, cause=latest.cause, reason=latest.reason)
+    return fresh.but(
+        created_at=transfer.created_at,
+        remote_id=transfer.remote_id or fresh.remote_id,
+        rerun=fresh.rerun or transfer.rerun,
+        desired=transfer.desired,
+        pinned=transfer.pinned,
+        local_state=transfer.local_state,
+        remote_state=transfer.remote_state,
+        remote_host=transfer.remote_host,
+        since=transfer.since,
+        verdict=transfer.verdict,
+        claimed=transfer.claimed if fresh.claim == transfer.claim else "",
+        listed=transfer.listed,
+        guard=transfer.guard if fresh.wake == transfer.wake else fresh.guard,
+    )
+
+
+def _is_repeated(transfer: Transfer, fresh: Transfer) -> bool:
+    """Say whether a starter only repeats what is known."""
+    facts = (
+        fresh.phase,
+        fresh.wake,
+        fresh.remote_id or transfer.remote_id,
+        fresh.rerun or transfer.rerun,
+    )
+    is_same = facts == (transfer.phase, transfer.wake, transfer.remote_id, transfer.rerun)
+    return is_same and fresh.claim == transfer.claim
+
+
+def _progress(message: StarterMessage) -> str:
+    """Note a starter's progress, and what it left out; or how its last try failed."""
+    if message.cause and message.reason:
+        return message.reason
+    added = f"; {message.reason}" if message.reason else ""
+    if message.phase == StarterPhase.SUBMITTING:
+        return f"being submitted to {message.remote}{added}"
+    return f"submitted to {message.remote} as {message.remote_id}, {message.phase}{added}"
+
+
+def _intent(
+    transfer: Transfer, message: StarterMessage, now: datetime
+) -> Transfer | RejectedAction:
+    if message.kind == MessageKind.SPARED:
+        return transfer if transfer.is_over else transfer.but(reason=SPARED_REASON)
+    if message.desired not in INTENT_REASONS:
+        return RejectedAction(what=message.transfer, reason=f"unknown intent {message.desired!r}")
+    if transfer.is_over or transfer.desired == DesiredJobState.DEAD:
+        return transfer
+    return transfer.but(
+        desired=message.desired, updated_at=now, reason=INTENT_REASONS[message.desired]
+    )
+
+
+def _ended(transfer: Transfer, message: StarterMessage, now: datetime) -> Transfer | RejectedAction:
+    if not transfer.remote_id or message.remote_id != str(transfer.remote_id):
+        return RejectedAction(
+            what=message.transfer, reason=f"remote job {message.remote_id} is not ours"
+        )
+    if not _is_end(message):
+        return RejectedAction(what=message.transfer, reason=f"no end of a job: {message.outcome!r}")
+    if transfer.verdict or transfer.is_over:
+        return transfer
+    return transfer.but(
+        verdict=message,
+        updated_at=now,
+        remote_host=message.host or transfer.remote_host,
+        cause=message.cause,
+        reason=f"ended at {transfer.remote}: {describe_job_end(message)}",
+    )
+
+
+def _is_end(message: StarterMessage) -> bool:
+    if message.outcome == TransferOutcome.EXIT:
+        return bool(message.exit_status) and not message.signal
+    if message.outcome == TransferOutcome.SIGNAL:
+        return int(message.signal or 0) > 0
+    return message.outcome in (TransferOutcome.REQUEUE, TransferOutcome.ERROR)
+
+
+def _closed(transfer: Transfer, message: StarterMessage, now: datetime) -> Transfer:
+    """Close a transfer, unless another starter than the one that ended has it by now.
+
+    A task uses the same name again (qmod -cj) if no message of its first attempt was read yet.
+    """
+    is_anothers = message.wake and transfer.wake and message.wake != transfer.wake
+    if transfer.is_over or is_anothers:
+        return transfer
+    cause = message.cause or (transfer.verdict.cause if transfer.verdict else "")
+    reason = f"ended here: {describe_job_end(message)}"
+    closed = transfer.but(closed_at=now, updated_at=now, cause=cause, reason=reason)
+    return _ended_by_home(closed) if message.desired == DesiredJobState.DEAD else closed
+
+
+def _ended_by_home(closed: Transfer) -> Transfer:
+    """Don't count an end that home has brought about (-notify) as the job's own.
+
+    Grid Engine may run the task again (qmod -rj), and its starter left the guard there.
+    """
+    return closed.but(desired=DesiredJobState.DEAD, reguarded=closed.guard != Guard.NONE)
+
+
+def describe_job_end(message: StarterMessage) -> str:
+    """Say in one sentence how a job ended."""
+    if message.outcome == TransferOutcome.SIGNAL:
+        words = f"killed by signal {message.signal}"
+    elif message.outcome == TransferOutcome.REQUEUE:
+        words = "comes home to run again"
+    elif message.outcome == TransferOutcome.ERROR:
+        words = "needs an administrator"
+    else:
+        words = f"exit status {message.exit_status}"
+    return f"{words}: {message.reason}" if message.reason else words

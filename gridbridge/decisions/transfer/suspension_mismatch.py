@@ -1,0 +1,100 @@
+"""Whether the two sides of a transfer agree on who is suspended.
+
+The shepherd may skip a method that follows another at once, so home's list takes precedence over
+what methods reported. Only answers to questions that are younger than the owner's last message
+count, and only two in a row that show the same.
+"""
+
+from collections.abc import Container
+from dataclasses import dataclass
+from datetime import datetime
+
+from gridbridge.decisions.transfer.transfer_situation import TransferSituation
+from gridbridge.model.message import DesiredJobState, StarterPhase
+from gridbridge.model.states import JobState
+from gridbridge.model.transfer.transfer_row import Transfer
+
+FOLLOWING = (StarterPhase.HELD, StarterPhase.RELEASED)  # before that there is nothing to suspend
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuspensionMismatch:
+    """What the local job is, while the other half of its transfer differs."""
+
+    desired: str  # message.Desired: running or suspended
+    at: tuple[datetime, ...]  # of the answers that show it, home's first
+    why: str
+
+    def is_like(self, earlier: "SuspensionMismatch") -> bool:
+        """Say whether the same was shown before, by the same clusters."""
+        return self.desired == earlier.desired and len(self.at) == len(earlier.at)
+
+    def follows(self, earlier: "SuspensionMismatch") -> bool:
+        """Say whether each answer is later than those that showed the same before."""
+        return self.is_like(earlier) and all(map(datetime.__gt__, self.at, earlier.at))
+
+
+def find_suspension_mismatch(
+    transfer: Transfer, situation: TransferSituation, shows: Container[str]
+) -> SuspensionMismatch | None:
+    """Return the disagreement in one answer; None if both halves agree or it does not show.
+
+    `shows` are the clusters whose lists show that we have suspended a job.
+    """
+    home = situation.snapshots.get(situation.home)
+    if (
+        not _may_follow(transfer, situation)
+        or not home
+        or not transfer.is_older_than(home.taken_at)
+    ):
+        return None
+    is_now = _at_home(transfer.local_state)
+    if not is_now:
+        return None
+    intended = transfer.desired or DesiredJobState.RUNNING
+    if is_now != intended:
+        why = f"qstat here shows it {is_now}, but its last method said {intended}"
+        return SuspensionMismatch(desired=is_now, at=(home.taken_at,), why=why)
+    if transfer.remote in shows and transfer.seen_at and _is_otherwise(transfer, is_now):
+        why = f"it is {is_now} here and {transfer.remote_state.text} at {transfer.remote}"
+        return SuspensionMismatch(desired=is_now, at=(home.taken_at, transfer.seen_at), why=why)
+    return None
+
+
+def _may_follow(transfer: Transfer, situation: TransferSituation) -> bool:
+    """Say whether its starter is there and has nothing more important to do."""
+    is_free = (
+        not transfer.is_over
+        and transfer.verdict is None
+        and transfer.desired != DesiredJobState.DEAD
+    )
+    return is_free and transfer.phase in FOLLOWING and transfer.wake in situation.asleep
+
+
+def _at_home(state: JobState) -> str:
+    """Return whether a local job runs or is suspended, by anybody; empty without a host."""
+    if not state.is_running or _is_ending(state):
+        return ""
+    return DesiredJobState.SUSPENDED if state.is_suspended else DesiredJobState.RUNNING
+
+
+def _is_otherwise(transfer: Transfer, is_now: str) -> bool:
+    """Say whether the remote job runs while suspended here, or we suspend it while it runs here.
+
+    A job that is suspended there without our hold was suspended by an administrator there.
+    """
+    is_fresh = (
+        transfer.seen_at is not None
+        and transfer.is_older_than(transfer.seen_at)
+        and not transfer.missed_polls
+    )
+    state = transfer.remote_state
+    if not is_fresh or not state.is_listed or _is_ending(state):
+        return False
+    if is_now == DesiredJobState.SUSPENDED:
+        return state.is_running and not state.is_suspended
+    return state.is_held and state.is_by_hand  # a hold is ours, and what we suspend is by hand
+
+
+def _is_ending(state: JobState) -> bool:
+    return state.is_waiting or state.is_deleting or state.is_error

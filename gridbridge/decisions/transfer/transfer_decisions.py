@@ -1,0 +1,322 @@
+"""What to do about each transfer, given what both clusters show (Transfer Queues how-to).
+
+No answer never means an end. Only a good answer counts that was asked for after the owner's last
+message, a job has to be missing from several in a row, and even then its accounting record decides.
+While a remote job may live, its local task stays guarded.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from gridbridge.decisions.transfer import transfer_explanation
+from gridbridge.decisions.transfer.job_ownership import prove_ownership
+from gridbridge.decisions.transfer.starter_message_rules import describe_job_end
+from gridbridge.decisions.transfer.transfer_situation import TransferSituation, find_home_row
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.message import DesiredJobState, FailureCause, StarterMessage
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.model.states import UNSEEN, QueueFact
+from gridbridge.model.transfer.guard import Guard
+from gridbridge.model.transfer.transfer_plan import TransferAct, TransferAction, TransferPlan
+from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer
+from gridbridge.model.transfer.transfer_sections import PollerSection
+
+SETTLE = timedelta(seconds=10)  # a starter that just began needs time to send its record
+DELETION_OVERDUE = timedelta(seconds=30)  # a terminate method has done its work long before that
+UNSTARTED = timedelta(seconds=30)  # the longest time until a started job's first record has come
+NUMBER_REUSED = "its number is another job's here by now"
+
+
+def plan_transfers(
+    transfers: Iterable[Transfer], situation: TransferSituation, policy: PollerSection
+) -> TransferPlan:
+    """Decide about every transfer that is not over."""
+    observed, actions = [], []
+    for transfer in transfers:
+        row = situation.at_home(transfer)
+        now_known = observe_transfer(transfer, situation, row)
+        observed.append(now_known)
+        actions += decide_transfer_actions(now_known, situation, policy, row)
+    return TransferPlan(transfers=tuple(observed), actions=tuple(actions))
+
+
+def observe_transfer(
+    transfer: Transfer, situation: TransferSituation, home_row: JobStatus | None
+) -> Transfer:
+    """Return the transfer as the newest answers of both clusters show it.
+
+    `here` is its task as home lists it, which `Situation.at_home` looks up once for all.
+    """
+    local = situation.snapshots.get(situation.home)
+    if local and transfer.is_older_than(local.taken_at):
+        transfer = transfer.but(local_state=home_row.state if home_row else UNSEEN)
+    if not transfer.is_over and _is_number_reused(transfer, local, home_row, situation.queues):
+        transfer = transfer.but(desired=DesiredJobState.DEAD)
+    if local and transfer.listed != OwnershipProof.YES:
+        transfer = transfer.but(listed=prove_ownership(transfer, local))
+    remote = situation.snapshots.get(transfer.remote)
+    if remote and transfer.remote_id and _is_news(transfer, remote):
+        transfer = _observe_remote(transfer, remote, situation)
+    if transfer.remote in situation.dropped and not transfer.verdict:
+        return transfer.but(
+            cause=FailureCause.DROPPED,
+            reason=transfer_explanation.unconfigured_cluster_reason(transfer.remote),
+        )
+    return transfer if transfer.cause != FailureCause.DROPPED else transfer.but(cause="")
+
+
+def _is_news(transfer: Transfer, remote: ClusterSnapshot) -> bool:
+    """Say whether the answer is younger than the owner's last message and not counted yet."""
+    counted = transfer.missing_since is not None and transfer.seen_at == remote.taken_at
+    return transfer.is_older_than(remote.taken_at) and not counted
+
+
+def _observe_remote(
+    transfer: Transfer, remote: ClusterSnapshot, situation: TransferSituation
+) -> Transfer:
+    row = situation.row(transfer)
+    if row is None:
+        return transfer.but(
+            missed_polls=transfer.missed_polls + 1,
+            missing_since=transfer.missing_since or remote.taken_at,
+            seen_at=remote.taken_at,
+        )
+    changed = row.state != transfer.remote_state
+    return transfer.but(
+        remote_state=row.state,
+        remote_host=row.queue.rpartition("@")[2] or transfer.remote_host,
+        since=remote.taken_at if changed or not transfer.since else transfer.since,
+        missed_polls=0,
+        missing_since=None,
+        seen_at=remote.taken_at,
+        cause=transfer.cause if transfer.verdict else "",
+        reason=_remote_reason(row, remote),
+    )
+
+
+def _remote_reason(row: JobStatus, remote: ClusterSnapshot) -> str:
+    queue = next((queue for queue in remote.queues if queue.name == row.queue), None)
+    if queue and QueueFact.UNREACHABLE in queue.state.facts:
+        return f"unknown: {remote.cluster} does not hear of host {queue.host}"
+    where = f" on {row.queue}" if row.queue else ""
+    return f"{row.state.word} at {remote.cluster} as {row.job_id}{where}"
+
+
+def decide_transfer_actions(
+    transfer: Transfer,
+    situation: TransferSituation,
+    policy: PollerSection,
+    home_row: JobStatus | None,
+) -> list[TransferAction]:
+    """Return the actions that are due; an empty list is the usual answer."""
+    if transfer.is_over or (transfer.remote in situation.dropped and not transfer.verdict):
+        return []
+    if transfer.pinned and _is_adopted(transfer, situation):
+        return [_action(TransferAct.UNPIN, transfer, "a new starter has it")]
+    is_dead = transfer.desired == DesiredJobState.DEAD
+    if transfer.verdict and (transfer.wake in situation.asleep or not is_dead):
+        return _publish_end(transfer, situation)
+    if is_dead:
+        local = situation.snapshots.get(situation.home)
+        is_new = _is_number_reused(transfer, local, home_row, situation.queues)
+        return _delete_and_close(
+            transfer, situation, NUMBER_REUSED if is_new else "deleted at home", home_row
+        )
+    if _has_no_starter(transfer, situation):
+        return _adopt_or_delete(transfer, situation, home_row)
+    return _delete_overdue(transfer, situation) or _find_end(transfer, policy)
+
+
+def _find_end(transfer: Transfer, policy: PollerSection) -> list[TransferAction]:
+    """Find out how a job ended that its cluster shows as ended."""
+    if transfer.remote_state.is_error and transfer.missed_polls == 0:
+        why = f"{transfer.remote} put job {transfer.remote_id} into error state"
+        return [_action(TransferAct.GIVE_UP, transfer, why)]
+    if transfer.missed_polls >= policy.lost_polls:
+        return [_action(TransferAct.LOOK_UP_END, transfer, f"{transfer.remote} lists it no more")]
+    return []
+
+
+def _publish_end(transfer: Transfer, situation: TransferSituation) -> list[TransferAction]:
+    """Give the verdict to the starter; a task that left its host needs a new starter first."""
+    assert transfer.verdict
+    if transfer.wake in situation.asleep:
+        return [
+            _action(
+                TransferAct.PUBLISH, transfer, describe_job_end(transfer.verdict), transfer.verdict
+            )
+        ]
+    if _is_to_be_adopted(transfer):
+        return []
+    if transfer.local_state.is_put_back:
+        return [_action(TransferAct.ADOPT_LOCAL, transfer, "its end waits for a new starter")]
+    if _is_gone_at_home(transfer, situation):
+        return [_action(TransferAct.CLOSE, transfer, "the local job is gone")]
+    return [
+        _action(TransferAct.PUBLISH, transfer, describe_job_end(transfer.verdict), transfer.verdict)
+    ]
+
+
+def _delete_and_close(
+    transfer: Transfer, situation: TransferSituation, why: str, home_row: JobStatus | None
+) -> list[TransferAction]:
+    """Delete the remote job; close once a fresh answer lacks it and nobody submits."""
+    remote = situation.snapshots.get(transfer.remote)
+    if remote is None or not transfer.is_older_than(remote.taken_at):
+        return []
+    row = situation.row(transfer)
+    if row and not row.state.is_deleting:
+        return [_action(TransferAct.DELETE_REMOTE, transfer.but(remote_id=row.job_id), why)]
+    if row or transfer.wake in situation.asleep or _may_still_run(transfer, situation, home_row):
+        return []
+    is_guarded = transfer.local_state.is_put_back and transfer.guard != Guard.NONE
+    act = TransferAct.RELEASE_LOCAL if is_guarded else TransferAct.CLOSE
+    return [_action(act, transfer, f"{why}, and nothing of it lives at {transfer.remote}")]
+
+
+def is_deleted_at_home(transfer: Transfer, situation: TransferSituation) -> bool:
+    """Say whether home deletes its task, or no longer lists it."""
+    return transfer.local_state.is_deleting or _is_gone_at_home(transfer, situation)
+
+
+def _delete_overdue(transfer: Transfer, situation: TransferSituation) -> list[TransferAction]:
+    """Delete the remote job of a task that home deleted long ago, if its starter sleeps.
+
+    Its methods are the job owner's processes, which may end before they do anything.
+    """
+    remote = situation.snapshots.get(transfer.remote)
+    since = situation.deleted_at_home.get(transfer.name)
+    if since is None or situation.now - since < DELETION_OVERDUE or remote is None:
+        return []
+    row = situation.row(transfer)
+    if row is None or row.state.is_deleting or not transfer.is_older_than(remote.taken_at):
+        return []
+    why = "deleted at home, and its starter did nothing"
+    return [_action(TransferAct.DELETE_REMOTE, transfer.but(remote_id=row.job_id), why)]
+
+
+def _may_still_run(
+    transfer: Transfer, situation: TransferSituation, home_row: JobStatus | None
+) -> bool:
+    """Say whether home does not show yet that the task is deleted, put back or gone.
+
+    A task that is put back (qmod -rj) is listed as running until its execd has reported its end. A
+    task without a guard (somebody may have taken it away) may run again already: then its new
+    starter waits for our answer, or it runs in a queue that is no transfer queue.
+    """
+    if transfer.guard == Guard.NONE or transfer.key in situation.with_new_starter:
+        return False
+    home = situation.snapshots.get(situation.home)
+    if home is None or not transfer.is_older_than(home.taken_at):
+        return True
+    is_running = transfer.local_state.is_running and not transfer.local_state.is_deleting
+    return is_running and not _runs_at_home(transfer, home_row, situation.queues)
+
+
+def _runs_at_home(transfer: Transfer, home_row: JobStatus | None, queues: frozenset[str]) -> bool:
+    queue = home_row.queue.partition("@")[0] if home_row else ""
+    return bool(queue) and queue not in queues | {transfer.queue}
+
+
+def has_reused_job_number(
+    transfer: Transfer, home: ClusterSnapshot, queues: frozenset[str]
+) -> bool:
+    """Say whether its number belongs to another job at home by now."""
+    return _is_number_reused(transfer, home, find_home_row(transfer, home), queues)
+
+
+def _is_number_reused(
+    transfer: Transfer,
+    home: ClusterSnapshot | None,
+    home_row: JobStatus | None,
+    queues: frozenset[str],
+) -> bool:
+    """Say whether another job has its number at home: one in a queue that is no transfer queue.
+
+    Numbers begin anew where a qmaster's spool is restored. The same job, put back and started there
+    since somebody took its guard away, was started before.
+    """
+    if home is None or not transfer.is_older_than(home.taken_at):
+        return False
+    is_new = home_row is not None and home_row.state.has_begun and not home_row.state.is_restarted
+    return is_new and _runs_at_home(transfer, home_row, queues)
+
+
+def _adopt_or_delete(
+    transfer: Transfer, situation: TransferSituation, home_row: JobStatus | None
+) -> list[TransferAction]:
+    """Decide about a transfer whose starter is gone: adopt what runs, delete what waits."""
+    remote = situation.snapshots.get(transfer.remote)
+    if remote is None or not transfer.is_older_than(remote.taken_at):
+        return []
+    row = situation.row(transfer)
+    is_running = row is not None and row.state.is_running
+    if transfer.local_state.is_put_back and is_running:
+        return [_action(TransferAct.ADOPT_LOCAL, transfer, f"it runs at {transfer.remote}")]
+    return _delete_and_close(transfer, situation, "its starter is gone", home_row)
+
+
+def _has_no_starter(transfer: Transfer, situation: TransferSituation) -> bool:
+    """Say whether it has no starter: its FIFO has no reader and its task does not run."""
+    if transfer.wake in situation.asleep or _is_to_be_adopted(transfer):
+        return False
+    return transfer.local_state.is_put_back or _is_gone_at_home(transfer, situation)
+
+
+def _is_to_be_adopted(transfer: Transfer) -> bool:
+    """Say whether its task waits to be started again where its next starter will adopt it."""
+    return transfer.guard == Guard.NONE and transfer.local_state.is_put_back
+
+
+def _is_adopted(transfer: Transfer, situation: TransferSituation) -> bool:
+    """Say whether a new starter has adopted it, and no other task of its job waits for that.
+
+    A pin holds for a whole job (qalter(1): -q works on jobs, not on tasks).
+    """
+    job = parse_transfer(transfer.name).job
+    return transfer.wake in situation.asleep and job not in situation.requeued_jobs
+
+
+def find_rescheduled_jobs(transfers: Iterable[Transfer]) -> frozenset[int]:
+    """Return the local jobs of which a task was rescheduled while its transfer is open."""
+    put_back = (transfer.name for transfer in transfers if transfer.local_state.is_put_back)
+    return frozenset(parse_transfer(name).job for name in put_back)
+
+
+def _is_gone_at_home(transfer: Transfer, situation: TransferSituation) -> bool:
+    local = situation.snapshots.get(situation.home)
+    return (
+        local is not None
+        and transfer.is_older_than(local.taken_at - SETTLE)
+        and not transfer.local_state.is_listed
+    )
+
+
+def _action(
+    act: TransferAct, transfer: Transfer, why: str, verdict: StarterMessage | None = None
+) -> TransferAction:
+    return TransferAction(act=act, transfer=transfer, why=why, verdict=verdict)
+
+
+def is_job_end_lost(transfer: Transfer, policy: PollerSection, now: datetime) -> bool:
+    """Say whether the service has looked long enough for the end of a vanished job.
+
+    Grid Engine accounts for no job that was deleted before it started, so the service does not wait
+    long for the record of a job that was never seen to run.
+    """
+    if transfer.missing_since is None:
+        return False
+    has_started = transfer.remote_state.is_listed and not transfer.remote_state.is_waiting
+    limit = timedelta(seconds=policy.ended_lookup_s)
+    return now - transfer.missing_since > (limit if has_started else min(limit, UNSTARTED))
+
+
+def look_up_pushed_ends(
+    transfers: Iterable[Transfer], cluster: str, ids: frozenset[int]
+) -> list[TransferAction]:
+    """Look up the ends that a cluster has pushed, of transfers without a verdict."""
+    return [
+        _action(TransferAct.LOOK_UP_END, transfer, f"{cluster} pushed its end")
+        for transfer in transfers
+        if transfer.remote == cluster and transfer.remote_id in ids and not transfer.verdict
+    ]

@@ -1,0 +1,107 @@
+"""The situation that a decision looks at: what is known of all clusters at one moment."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from gridbridge.model.ids import parse_transfer
+from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
+from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
+
+EVER = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransferSituation:
+    """What is known at one moment: the last good answer of each cluster, by name."""
+
+    home: str
+    now: datetime
+    snapshots: Mapping[str, ClusterSnapshot]
+    asleep: frozenset[str]  # FIFOs on which a starter sleeps
+    requeued_jobs: frozenset[int] = frozenset()  # local jobs of which a task waits for adoption
+    dropped: frozenset[str] = frozenset()  # clusters that are not in gridbridge.toml any more
+    queues: frozenset[str] = frozenset()  # the transfer queues at home
+    with_new_starter: frozenset[TransferKey] = frozenset()  # their tasks' new starters ask
+    since: datetime = EVER  # when we began to ask
+    deleted_at_home: Mapping[str, datetime] = field(default_factory=dict)  # since when, by name
+    reused_ids: frozenset[TransferKey] = frozenset()  # transfers whose remote id another job has
+
+    def at_home(self, transfer: Transfer) -> JobStatus | None:
+        """Return what home last listed of a transfer's task; None for nothing."""
+        local = self.snapshots.get(self.home)
+        return find_home_row(transfer, local) if local else None
+
+    def row(self, transfer: Transfer) -> JobStatus | None:
+        """Return what its cluster last listed of a transfer's job; None for nothing.
+
+        It is found by its id, or by the transfer's name while the id is unknown. Anybody may give
+        a job our name or claim an id, so another's job is never ours.
+        """
+        remote = self.snapshots.get(transfer.remote)
+        if remote is None or transfer.key in self.reused_ids:
+            return None
+        if transfer.remote_id:
+            return _own(remote.find(transfer.remote_id), transfer)
+        rows = (row for rows in remote.jobs.values() for row in rows)
+        return next(
+            (row for row in rows if row.name == transfer.name and _own(row, transfer)), None
+        )
+
+
+def find_home_row(transfer: Transfer, local: ClusterSnapshot) -> JobStatus | None:
+    """Return the local task, if its owner is the transfer's; others may only claim it."""
+    name = parse_transfer(transfer.name)
+    return _own(local.find(name.job, name.task), transfer)
+
+
+def _own(row: JobStatus | None, transfer: Transfer) -> JobStatus | None:
+    return row if row and row.owner == transfer.owner else None
+
+
+def keep_relevant_rows(
+    transfers: Collection[Transfer], situation: TransferSituation
+) -> TransferSituation:
+    """Return the smallest situation in which the same is decided about these transfers.
+
+    The counts of a snapshot stay as they are; of its rows only those stay that a decision may look
+    at.
+    """
+    local_ids = {parse_transfer(transfer.name).job for transfer in transfers}
+    names = {transfer.name for transfer in transfers}
+    return replace(
+        situation,
+        snapshots={
+            name: _rows(snapshot, transfers, local_ids if name == situation.home else set())
+            for name, snapshot in situation.snapshots.items()
+            if name == situation.home or any(transfer.remote == name for transfer in transfers)
+        },
+        asleep=situation.asleep & {transfer.wake for transfer in transfers},
+        requeued_jobs=situation.requeued_jobs & local_ids,
+        dropped=situation.dropped & {transfer.remote for transfer in transfers},
+        with_new_starter=situation.with_new_starter & {transfer.key for transfer in transfers},
+        deleted_at_home={
+            name: since for name, since in situation.deleted_at_home.items() if name in names
+        },
+    )
+
+
+def _rows(
+    snapshot: ClusterSnapshot, transfers: Collection[Transfer], ids: set[int]
+) -> ClusterSnapshot:
+    """Keep only the rows of these job ids, and rows with the id or name of a transfer."""
+    at_cluster = [transfer for transfer in transfers if transfer.remote == snapshot.cluster]
+    ids = ids | {transfer.remote_id for transfer in at_cluster}
+    names = {transfer.name for transfer in at_cluster}
+    jobs = {
+        job: rows
+        for job, rows in snapshot.jobs.items()
+        if job in ids or any(row.name in names for row in rows)
+    }
+    queues = {row.queue for rows in jobs.values() for row in rows}
+    return replace(
+        snapshot,
+        jobs=jobs,
+        queues=tuple(queue for queue in snapshot.queues if queue.name in queues),
+        copies=(),
+    )

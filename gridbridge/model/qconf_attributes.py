@@ -1,0 +1,77 @@
+"""Attributes of Grid Engine's objects as qconf(1) prints them, and how they differ by host."""
+
+import re
+from collections.abc import Container, Mapping
+from dataclasses import dataclass
+
+from gridbridge.model.places import BEST_EFFORT
+
+QconfSettings = Mapping[str, str]  # one object of qconf(1): attribute to value, both as printed
+
+PARTS = re.compile(r"\[([^=\]]+)=([^\]]*)\]")  # [HOST=VALUE] or [@GROUP=VALUE] (queue_conf(5))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValuesByHost:
+    """A value, and the values of some hosts and groups, as in `1,[@large=8],[n1=2]`."""
+
+    usual: str = ""
+    others: tuple[tuple[str, str], ...] = ()  # a host or a host group, and the value there
+
+    def on(self, host: str, groups: Container[str]) -> str:
+        """Return the value for a host: its own goes before those of its groups (queue_conf(5)).
+
+        A host's value replaces the whole usual value, also of a list.
+        """
+        own = (value for where, value in self.others if where.lower() == host.lower())
+        shared = (value for where, value in self.others if where in groups)
+        return next(own, next(shared, self.usual))
+
+
+def parse_values_by_host(text: str) -> ValuesByHost:
+    """Read a value as qconf writes it."""
+    usual = text.partition("[")[0].rstrip(", ")
+    by_host = tuple((where.strip(), value.strip()) for where, value in PARTS.findall(text))
+    return ValuesByHost(usual=usual, others=by_host)
+
+
+def queue_value_by_host(text: str) -> tuple[tuple[str, str], ...]:
+    """Return a queue's value as it usually is, and as each host or group has it.
+
+    Each comes with the suffix of the queue's name in qconf(1): nothing, `@n1` or `@@big`.
+    """
+    values = parse_values_by_host(text)
+    return (("", values.usual), *((f"@{where}", value) for where, value in values.others))
+
+
+def queue_pairs_by_host(text: str) -> tuple[tuple[str, dict[str, str]], ...]:
+    """Read a list of pairs of a queue as `by_place` does."""
+    return tuple((where, parse_pairs(value)) for where, value in queue_value_by_host(text))
+
+
+def parse_pairs(value: str) -> dict[str, str]:
+    """Read `a=1,b=2` (or NONE) as qconf writes lists; the first word of overrides counts."""
+    plain = value.partition(",[")[0]
+    parts = (part.partition("=") for part in plain.replace(" ", "").split(","))
+    return {name: text for name, _, text in parts if name and name.upper() != "NONE"}
+
+
+def parse_words(value: str) -> tuple[str, ...]:
+    """Read `a b` or `a,b` (or NONE)."""
+    parts = value.partition(",[")[0].replace(",", " ").split()
+    return tuple(part for part in parts if part.upper() != "NONE")
+
+
+def is_true_value(value: str) -> bool:
+    """Read a BOOL as Grid Engine does."""
+    return value.lower() in {"true", "1"}
+
+
+def is_transfer_queue(queue: QconfSettings) -> bool:
+    """Say whether a queue is a transfer queue, which offers remote=TRUE."""
+    return is_true_value(parse_pairs(queue.get("complex_values", "")).get("remote", ""))
+
+
+def is_besteffort_queue(queue: QconfSettings) -> bool:
+    """Say whether a queue is for best-effort jobs: it offers gb_besteffort=TRUE."""
+    return is_true_value(parse_pairs(queue.get("complex_values", "")).get(BEST_EFFORT, ""))

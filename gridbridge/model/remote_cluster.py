@@ -1,0 +1,42 @@
+"""A cluster from its section of gridbridge.toml, for programs that need nothing else of it.
+
+Only root writes that file, so mistakes in it are not judged here: `gridbridge check` does that.
+"""
+
+from collections.abc import Mapping
+
+from gridbridge.model.places import PYTHON
+from gridbridge.model.route import (
+    EMBEDDED,
+    OAR,
+    Away,
+    EmbeddedFolder,
+    GridEngineCell,
+    OarServer,
+    ssh_login,
+)
+
+TIMEOUT_S = 15.0
+
+
+def remote_cluster_from_section(section: Mapping[str, object], name: str, person: str) -> Away:
+    """Return a remote cluster as a person reaches it."""
+    users, timeout_s = section.get("users"), section.get("command_timeout_s")
+    account = str(users.get(person, person)) if isinstance(users, dict) else person
+    way = ssh_login(str(section.get("ssh", "")), account)
+    patience_s = float(timeout_s) if isinstance(timeout_s, int | float) else TIMEOUT_S
+    if section.get("kind") == EMBEDDED:
+        folder = str(section.get("folder", ""))
+        return EmbeddedFolder(path=folder, python=PYTHON, timeout_s=patience_s)
+    if section.get("kind") == OAR:
+        binaries = str(section.get("binaries", "/usr/bin"))
+        return OarServer(binaries=binaries, timeout_s=patience_s, login=way)
+    return GridEngineCell(
+        root=str(section.get("root", "/var/lib/gridengine")),
+        cell=str(section.get("cell", name)),
+        qmaster_port=str(section.get("qmaster_port", "")),
+        execd_port=str(section.get("execd_port", "")),
+        binaries=str(section.get("binaries", "/usr/lib/gridengine")),
+        timeout_s=patience_s,
+        login=way,
+    )
