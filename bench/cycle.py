@@ -21,14 +21,19 @@ from gridbridge.model.campaigns.campaign import (
 )
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
+    CampaignEventCode,
+    CampaignEventKind,
     ClusterSuccessRecord,
-    EventCode,
-    EventKind,
 )
-from gridbridge.model.campaigns.cycle_plan import ClusterRoom, ClusterView, CycleSituation
+from gridbridge.model.campaigns.campaign_sections import FairShareUnit
+from gridbridge.model.campaigns.cycle_plan import (
+    CampaignCycleSituation,
+    ClusterCapacity,
+    FairShareInputs,
+    JobRatio,
+    ListedTaskCounts,
+)
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.job_ratio import JobRatio
-from gridbridge.model.campaigns.usage_sharing import ShareBy, UsageSharing
 
 CAMPAIGNS, CLUSTERS, TASKS = 200, 50, sized(1_000_000, 100_000)
 ENDED, EVENTS, USERS = 5000, 100, 20
@@ -52,33 +57,33 @@ def rows() -> list[Row]:
     ]
 
 
-def _took_s(seen: CycleSituation) -> float:
+def _took_s(seen: CampaignCycleSituation) -> float:
     return min(_once_s(seen) for _ in range(RUNS))
 
 
-def _once_s(seen: CycleSituation) -> float:
+def _once_s(seen: CampaignCycleSituation) -> float:
     began = time.process_time()
-    plan = campaign_cycle.plan(seen)
+    plan = campaign_cycle.plan_campaign_cycle(seen)
     took_s = time.process_time() - began
     assert plan.sends
     return took_s
 
 
-def _seen(tasks: int) -> CycleSituation:
+def _seen(tasks: int) -> CampaignCycleSituation:
     names = [f"cluster-{n}" for n in range(CLUSTERS)]
     campaigns = tuple(_campaign(n + 1, names, tasks // CAMPAIGNS) for n in range(CAMPAIGNS))
     pairs = [(one.number, name) for one in campaigns for name in names]
-    return CycleSituation(
+    return CampaignCycleSituation(
         campaigns=campaigns,
         waiting={one.number: tasks // CAMPAIGNS for one in campaigns},
         arrays=tuple(_array(number, names, name) for number, name in pairs),
         room={
-            name: ClusterRoom(free_slots=40, max_slots=400, flood_rate=0.1, slots=400, used=360)
+            name: ClusterCapacity(free_slots=40, max_slots=400, flood_rate=0.1, slots=400, used=360)
             for name in names
         },
         max_tasks=1000,
         there=tuple(
-            ClusterView(campaign=number, cluster=name, waiting=0, listed=2, slots=1.0)
+            ListedTaskCounts(campaign=number, cluster=name, waiting=0, listed=2, slots=1.0)
             for number, name in pairs
         ),
         ended=tuple(map(_attempt, range(ENDED))),
@@ -86,8 +91,8 @@ def _seen(tasks: int) -> CycleSituation:
             JobRatio(campaign=number, cluster=name, ratio=0.5, free=40, submitted=2)
             for number, name in pairs
         ),
-        sharing=UsageSharing(
-            by=ShareBy.USER,
+        sharing=FairShareInputs(
+            by=FairShareUnit.USER,
             first_tasks=5,
             mean_s={one.number: dict.fromkeys(names, 60.0) for one in campaigns},
         ),
@@ -145,8 +150,8 @@ def _attempt(n: int) -> Attempt:
 def _event(n: int, cluster: str) -> CampaignEvent:
     return CampaignEvent(
         number=n + 1,
-        kind=EventKind.CAMPAIGN,
-        code=EventCode.BLACKLIST,
+        kind=CampaignEventKind.CAMPAIGN,
+        code=CampaignEventCode.BLACKLIST,
         campaign=n % CAMPAIGNS + 1,
         cluster=cluster,
         opened_at=NOW,

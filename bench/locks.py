@@ -26,10 +26,20 @@ from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
 from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
 from gridbridge.errors import AlreadySubmitted
 from gridbridge.model.campaigns.campaign import Attempt, LedgerArray, TaskOutcome
-from gridbridge.model.campaigns.campaign_sections import Failures
-from gridbridge.model.campaigns.cancellation import ArrayCancellation, MissingSince, WipedFor
-from gridbridge.model.campaigns.cycle_plan import CyclePlan, CycleSituation, Retry, TaskSend
-from gridbridge.model.campaigns.job_ratio import JobRatioPrediction, JobRatioRule, RatioTerms
+from gridbridge.model.campaigns.campaign_sections import FailuresSection, JobRatioRule
+from gridbridge.model.campaigns.cancellation import (
+    ArrayCancellation,
+    CancellationReason,
+    TaskMissingSince,
+)
+from gridbridge.model.campaigns.cycle_plan import (
+    CampaignCyclePlan,
+    CampaignCycleSituation,
+    JobRatioPrediction,
+    JobRatioTerms,
+    TaskRetry,
+    TaskSend,
+)
 from gridbridge.program.journal import DecisionJournal
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
@@ -39,7 +49,7 @@ TASKS = sized(100_000, 5_000)  # that end between two cycles, as after a cluster
 AN_ARRAY = 5000  # the most that [runner] max_tasks may be
 CAMPAIGNS, CLUSTERS = 200, 50  # as bench/cycle.py has them
 MOST_S = 0.5
-TERMS = RatioTerms(
+TERMS = JobRatioTerms(
     old=1.0, slots=1.0, max_slots=9, free=9, submitted=1, running=1, waiting=0, allowed=1
 )
 
@@ -130,10 +140,10 @@ def _restored(tasks: int) -> dict[str, Longest]:
     with _opened() as database:
         number = CampaignRows(database).add(campaign(tasks), "token")
         actions = CyclePlanExecutor(
-            database, CycleStatisticsRecorder(database), Clock(), Failures(), _Ledger(tasks)
+            database, CycleStatisticsRecorder(database), Clock(), FailuresSection(), _Ledger(tasks)
         )
         database.told()
-        actions.do(CyclePlan(sends=(TaskSend(campaign=number, cluster="beta", tasks=1),)))
+        actions.do(CampaignCyclePlan(sends=(TaskSend(campaign=number, cluster="beta", tasks=1),)))
         assert not CampaignRows(database).waiting()
         return {"  taken over": database.told()}
 
@@ -158,7 +168,7 @@ class _Ledger(Grid):
 
 def _keep(database: StateFile, number: int, ended: tuple[Attempt, ...]) -> None:
     """Keep a decision about all of these ends in the journal."""
-    seen = CycleSituation(
+    seen = CampaignCycleSituation(
         campaigns=(campaign(len(ended), number=number),),
         waiting={},
         arrays=(),
@@ -166,7 +176,7 @@ def _keep(database: StateFile, number: int, ended: tuple[Attempt, ...]) -> None:
         max_tasks=AN_ARRAY,
         ended=ended,
     )
-    entry = campaign_journal.entry(seen, CyclePlan(ended=ended), NOON)
+    entry = campaign_journal.entry(seen, CampaignCyclePlan(ended=ended), NOON)
     assert entry
     DecisionJournal(database).keep(entry)
 
@@ -183,11 +193,11 @@ def _end(database: StateFile, campaigns: CampaignRows) -> tuple[Attempt, ...]:
         for one in campaigns.pending(array)
     )
     again = tuple(
-        Retry(campaign=one.campaign, task=one.task, attempt=one.attempt, outcome=one.outcome)
+        TaskRetry(campaign=one.campaign, task=one.task, attempt=one.attempt, outcome=one.outcome)
         for one in ended
     )
     missed = tuple(
-        MissingSince(campaign=one.campaign, array=one.array, place=one.place, since=NOON)
+        TaskMissingSince(campaign=one.campaign, array=one.array, place=one.place, since=NOON)
         for one in ended
     )
     predicted = tuple(
@@ -202,9 +212,11 @@ def _end(database: StateFile, campaigns: CampaignRows) -> tuple[Attempt, ...]:
         for number in range(1, CAMPAIGNS + 1)
         for at in range(CLUSTERS)
     )
-    actions = CyclePlanExecutor(database, CycleStatisticsRecorder(database), Clock(), Failures())
-    actions.do(CyclePlan(missed=missed))
-    actions.do(CyclePlan(ended=ended, again=again, over=sent, predicted=predicted))
+    actions = CyclePlanExecutor(
+        database, CycleStatisticsRecorder(database), Clock(), FailuresSection()
+    )
+    actions.do(CampaignCyclePlan(missed=missed))
+    actions.do(CampaignCyclePlan(ended=ended, again=again, over=sent, predicted=predicted))
     return ended
 
 
@@ -221,7 +233,7 @@ def _wipe(database: StateFile, number: int, tasks: int) -> None:
                 array=array.number,
                 cluster=array.cluster,
                 places=(places,),
-                wiped_for=WipedFor.OVERFLOW,
+                wiped_for=CancellationReason.OVERFLOW,
             )
         ]
         if not left:

@@ -17,7 +17,7 @@ from gridbridge.campaigns.runner.campaign_situation import CampaignSituationGath
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
 from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
-from gridbridge.decisions.campaigns.ending.ended_attempts import MissingAttemptJudge
+from gridbridge.decisions.campaigns.attempt_ends import MissingAttemptJudge
 from gridbridge.model.campaigns.campaign import Array, ArrayState
 from gridbridge.model.job import JobEnd
 from gridbridge.model.policy import Policy

@@ -20,7 +20,7 @@ from bench.brief import sized
 from bench.rows import Row
 from gridbridge.campaigns.store.campaign_reader import VerifiedCampaignFiles
 from gridbridge.campaigns.store.root_ledger import RootLedger
-from gridbridge.model.campaigns.campaign_names import UNIQUE, ArrayId
+from gridbridge.model.campaigns.campaign_names import UNIQUE, CampaignArrayId
 from gridbridge.privileged.arrays.array_order import ArrayOrder
 from gridbridge.privileged.arrays.campaign_content import VerifiedTasks
 
@@ -83,7 +83,7 @@ class _Site:
         brought = VerifiedCampaignFiles(1, str(self._folder))
         brought.note(ledger)
         order = SimpleNamespace(
-            arrays=tuple(ArrayId("alpha", 1, one + 1) for one in self._new),
+            arrays=tuple(CampaignArrayId("alpha", 1, one + 1) for one in self._new),
             tasks=tuple(self._tasks[one] for one in self._new),
             cluster="beta",
             campaign=1,
@@ -97,7 +97,7 @@ class _Site:
         number = self._new[place]
         ledger.earlier(number + 1, self._tasks[number])
         ledger.intend(number + 1, "beta", self._tasks[number])
-        content.spec(ArrayId("alpha", 1, number + 1), content.tasks(place), "alice")
+        content.spec(CampaignArrayId("alpha", 1, number + 1), content.tasks(place), "alice")
         ledger.submitted(number + 1, "7")
 
 

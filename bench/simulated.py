@@ -10,10 +10,15 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush, heapreplace
 
 from bench.bag import campaign
-from gridbridge.decisions.campaigns.campaign_cycle import plan
-from gridbridge.model.campaigns.cycle_plan import ClusterRoom, ClusterView, CycleSituation
+from gridbridge.decisions.campaigns.campaign_cycle import plan_campaign_cycle
+from gridbridge.model.campaigns.campaign_sections import JobRatioRule
+from gridbridge.model.campaigns.cycle_plan import (
+    CampaignCycleSituation,
+    ClusterCapacity,
+    JobRatio,
+    ListedTaskCounts,
+)
 from gridbridge.model.campaigns.forecast import CampaignProgress, ClusterThroughput
-from gridbridge.model.campaigns.job_ratio import JobRatio, JobRatioRule
 
 CYCLE_S = 15.0
 WINDOW_S = 3600.0
@@ -62,7 +67,7 @@ class Ours:
 
     def sends(self, clusters: Sequence[Cluster], left: int) -> dict[str, int]:
         """Return how many tasks go where."""
-        decided = plan(self._seen(clusters, left))
+        decided = plan_campaign_cycle(self._seen(clusters, left))
         sent = {one.cluster: one.tasks for one in decided.sends}
         for one in decided.predicted:
             self._ratios[one.cluster] = JobRatio(
@@ -71,14 +76,14 @@ class Ours:
         self._fresh = sent
         return sent
 
-    def _seen(self, clusters: Sequence[Cluster], left: int) -> CycleSituation:
-        return CycleSituation(
+    def _seen(self, clusters: Sequence[Cluster], left: int) -> CampaignCycleSituation:
+        return CampaignCycleSituation(
             campaigns=(self._campaign,),
             waiting={1: left},
             arrays=(),
             max_tasks=1000,
             room={
-                one.name: ClusterRoom(
+                one.name: ClusterCapacity(
                     free_slots=one.free, max_slots=one.slots, law=self._law, flood_rate=0.1
                 )
                 for one in clusters
@@ -87,9 +92,9 @@ class Ours:
             ratios=tuple(self._ratios.values()),
         )
 
-    def _there(self, one: Cluster) -> ClusterView:
+    def _there(self, one: Cluster) -> ListedTaskCounts:
         waiting = len(one.waiting)
-        return ClusterView(
+        return ListedTaskCounts(
             campaign=1,
             cluster=one.name,
             waiting=waiting,

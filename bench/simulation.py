@@ -29,7 +29,7 @@ from bench.brief import sized
 from bench.rows import Row, show
 from bench.simulated import Cigri, Cluster, Ours, bound, copied, progress, run
 from bench.tail import Straggling
-from gridbridge.decisions.campaigns.completion_forecast import forecast
+from gridbridge.decisions.campaigns.completion_forecast import forecast_campaign_end
 from gridbridge.model.campaigns.forecast import CampaignForecast
 
 UNEQUAL = (Cluster("beta", 60), Cluster("gamma", 24, 0.7), Cluster("delta", 12, 1.6))
@@ -136,7 +136,7 @@ def told(random: Random, kind: str) -> tuple[CampaignForecast, float]:
     def watch(now: float, left: int, clusters: object) -> None:
         assert isinstance(clusters, list)
         if not made and sum(len(one.ended) for one in clusters) >= at:
-            made.append((forecast(progress(now, left, clusters)), now))
+            made.append((forecast_campaign_end(progress(now, left, clusters)), now))
 
     end = run(copied(UNEQUAL), work, Ours(UNEQUAL), watch)
     return (made[0][0], end - made[0][1]) if made else (CampaignForecast(), 0.0)

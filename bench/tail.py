@@ -14,17 +14,17 @@ from random import Random
 
 from bench.bag import NOON, campaign
 from bench.simulated import CYCLE_S, Cluster
-from gridbridge.decisions.campaigns.campaign_cycle import plan
+from gridbridge.decisions.campaigns.campaign_cycle import plan_campaign_cycle
 from gridbridge.model.campaigns.campaign import TaskOutcome
-from gridbridge.model.campaigns.campaign_sections import Finalize
+from gridbridge.model.campaigns.campaign_sections import FinalizeSection
 from gridbridge.model.campaigns.cycle_plan import (
-    ClusterRoom,
-    ClusterView,
-    CyclePlan,
-    CycleSituation,
+    CampaignCyclePlan,
+    CampaignCycleSituation,
+    ClusterCapacity,
+    JobRatio,
+    ListedTaskCounts,
 )
-from gridbridge.model.campaigns.job_ratio import JobRatio
-from gridbridge.model.campaigns.speculation import CompetingAttempt, LiveAttempt, StragglerTail
+from gridbridge.model.campaigns.speculation import CampaignStragglers, CompetingAttempt, LiveAttempt
 
 UNLUCKY, ALPHA = 0.05, 1.2  # one attempt in 300 takes ten times its task's length
 
@@ -57,7 +57,7 @@ class Straggling:
         self._places = {one.name: Place(one) for one in clusters}
         self._lengths = lengths
         self._seed = seed
-        self._limits = Finalize(copies=copies)
+        self._limits = FinalizeSection(copies=copies)
         self._left = deque(range(len(lengths)))
         self._attempts: dict[int, dict[int, str]] = {}  # clusters, by task and attempt
         self._won: dict[int, int] = {}
@@ -72,7 +72,7 @@ class Straggling:
         """Run it, and return when its last task has ended."""
         now = 0.0
         while len(self._won) < len(self._lengths):
-            self._apply(plan(self._seen(now)), now)
+            self._apply(plan_campaign_cycle(self._seen(now)), now)
             for place in self._places.values():
                 self._go_on(place, now, now + CYCLE_S)
             now += CYCLE_S
@@ -99,7 +99,7 @@ class Straggling:
         random = Random(f"{self._seed} {task} {attempt}")
         return random.paretovariate(ALPHA) if random.random() < UNLUCKY else 1.0
 
-    def _apply(self, decided: CyclePlan, now: float) -> None:
+    def _apply(self, decided: CampaignCyclePlan, now: float) -> None:
         for name, place in self._places.items():
             self._end_losers(place, now)
             tasks = sum(one.tasks for one in decided.sends if one.cluster == name)
@@ -127,22 +127,22 @@ class Straggling:
         of_task[len(of_task) + 1] = place.known.name
         place.waiting.append((task, len(of_task)))
 
-    def _seen(self, now: float) -> CycleSituation:
+    def _seen(self, now: float) -> CampaignCycleSituation:
         tasks, ended = len(self._lengths), len(self._won)
         one = campaign(tasks, self._places, number=1, ended=ended, is_idempotent=True)
         live = tuple(self._live(now))
         sent_s = now - self._sent_at
-        tail = StragglerTail(
+        tail = CampaignStragglers(
             campaign=1, sent_s=sent_s, durations_s=tuple(self._took[-600:]), live=live
         )
-        return CycleSituation(
+        return CampaignCycleSituation(
             campaigns=(one,),
             waiting={1: len(self._left)},
             arrays=(),
             max_tasks=1000,
             at=NOON + timedelta(seconds=now),
             room={
-                name: ClusterRoom(
+                name: ClusterCapacity(
                     free_slots=one.known.slots - len(one.running),
                     max_slots=one.known.slots,
                     flood_rate=0.1,
@@ -184,7 +184,7 @@ class Straggling:
                     )
 
 
-def _there(one: Place) -> ClusterView:
+def _there(one: Place) -> ListedTaskCounts:
     waiting = len(one.waiting)
     listed = waiting + len(one.running)
-    return ClusterView(campaign=1, cluster=one.known.name, waiting=waiting, listed=listed)
+    return ListedTaskCounts(campaign=1, cluster=one.known.name, waiting=waiting, listed=listed)

@@ -9,7 +9,7 @@ from docutils.parsers.rst import Directive
 from sphinx.application import Sphinx
 
 from gridbridge.config import mistakes
-from gridbridge.config.capabilities import GROUPS
+from gridbridge.config.policy_file import GROUPS
 from gridbridge.config.sections import NamedSections, SingleSection
 from gridbridge.model.settings import setting_of_field
 from gridbridge.model.transfer.transfer_sections import KINDS
@@ -45,8 +45,8 @@ def _item(key: Field[Any]) -> nodes.definition_list_item:
 
 def _described(key: Field[Any]) -> Iterator[nodes.Node]:
     yield nodes.Text(f"{setting_of_field(key).meaning}. ")
-    yield nodes.emphasis("", mistakes.right(key))
-    default = mistakes.default(key)
+    yield nodes.emphasis("", mistakes.describe_allowed_values(key))
+    default = mistakes.describe_default(key)
     if default.startswith("default ") and not setting_of_field(key).inherits:
         yield nodes.Text("; default ")
         yield nodes.literal("", default.removeprefix("default "))

@@ -14,16 +14,16 @@ from gridbridge.model.accounting import AccountingFilePosition
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
-    EventCode,
-    EventKind,
-    ShownEvents,
+    CampaignEventCode,
+    CampaignEventKind,
+    ShownCampaignEvents,
 )
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.published_campaigns import (
-    ShownAtCluster,
     ShownCampaign,
+    ShownCampaignAtCluster,
     ShownCampaigns,
-    ShownErrors,
+    ShownForecastErrors,
     ShownGrid,
     ShownGridCluster,
 )
@@ -96,12 +96,12 @@ def campaigns() -> ShownCampaigns:
         failed=3,
         waiting=50,
         at=(
-            ShownAtCluster(cluster="beta", waiting=1, running=4, ended_per_h=30.0),
-            ShownAtCluster(cluster="gamma", waiting=0, running=5),
+            ShownCampaignAtCluster(cluster="beta", waiting=1, running=4, ended_per_h=30.0),
+            ShownCampaignAtCluster(cluster="gamma", waiting=0, running=5),
         ),
     )
     over = replace(one, number=2, owner="bob", state=CampaignState.CANCELLED)
-    errors = ShownErrors(forecasts=4, p90_held=3, median_error=0.125)
+    errors = ShownForecastErrors(forecasts=4, p90_held=3, median_error=0.125)
     return ShownCampaigns(at=ago(5), campaigns=(one, over), errors=errors)
 
 
@@ -120,17 +120,17 @@ def grid() -> ShownGrid:
     return ShownGrid(at=ago(5), clusters=(beta, ShownGridCluster(name="gamma", kind="oar")))
 
 
-def events() -> ShownEvents:
+def events() -> ShownCampaignEvents:
     """Return an open event, and one that was closed."""
     one = CampaignEvent(
-        kind=EventKind.CAMPAIGN,
-        code=EventCode.BLACKLIST,
+        kind=CampaignEventKind.CAMPAIGN,
+        code=CampaignEventCode.BLACKLIST,
         campaign=1,
         cluster="gamma",
         opened_at=ago(300),
         last_at=ago(60),
     )
-    return ShownEvents(at=ago(5), events=(one, replace(one, closed_at=ago(10))))
+    return ShownCampaignEvents(at=ago(5), events=(one, replace(one, closed_at=ago(10))))
 
 
 def balance() -> PublishedBalance:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.config.capabilities import CAPABILITIES
+from gridbridge.config.policy_file import CAPABILITIES
 from gridbridge.site.decision_replay import JOURNALLED
 
 ROOT = Path(__file__).parents[1]

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Protocol, TypeVar
 
 from gridbridge.model.accounting import AccountingRecord, RemoteRecord
-from gridbridge.model.campaigns.crowded_cell import CrowdedCell, ResourceShortage
+from gridbridge.model.campaigns.preemption import CrowdedCell, WaitingLocalRequest
 from gridbridge.model.elastic.balance_plan import SavedProgramOutputs
 from gridbridge.model.ids import TransferId
 from gridbridge.model.job import (
@@ -184,7 +184,7 @@ class ShowsCrowd(Protocol[Where]):
         """Return who waits and runs there, and what is free."""
         ...
 
-    def could_start(self, where: Where, shortage: ResourceShortage, /) -> frozenset[str]:
+    def could_start(self, where: Where, shortage: WaitingLocalRequest, /) -> frozenset[str]:
         """Return the places that a job may have, were there enough of all consumables."""
         ...
 

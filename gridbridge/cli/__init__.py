@@ -1,1 +1,1 @@
-"""The commands that people type; one error boundary in main."""
+"""What all commands share: output, options, plots, and the error boundary."""

@@ -1,4 +1,4 @@
-"""Groups of commands: whole sentences in help, near names for wrong ones, modules when needed."""
+"""Groups of commands for click: full sentences in help, suggestions, modules loaded late."""
 
 import ast
 from collections.abc import Mapping
@@ -12,12 +12,15 @@ import click
 
 
 class CommandGroup(click.Group):
-    """Commands whose first sentences help shows whole; click cuts them at the end of a line."""
+    """A group of commands whose help shows the whole first sentence of each command.
+
+    click truncates these sentences at the end of the line.
+    """
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command that is meant; for an unknown word tell what is near to it."""
+        """Find a command; for an unknown word suggest the nearest one."""
         word, commands = args[0], self.list_commands(ctx)
         if word in commands or word.startswith("-") or ctx.resilient_parsing:
             return super().resolve_command(ctx, args)
@@ -33,13 +36,16 @@ class CommandGroup(click.Group):
             )
 
     def help_of(self, ctx: click.Context, name: str) -> str:
-        """Return the whole help of a command."""
+        """Return the whole help text of a command."""
         command = self.get_command(ctx, name)
         return (command and command.help) or ""
 
 
 class LazyCommands(CommandGroup):
-    """Commands by name, each with the module that has it: all together take ten times as long."""
+    """A group whose commands are imported only when they are called.
+
+    Importing all of them takes ten times as long.
+    """
 
     def __init__(self, *args: Any, modules: Mapping[str, str], **more: Any) -> None:
         super().__init__(*args, **more)
@@ -50,14 +56,14 @@ class LazyCommands(CommandGroup):
         return sorted(self._modules)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command, None for an unknown name."""
+        """Return a command, or None for an unknown name."""
         if cmd_name not in self._modules:
             return None
         command: click.Command = getattr(import_module(self._modules[cmd_name]), cmd_name)
         return command
 
     def help_of(self, ctx: click.Context, name: str) -> str:
-        """Return the whole help of a command, from the source of its module."""
+        """Return a command's help text from the source of its module, without import."""
         spec = find_spec(self._modules[name])
         assert spec
         assert spec.origin
@@ -70,5 +76,5 @@ class LazyCommands(CommandGroup):
 
 
 def _first(text: str) -> str:
-    """Return the first paragraph of a help text, which is its first sentence."""
+    """Return the first paragraph of a help text, which is one sentence."""
     return " ".join(text.partition("\n\n")[0].split())

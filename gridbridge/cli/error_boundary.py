@@ -1,13 +1,15 @@
-"""The error boundary of every program that a person runs.
+"""The error boundary of every program that people run.
 
-Exit status: 0 done, 1 what the program says, 2 an error (a line for each mistake), 130
-interrupted, 141 nobody read the rest.
+Exit status: 0 done, 1 what the program says, 2 an error (a line for each mistake), 130 interrupted,
+141 the reader of the output went away.
 """
 
 import gc
 import logging
 import sys
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 
 import click
@@ -17,41 +19,41 @@ from gridbridge.errors import GridbridgeError, OutputReaderGone, ProgramNotStart
 from gridbridge.model.places import ELSEWHERE
 from gridbridge.program import log_file
 
-DEBUGS = ("gridbridge", "gridsub")  # programs that show where, by --debug
-DATED = ("gridbridge", "gridbridge-balance")  # cron appends their errors to a log
+DEBUGS = ("gridbridge", "gridsub")  # programs with an option --debug
+DATED = ("gridbridge", "gridbridge-balance")  # cron appends errors of these programs to a log
 DONE, ERROR = 0, 2
-OF_CLUSTERS = ("q", "oar")  # the programs of Grid Engine, and of OAR
+OF_CLUSTERS = ("q", "oar")  # prefixes of Grid Engine's and OAR's programs
 INTERRUPTED = 130  # as a shell reports SIGINT
-OBJECTS = 50_000  # new ones before Python looks for cycles: loaded modules stay
+OBJECTS = 50_000  # allocations before a garbage collection: modules stay loaded
 READER_GONE = 141  # as a shell reports SIGPIPE
 
 _log = logging.getLogger(__name__)
 
 
-def run(command: click.Command, name: str) -> None:
-    """Run a program; every error ends as lines on standard error and a documented exit status."""
+def run_program(command: click.Command, name: str) -> None:
+    """Run a command; report every error as lines, and exit with a documented status."""
     gc.set_threshold(OBJECTS)
     status = _ended(name, partial(_run, command, name))
     status = _ended(name, output.finish, status)
-    gc.freeze()  # the interpreter's end looks for no cycles
+    gc.freeze()  # no garbage collection at exit
     sys.exit(status)
 
 
 def _run(command: click.Command, name: str) -> int:
-    """Run the command; click's own exits are statuses too."""
+    """Run the command; exits by click are statuses, too."""
     stdout = sys.stdout
     try:
         return command(prog_name=name, standalone_mode=False) or DONE
     except SystemExit as ended:
-        is_reader_gone = sys.stdout is not stdout  # click found out and put a dummy there
+        is_reader_gone = sys.stdout is not stdout  # click has replaced stdout after a broken pipe
         return READER_GONE if is_reader_gone else int(ended.code or DONE)
     except OSError:
-        output.finish()  # click writes help by itself: its trouble shows again here
+        output.finish()  # click prints help itself; its error shows here
         raise
 
 
 def _ended(name: str, step: Callable[[], int | None], status: int = DONE) -> int:
-    """Take a step and return the exit status, the one before when all goes well."""
+    """Run a step and return the exit status, `status` if the step succeeds."""
     try:
         return step() or status
     except OutputReaderGone:
@@ -66,7 +68,7 @@ def _ended(name: str, step: Callable[[], int | None], status: int = DONE) -> int
         return _report_error(name, f"{error}{_remedy(error)}")
     except GridbridgeError as error:
         return _report_error(name, str(error))
-    except Exception as error:  # the boundary: nobody above it could act
+    except Exception as error:  # the boundary: no caller could handle the error
         _log.debug("unexpected", exc_info=True)
         hint = "; --debug shows where" if name in DEBUGS else ""
         return _report_error(
@@ -75,13 +77,13 @@ def _ended(name: str, step: Callable[[], int | None], status: int = DONE) -> int
 
 
 def _remedy(error: ProgramNotStarted) -> str:
-    """Say where the programs of the site's own cluster are, if it is one of them."""
+    """Say how to find a batch system's programs, if one of these is missing."""
     is_of_cluster = error.argv[0].rpartition("/")[2].startswith(OF_CLUSTERS)
     return f"; {ELSEWHERE}, or set `binaries` of its [cluster.NAME]" if is_of_cluster else ""
 
 
 def _visible(error: click.NoSuchOption) -> click.NoSuchOption:
-    """Return it without the options that programs alone give each other."""
+    """Return an unknown option's error without hidden options as suggestions."""
     if not error.possibilities or not error.ctx:
         return error
     options = [option for option in error.ctx.command.params if isinstance(option, click.Option)]
@@ -91,10 +93,23 @@ def _visible(error: click.NoSuchOption) -> click.NoSuchOption:
 
 
 def _report_error(name: str, message: str, status: int = ERROR) -> int:
-    is_help = message.startswith("Usage:")  # a group without a command
+    is_help = message.startswith("Usage:")  # a command group without a command
     for line in (message,) if is_help else message.splitlines() or ("",):
         text = line if is_help else f"{name}: {line}"
         output.complain(
             log_file.prefix_lines_with_time(text, sys.stderr) if name in DATED else text
         )
     return status
+
+
+@contextmanager
+def print_traceback_if_debug(is_debug: bool) -> Iterator[None]:
+    """Print the traceback of each error but wrong usage, and raise the error again."""
+    try:
+        yield
+    except (click.ClickException, click.Abort, OutputReaderGone):
+        raise
+    except Exception:
+        if is_debug:
+            output.complain(traceback.format_exc().rstrip("\n"))
+        raise

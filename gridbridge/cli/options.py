@@ -1,4 +1,4 @@
-"""What commands share: their options, and how they print a time."""
+"""Options that commands share, and the format of printed times."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -12,14 +12,18 @@ from gridbridge.cli import output
 from gridbridge.errors import ClusterNotObserved
 from gridbridge.model.places import CONFIG, PUBLISHED
 
-NOT_SEEN = 75  # as of sysexits.h: the same may work later
+EXIT_NO_ANSWER = 75  # EX_TEMPFAIL of sysexits.h: retry later
 Value = TypeVar("Value")
 Command = TypeVar("Command", bound=Callable[..., Any])
-Option: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]  # as click makes it
+Option: TypeAlias = Callable[
+    [Callable[..., Any]], Callable[..., Any]
+]  # the type of click's options
 
 
-def not_empty(ctx: click.Context, option: click.Parameter, value: str | None) -> str | None:
-    """Refuse a word that is empty, as of a variable that a script has not set."""
+def refuse_empty_value(
+    ctx: click.Context, option: click.Parameter, value: str | None
+) -> str | None:
+    """Refuse an empty option value, as of an unset variable in a script."""
     source = ctx.get_parameter_source(option.name or "")
     if value == "" and source is not ParameterSource.DEFAULT:
         raise click.BadParameter("it is empty", ctx, option)
@@ -42,7 +46,7 @@ FROM = click.option(
     "folder",
     metavar="FOLDER",
     default="",
-    callback=not_empty,
+    callback=refuse_empty_value,
     help="Decide about what `gridbridge balance snapshot` saved in FOLDER.",
 )
 JSON = click.option("--json", "is_json", is_flag=True, help="Print everything as JSON.")
@@ -53,7 +57,7 @@ def version_option(message: str = "{program} {version}") -> Option:
 
     def print_version(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:
         if is_asked:
-            from gridbridge.program.version import version_with_commit  # may ask git
+            from gridbridge.program.version import version_with_commit  # may run git
 
             output.line(message.format(program=ctx.info_name, version=version_with_commit()))
             ctx.exit()
@@ -78,48 +82,48 @@ VERBOSE = click.option(
 )
 
 
-class FiniteNumber(click.FloatRange):
-    """A number within a range; nan and infinity are none."""
+class FiniteNumberRange(click.FloatRange):
+    """A click type: a number within a range, without nan and infinity."""
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Read it."""
+        """Convert an option's text to a finite number."""
         number: float = super().convert(value, param, ctx)
         if not math.isfinite(number):
             self.fail(f"{value!r} is not a finite number", param, ctx)
         return number
 
 
-def all_of(options: Sequence[Option]) -> Callable[[Command], Command]:
-    """Give a command options, which its help shows in this order."""
+def add_options(options: Sequence[Option]) -> Callable[[Command], Command]:
+    """Add options to a command, in the order of its help."""
 
     def give(command: Command) -> Command:
         for option in reversed(options):
-            option(command)  # click notes it at the function itself
+            option(command)  # click stores the option at the function itself
         return command
 
     return give
 
 
-def config_beside(folder: str, path: str) -> str:
-    """Return the file of --config; none beside a folder of --from unless somebody typed it."""
+def config_unless_snapshot(folder: str, path: str) -> str:
+    """Return the path of --config; empty beside --from, unless it was given."""
     source = click.get_current_context().get_parameter_source("path")
     return "" if folder and source is ParameterSource.DEFAULT else path
 
 
-def clock(at: datetime | None, now: datetime) -> str:
-    """Format a time by the reader's clock, with the day if it is not recent."""
+def format_local_time(at: datetime | None, now: datetime) -> str:
+    """Format a time in the local zone, with the date if it is older than a day."""
     if at is None:
         return "-"
     is_recent = timedelta() <= now - at < timedelta(hours=24)
     return f"{at.astimezone():{'%H:%M:%S' if is_recent else '%Y-%m-%d %H:%M:%S'}}"
 
 
-def or_later(act: Callable[[], Value]) -> Value:
-    """Do it, or end with 75 when the cell gave no whole answer."""
+def exit_75_without_answer(act: Callable[[], Value]) -> Value:
+    """Call a function; exit with 75 if a cluster gave no complete answer."""
     try:
         return act()
     except ClusterNotObserved as error:
         output.complain(f"gridbridge: {error}")
-        raise SystemExit(NOT_SEEN) from error
+        raise SystemExit(EXIT_NO_ANSWER) from error

@@ -1,6 +1,6 @@
-"""The only place that prints: tables, JSON, and lines on either stream.
+"""The only place that prints: tables, JSON, and lines on standard output and error.
 
-A table is aligned text; on a terminal it has colour and is cut to the width by rich.
+A table is aligned text. On a terminal it has colour, and rich folds it to the width.
 """
 
 import json
@@ -15,7 +15,7 @@ STYLES = {"ok": "green", "note": "cyan", "warning": "yellow", "broken": "bold re
 
 
 def line(text: str = "") -> None:
-    """Print one line; OutputError or ReaderGone when it can't be."""
+    """Print one line on standard output; OutputError or ReaderGone if that fails."""
     if sys.stdout is None:  # closed by the shell: >&-
         raise OutputError("standard output: closed")
     try:
@@ -25,7 +25,7 @@ def line(text: str = "") -> None:
 
 
 def finish() -> None:
-    """Write what is still buffered; OutputError or ReaderGone when it can't be."""
+    """Flush standard output; OutputError or ReaderGone if that fails."""
     try:
         if sys.stdout:
             sys.stdout.flush()
@@ -34,7 +34,7 @@ def finish() -> None:
 
 
 def complain(text: str) -> None:
-    """Print one line on standard error, if anything can be."""
+    """Print one line on standard error; failures are ignored."""
     try:
         if sys.stderr:
             sys.stderr.write(f"{text}\n")
@@ -44,14 +44,14 @@ def complain(text: str) -> None:
 
 
 def progress(text: str) -> None:
-    """Show how far it is, on the last line of a terminal; nothing anywhere else."""
+    """Show progress on the last line of a terminal; elsewhere print nothing."""
     if sys.stderr and sys.stderr.isatty():
         sys.stderr.write(f"\r\033[K{text}")
         sys.stderr.flush()
 
 
 def is_terminal() -> bool:
-    """Say whether somebody reads standard output at a terminal."""
+    """Say whether standard output is a terminal."""
     return bool(sys.stdout) and sys.stdout.isatty()
 
 
@@ -67,10 +67,10 @@ def table(
     unbroken: Sequence[str] = (),
     numbers: Sequence[str] = (),
 ) -> None:
-    """Print rows under a head: with colour on a terminal, else as plain aligned columns.
+    """Print rows under a head: coloured on a terminal, else as plain aligned columns.
 
-    On a narrow terminal cells are folded, but not those of the `unbroken` columns. Columns of
-    `numbers` are aligned to the right.
+    On a narrow terminal cells are folded, except in `unbroken` columns. Columns in `numbers` are
+    aligned to the right.
     """
     if is_terminal():
         _rich_table(head, rows, style_of, unbroken, numbers)
@@ -92,7 +92,7 @@ def _lost(error: OSError) -> GridbridgeError:
 
 
 def _drop(stream: TextIO) -> None:
-    """Discard what is still buffered, or the interpreter complains about it at its end."""
+    """Discard buffered output, or the interpreter would report it at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
@@ -103,7 +103,7 @@ def _rich_table(
     unbroken: Sequence[str],
     numbers: Sequence[str],
 ) -> None:
-    from rich.console import Console  # 50 ms, which no pipe needs
+    from rich.console import Console  # the import takes 50 ms
     from rich.table import Table
     from rich.text import Text
 

@@ -1,1 +1,1 @@
-"""Reads what administrators and users write: gridbridge.toml, and the JDL of campaigns."""
+"""Reads and checks what administrators write in gridbridge.toml."""

@@ -1,35 +1,37 @@
-"""The sections of campaigns, from [runner] to [notifications]."""
+"""The sections of gridbridge.toml for campaigns, from [runner] to [notifications]."""
 
 from collections.abc import Iterator
 
-from gridbridge.config.mistakes import Table, key_name, table_of
+from gridbridge.config.mistakes import Table, format_toml_key, subtable
 from gridbridge.config.sections import NamedSections, SectionGroup, SingleSection
 from gridbridge.model.campaigns.campaign_sections import (
-    CampaignsAt,
-    Failures,
-    Finalize,
-    Metascheduler,
+    ClusterCampaignsSection,
+    FailuresSection,
+    FinalizeSection,
+    MetaschedulerSection,
     NikitaSection,
-    Notifications,
+    NotificationsSection,
     RunnerSection,
 )
 from gridbridge.model.settings import CLUSTER_NAME
 
 GROUPS: tuple[SectionGroup, ...] = (
     SingleSection(name="runner", kind=RunnerSection),
-    SingleSection(name="metascheduler", kind=Metascheduler),
-    NamedSections(name="campaigns", field="campaigns", kind=CampaignsAt, form=CLUSTER_NAME),
+    SingleSection(name="metascheduler", kind=MetaschedulerSection),
+    NamedSections(
+        name="campaigns", field="campaigns", kind=ClusterCampaignsSection, form=CLUSTER_NAME
+    ),
     SingleSection(name="nikita", kind=NikitaSection),
-    SingleSection(name="failures", kind=Failures),
-    SingleSection(name="finalize", kind=Finalize),
-    SingleSection(name="notifications", kind=Notifications),
+    SingleSection(name="failures", kind=FailuresSection),
+    SingleSection(name="finalize", kind=FinalizeSection),
+    SingleSection(name="notifications", kind=NotificationsSection),
 )
 
 
-def problems(sections: Table) -> Iterator[str]:
-    """Find sections for clusters that are not there."""
-    clusters = table_of(sections, "cluster")
-    for name in table_of(sections, "campaigns"):
+def find_config_problems(sections: Table) -> Iterator[str]:
+    """Find [campaigns.CLUSTER] sections for undefined clusters."""
+    clusters = subtable(sections, "cluster")
+    for name in subtable(sections, "campaigns"):
         if CLUSTER_NAME.holds(name) and name not in clusters:
             names = ", ".join(clusters) or "none is defined"
-            yield f"[campaigns.{key_name(name)}]: undefined; a cluster ({names})"
+            yield f"[campaigns.{format_toml_key(name)}]: undefined; a cluster ({names})"

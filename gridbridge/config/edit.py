@@ -1,4 +1,4 @@
-"""Changes one section of gridbridge.toml, and leaves everything else as people wrote it.
+"""Edit one section of gridbridge.toml; the rest of the file stays as it was written.
 
 `gridbridge setup` prints and runs it: `python3 -I -m gridbridge.config.edit FILE put queue NAME
 'KEY = VALUE' ...`, or `drop queue NAME`. Comments, order, quotes and line ends stay.
@@ -15,29 +15,33 @@ from tomlkit.container import Container
 from tomlkit.items import InlineTable, Item, Key, Table, Whitespace
 
 from gridbridge.config import policy_file
-from gridbridge.config.mistakes import key_name
+from gridbridge.config.mistakes import format_toml_key
 from gridbridge.errors import ConfigError, GridbridgeError
 from gridbridge.shell import files
 
 Body = list[tuple[Key | None, Item]]
-Section = tuple[str, str]  # its group and its name
+Section = tuple[str, str]  # group and name of the section
 VERBS = "put or drop"
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Edit a file as the arguments say; the file is replaced whole or not at all."""
+    """Edit a configuration file by the arguments; the file is replaced atomically."""
     path, verb, group, name, *lines = sys.argv[1:] if argv is None else argv
     try:
-        raw = policy_file.read(path)
-        edited = put(raw, (group, name), lines) if verb == "put" else drop(raw, (group, name))
+        raw = policy_file.read_configuration_bytes(path)
+        edited = (
+            put_section(raw, (group, name), lines)
+            if verb == "put"
+            else drop_section(raw, (group, name))
+        )
         if edited != raw:
             _replace(os.path.realpath(path), edited)
     except (GridbridgeError, OSError) as error:
         raise SystemExit(f"{path}: {error}") from error
 
 
-def put(raw: bytes, section: Section, lines: list[str]) -> bytes:
-    """Return a file whose section has these keys; a section that is missing comes last."""
+def put_section(raw: bytes, section: Section, lines: list[str]) -> bytes:
+    """Return the file with these keys in a section; a missing section is appended."""
     document, keys = _document(raw), tomllib.loads("\n".join(lines))
     end = "\r\n" if b"\r\n" in raw else "\n"
     tables = [item for _, _, item in _parts(document, section) if _has_keys(item)]
@@ -53,8 +57,11 @@ def put(raw: bytes, section: Section, lines: list[str]) -> bytes:
     return _checked(f"{start}{apart}{added}", expected, section)
 
 
-def drop(raw: bytes, section: Section) -> bytes:
-    """Return a file without the section and what is below it; a comment of the next one stays."""
+def drop_section(raw: bytes, section: Section) -> bytes:
+    """Return the file without a section and its subsections.
+
+    A comment that belongs to the next section stays.
+    """
     document = _document(raw)
     expected: dict[str, Any] = document.unwrap()
     if expected.get(section[0], {}).pop(section[1], None) is None:
@@ -74,7 +81,7 @@ def _document(raw: bytes) -> tomlkit.TOMLDocument:
 
 
 def _parts(within: Container, path: tuple[str, ...]) -> Iterator[tuple[Body, int, Item]]:
-    """Find every part of a section: TOML lets others stand between them."""
+    """Yield every part of a section: TOML allows other sections between the parts."""
     for index, (key, item) in enumerate(within.body):
         if key is None or key.key != path[0]:
             continue
@@ -89,7 +96,7 @@ def _has_keys(item: Item) -> bool:
 
 
 def _change(table: Item, keys: Mapping[str, object], lines: list[str], end: str) -> None:
-    """Give keys that are there their new value, and put the others behind the last one."""
+    """Set the values of existing keys, and add the other keys after the last one."""
     assert isinstance(table, Table | InlineTable)
     news = [line for line, key in zip(lines, keys, strict=True) if key not in table]
     for key, value in keys.items():
@@ -113,9 +120,10 @@ def _is_last(document: Container, item: Item) -> bool:
 
 
 def _comment_of_next(text: str, is_last: bool) -> str:
-    """Return the comment at a section's end that is not its own but of the next one.
+    """Return the comment at a section's end that belongs to the next section.
 
-    It is right above that, or, at the file's end, apart from all that is above it.
+    Such a comment stands directly above the next section, or, at the end of the file, after a blank
+    line.
     """
     lines = text.splitlines(keepends=True)
     start = len(lines)
@@ -126,7 +134,10 @@ def _comment_of_next(text: str, is_last: bool) -> str:
 
 
 def _checked(text: str, expected: Mapping[str, Any], section: Section) -> bytes:
-    """Refuse a result that says anything else: people have to write such a section themselves."""
+    """Refuse an edited file whose content differs from the expected one.
+
+    People have to edit such a section themselves.
+    """
     try:
         content = tomllib.loads(text)
     except ValueError:
@@ -141,11 +152,11 @@ def _without_empty(sections: Mapping[str, Any], section: Section) -> Mapping[str
 
 
 def _title(section: Section) -> str:
-    return ".".join(map(key_name, section))
+    return ".".join(map(format_toml_key, section))
 
 
 def _replace(path: str, data: bytes) -> None:
-    """Put the file in place of the old one, with its mode and group."""
+    """Replace the file atomically, and keep its mode and group."""
     before = os.stat(path)
     files.replace(path, data, mode=before.st_mode & 0o777)
     if os.stat(path).st_gid != before.st_gid:

@@ -1,22 +1,174 @@
-"""The sections of a cluster that grows and shrinks, from [balance] to [power.HOST]."""
+"""The sections of gridbridge.toml for elastic clusters, from [balance] to [power.HOST]."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
 
-from gridbridge.config import providers
-from gridbridge.config.mistakes import Table, table_of
+from gridbridge.config.mistakes import KeyMistake, Table, format_toml_key, subtable
 from gridbridge.config.sections import NamedSections, SectionGroup, SingleSection
 from gridbridge.model.elastic.balance_sections import (
+    FILE,
     HOST_NAME,
+    MAC,
+    PLACE,
     SCHEDULE,
+    WORD,
     BalanceSection,
     BootstrapSection,
     DemandSection,
     PoolSection,
     PoweredHostSection,
+    PowerSwitchMethod,
+    ProviderKind,
     ProviderSection,
     SqueezeSection,
 )
 from gridbridge.model.settings import OBJECT_NAME
+
+FOR_ALL = ("kind", "timeout_s")
+PROVIDER_DEFAULTS: Mapping[str, object] = {
+    key.name: getattr(ProviderSection(), key.name) for key in fields(ProviderSection)
+}
+POOL_OVERRIDES = ("image", "size")  # keys that a pool may set in place of its provider
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderKeys:
+    """The keys that a kind of provider has, and those that it requires."""
+
+    has: tuple[str, ...]
+    needs: Mapping[str, str]  # required keys with their expected form
+
+
+def _text(key: str) -> str:
+    """Return the expected form of a required key."""
+    form = {"program": FILE, "broadcast": PLACE, "bmc": PLACE, "mac": MAC, "password_file": FILE}
+    return form.get(key, WORD).right.removesuffix(", or empty")
+
+
+def _keys(needs: tuple[str, ...], *optional: str) -> ProviderKeys:
+    has = tuple(dict.fromkeys((*needs, *optional)))
+    return ProviderKeys(has=has, needs={key: _text(key) for key in needs})
+
+
+OF_CLOUDS = ("region", "credentials", "image", "size", "key_name")
+OF_KIND = {
+    ProviderKind.COMMAND: _keys(("program",)),
+    ProviderKind.EC2: _keys(
+        ("region",), *OF_CLOUDS, "endpoint", "user_data", "subnet", "security_groups"
+    ),
+    ProviderKind.LIBCLOUD: _keys(("driver",), *OF_CLOUDS, "arguments"),
+    ProviderKind.POWER: _keys((), "way", "program", "broadcast"),
+}
+OF_WAY = {
+    PowerSwitchMethod.IPMI: _keys(()),
+    PowerSwitchMethod.WAKE: _keys(("broadcast",), "program"),
+    PowerSwitchMethod.COMMAND: _keys(("program",)),
+}
+OF_HOST = {
+    PowerSwitchMethod.IPMI: _keys(("bmc", "user", "password_file")),
+    PowerSwitchMethod.WAKE: _keys(("mac",)),
+    PowerSwitchMethod.COMMAND: _keys(()),
+}
+
+
+def find_provider_problems(sections: Table) -> Iterator[str]:
+    """Find contradictions between [provider], [pool] and [power] sections."""
+    providers = subtable(sections, "provider")
+    for name in (name for name in providers if isinstance(providers[name], dict)):
+        mistakes = _provider_problems(subtable(providers, name))
+        yield from (f"[provider.{format_toml_key(name)}] {problem}" for problem in mistakes)
+    for title, judge in (("pool", _pool_problems), ("power", _host_problems)):
+        tables = subtable(sections, title)
+        for name in (name for name in tables if isinstance(tables[name], dict)):
+            mistakes = judge(subtable(tables, name), providers)
+            yield from (f"[{title}.{format_toml_key(name)}] {problem}" for problem in mistakes)
+
+
+def _kind(provider: Table) -> ProviderKind:
+    """Return a provider's kind; unknown kinds are reported elsewhere."""
+    kind = provider.get("kind", ProviderKind.COMMAND)
+    return ProviderKind(str(kind)) if kind in list(ProviderKind) else ProviderKind.COMMAND
+
+
+def _way(provider: Table) -> PowerSwitchMethod:
+    """Return how a provider switches hosts; unknown ways are reported elsewhere."""
+    way = provider.get("way", PowerSwitchMethod.IPMI)
+    return PowerSwitchMethod(str(way)) if way in list(PowerSwitchMethod) else PowerSwitchMethod.IPMI
+
+
+def _provider_problems(provider: Table) -> Iterator[str]:
+    if provider.get("kind", ProviderKind.COMMAND) not in list(ProviderKind):
+        return
+    kind = _kind(provider)
+    foreign = tuple(key for key in PROVIDER_DEFAULTS if key not in (*FOR_ALL, *OF_KIND[kind].has))
+    yield from _misplaced(provider, OF_KIND[kind], foreign, f"with kind {kind}")
+    if kind is ProviderKind.POWER and provider.get("way", PowerSwitchMethod.IPMI) in list(
+        PowerSwitchMethod
+    ):
+        way = _way(provider)
+        foreign = tuple({"program", "broadcast"} - {*OF_WAY[way].has})
+        yield from _misplaced(provider, OF_WAY[way], foreign, f"with way {way}")
+
+
+def _misplaced(
+    table: Table, keys: ProviderKeys, foreign: tuple[str, ...], wrong: str
+) -> Iterator[str]:
+    """Find missing required keys, and keys that belong to other kinds."""
+    for key, right in keys.needs.items():
+        if not table.get(key):
+            yield f"{key}: missing; {right}"
+    for key in foreign:
+        value = table.get(key, PROVIDER_DEFAULTS.get(key, ""))
+        if value != PROVIDER_DEFAULTS.get(key, ""):
+            right = f"its keys are {', '.join(keys.has)}" if keys.has else "it has no such key"
+            yield f"{key}{KeyMistake(value, wrong, right)}"
+
+
+def _pool_problems(pool: Table, providers: Table) -> Iterator[str]:
+    """Find an unknown provider of a pool, and keys that the provider ignores."""
+    name = pool.get("provider")
+    clouds = tuple(
+        provider_name for provider_name in providers if _makes(subtable(providers, provider_name))
+    )
+    if name and name not in clouds:
+        names = ", ".join(clouds) or "none is defined"
+        wrong = "it makes no machines" if name in providers else "undefined"
+        yield f"provider{KeyMistake(name, wrong, f'a provider ({names})')}"
+        return
+    provider = subtable(providers, str(name))
+    is_cloud = bool(name) and _kind(provider) is not ProviderKind.COMMAND
+    for key in POOL_OVERRIDES if is_cloud else ():
+        if not (pool.get(key) or provider.get(key)):
+            yield f"{key}: missing; here or in [provider.{format_toml_key(str(name))}]"
+    for key in () if is_cloud else (*POOL_OVERRIDES, "host_key"):
+        if value := pool.get(key):
+            wrong = "with kind command" if name else "without a provider"
+            yield f"{key}{KeyMistake(value, wrong, 'a provider of kind ec2 or libcloud heeds it')}"
+
+
+def _makes(provider: Table) -> bool:
+    return _kind(provider) is not ProviderKind.POWER
+
+
+def _host_problems(host: Table, providers: Table) -> Iterator[str]:
+    """Find an unknown provider of a host, and keys that the provider ignores."""
+    name = host.get("provider")
+    switches = tuple(
+        provider_name
+        for provider_name in providers
+        if not _makes(subtable(providers, provider_name))
+    )
+    if not name:
+        yield "provider: missing; a provider of kind power"
+    elif name not in switches:
+        names = ", ".join(switches) or "none is defined"
+        yield f"provider{KeyMistake(name, 'undefined', f'a provider of kind power ({names})')}"
+    else:
+        way = _way(subtable(providers, str(name)))
+        known_keys = {key for keys in OF_HOST.values() for key in keys.has}
+        foreign = tuple(sorted(known_keys - {*OF_HOST[way].has}))
+        yield from _misplaced(host, OF_HOST[way], foreign, f"with way {way}")
+
 
 GROUPS: tuple[SectionGroup, ...] = (
     SingleSection(name="balance", kind=BalanceSection),
@@ -29,20 +181,20 @@ GROUPS: tuple[SectionGroup, ...] = (
 )
 
 
-def problems(sections: Table) -> Iterator[str]:
-    """Find limits that contradict each other, and what does not go with a kind of provider."""
-    section = table_of(sections, "balance")
+def find_config_problems(sections: Table) -> Iterator[str]:
+    """Find contradictory limits, and keys that don't fit a kind of provider."""
+    section = subtable(sections, "balance")
     least, most = section.get("min_nodes"), section.get("max_nodes")
     if isinstance(least, int) and isinstance(most, int) and 0 < most < least:
         yield f"[balance] min_nodes: {least}; expected at most max_nodes ({most})"
-    yield from _of_schedule(table_of(sections, "demand").get("schedule"))
-    section = table_of(sections, "squeeze")
+    yield from _of_schedule(subtable(sections, "demand").get("schedule"))
+    section = subtable(sections, "squeeze")
     minimal = section.get("minimal_reserve", SqueezeSection().minimal_reserve)
     target = section.get("target_reserve", SqueezeSection().target_reserve)
     if isinstance(minimal, int | float) and isinstance(target, int | float) and minimal > target:
         right = f"expected at most target_reserve ({target})"
         yield f"[squeeze] minimal_reserve: {minimal}; {right}"
-    boot = table_of(sections, "bootstrap")
+    boot = subtable(sections, "bootstrap")
     for key in ("user", "key"):
         if boot.get("steps") and not boot.get(key):
             yield f"[bootstrap] {key}: empty; steps are done by ssh, and need one"
@@ -50,11 +202,11 @@ def problems(sections: Table) -> Iterator[str]:
     for step in ("people", "mounts"):
         if step in steps and not boot.get(step):
             yield f'[bootstrap] {step}: empty; expected a value, or steps without "{step}"'
-    yield from providers.problems(sections)
+    yield from find_provider_problems(sections)
 
 
 def _of_schedule(schedule: object) -> Iterator[str]:
-    """Find entries whose least is above their most."""
+    """Find schedule entries whose least number of nodes is above the most."""
     if not isinstance(schedule, str) or not SCHEDULE.holds(schedule):
         return
     for entry in filter(None, schedule.split(", ")):

@@ -1,11 +1,17 @@
-"""The mappings of a configuration, [map.CLUSTER.KIND.NAME], and their mistakes."""
+"""The mapping rules of gridbridge.toml, [map.CLUSTER.KIND.NAME], and their checks."""
 
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
-from gridbridge.config.cluster_kinds import of_kind
-from gridbridge.config.mistakes import KeyMistake, Table, key_name, table_of
-from gridbridge.config.sections import NO_SECTION, problems_of, structured, text_of, usual
+from gridbridge.config.mistakes import KeyMistake, Table, format_toml_key, subtable
+from gridbridge.config.sections import (
+    NO_SECTION,
+    find_section_problems,
+    format_section,
+    parse_section,
+    with_default_values,
+)
+from gridbridge.config.site import keys_of_cluster_kind
 from gridbridge.errors import ParseError
 from gridbridge.model import amounts
 from gridbridge.model.request import is_home_place
@@ -13,10 +19,10 @@ from gridbridge.model.transfer import request_rules
 from gridbridge.model.transfer.transfer_sections import KINDS, THERE, AnyRule, ResourceRule, Rules
 
 MAPS = "map"
-WALLTIME = "h_rt"  # every OAR server has one
+WALLTIME = "h_rt"  # every OAR server has a walltime
 TIMES = (WALLTIME, "s_rt", "h_cpu", "s_cpu")  # queue_conf(5)
-SLOTS = ("/nodes", "/network_address", "/resource_id")  # levels that come with every job
-EXCLUDES = {  # a rule with the first key has none of the others
+SLOTS = ("/nodes", "/network_address", "/resource_id")  # levels that every OAR job has
+EXCLUDES = {  # keys that exclude the keys behind them
     "reject": ("to", "scale", "unit", "relation", "default", "drop", "require", "spread"),
     "drop": ("to", "scale", "unit", "relation", "default"),
     "require": ("default",),
@@ -28,44 +34,44 @@ Maps: TypeAlias = dict[str, dict[tuple[str, str], AnyRule]]
 
 
 class MappingSections:
-    """The mappings, [map.CLUSTER.KIND.NAME]: a rule each."""
+    """The mapping rules of all clusters, [map.CLUSTER.KIND.NAME], a rule each."""
 
     name = MAPS
     field = "maps"
     title = f"[{MAPS}.CLUSTER.KIND.NAME]"
 
     def problems(self, content: object) -> Iterator[str]:
-        """Find tables that are no group of sections; `problems` judges the rules."""
+        """Find tables that hold no sections; `find_mapping_problems` checks the rules."""
         if not isinstance(content, dict):
             yield f"[{MAPS}]: {NO_SECTION} {self.title}"
 
     def read(self, content: Table) -> Maps:
-        """Return the rules of every cluster, by kind and name at home."""
+        """Return the rules of every cluster, by kind and local name."""
         return {
             cluster: {
-                (kind, name): structured(rule, KINDS[kind][0])
-                for kind in table_of(content, cluster)
-                for name, rule in table_of(table_of(content, cluster), kind).items()
+                (kind, name): parse_section(rule, KINDS[kind][0])
+                for kind in subtable(content, cluster)
+                for name, rule in subtable(subtable(content, cluster), kind).items()
             }
             for cluster in content
         }
 
     def text(self, value: Mapping[str, Rules]) -> Iterator[str]:
-        """Write every rule."""
+        """Yield the text of every rule."""
         for cluster, rules in value.items():
             for (kind, name), rule in rules.items():
-                title = f"{MAPS}.{key_name(cluster)}.{kind}.{key_name(name)}"
-                yield text_of(title, rule, usual(rule))
+                title = f"{MAPS}.{format_toml_key(cluster)}.{kind}.{format_toml_key(name)}"
+                yield format_section(title, rule, with_default_values(rule))
 
 
 GROUP = MappingSections()
 
 
-def problems(sections: Table) -> Iterator[str]:
-    """Find what is wrong with the mappings of every cluster."""
-    clusters, local = table_of(sections, "cluster"), table_of(sections, "site").get("cluster")
-    for cluster, kinds in table_of(sections, MAPS).items():
-        title = f"{MAPS}.{key_name(cluster)}"
+def find_mapping_problems(sections: Table) -> Iterator[str]:
+    """Find mistakes in the mapping rules of every cluster."""
+    clusters, local = subtable(sections, "cluster"), subtable(sections, "site").get("cluster")
+    for cluster, kinds in subtable(sections, MAPS).items():
+        title = f"{MAPS}.{format_toml_key(cluster)}"
         if cluster not in clusters or cluster == local:
             wrong = "the local cluster" if cluster == local else "undefined"
             yield f"[{title}]: {wrong}; the name of a remote [cluster.NAME]"
@@ -75,7 +81,7 @@ def problems(sections: Table) -> Iterator[str]:
         for kind, rules in kinds.items():
             if kind not in KINDS or not isinstance(rules, dict):
                 wrong = NO_NAME if kind in KINDS else NO_KIND
-                yield f"[{title}.{key_name(kind)}]: {wrong}"
+                yield f"[{title}.{format_toml_key(kind)}]: {wrong}"
                 continue
             yield from _rule_problems(f"{title}.{kind}", kind, rules)
             if kind == request_rules.PE and not _asks_by_rule(clusters, cluster):
@@ -89,16 +95,16 @@ def problems(sections: Table) -> Iterator[str]:
 
 
 def _queue_problems(sections: Table) -> Iterator[str]:
-    """Report resources that a queue asks for and its cluster's mapping refuses."""
-    queues, clusters = table_of(sections, "queue"), table_of(sections, "cluster")
+    """Find resources that a transfer queue requests and its mapping refuses."""
+    queues, clusters = subtable(sections, "queue"), subtable(sections, "cluster")
     for name in queues:
-        cluster = str(table_of(queues, name).get("cluster"))
+        cluster = str(subtable(queues, name).get("cluster"))
         if not _asks_by_rule(clusters, cluster):
-            yield from _queue_of_oar_problems(name, table_of(queues, name))
-        rules = table_of(table_of(table_of(sections, MAPS), cluster), request_rules.RESOURCE)
-        for resource, value in table_of(table_of(queues, name), "asks").items():
-            entry = (f"queue.{key_name(name)}", f"asks.{key_name(resource)}", value)
-            rule = table_of(rules, resource)
+            yield from _queue_of_oar_problems(name, subtable(queues, name))
+        rules = subtable(subtable(subtable(sections, MAPS), cluster), request_rules.RESOURCE)
+        for resource, value in subtable(subtable(queues, name), "asks").items():
+            entry = (f"queue.{format_toml_key(name)}", f"asks.{format_toml_key(resource)}", value)
+            rule = subtable(rules, resource)
             yield from _asked_problems(entry, resource, rule)
             if _asks_by_rule(clusters, cluster):
                 yield from _plain_problems(entry, resource, rule)
@@ -110,15 +116,15 @@ def _queue_problems(sections: Table) -> Iterator[str]:
 def _queue_of_oar_problems(name: str, queue: Table) -> Iterator[str]:
     for key in ("oar_queue", "oar_type"):
         if value := queue.get(key):
-            entry = (f"queue.{key_name(name)}", key, value)
+            entry = (f"queue.{format_toml_key(name)}", key, value)
             yield _wrong(entry, "its cluster is not of OAR", "empty")
 
 
 def _spread_problems(title: str, rules: Table) -> Iterator[str]:
-    """Tell of a spread where the parallel environment has its own allocation_rule."""
+    """Find `spread` in rules for clusters whose parallel environments place slots."""
     for name in rules:
-        if spread := table_of(rules, name).get("spread"):
-            entry = (f"{title}.{key_name(name)}", "spread", spread)
+        if spread := subtable(rules, name).get("spread"):
+            entry = (f"{title}.{format_toml_key(name)}", "spread", spread)
             yield _wrong(entry, "not of OAR", "empty: the allocation_rule there says it")
 
 
@@ -132,32 +138,32 @@ def _asked_problems(entry: tuple[str, str, object], resource: str, rule: Table) 
 
 
 def _wrong(entry: tuple[str, str, object], wrong: str, right: str) -> str:
-    """Tell of a value: its section, its key and itself."""
+    """Format a mistake of a value, with its section and key."""
     title, key, value = entry
     return f"[{title}] {key}{KeyMistake(value, wrong, right)}"
 
 
 def _asks_by_rule(clusters: Table, cluster: str) -> bool:
-    return of_kind(table_of(clusters, cluster)).asks_by_rule
+    return keys_of_cluster_kind(subtable(clusters, cluster)).asks_by_rule
 
 
 def _time_problems(title: str, rules: Table, times: tuple[str, ...]) -> Iterator[str]:
-    """Tell of a time limit in minutes or hours: the cluster would take them for seconds."""
+    """Find time limits in minutes or hours, which the cluster would read as seconds."""
     for name in rules:
-        rule = table_of(rules, name)
+        rule = subtable(rules, name)
         unit, remote_name = rule.get("unit", ""), rule.get("to") or name
         if remote_name in times and unit not in ("", "s", amounts.CLOCK):
-            entry = (f"{title}.{key_name(name)}", "unit", unit)
+            entry = (f"{title}.{format_toml_key(name)}", "unit", unit)
             yield _wrong(
                 entry, f"{remote_name} is in seconds there", f"s or {amounts.CLOCK}, or empty"
             )
 
 
 def _level_problems(title: str, rules: Table) -> Iterator[str]:
-    """Tell of levels of OAR's -l and of its walltime, which take plain amounts."""
+    """Find rules for OAR's walltime or `-l` levels that have other than plain amounts."""
     for name in rules:
-        rule = table_of(rules, name)
-        section, remote_name = f"{title}.{key_name(name)}", str(rule.get("to") or name)
+        rule = subtable(rules, name)
+        section, remote_name = f"{title}.{format_toml_key(name)}", str(rule.get("to") or name)
         if remote_name in SLOTS:
             yield _wrong(
                 (section, "to", remote_name), "the slots of a job say how many", "another level"
@@ -171,7 +177,7 @@ def _level_problems(title: str, rules: Table) -> Iterator[str]:
 
 
 def _plain_problems(entry: tuple[str, str, object], name: str, rule: Table) -> Iterator[str]:
-    """Report values that OAR can't take as its walltime or as a number of a level."""
+    """Find values that OAR does not accept as a walltime or a number of a level."""
     value, remote_name = str(entry[2]), str(rule.get("to") or name)
     if not value or _is_converted(rule) or amounts.is_unlimited_amount(value):
         return
@@ -184,34 +190,34 @@ def _plain_problems(entry: tuple[str, str, object], name: str, rule: Table) -> I
 
 
 def _oar_problems(title: str, rules: Table) -> Iterator[str]:
-    """Report keys that only OAR has: properties, and levels of -l."""
+    """Find keys that only OAR has: properties and levels of `oarsub -l`."""
     for name in rules:
-        rule = table_of(rules, name)
+        rule = subtable(rules, name)
         if relation := rule.get("relation"):
             mistake = KeyMistake(
                 relation, "not of OAR", "empty: the cluster knows how its amounts compare"
             )
-            yield f"[{title}.{key_name(name)}] relation{mistake}"
+            yield f"[{title}.{format_toml_key(name)}] relation{mistake}"
         if str(remote_name := rule.get("to", "")).startswith("/"):
             wrong = KeyMistake(remote_name, "not of OAR", THERE.right)
-            yield f"[{title}.{key_name(name)}] to{wrong}"
+            yield f"[{title}.{format_toml_key(name)}] to{wrong}"
 
 
 def _rule_problems(title: str, kind: str, rules: Table) -> Iterator[str]:
     section, form = KINDS[kind]
     for name, table in rules.items():
-        rule = f"{title}.{key_name(name)}"
+        rule = f"{title}.{format_toml_key(name)}"
         if not form.holds(name):
             yield f"[{rule}]: wrong name; {form.right}"
-        mistakes = list(problems_of(rule, table, section))
-        yield from mistakes or _contradictions(rule, name, kind, table_of(rules, name))
+        mistakes = list(find_section_problems(rule, table, section))
+        yield from mistakes or _contradictions(rule, name, kind, subtable(rules, name))
     yield from _cycle_problems(title, rules)
     if kind == request_rules.RESOURCE:
         yield from _meeting_problems(title, rules)
 
 
 def _contradictions(title: str, name: str, kind: str, rule: Table) -> Iterator[str]:
-    """Report keys of one rule that contradict each other."""
+    """Find keys of one rule that contradict each other."""
     set_keys = [key for key, value in rule.items() if value]
     for first, excluded in EXCLUDES.items():
         if first in set_keys and (conflicting := [key for key in set_keys if key in excluded]):
@@ -225,7 +231,7 @@ def _contradictions(title: str, name: str, kind: str, rule: Table) -> Iterator[s
 
 
 def _amount_problems(entry: tuple[str, str, object], rule: Table) -> Iterator[str]:
-    """Tell of a default that is to be converted and is no amount."""
+    """Find a default value that needs conversion but is no amount."""
     default = str(entry[2])
     try:
         if default and _is_converted(rule) and not amounts.is_unlimited_amount(default):
@@ -240,10 +246,10 @@ def _is_converted(rule: Table) -> bool:
 
 
 def _meeting_problems(title: str, rules: Table) -> Iterator[str]:
-    """Tell of two resources that become one there: it would be asked for twice."""
+    """Find two resources with the same remote name: one request would have it twice."""
     sources: dict[str, str] = {}
     for name in rules:
-        rule = table_of(rules, name)
+        rule = subtable(rules, name)
         if rule.get("drop") is True or rule.get("reject"):
             continue
         remote_name = str(rule.get("to") or name)
@@ -253,15 +259,15 @@ def _meeting_problems(title: str, rules: Table) -> Iterator[str]:
                 f"{sources[remote_name]} becomes that, too",
                 "another name, or drop one",
             )
-            yield f"[{title}.{key_name(name)}] to{wrong}"
+            yield f"[{title}.{format_toml_key(name)}] to{wrong}"
         sources.setdefault(remote_name, name)
 
 
 def _cycle_problems(title: str, rules: Table) -> Iterator[str]:
-    """Tell once of names that become each other: a name is renamed once, and never in turn."""
+    """Find cycles of renamed names, each once: a name is renamed once only."""
     for name in rules:
         path = [name]
-        while (remote_name := str(table_of(rules, path[-1]).get("to", ""))) in rules:
+        while (remote_name := str(subtable(rules, path[-1]).get("to", ""))) in rules:
             if remote_name in path:
                 break
             path.append(remote_name)
@@ -269,4 +275,4 @@ def _cycle_problems(title: str, rules: Table) -> Iterator[str]:
             wrong = KeyMistake(
                 path[1], f"a cycle: {', '.join((*path, name))}", "the name there alone"
             )
-            yield f"[{title}.{key_name(name)}] to{wrong}"
+            yield f"[{title}.{format_toml_key(name)}] to{wrong}"

@@ -1,4 +1,4 @@
-"""The words in which a configuration and its mistakes are told."""
+"""Words for the keys of gridbridge.toml, their values and their mistakes."""
 
 import json
 import re
@@ -12,25 +12,25 @@ from gridbridge.model.settings import QueueDefaults, Users, setting_of_field
 
 Table: TypeAlias = Mapping[str, object]
 
-TABLES = (Users, QueueDefaults)  # of texts, within a section
-MAX_SHOWN = 80  # characters of a wrong value
+TABLE_TYPES = (Users, QueueDefaults)  # types of tables of texts within a section
+MAX_VALUE_CHARS = 80  # most characters of a wrong value in a message
 BARE_KEY = re.compile("[A-Za-z0-9_-]+")
 SECRET = re.compile('://[^"]*(@|password=)[^"]*')
 
 
 class KeyMistake(ValueError):
-    """A value that its key can't have."""
+    """A value that a key of gridbridge.toml does not allow."""
 
     def __init__(self, value: object, wrong: str, right: str, part: str = "") -> None:
-        super().__init__(f"{part} = {shown(value)}: {wrong}; {right}")
+        super().__init__(f"{part} = {format_message_value(value)}: {wrong}; {right}")
 
 
-def right(key: Field[object]) -> str:
-    """Say in a few words what may stand behind a key."""
-    kind, description = kind_of(key), setting_of_field(key)
+def describe_allowed_values(key: Field[object]) -> str:
+    """Describe the values that a key allows."""
+    kind, description = key_type(key), setting_of_field(key)
     if issubclass(kind, StrEnum):
-        return " or ".join(shown(word) for word in kind)
-    if kind in (str, *TABLES):
+        return " or ".join(format_message_value(word) for word in kind)
+    if kind in (str, *TABLE_TYPES):
         return description.form.right
     if kind is bool:
         return "true or false"
@@ -38,46 +38,48 @@ def right(key: Field[object]) -> str:
     return f"{noun}, {description.low} to {description.high} {description.unit}".rstrip()
 
 
-def default(key: Field[object]) -> str:
-    """Say what holds when the key isn't there."""
+def describe_default(key: Field[object]) -> str:
+    """Describe a key's default value, or say that the key is required."""
     if key.default_factory is not MISSING:
-        return f"default {shown(key.default_factory())}"
+        return f"default {format_message_value(key.default_factory())}"
     if key.default is MISSING:
         return "required"
-    return f"default {setting_of_field(key).inherits or shown(key.default)}"
+    return f"default {setting_of_field(key).inherits or format_message_value(key.default)}"
 
 
-def kind_of(key: Field[object]) -> type:
+def key_type(key: Field[object]) -> type:
     """Return the type of a key's values."""
     assert isinstance(key.type, type)
     return key.type
 
 
-def key_name(name: str) -> str:
-    """Write a key as TOML does."""
+def format_toml_key(name: str) -> str:
+    """Format a key as TOML."""
     return name if BARE_KEY.fullmatch(name) else json.dumps(name)
 
 
-def toml(value: object) -> str:
-    """Write a value as TOML does."""
+def format_toml_value(value: object) -> str:
+    """Format a value as TOML."""
     if isinstance(value, dict):
-        pairs = ", ".join(f"{key_name(name)} = {toml(part)}" for name, part in value.items())
+        pairs = ", ".join(
+            f"{format_toml_key(name)} = {format_toml_value(part)}" for name, part in value.items()
+        )
         return f"{{ {pairs} }}" if pairs else "{}"
     return str(value) if isinstance(value, float) else json.dumps(value, default=str)
 
 
-def shown(value: object) -> str:
-    """Show a value in a message, shortened, without a secret."""
-    shown = SECRET.sub("://***", toml(value))
-    return shown if len(shown) <= MAX_SHOWN else f"{shown[:MAX_SHOWN]}..."
+def format_message_value(value: object) -> str:
+    """Format a value for a message: shortened, and without secrets."""
+    shown = SECRET.sub("://***", format_toml_value(value))
+    return shown if len(shown) <= MAX_VALUE_CHARS else f"{shown[:MAX_VALUE_CHARS]}..."
 
 
-def kind_name(cluster: Table) -> str:
-    """Return which batch system runs a cluster."""
+def cluster_kind_name(cluster: Table) -> str:
+    """Return the kind of a cluster's batch system, as its section says."""
     return str(cluster.get("kind", ClusterKind.GRIDENGINE))
 
 
-def table_of(tables: Table, name: str) -> Table:
-    """Return a section, empty when there is none."""
+def subtable(tables: Table, name: str) -> Table:
+    """Return a table within a table, empty when it is missing."""
     table = tables.get(name)
     return table if isinstance(table, dict) else {}

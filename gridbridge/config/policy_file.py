@@ -1,31 +1,51 @@
-"""Reads gridbridge.toml into a Policy, and writes a Policy as such a file.
+"""Parse gridbridge.toml into a Policy, and format a Policy as gridbridge.toml.
 
-All that is wrong is told at once, a line each: `FILE: [section] key = value: what is wrong;
-expected WHAT`. The file is TOML 1.0; a capability's sections are in a module of its name.
+All mistakes are reported at once, a line each: `FILE: [section] key = value: what is wrong;
+expected WHAT`. The file is TOML 1.0. A module per capability defines the sections; a new capability
+is added to CAPABILITIES.
 """
 
 import os
 import re
 import stat
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
+from types import MappingProxyType
 from typing import Any
 
-from gridbridge.config.capabilities import CAPABILITIES, GROUPS
-from gridbridge.config.mistakes import Table, key_name, table_of
-from gridbridge.config.sections import above_all, misplaced, named_alone
+from gridbridge.config import campaigns, elastic, rebalance, site, transfer
+from gridbridge.config.mistakes import Table, format_toml_key, subtable
+from gridbridge.config.sections import (
+    ConfigCapability,
+    SectionGroup,
+    drop_unnamed_content,
+    find_keys_above_sections,
+    find_misplaced_keys,
+)
 from gridbridge.errors import ConfigError
 from gridbridge.model.places import CONFIG, ELSEWHERE
 from gridbridge.model.policy import Policy
 from gridbridge.shell import trust
 
-TWICE = re.compile(r"^Cannot declare \((.*)\) twice( \(.*\))$")
+CAPABILITIES: tuple[ConfigCapability, ...] = (
+    site,
+    transfer,
+    campaigns,
+    elastic,
+    rebalance,
+)
+GROUPS: Mapping[str, SectionGroup] = MappingProxyType(
+    {group.name: group for capability in CAPABILITIES for group in capability.GROUPS}
+)
+
+
+_SECTION_TWICE = re.compile(r"^Cannot declare \((.*)\) twice( \(.*\))$")
 OVERWRITTEN = "Cannot overwrite a value"
 _TITLES = [group.title for group in GROUPS.values()]
 SECTIONS = f"the sections are {', '.join(_TITLES[:-1])} and {_TITLES[-1]}"
-AT_ONCE = os.O_NONBLOCK  # a FIFO would wait for its writer
-MAX_BYTES = 1 << 20  # a file of thousands of queues is shorter; longer ones would stop the service
+_NO_WAIT = os.O_NONBLOCK  # opening a FIFO would wait for a writer
+MAX_BYTES = 1 << 20  # thousands of queues fit; more would stop the service
 SAMPLE = "/opt/gridbridge/conf/gridbridge.toml"
 HEADER = """\
 # gridbridge.toml: every key with its meaning, what may stand there, and its default.
@@ -33,16 +53,16 @@ HEADER = """\
 """
 
 
-def load(path: str) -> Policy:
-    """Read the configuration; ConfigError tells everything that is wrong with it.
+def load_configuration(path: str) -> Policy:
+    """Read and parse a configuration file; ConfigError lists all mistakes.
 
-    Untrusted is raised to root for a file that anybody else could have written.
+    For root, UntrustedFile is raised if anybody else could have written the file.
     """
-    return parse(path, read(path))
+    return parse_configuration(path, read_configuration_bytes(path))
 
 
-def parse(path: str, raw: bytes) -> Policy:
-    """Read a configuration from the bytes of that file; ConfigError as `load`."""
+def parse_configuration(path: str, raw: bytes) -> Policy:
+    """Parse the bytes of a configuration file; ConfigError lists all mistakes."""
     try:
         sections = tomllib.loads(raw.decode())
     except ValueError as error:
@@ -57,10 +77,10 @@ def parse(path: str, raw: bytes) -> Policy:
     return _policy(sections)
 
 
-def read(path: str) -> bytes:
-    """Return the file's bytes; ConfigError when it can't be trusted."""
+def read_configuration_bytes(path: str) -> bytes:
+    """Return a configuration file's bytes; ConfigError if unreadable or untrusted."""
     try:
-        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | AT_ONCE)) as file:
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | _NO_WAIT)) as file:
             _refuse(path, file.fileno())
             raw = file.read(MAX_BYTES + 1)
     except OSError as error:
@@ -70,14 +90,14 @@ def read(path: str) -> bytes:
     return raw
 
 
-def text(policy: Policy) -> str:
-    """Write a policy as its file: every key, those that have their default in a comment."""
+def format_configuration(policy: Policy) -> str:
+    """Format a Policy as gridbridge.toml, with default values as comments."""
     written = (group.text(getattr(policy, group.field)) for group in GROUPS.values())
     return "\n".join([HEADER, *(part for parts in written for part in parts)])
 
 
 def _remedy(path: str, error: OSError) -> str:
-    """Say what is to be done about the site's own file; another one was named by its reader."""
+    """Say how to fix a missing or unreadable configuration file of the site."""
     if path != CONFIG:
         return ""
     if isinstance(error, FileNotFoundError):
@@ -86,7 +106,7 @@ def _remedy(path: str, error: OSError) -> str:
 
 
 def _refuse(path: str, opened: int) -> None:
-    """Refuse what is no file, and to root one that others could have written."""
+    """Refuse what is no regular file, and, for root, a file that others could have written."""
     if not stat.S_ISREG(os.fstat(opened).st_mode):
         remedy = f"; a copy of {SAMPLE} has to be there" if path == CONFIG else ""
         raise ConfigError((f"{path}: not a file{remedy}",))
@@ -98,48 +118,51 @@ def _refuse(path: str, opened: int) -> None:
 def _place(error: ValueError, raw: bytes) -> str:
     if isinstance(error, UnicodeDecodeError):
         return f"{error.reason} (at line {raw.count(bytes([10]), 0, error.start) + 1})"
-    text = TWICE.sub(_section_twice, str(error))
+    text = _SECTION_TWICE.sub(_section_twice, str(error))
     return text.replace("at end of document", f"at line {len(raw.splitlines())}, the end")
 
 
 def _hidden(error: ValueError, raw: bytes) -> list[str]:
-    """Name the keys above every section where one of them has the name of a section below."""
+    """Report keys above every section that have the name of a later section."""
     if not str(error).startswith(OVERWRITTEN):
         return []
     above = re.split(rb"(?m)^[ \t]*\[", raw, maxsplit=1)[0]
-    return [problem for _, problem in above_all(tomllib.loads(above.decode()), GROUPS.values())]
+    return [
+        problem
+        for _, problem in find_keys_above_sections(tomllib.loads(above.decode()), GROUPS.values())
+    ]
 
 
 def _section_twice(match: re.Match[str]) -> str:
-    """Name a section as its file has it, and not as Python's reader of TOML does."""
+    """Name a section as the file does, not as Python's TOML parser does."""
     name = ".".join(re.findall(r"'([^']*)'", match[1]))
     return f"a second section [{name}]{match[2]}: its keys belong to the first one"
 
 
 def _problems(sections: Table) -> Iterator[str]:
-    keys = dict(above_all(sections, GROUPS.values()))
+    keys = dict(find_keys_above_sections(sections, GROUPS.values()))
     yield from keys.values()
     sections = {name: content for name, content in sections.items() if name not in keys}
     for name, group in GROUPS.items():
         yield from group.problems(sections.get(name, {}))
-    yield from misplaced(sections, GROUPS.values())
+    yield from find_misplaced_keys(sections, GROUPS.values())
     yield from _unknown(name for name in sections if name not in GROUPS)
     for capability in CAPABILITIES:
-        yield from capability.problems(named_alone(sections, GROUPS.values()))
+        yield from capability.find_config_problems(drop_unnamed_content(sections, GROUPS.values()))
 
 
 def _unknown(names: Iterable[str]) -> Iterator[str]:
-    """Name the nearest section, or all of them, once."""
+    """Report unknown sections with the nearest name, or with all names once."""
     hint = SECTIONS
     for name in names:
         near = get_close_matches(name, GROUPS, 1)
         nearest = f"{GROUPS[near[0]].title} is the nearest" if near else hint
-        yield f"[{key_name(name)}]: unknown section; {nearest}"
+        yield f"[{format_toml_key(name)}]: unknown section; {nearest}"
         hint = hint if near else "they are named above"
 
 
 def _policy(sections: Table) -> Policy:
     parts: dict[str, Any] = {
-        group.field: group.read(table_of(sections, name)) for name, group in GROUPS.items()
+        group.field: group.read(subtable(sections, name)) for name, group in GROUPS.items()
     }
     return Policy(**parts)

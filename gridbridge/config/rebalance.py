@@ -1,8 +1,8 @@
-"""The sections of rebalancing, [rebalance] and [storage.NAME]."""
+"""The sections of gridbridge.toml for rebalancing, [rebalance] and [storage.NAME]."""
 
 from collections.abc import Iterator
 
-from gridbridge.config.mistakes import KeyMistake, Table, key_name, table_of
+from gridbridge.config.mistakes import KeyMistake, Table, format_toml_key, subtable
 from gridbridge.config.sections import NamedSections, SectionGroup, SingleSection
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection, StorageSection
 from gridbridge.model.settings import CLUSTER_NAME, OBJECT_NAME
@@ -12,27 +12,28 @@ STORAGE = NamedSections(name="storage", field="storage", kind=StorageSection, fo
 GROUPS: tuple[SectionGroup, ...] = (SECTION, STORAGE)
 
 
-def problems(sections: Table) -> Iterator[str]:
-    """Find limits that contradict each other, and areas that are nowhere or twice there."""
-    section = table_of(sections, "rebalance")
+def find_config_problems(sections: Table) -> Iterator[str]:
+    """Find contradictory limits, and unknown or duplicate storage areas."""
+    section = subtable(sections, "rebalance")
     least = section.get("full_free_bytes", RebalanceSection().full_free_bytes)
     enough = section.get("min_free_bytes", RebalanceSection().min_free_bytes)
     if isinstance(least, int) and isinstance(enough, int) and least > enough:
         right = f"expected at most min_free_bytes ({enough})"
         yield f"[rebalance] full_free_bytes: {least}; {right}"
-    yield from _storage_problems(table_of(sections, "storage"), table_of(sections, "cluster"))
+    yield from _storage_problems(subtable(sections, "storage"), subtable(sections, "cluster"))
 
 
 def _storage_problems(areas: Table, clusters: Table) -> Iterator[str]:
     owners: dict[tuple[str, str], str] = {}
     for name in areas:
-        area = table_of(areas, name)
+        area = subtable(areas, name)
         cluster, path = area.get("cluster"), str(area.get("path")).rstrip("/")
         if isinstance(cluster, str) and CLUSTER_NAME.holds(cluster) and cluster not in clusters:
             problem = KeyMistake(cluster, "undefined", f"one of {', '.join(clusters)}")
-            yield f"[storage.{key_name(name)}] cluster{problem}"
+            yield f"[storage.{format_toml_key(name)}] cluster{problem}"
         elif name in clusters:
-            yield f"[storage.{key_name(name)}]: a cluster's name; another one, such as {name}-data"
+            title = f"[storage.{format_toml_key(name)}]"
+            yield f"{title}: a cluster's name; another one, such as {name}-data"
         elif (first := owners.setdefault((str(cluster), path), name)) != name:
             problem = KeyMistake(path, f"the folder of {first}", "a folder of its own")
-            yield f"[storage.{key_name(name)}] path{problem}"
+            yield f"[storage.{format_toml_key(name)}] path{problem}"

@@ -1,6 +1,6 @@
-"""How sections of gridbridge.toml become classes of the model, are judged and are written.
+"""Parse, check and format sections of gridbridge.toml as classes of the model.
 
-A capability lists its groups of sections; each fills one field of model.policy.Policy.
+A capability lists its groups of sections. Each group fills one field of model.policy.Policy.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,15 +14,15 @@ from cattrs import AttributeValidationNote, ClassValidationError, Converter, For
 from cattrs.gen import make_dict_structure_fn, override
 
 from gridbridge.config.mistakes import (
-    TABLES,
+    TABLE_TYPES,
     KeyMistake,
     Table,
-    default,
-    key_name,
-    kind_of,
-    right,
-    table_of,
-    toml,
+    describe_allowed_values,
+    describe_default,
+    format_toml_key,
+    format_toml_value,
+    key_type,
+    subtable,
 )
 from gridbridge.model.settings import OBJECT_NAME, TextFormat, Users, setting_of_field
 
@@ -36,132 +36,138 @@ _CONVERTER = Converter(forbid_extra_keys=True, detailed_validation=True)
 
 
 class SectionGroup(Protocol):
-    """All sections of one name, and the field of Policy that they fill."""
+    """All sections of one name in gridbridge.toml, and the field of Policy that they fill."""
 
     @property
     def name(self) -> str:
-        """Its name in the file."""
+        """The name of the sections in the file."""
         ...
 
     @property
     def field(self) -> str:
-        """The field of Policy."""
+        """The field of Policy that the sections fill."""
         ...
 
     @property
     def title(self) -> str:
-        """How its sections are written."""
+        """The title of the sections, as in messages."""
         ...
 
     def problems(self, content: object) -> Iterator[str]:
-        """Find what is wrong with each section by itself."""
+        """Find the mistakes within each section."""
         ...
 
     def read(self, content: Table) -> object:
-        """Return the field's value; the sections are right."""
+        """Return the field's value from sections without mistakes."""
         ...
 
     def text(self, value: Any) -> Iterator[str]:
-        """Write the sections."""
+        """Yield the text of the sections."""
         ...
 
 
-class Capability(Protocol):
-    """What brings sections: a module of this package, named in its registry."""
+class ConfigCapability(Protocol):
+    """A module of this package with the sections of one capability."""
 
     GROUPS: tuple[SectionGroup, ...]
 
-    def problems(self, sections: Table) -> Iterator[str]:
-        """Find mistakes that no section shows by itself."""
+    def find_config_problems(self, sections: Table) -> Iterator[str]:
+        """Find contradictions between sections."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SingleSection(Generic[S]):
-    """A section that is there once, or left out."""
+    """A section of gridbridge.toml without a name of its own, such as [poller]."""
 
     name: str
     kind: type[S]
 
     @property
     def field(self) -> str:
-        """The field is called as the section is."""
+        """The field of Policy, which is called as the section."""
         return self.name
 
     @property
     def title(self) -> str:
-        """As [poller]."""
+        """The title of the section, such as [poller]."""
         return f"[{self.name}]"
 
     def problems(self, content: object) -> Iterator[str]:
-        """Find what is wrong with it."""
-        return problems_of(self.name, content, self.kind)
+        """Find the mistakes in the section."""
+        return find_section_problems(self.name, content, self.kind)
 
     def read(self, content: Table) -> S:
-        """Return it with its defaults."""
-        return structured(content, self.kind)
+        """Return the parsed section with its defaults."""
+        return parse_section(content, self.kind)
 
     def text(self, value: S) -> Iterator[str]:
-        """Write it."""
-        yield text_of(self.name, value, usual(value))
+        """Yield the text of the section."""
+        yield format_section(self.name, value, with_default_values(value))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedSections(Generic[S]):
-    """Sections that have a name each."""
+    """Sections of gridbridge.toml with a name each, such as [queue.NAME]."""
 
     name: str
     field: str
     kind: type[S]
-    form: TextFormat  # of the names
-    filled: Callable[[S, str], S] = lambda section, _: section  # with what the name gives it
+    form: TextFormat  # form of the names
+    filled: Callable[[S, str], S] = lambda section, _: (
+        section
+    )  # adds the defaults that follow from the name
 
     @property
     def title(self) -> str:
-        """As [queue.NAME]."""
+        """The title of the sections, such as [queue.NAME]."""
         return f"[{self.name}.NAME]"
 
     def problems(self, content: object) -> Iterator[str]:
-        """Find what is wrong with each and with its name."""
+        """Find the mistakes in each section and in its name."""
         if not isinstance(content, dict):
             yield f"[{self.name}]: {NO_SECTION} {self.title}"
             return
         if keys := _nameless(content, self.kind):
-            written = ", ".join(map(key_name, keys))
+            written = ", ".join(map(format_toml_key, keys))
             yield f"[{self.name}] {written}: below a section without a name; {self.title}"
         for name, table in content.items():
             if name in keys:
                 continue
-            title = f"{self.name}.{key_name(name)}"
+            title = f"{self.name}.{format_toml_key(name)}"
             if not self.form.holds(name):
                 yield f"[{title}]: wrong name; {self.form.right}"
-            yield from problems_of(title, table, self.kind, self.title)
+            yield from find_section_problems(title, table, self.kind, self.title)
 
     def read(self, content: Table) -> dict[str, S]:
-        """Return them by their names."""
-        return {name: structured(table, self.kind) for name, table in content.items()}
+        """Return the parsed sections by name."""
+        return {name: parse_section(table, self.kind) for name, table in content.items()}
 
     def text(self, value: Mapping[str, S]) -> Iterator[str]:
-        """Write them in their order."""
+        """Yield the text of the sections, in their order."""
         for name, section in value.items():
-            as_usual = self.filled(usual(section), name)
-            yield text_of(f"{self.name}.{key_name(name)}", section, as_usual)
+            as_usual = self.filled(with_default_values(section), name)
+            yield format_section(f"{self.name}.{format_toml_key(name)}", section, as_usual)
 
 
-def misplaced(sections: Table, groups: Iterable[SectionGroup]) -> Iterator[str]:
-    """Say of keys that a section does not have which other sections have them."""
+def find_misplaced_keys(sections: Table, groups: Iterable[SectionGroup]) -> Iterator[str]:
+    """Report unknown keys of a section that belong to other sections."""
     judged = [group for group in groups if isinstance(group, SingleSection | NamedSections)]
     names = {group.title: {key.name for key in fields(group.kind)} for group in judged}
     for group in (group for group in judged if isinstance(group, SingleSection)):
-        for key in sorted(table_of(sections, group.name).keys() - names[group.title]):
+        for key in sorted(subtable(sections, group.name).keys() - names[group.title]):
             if homes := [title for title, keys in names.items() if key in keys]:
-                yield f"{group.title} {key_name(key)}: this is a key of {' and '.join(homes)}"
+                others = " and ".join(homes)
+                yield f"{group.title} {format_toml_key(key)}: this is a key of {others}"
 
 
-def above_all(sections: Table, groups: Iterable[SectionGroup]) -> Iterator[tuple[str, str]]:
-    """Give the keys that stand above every section, and what is wrong with each.
+def find_keys_above_sections(
+    sections: Table, groups: Iterable[SectionGroup]
+) -> Iterator[tuple[str, str]]:
+    """Yield the keys that stand above every section, each with its mistake.
 
-    The name of sections (`queue = 5`) is such a key where a section that has no name has it.
+    The name of named sections (`queue = 5`) is such a key if a single section has a key of that
+    name.
     """
     judged = [group for group in groups if isinstance(group, SingleSection | NamedSections)]
     for name, value in sections.items():
@@ -172,13 +178,13 @@ def above_all(sections: Table, groups: Iterable[SectionGroup]) -> Iterator[tuple
         if singles or name not in (group.name for group in judged):
             titles = singles or [group.title for group in homes]
             right = " or ".join(titles) if titles else "a section that has it"
-            yield name, f"{key_name(name)}: a key above every section; below {right}"
+            yield name, f"{format_toml_key(name)}: a key above every section; below {right}"
 
 
-def named_alone(sections: Table, groups: Iterable[SectionGroup]) -> Table:
-    """Return the sections without what stands where a section's name is missing."""
+def drop_unnamed_content(sections: Table, groups: Iterable[SectionGroup]) -> Table:
+    """Return the sections without content that lacks a section's name."""
     nested = {
-        group.name: table_of(sections, group.name)
+        group.name: subtable(sections, group.name)
         for group in groups
         if isinstance(group, NamedSections)
     }
@@ -190,27 +196,30 @@ def named_alone(sections: Table, groups: Iterable[SectionGroup]) -> Table:
     return {**sections, **named}
 
 
-def problems_of(
+def find_section_problems(
     title: str, table: object, kind: "type[DataclassInstance]", written: str = ""
 ) -> Iterator[str]:
-    """Find what is wrong with one section by itself; `written` is how people write its title."""
+    """Find the mistakes within one section.
+
+    `written` is how users write the section's title.
+    """
     if not isinstance(table, dict):
         yield f"[{title}]: {NO_SECTION} {written or f'[{title}]'}"
         return
     try:
-        structured(table, kind)
+        parse_section(table, kind)
     except ClassValidationError as group:
         yield from (f"[{title}] {problem}" for problem in _all_problems(group.exceptions, kind))
 
 
-def structured(table: object, kind: type[S]) -> S:
-    """Return a section; ClassValidationError tells all that is wrong with it."""
+def parse_section(table: object, kind: type[S]) -> S:
+    """Parse a section; ClassValidationError has all of its mistakes."""
     _register(kind)
     return _CONVERTER.structure(table, kind)
 
 
-def usual(section: S) -> S:
-    """Return a section with every default that there is."""
+def with_default_values(section: S) -> S:
+    """Return a section with all of its default values."""
     defaults = {key.name: key.default for key in fields(section) if key.default is not MISSING}
     defaults |= {
         key.name: key.default_factory()
@@ -220,20 +229,21 @@ def usual(section: S) -> S:
     return replace(section, **defaults)
 
 
-def text_of(title: str, section: S, as_usual: S) -> str:
-    """Write a section: every key, with default values as comments."""
+def format_section(title: str, section: S, as_usual: S) -> str:
+    """Format a section with every key; default values are comments."""
     lines = [f"[{title}]"]
     for key in fields(section):
         value = getattr(section, key.name)
         is_required = key.default is MISSING and key.default_factory is MISSING
         is_default = not is_required and value == getattr(as_usual, key.name)
-        lines.append(f"\n# {setting_of_field(key).meaning}\n# {right(key)}; {default(key)}")
-        lines.append(f"{'#' if is_default else ''}{key.name} = {toml(value)}")
+        lines.append(f"\n# {setting_of_field(key).meaning}")
+        lines.append(f"# {describe_allowed_values(key)}; {describe_default(key)}")
+        lines.append(f"{'#' if is_default else ''}{key.name} = {format_toml_value(value)}")
     return "\n".join(lines) + "\n"
 
 
 def _nameless(content: Table, kind: "type[DataclassInstance]") -> list[str]:
-    """Return the section's own keys that stand where its name belongs."""
+    """Return the keys of a section that stand where its name belongs."""
     keys = {key.name for key in fields(kind)}
     return [name for name, part in content.items() if name in keys and not isinstance(part, dict)]
 
@@ -243,14 +253,17 @@ def _is_of_tables(value: object) -> bool:
 
 
 def _all_problems(errors: Sequence[Exception], kind: "type[DataclassInstance]") -> Iterator[str]:
-    """Tell unknown keys first; a key to which one of them is nearest is not missing as well."""
+    """Report mistakes, unknown keys first.
+
+    A missing key is not reported if an unknown key is nearest to it.
+    """
     keys = {key.name: key for key in fields(kind)}
     forbidden = (fault for fault in errors if isinstance(fault, ForbiddenExtraKeysError))
     unknown = sorted(name for fault in forbidden for name in fault.extra_fields)
     meant = {name: get_close_matches(name, keys, 1) for name in unknown}
     for name, near in meant.items():
         hint = f"{near[0]} is the nearest" if near else f"the keys are {', '.join(keys)}"
-        yield f"{key_name(name)}: unknown key; {hint}"
+        yield f"{format_toml_key(name)}: unknown key; {hint}"
     for error in errors:
         if not isinstance(error, ForbiddenExtraKeysError):
             yield from _problem_text(
@@ -267,7 +280,7 @@ def _problem_text(error: Exception, key: Field[object], is_meant: bool) -> Itera
     if isinstance(error, KeyMistake):
         yield f"{key.name}{error}"
     elif not is_meant:
-        yield f"{key.name}: missing; {right(key)}"
+        yield f"{key.name}: missing; {describe_allowed_values(key)}"
 
 
 @cache
@@ -278,32 +291,34 @@ def _register(kind: "type[DataclassInstance]") -> None:
 
 def _hook(key: Field[object]) -> Callable[[object, object], object]:
     def checked(value: object, _: object) -> object:
-        if isinstance(value, dict) and kind_of(key) in TABLES:
+        if isinstance(value, dict) and key_type(key) in TABLE_TYPES:
             _check_table(value, key)
         fault = _fault(value, key)
         if fault:
-            raise KeyMistake(value, fault, right(key))
-        return kind_of(key)(value)
+            raise KeyMistake(value, fault, describe_allowed_values(key))
+        return key_type(key)(value)
 
     return checked
 
 
 def _check_table(table: dict[str, object], key: Field[object]) -> None:
-    """Refuse a wrong form, or one account for two people: a job's owner would not be known."""
-    form, is_users = setting_of_field(key).form, kind_of(key) is Users
+    """Refuse a wrong form, or one account for two users, which would hide a job's owner."""
+    form, is_users = setting_of_field(key).form, key_type(key) is Users
     named = form if is_users else OBJECT_NAME
     for name, value in table.items():
         if not (named.holds(name) and isinstance(value, str) and form.holds(value)):
-            raise KeyMistake(value, "wrong form", form.right, f".{key_name(name)}")
+            raise KeyMistake(value, "wrong form", form.right, f".{format_toml_key(name)}")
         if is_users and list(table.values()).count(value) > 1:
-            raise KeyMistake(value, "the account of two people", form.right, f".{key_name(name)}")
+            raise KeyMistake(
+                value, "the account of two people", form.right, f".{format_toml_key(name)}"
+            )
 
 
 def _fault(value: object, key: Field[object]) -> str:
-    """Return what is wrong with a value, nothing when it's right."""
-    kind, description = kind_of(key), setting_of_field(key)
+    """Return what is wrong with a value, or an empty text."""
+    kind, description = key_type(key), setting_of_field(key)
     accepted = int | float if kind is float else str if issubclass(kind, str) else kind
-    accepted = dict if kind in TABLES else accepted
+    accepted = dict if kind in TABLE_TYPES else accepted
     if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):
         return "wrong type"
     if issubclass(kind, StrEnum):

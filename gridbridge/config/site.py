@@ -1,13 +1,71 @@
-"""The sections of a site, [site] and [cluster.NAME], and contradictions between them."""
+"""The sections of gridbridge.toml for the site, [site] and [cluster.NAME], and cluster kinds."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
-from gridbridge.config.cluster_kinds import of_kind
-from gridbridge.config.mistakes import KeyMistake, Table, key_name, kind_name, table_of
+from gridbridge.config.mistakes import (
+    KeyMistake,
+    Table,
+    cluster_kind_name,
+    format_toml_key,
+    subtable,
+)
 from gridbridge.config.sections import NamedSections, SectionGroup, SingleSection
-from gridbridge.model.cluster import Claim, Cluster, PushKind
+from gridbridge.model.cluster import MAX_PORT, Claim, Cluster, ClusterKind, PushKind
 from gridbridge.model.settings import CLUSTER_NAME
 from gridbridge.model.site.site_section import SiteSection
+
+A_PORT = f"a whole number, 1 to {MAX_PORT}"
+NEEDS_PORTS = dict.fromkeys(("qmaster_port", "execd_port"), A_PORT)
+OF_CELLS = ("root", "cell", *NEEDS_PORTS)  # keys of Grid Engine alone
+NO_FOLDER = {"folder": "only an embedded one has it"}
+NO_PUSH = "none: its jobs see the spool"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterKindKeys:
+    """Required and forbidden keys of [cluster.NAME] for a kind of batch system."""
+
+    needs: Mapping[str, str]  # required keys, with their expected form
+    lacks: Mapping[str, str]  # forbidden keys, with the reason
+    pushes: Mapping[PushKind, str]  # unsupported values of `push`, with the supported ones
+    has_claims: bool = True  # whether the cluster may be unreachable, so that claims are useful
+    stands_alone: bool = False  # whether all clusters of the site must be of this kind
+    asks_by_rule: bool = False  # OAR: mapping rules make resources properties or levels
+    has_environments: bool = False  # Grid Engine: parallel environments place a job's slots
+
+
+OF_KIND = {
+    ClusterKind.GRIDENGINE: ClusterKindKeys(
+        needs=NEEDS_PORTS,
+        lacks=NO_FOLDER,
+        pushes={PushKind.OAR: "none or qevent"},
+        has_environments=True,
+    ),
+    ClusterKind.OAR: ClusterKindKeys(
+        needs={},
+        lacks=dict.fromkeys(
+            (*OF_CELLS, "spool_shared", "remote_spool_dir"), "it is of Grid Engine alone"
+        )
+        | NO_FOLDER,
+        pushes={PushKind.QEVENT: "none, or oar by ssh"},
+        asks_by_rule=True,
+    ),
+    ClusterKind.EMBEDDED: ClusterKindKeys(
+        needs={"folder": "the absolute path of the folder that the cluster is"},
+        lacks=dict.fromkeys((*OF_CELLS, "ssh", "users", "accounting"), "it has none"),
+        pushes={PushKind.QEVENT: NO_PUSH, PushKind.OAR: NO_PUSH},
+        has_claims=False,
+        stands_alone=True,
+    ),
+}
+
+
+def keys_of_cluster_kind(cluster: Table) -> ClusterKindKeys:
+    """Return the keys of a cluster's kind; unknown kinds are reported elsewhere."""
+    kind = cluster_kind_name(cluster)
+    return OF_KIND[ClusterKind(kind) if kind in list(ClusterKind) else ClusterKind.GRIDENGINE]
+
 
 GROUPS: tuple[SectionGroup, ...] = (
     SingleSection(name="site", kind=SiteSection),
@@ -17,20 +75,20 @@ GROUPS: tuple[SectionGroup, ...] = (
 )
 
 
-def problems(sections: Table) -> Iterator[str]:
-    """Find every mistake that no section shows by itself."""
-    local, clusters = table_of(sections, "site").get("cluster"), table_of(sections, "cluster")
+def find_config_problems(sections: Table) -> Iterator[str]:
+    """Find mistakes and contradictions between clusters."""
+    local, clusters = subtable(sections, "site").get("cluster"), subtable(sections, "cluster")
     for name in clusters:
-        table = table_of(clusters, name)
+        table = subtable(clusters, name)
         mistakes = (*_kind_problems(table), *_ssh_problems(table, name == local))
-        mistakes += tuple(_mixture_problems(table, table_of(clusters, str(local))))
+        mistakes += tuple(_mixture_problems(table, subtable(clusters, str(local))))
         mistakes += tuple(_claim_problems(table, name == local))
-        yield from (f"[cluster.{key_name(name)}] {problem}" for problem in mistakes)
+        yield from (f"[cluster.{format_toml_key(name)}] {problem}" for problem in mistakes)
 
 
 def _kind_problems(cluster: Table) -> Iterator[str]:
-    """Find keys that do not go with the batch system."""
-    keys, wrong = of_kind(cluster), f"with kind {kind_name(cluster)}"
+    """Find keys that do not fit the kind of batch system."""
+    keys, wrong = keys_of_cluster_kind(cluster), f"with kind {cluster_kind_name(cluster)}"
     for name, right in keys.needs.items():
         if not cluster.get(name):
             yield f"{name}: missing; {right}"
@@ -43,15 +101,17 @@ def _kind_problems(cluster: Table) -> Iterator[str]:
 
 
 def _mixture_problems(cluster: Table, local: Table) -> Iterator[str]:
-    """Find an embedded cluster beside others: it is one person's, and the service is not."""
-    kind, home = kind_name(cluster), kind_name(local) if local else "none"
-    if of_kind(cluster).stands_alone != (bool(local) and of_kind(local).stands_alone):
+    """Find an embedded cluster beside other kinds: it belongs to one person."""
+    kind, home = cluster_kind_name(cluster), cluster_kind_name(local) if local else "none"
+    if keys_of_cluster_kind(cluster).stands_alone != (
+        bool(local) and keys_of_cluster_kind(local).stands_alone
+    ):
         right = "all clusters of a site are embedded, or none"
         yield f"kind{KeyMistake(kind, f'where the local cluster is {home}', right)}"
 
 
 def _ssh_problems(cluster: Table, is_local: bool) -> Iterator[str]:
-    """Find keys that do not go with ssh: its hosts are of another domain."""
+    """Find keys that do not fit a cluster that is reached by ssh, in another domain."""
     address, users = cluster.get("ssh", ""), cluster.get("users", {})
     push = cluster.get("push", PushKind.NONE)
     if push == PushKind.OAR and not address:
@@ -70,12 +130,12 @@ def _ssh_problems(cluster: Table, is_local: bool) -> Iterator[str]:
 
 
 def _claim_problems(cluster: Table, is_local: bool) -> Iterator[str]:
-    """Find a claim that can't be made: it needs a file that both see, or a connection."""
+    """Find a claim without the shared file or the connection that it needs."""
     claim = cluster.get("claim", Claim.NONE)
     if claim not in (Claim.FILE, Claim.GRANT):
         return
-    if is_local or not of_kind(cluster).has_claims:
-        wrong = "the local cluster" if is_local else f"with kind {kind_name(cluster)}"
+    if is_local or not keys_of_cluster_kind(cluster).has_claims:
+        wrong = "the local cluster" if is_local else f"with kind {cluster_kind_name(cluster)}"
         yield f"claim{KeyMistake(claim, wrong, 'none: it is always reached')}"
     elif claim == Claim.FILE and cluster.get("spool_shared") is not True:
         right = "grant" if cluster.get("ssh") else "spool_shared = true"

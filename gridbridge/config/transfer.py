@@ -1,9 +1,15 @@
-"""The sections of transfers: queues, mappings, the poller; and contradictions with others."""
+"""The sections of gridbridge.toml for transfers: queues, mappings, poller and breaker."""
 
 from collections.abc import Iterator
 
 from gridbridge.config import maps
-from gridbridge.config.mistakes import KeyMistake, Table, key_name, kind_name, table_of
+from gridbridge.config.mistakes import (
+    KeyMistake,
+    Table,
+    cluster_kind_name,
+    format_toml_key,
+    subtable,
+)
 from gridbridge.config.sections import NamedSections, SectionGroup, SingleSection
 from gridbridge.model.cluster import why_no_transfer_queues
 from gridbridge.model.settings import CLUSTER_NAME, OBJECT_NAME
@@ -21,50 +27,53 @@ GROUPS: tuple[SectionGroup, ...] = (
     SingleSection(name="breaker", kind=BreakerSection),
     SingleSection(name="retention", kind=RetentionSection),
 )
-STAGING = ("stage_in", "stage_out")  # staged has no meaning without ssh, and is the default
+STAGING = (
+    "stage_in",
+    "stage_out",
+)  # keys that need ssh; `staged`, which does too, is on by default
 
 
-def problems(sections: Table) -> Iterator[str]:
-    """Find every mistake that no section shows by itself."""
-    yield from maps.problems(sections)
+def find_config_problems(sections: Table) -> Iterator[str]:
+    """Find contradictions between queues, mappings, clusters and the poller."""
+    yield from maps.find_mapping_problems(sections)
     if why := _why_no_queues(sections):
-        yield f"[queue.{key_name(next(iter(table_of(sections, 'queue'))))}]: {why}"
+        yield f"[queue.{format_toml_key(next(iter(subtable(sections, 'queue'))))}]: {why}"
     else:
         yield from _queue_problems(sections)
-    yield from _staleness_problems(table_of(sections, "poller"))
+    yield from _staleness_problems(subtable(sections, "poller"))
 
 
 def _why_no_queues(sections: Table) -> str:
-    """Say once for all why there can be no transfer queue, if there are any."""
-    local = table_of(sections, "site").get("cluster")
-    if not table_of(sections, "queue") or not isinstance(local, str):
+    """Say why the site can have no transfer queue at all, if it has any."""
+    local = subtable(sections, "site").get("cluster")
+    if not subtable(sections, "queue") or not isinstance(local, str):
         return ""
-    clusters = table_of(sections, "cluster")
+    clusters = subtable(sections, "cluster")
     return why_no_transfer_queues(
-        local, kind_name(table_of(clusters, local)) if local in clusters else None
+        local, cluster_kind_name(subtable(clusters, local)) if local in clusters else None
     )
 
 
 def _queue_problems(sections: Table) -> Iterator[str]:
-    """Find queues that lead nowhere, and files for clusters to which none can be carried."""
-    clusters, local = table_of(sections, "cluster"), table_of(sections, "site").get("cluster")
+    """Find queues to unknown clusters, and staged files for clusters without ssh."""
+    clusters, local = subtable(sections, "cluster"), subtable(sections, "site").get("cluster")
     remotes = ", ".join(name for name in clusters if name != local) or "none is defined"
-    queues = table_of(sections, "queue")
+    queues = subtable(sections, "queue")
     for name in queues:
-        cluster = table_of(queues, name).get("cluster")
+        cluster = subtable(queues, name).get("cluster")
         if not isinstance(cluster, str) or not CLUSTER_NAME.holds(cluster):
             continue
         if cluster == local or cluster not in clusters:
             wrong = "the local cluster" if cluster == local else "undefined"
             problem = KeyMistake(cluster, wrong, f"a remote cluster ({remotes})")
-            yield f"[queue.{key_name(name)}] cluster{problem}"
+            yield f"[queue.{format_toml_key(name)}] cluster{problem}"
             continue
-        mistakes = _staging_problems(table_of(queues, name), table_of(clusters, cluster))
-        yield from (f"[queue.{key_name(name)}] {problem}" for problem in mistakes)
+        mistakes = _staging_problems(subtable(queues, name), subtable(clusters, cluster))
+        yield from (f"[queue.{format_toml_key(name)}] {problem}" for problem in mistakes)
 
 
 def _staging_problems(queue: Table, cluster: Table) -> Iterator[str]:
-    """Find files to be carried to a cluster that is not reached by ssh."""
+    """Find staged files for a cluster that is not reached by ssh."""
     for name in STAGING if not cluster.get("ssh") else ():
         if value := queue.get(name):
             yield f"{name}{KeyMistake(value, 'without ssh', 'only by ssh are files carried')}"

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gridbridge.model.campaigns.campaign_sections import (
-    CampaignsAt,
-    Failures,
-    Finalize,
-    Metascheduler,
+    ClusterCampaignsSection,
+    FailuresSection,
+    FinalizeSection,
+    MetaschedulerSection,
     NikitaSection,
-    Notifications,
+    NotificationsSection,
     RunnerSection,
 )
 from gridbridge.model.cluster import Cluster, ClusterKind, why_no_transfer_queues
@@ -50,12 +50,12 @@ class Policy:
     breaker: BreakerSection = field(default_factory=BreakerSection)
     retention: RetentionSection = field(default_factory=RetentionSection)
     runner: RunnerSection = field(default_factory=RunnerSection)
-    metascheduler: Metascheduler = field(default_factory=Metascheduler)
-    campaigns: Mapping[str, CampaignsAt] = field(default_factory=dict)
+    metascheduler: MetaschedulerSection = field(default_factory=MetaschedulerSection)
+    campaigns: Mapping[str, ClusterCampaignsSection] = field(default_factory=dict)
     nikita: NikitaSection = field(default_factory=NikitaSection)
-    failures: Failures = field(default_factory=Failures)
-    finalize: Finalize = field(default_factory=Finalize)
-    notifications: Notifications = field(default_factory=Notifications)
+    failures: FailuresSection = field(default_factory=FailuresSection)
+    finalize: FinalizeSection = field(default_factory=FinalizeSection)
+    notifications: NotificationsSection = field(default_factory=NotificationsSection)
     balance: BalanceSection = field(default_factory=BalanceSection)
     bootstrap: BootstrapSection = field(default_factory=BootstrapSection)
     demand: DemandSection = field(default_factory=DemandSection)

@@ -145,7 +145,7 @@ def _address(text: str) -> str:
 def _is_nodes(host: str, path: str) -> bool:
     """Say whether a host name follows the scheme of this site's balancer for new nodes."""
     try:
-        policy = policy_file.load(path)
+        policy = policy_file.load_configuration(path)
     except ConfigError:
         return False
     prefix = policy.balance.prefix_at(policy.site.cluster)
@@ -248,7 +248,7 @@ def _replace(path: str, text: str) -> None:
 
 def run_site_program(verb: str, host: str, path: str) -> None:
     """Run the site's own program for a verb, if root's configuration names a program."""
-    settings = policy_file.load(path).bootstrap
+    settings = policy_file.load_configuration(path).bootstrap
     programs: Mapping[str, str] = {"export": settings.export, "unexport": settings.unexport}
     if programs[verb]:
         trust.require(programs[verb], owner=os.geteuid())

@@ -205,7 +205,7 @@ def _read(
 ) -> ActiveConfiguration | RejectedConfiguration:
     sha256 = ""
     try:
-        raw = policy_file.read(path)
+        raw = policy_file.read_configuration_bytes(path)
         sha256 = sha256_of_file(raw)
         if in_force and sha256 == in_force.sha256:
             return in_force
@@ -219,7 +219,7 @@ def _parsed(path: str, raw: bytes, now: datetime) -> ActiveConfiguration:
 
     On a personal site of embedded clusters, the user's own rights suffice.
     """
-    policy = policy_file.parse(path, raw)
+    policy = policy_file.parse_configuration(path, raw)
     if not policy.is_personal:
         _trust(path)
     return ActiveConfiguration(policy=policy, raw=raw, sha256=sha256_of_file(raw), since=now)

@@ -122,7 +122,7 @@ def _wrong(path: str) -> str:
     if not os.path.exists(path):
         return ""
     try:
-        policy_file.load(path)
+        policy_file.load_configuration(path)
     except ConfigError as error:
         first = queue_health.first_configuration_problem(tuple(map(printable, error.problems)))
         return f"the gridbridge.toml that is there is refused: {first}"

@@ -17,7 +17,7 @@ def load_policy_for_users(path: str) -> tuple[Policy, str]:
     Root never uses that file, because the service could have written it. Raises ConfigError.
     """
     try:
-        return policy_file.load(path), ""
+        return policy_file.load_configuration(path), ""
     except ConfigError as error:
         in_force = None if path != CONFIG or trust.demanded() is not None else _in_force()
         if in_force is None:
@@ -55,6 +55,8 @@ def _in_force() -> Policy | None:
     """Return the file in force as the service saved it; None if there is none."""
     try:
         service = os.stat(os.path.dirname(IN_FORCE)).st_uid
-        return policy_file.parse(IN_FORCE, files.read(IN_FORCE, policy_file.MAX_BYTES, service)[0])
+        return policy_file.parse_configuration(
+            IN_FORCE, files.read(IN_FORCE, policy_file.MAX_BYTES, service)[0]
+        )
     except (OSError, GridbridgeError):
         return None

@@ -16,7 +16,7 @@ from gridbridge.decisions.site import round_and_cycle_findings as decisions
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.published_campaigns import ShownCampaigns
-from gridbridge.model.campaigns.send_reasons import ShownCycle
+from gridbridge.model.campaigns.send_reasons import ShownSendReasons
 from gridbridge.model.places import (
     BALANCE_ACCOUNT,
     BALANCE_HOME,
@@ -156,7 +156,7 @@ def check_runner_activity(
     """Check whether a runner runs while campaigns or requests wait; paused campaigns do not."""
     with suppress(OSError, GridbridgeError):
         shown = published_campaign_files.read_published_campaign_value(ShownCampaigns, folder)
-        cycle = published_campaign_files.read_published_campaign_value(ShownCycle, folder)
+        cycle = published_campaign_files.read_published_campaign_value(ShownSendReasons, folder)
         campaigns = shown.campaigns if shown else ()
         going_on = sum(campaign.state is CampaignState.IN_TREATMENT for campaign in campaigns)
         last = cycle.at if cycle else None

@@ -104,9 +104,9 @@ def check_site(clock: Clock, path: str = CONFIG) -> CheckReport:
     """
     sha256 = "" if path == CONFIG else None
     try:
-        raw = policy_file.read(path)
+        raw = policy_file.read_configuration_bytes(path)
         sha256 = sha256_of_file(raw) if path == CONFIG else None
-        policy = policy_file.parse(path, raw)
+        policy = policy_file.parse_configuration(path, raw)
     except ConfigError as error:
         poller = inspect_poller(sha256, clock.now_s())
         return _report(

@@ -34,7 +34,7 @@ def configuration_lag_reason() -> str:
 
 
 def _look(clock: Clock) -> Callable[[], PollerFacts]:
-    sha256 = sha256_of_file(policy_file.read(CONFIG))
+    sha256 = sha256_of_file(policy_file.read_configuration_bytes(CONFIG))
     return lambda: inspect_poller(sha256, clock.now_s())
 
 

@@ -87,7 +87,7 @@ def newest_decisions(
 
 def _open(path: str) -> StateFile:
     """Open the state file as its owner; it is never made here."""
-    policy = policy_file.load(path)
+    policy = policy_file.load_configuration(path)
     if not policy.is_personal:
         become(policy.site.service_account)
     url = policy.site.state

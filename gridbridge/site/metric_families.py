@@ -6,7 +6,7 @@ from datetime import datetime
 
 from gridbridge.decisions.site.round_and_cycle_findings import is_rebalance_round_late
 from gridbridge.decisions.transfer import queue_health
-from gridbridge.model.campaigns.campaign_events import ShownEvents
+from gridbridge.model.campaigns.campaign_events import ShownCampaignEvents
 from gridbridge.model.campaigns.published_campaigns import ShownCampaigns, ShownGrid
 from gridbridge.model.elastic.published_balance import PublishedBalance
 from gridbridge.model.message import StarterPhase
@@ -312,7 +312,7 @@ class PublishedCampaignFiles:
 
     campaigns: ShownCampaigns | None = None
     grid: ShownGrid | None = None
-    events: ShownEvents | None = None
+    events: ShownCampaignEvents | None = None
 
 
 def campaign_metric_families(published: PublishedCampaignFiles) -> Iterator[MetricFamily]:

@@ -7,7 +7,7 @@ from datetime import datetime
 from gridbridge.campaigns.store import published_campaign_files
 from gridbridge.elastic.store import published_balance_file
 from gridbridge.errors import GridbridgeError, StateError
-from gridbridge.model.campaigns.campaign_events import ShownEvents
+from gridbridge.model.campaigns.campaign_events import ShownCampaignEvents
 from gridbridge.model.campaigns.published_campaigns import ShownCampaigns, ShownGrid
 from gridbridge.model.places import BALANCE_PUBLISHED, ELSEWHERE, PUBLISHED
 from gridbridge.model.rebalance.published_rounds import RebalanceRound, ShownRebalanceRound
@@ -70,7 +70,7 @@ def _published_campaign_files(folder: str) -> PublishedCampaignFiles:
     return PublishedCampaignFiles(
         campaigns=published_campaign_files.read_published_campaign_value(ShownCampaigns, folder),
         grid=published_campaign_files.read_published_campaign_value(ShownGrid, folder),
-        events=published_campaign_files.read_published_campaign_value(ShownEvents, folder),
+        events=published_campaign_files.read_published_campaign_value(ShownCampaignEvents, folder),
     )
 
 

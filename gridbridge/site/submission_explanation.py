@@ -18,7 +18,7 @@ from gridbridge.errors import (
     UnmappableRequest,
     UnstageablePaths,
 )
-from gridbridge.model.campaigns.campaign_names import is_array
+from gridbridge.model.campaigns.campaign_names import is_array_name
 from gridbridge.model.ids import TransferId, is_transfer_name, parse_local
 from gridbridge.model.job import SubmittedJob
 from gridbridge.model.places import CONFIG
@@ -160,7 +160,7 @@ def _refusal(submitted: SubmittedJob) -> str:
     """Return why a job's starter would refuse it before it reads the request; else nothing."""
     if submitted.is_interactive:
         return NOT_INTERACTIVE
-    was_sent = is_transfer_name(submitted.account) or is_array(submitted.account)
+    was_sent = is_transfer_name(submitted.account) or is_array_name(submitted.account)
     return ONE_HOP if was_sent else ""
 
 

@@ -10,7 +10,7 @@ import pytest
 from gridbridge.batch import HOT, MARKERS, RECALLERS, recaller_of, submitter
 from gridbridge.batch.adapters import ADAPTERS, Adapter, adapter_of
 from gridbridge.batch.clusters import REACHED
-from gridbridge.config.cluster_kinds import OF_KIND
+from gridbridge.config.site import OF_KIND
 from gridbridge.decisions.site.check_findings import JUDGES
 from gridbridge.model.cluster import ClusterKind
 from gridbridge.model.request import JobRequest, JobSpec

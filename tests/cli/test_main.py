@@ -147,7 +147,7 @@ def test_who_is_not_root_makes_no_balancer(
     step = setup_command.SetupStep(what="x", line="false", environment="", where="", edit=edit)
     monkeypatch.setattr(setup_command.balancer_setup, "plan_balancer_setup", lambda _: (step,))
     monkeypatch.setattr("os.geteuid", lambda: 1001)
-    monkeypatch.setattr(setup_command.policy_file, "load", lambda _: None)
+    monkeypatch.setattr(setup_command.policy_file, "load_configuration", lambda _: None)
 
     status = run(monkeypatch, "setup", "balance", "--apply")
 

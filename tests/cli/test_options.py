@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from gridbridge import cli
 from gridbridge.cli.main import gridbridge
-from gridbridge.cli.options import FiniteNumber
+from gridbridge.cli.options import FiniteNumberRange
 from gridbridge.elastic.cli import balance_program
 from gridbridge.transfer.cli.qacct_remote_command import qacct_remote
 
@@ -40,7 +40,9 @@ def test_no_option_takes_nan_or_infinity() -> None:
     ranges = [one for one in params.values() if isinstance(one.type, click.FloatRange)]
 
     assert len(ranges) > 10
-    assert [one.name for one in (*numbers, *ranges) if not isinstance(one.type, FiniteNumber)] == []
+    assert [
+        one.name for one in (*numbers, *ranges) if not isinstance(one.type, FiniteNumberRange)
+    ] == []
 
 
 @pytest.mark.parametrize("word", ["nan", "inf", "-inf", "1e999"])

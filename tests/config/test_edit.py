@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.config.edit import drop, put
+from gridbridge.config.edit import drop_section, put_section
 from gridbridge.errors import ConfigError
 
 SECTION = ("queue", "transfer-beta")
@@ -16,7 +16,7 @@ KEYS = f'{TITLE}cluster   =  "beta"\n  slots = 9  # a few\n'
 
 
 def edited(text: str, *lines: str) -> str:
-    return put(text.encode(), SECTION, list(lines)).decode()
+    return put_section(text.encode(), SECTION, list(lines)).decode()
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["ours", "of another system"])
@@ -105,7 +105,7 @@ def test_a_comment_above_the_next_section_stays_with_that(
 ) -> None:
     head = '# the site\n[site]\ncluster = "alpha"\n# to beta\n'
     text = f'{head}[queue.transfer-beta]  # ours\ncluster = "beta"\n{before}'
-    left = drop(text.replace("\n", end).encode(), SECTION).decode()
+    left = drop_section(text.replace("\n", end).encode(), SECTION).decode()
 
     kept = head + (before.lstrip("\n") if after is None else after)
     assert left == kept.replace("\n", end)
@@ -126,11 +126,11 @@ def test_a_section_is_taken_out_however_it_is_written(title: str) -> None:
     text = f"{title}cluster = 'beta'\n[queue. transfer-beta .asks]\nx = 1\n{rest}"
     between = "[poller]\ncluster = 'beta'\n" if "poller" in title else ""
 
-    assert drop(text.encode(), SECTION).decode() == between + rest
+    assert drop_section(text.encode(), SECTION).decode() == between + rest
 
 
 def test_what_is_put_and_dropped_again_leaves_the_file_as_it_was() -> None:
-    assert drop(edited(HEAD, "slots = 7").encode(), SECTION).decode() == HEAD
+    assert drop_section(edited(HEAD, "slots = 7").encode(), SECTION).decode() == HEAD
 
 
 def test_the_program_replaces_the_file_behind_a_link_and_keeps_its_mode(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ COPY = "copy of /opt/gridbridge/conf/gridbridge.toml has to be there"
 def problems_of(path: Path) -> list[str]:
     """Return what `load` finds wrong, without the file's folder."""
     with pytest.raises(ConfigError) as refusal:
-        policy_file.load(str(path))
+        policy_file.load_configuration(str(path))
     return [problem.replace(f"{path.parent}/", "") for problem in refusal.value.problems]
 
 
@@ -116,7 +116,7 @@ def test_a_file_without_an_end_is_refused_before_it_is_read(path: Path) -> None:
     os.truncate(path, 1 << 40)
 
     with pytest.raises(ConfigError, match="too long; at most 1048576 bytes are read"):
-        policy_file.load(str(path))
+        policy_file.load_configuration(str(path))
 
 
 @pytest.fixture
@@ -145,7 +145,7 @@ def test_root_reads_no_file_in_a_folder_that_others_may_write(path: Path) -> Non
 
 @pytest.mark.root
 def test_root_reads_its_own_file(path: Path) -> None:
-    assert policy_file.load(str(path)).site.cluster == "alpha"
+    assert policy_file.load_configuration(str(path)).site.cluster == "alpha"
 
 
 @pytest.mark.root
@@ -161,7 +161,7 @@ def test_who_is_not_root_reads_any_file(path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     path.chmod(0o666)
 
-    assert policy_file.load(str(path)).site.cluster == "alpha"
+    assert policy_file.load_configuration(str(path)).site.cluster == "alpha"
 
 
 @pytest.mark.usefixtures("as_root")

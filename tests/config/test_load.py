@@ -44,7 +44,7 @@ A_PORT = "a whole number, 1 to 65535"
 def problems_of(path: Path) -> list[str]:
     """Return what `load` finds wrong, without the file's name."""
     with pytest.raises(ConfigError) as refusal:
-        policy_file.load(str(path))
+        policy_file.load_configuration(str(path))
     return [problem.replace(str(path), "FILE") for problem in refusal.value.problems]
 
 
@@ -56,7 +56,7 @@ def path(tmp_path: Path) -> Path:
 def test_what_is_not_said_has_its_default(path: Path) -> None:
     path.write_text(GOOD)
 
-    assert policy_file.load(str(path)) == Policy(
+    assert policy_file.load_configuration(str(path)) == Policy(
         site=SiteSection(cluster="alpha"),
         clusters={
             "alpha": Cluster(qmaster_port=6444, execd_port=6445),
@@ -73,7 +73,9 @@ def test_what_is_not_said_has_its_default(path: Path) -> None:
 def test_a_site_without_queues_may_have_a_home_of_oar_or_none(
     home: str, kind: ClusterKind | None
 ) -> None:
-    policy = policy_file.parse("FILE", f"{SITE}{home}[cluster.beta]\n{PORTS}".encode())
+    policy = policy_file.parse_configuration(
+        "FILE", f"{SITE}{home}[cluster.beta]\n{PORTS}".encode()
+    )
 
     assert (policy.local.kind if policy.local else None) == kind
     assert policy.why_no_queues
@@ -84,7 +86,7 @@ def test_what_is_said_replaces_the_default(path: Path) -> None:
     beta = 'kind = "gridengine"\ncell = "b"\npush = "qevent"\nspool_shared = true\n'
     path.write_text(GOOD.replace(QUEUE, beta + QUEUE) + "[poller]\nlost_polls = 3\n")
 
-    policy = policy_file.load(str(path))
+    policy = policy_file.load_configuration(str(path))
 
     assert policy.poller == PollerSection(lost_polls=3)
     assert policy.clusters["beta"] == Cluster(
@@ -103,7 +105,7 @@ def test_people_of_another_domain_have_other_names_there(path: Path) -> None:
     by_ssh = 'ssh = "far:2222"\n[cluster.beta.users]\nalice = "al"\n'
     path.write_text(GOOD.replace(QUEUE, by_ssh + QUEUE))
 
-    beta = policy_file.load(str(path)).clusters["beta"]
+    beta = policy_file.load_configuration(str(path)).clusters["beta"]
 
     assert (beta.ssh, beta.users) == ("far:2222", {"alice": "al"})
 
@@ -111,7 +113,7 @@ def test_people_of_another_domain_have_other_names_there(path: Path) -> None:
 def test_a_whole_number_is_a_number(path: Path) -> None:
     path.write_text(GOOD + "[poller]\ninterval_s = 6\n")
 
-    interval_s = policy_file.load(str(path)).poller.interval_s
+    interval_s = policy_file.load_configuration(str(path)).poller.interval_s
 
     assert (float, 6.0) == (type(interval_s), interval_s)
 

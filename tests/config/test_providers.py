@@ -28,7 +28,7 @@ HEEDED = "a provider of kind ec2 or libcloud heeds it"
 def problems_of(text: str) -> list[str]:
     """Return what is wrong with some sections."""
     with pytest.raises(ConfigError) as refusal:
-        policy_file.parse("FILE", (SITE + text).encode())
+        policy_file.parse_configuration("FILE", (SITE + text).encode())
     return [problem.removeprefix("FILE: ") for problem in refusal.value.problems]
 
 
@@ -36,7 +36,7 @@ def test_a_provider_of_each_kind_is_read() -> None:
     pools = '[pool.a]\nprovider = "cloud"\nimage = "ami-1"\nsize = "m5.large"\n'
     text = SITE + COMMAND + EC2 + WAKE + pools + HOST + 'mac = "52:54:00:12:34:56"\n'
 
-    policy = policy_file.parse("FILE", text.encode())
+    policy = policy_file.parse_configuration("FILE", text.encode())
 
     assert {
         "rental": ProviderSection(program="/opt/rent"),
@@ -52,7 +52,9 @@ def test_a_provider_of_each_kind_is_read() -> None:
 def test_the_image_of_a_provider_is_that_of_its_pools() -> None:
     text = f'{SITE}{LIBCLOUD}image = "debian-12"\nsize = "m1"\n[pool.a]\nprovider = "cloud"\n'
 
-    assert policy_file.parse("FILE", text.encode()).pools["a"] == PoolSection(provider="cloud")
+    assert policy_file.parse_configuration("FILE", text.encode()).pools["a"] == PoolSection(
+        provider="cloud"
+    )
 
 
 @pytest.mark.parametrize(
@@ -67,9 +69,12 @@ def test_the_image_of_a_provider_is_that_of_its_pools() -> None:
     ids=["command", "ec2", "libcloud", "ipmi", "wake"],
 )
 def test_what_is_said_of_providers_survives_its_file(sections: str) -> None:
-    policy = policy_file.parse("FILE", (SITE + sections).encode())
+    policy = policy_file.parse_configuration("FILE", (SITE + sections).encode())
 
-    assert policy_file.parse("FILE", policy_file.text(policy).encode()) == policy
+    assert (
+        policy_file.parse_configuration("FILE", policy_file.format_configuration(policy).encode())
+        == policy
+    )
 
 
 @pytest.mark.parametrize(
@@ -285,7 +290,7 @@ BOOT = '[bootstrap]\nuser = "adm"\nkey = "/k"\n'
 def test_a_step_that_has_nothing_to_do_is_refused(text: str, expected: list[str]) -> None:
     """A node without the cell's folder never joins, and its step would say nothing."""
     try:
-        policy_file.parse("FILE", f"{SITE}{BOOT}{text}\n".encode())
+        policy_file.parse_configuration("FILE", f"{SITE}{BOOT}{text}\n".encode())
         told: tuple[str, ...] = ()
     except ConfigError as refusal:
         told = refusal.problems

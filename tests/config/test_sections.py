@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 from gridbridge.config import policy_file
-from gridbridge.config.mistakes import Table, table_of
+from gridbridge.config.mistakes import Table, subtable
 from gridbridge.config.sections import SectionGroup, SingleSection
 from gridbridge.model import cluster
 from gridbridge.model.policy import Policy
@@ -30,9 +30,9 @@ class Squeezing:
 
     GROUPS: tuple[SectionGroup, ...] = (SingleSection(name="squeeze", kind=Squeeze),)
 
-    def problems(self, sections: Table) -> Iterator[str]:
+    def find_config_problems(self, sections: Table) -> Iterator[str]:
         """Find what its section can't say."""
-        if table_of(sections, "squeeze").get("margin") == 7:
+        if subtable(sections, "squeeze").get("margin") == 7:
             yield "[squeeze] margin = 7: unlucky; another number"
 
 
@@ -88,4 +88,4 @@ def test_a_capability_in_the_registry_is_heard(monkeypatch: pytest.MonkeyPatch) 
     good = '[site]\ncluster = "a"\n[cluster.a]\nqmaster_port = 1\nexecd_port = 2\n'
 
     with pytest.raises(policy_file.ConfigError, match="unlucky"):
-        policy_file.parse("FILE", f"{good}[squeeze]\nmargin = 7\n".encode())
+        policy_file.parse_configuration("FILE", f"{good}[squeeze]\nmargin = 7\n".encode())

@@ -20,7 +20,7 @@ path = "/disk"
 
 
 def test_an_area_needs_a_cluster_and_a_path() -> None:
-    (name,) = policy_file.parse("f", SITE.encode()).storage
+    (name,) = policy_file.parse_configuration("f", SITE.encode()).storage
 
     assert "disk" == name
 
@@ -66,6 +66,6 @@ def test_an_area_needs_a_cluster_and_a_path() -> None:
 )
 def test_what_is_wrong_is_told_with_what_would_be_right(text: str, wrong: str) -> None:
     with pytest.raises(ConfigError) as told:
-        policy_file.parse("f", f"{SITE}{text}\n".encode())
+        policy_file.parse_configuration("f", f"{SITE}{text}\n".encode())
 
     assert (wrong,) == told.value.problems

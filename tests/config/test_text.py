@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.config import mistakes, policy_file
-from gridbridge.model.campaigns.campaign_sections import CampaignsAt
+from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection
 from gridbridge.model.cluster import MAX_PORT, Claim, Cluster, ClusterKind, PushKind
 from gridbridge.model.elastic.balance_sections import ProviderSection, SqueezeSection
 from gridbridge.model.policy import Policy
@@ -128,8 +128,8 @@ def sections_of(kind: type, /, **fixed: object) -> st.SearchStrategy[Any]:
 def read_again(policy: Policy) -> Policy:
     with TemporaryDirectory() as folder:
         path = Path(folder, "gridbridge.toml")
-        path.write_text(policy_file.text(policy))
-        return policy_file.load(str(path))
+        path.write_text(policy_file.format_configuration(policy))
+        return policy_file.load_configuration(str(path))
 
 
 def rules_of(kind: str) -> st.SearchStrategy[dict[tuple[str, str], Any]]:
@@ -249,20 +249,23 @@ def test_defaults_alone_survive_their_file() -> None:
 def test_the_sample_is_what_gridbridge_writes() -> None:
     """So it holds every key with its meaning, unit and default, and nothing else."""
     assert (
-        policy_file.text(policy_file.parse(str(SAMPLE), SAMPLE.read_bytes())) == SAMPLE.read_text()
+        policy_file.format_configuration(
+            policy_file.parse_configuration(str(SAMPLE), SAMPLE.read_bytes())
+        )
+        == SAMPLE.read_text()
     )
 
 
 def test_the_sample_fits_the_lab() -> None:
     """Alpha is local; transfer-beta leads to beta, whose nodes see the spool."""
-    assert policy_file.parse(str(SAMPLE), SAMPLE.read_bytes()) == Policy(
+    assert policy_file.parse_configuration(str(SAMPLE), SAMPLE.read_bytes()) == Policy(
         site=SiteSection(cluster="alpha"),
         clusters={
             "alpha": Cluster(qmaster_port=6444, execd_port=6445),
             "beta": Cluster(qmaster_port=6454, execd_port=6455, spool_shared=True),
         },
         queues={"transfer-beta": TransferQueue(cluster="beta", pending_limit=10, slots=100)},
-        campaigns={"beta": CampaignsAt()},
+        campaigns={"beta": ClusterCampaignsSection()},
         providers={"lab": ProviderSection(program="/opt/gridlab/power-node")},
         maps={
             "beta": {
@@ -281,7 +284,9 @@ def test_the_sample_s_comments_hold_the_defaults(tmp_path: Path) -> None:
     path = tmp_path / "gridbridge.toml"
     path.write_text("\n".join(line.removeprefix("#") for line in lines if line[:2] != "# "))
 
-    assert policy_file.load(str(path)) == policy_file.parse(str(SAMPLE), SAMPLE.read_bytes())
+    assert policy_file.load_configuration(str(path)) == policy_file.parse_configuration(
+        str(SAMPLE), SAMPLE.read_bytes()
+    )
 
 
 @pytest.mark.parametrize("kind", TITLES.values(), ids=TITLES)
@@ -289,7 +294,8 @@ def test_the_sample_s_comments_state_meaning_unit_and_default(kind: type) -> Non
     sample = SAMPLE.read_text()
     for key in fields(kind):
         known = setting_of_field(key)
-        comment = f"\n# {known.meaning}\n# {mistakes.right(key)}; {mistakes.default(key)}\n"
+        values = f"{mistakes.describe_allowed_values(key)}; {mistakes.describe_default(key)}"
+        comment = f"\n# {known.meaning}\n# {values}\n"
 
-        assert known.unit in mistakes.right(key)
+        assert known.unit in mistakes.describe_allowed_values(key)
         assert comment + key.name in sample.replace("\n#" + key.name, "\n" + key.name)

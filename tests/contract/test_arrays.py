@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from gridbridge.batch.task_script import ScriptTask, script
-from gridbridge.decisions.campaigns.ending.outcome_classifier import outcome_of
+from gridbridge.decisions.campaigns.attempt_ends import classify_job_end
 from gridbridge.model.campaigns.campaign import TaskOutcome
 from gridbridge.model.job import ArrayEndQuery, ArrayLimits, JobEnd
 from gridbridge.model.request import JobRequest
@@ -182,7 +182,7 @@ def test_a_deleted_array_is_gone_with_its_processes(far: Far) -> None:
     far.hot("delete_array", job)
     until(lambda: not places(far, job), "both tasks to be gone")
     far.hot("delete_array", job)
-    outcomes = {outcome_of(end, 3600) for end in ends(far, job, 2).values()}
+    outcomes = {classify_job_end(end, 3600) for end in ends(far, job, 2).values()}
 
     assert outcomes <= {TaskOutcome.CANCELLED, TaskOutcome.SIGNAL}
 
@@ -238,7 +238,7 @@ def test_a_task_is_killed_for_its_walltime(far: Far) -> None:
     job = array(far, ["0"], run="sleep 100 #", request=JobRequest(hard=(("h_rt", "1"),)))
     release(far, job)
 
-    assert outcome_of(ends(far, job, 1)[1], 1) is TaskOutcome.WALLTIME
+    assert classify_job_end(ends(far, job, 1)[1], 1) is TaskOutcome.WALLTIME
 
 
 @pytest.mark.parametrize("far", [EMBEDDED], indirect=True)
@@ -252,7 +252,7 @@ def test_a_best_effort_task_makes_way_for_an_ordinary_job(far: Far) -> None:
     ordinary = far.start("echo ran >>ran\n", slots=2)
     end = far.end(ordinary)
     far.reach.sh("touch go")
-    outcomes = [outcome_of(one, 3600) for one in ends(far, job, far.slots + 2).values()]
+    outcomes = [classify_job_end(one, 3600) for one in ends(far, job, far.slots + 2).values()]
 
     assert (end.exit_status, free_for_others) == (0, far.slots)
     assert outcomes.count(TaskOutcome.PREEMPTED) == 2

@@ -4,11 +4,15 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gridbridge.decisions.campaigns.campaign_cycle import sentences
-from gridbridge.decisions.campaigns.failures.event_messages import text
+from gridbridge.decisions.campaigns.campaign_cycle import describe_cycle_plan
+from gridbridge.decisions.campaigns.campaign_event_messages import describe_campaign_event
 from gridbridge.model.campaigns.campaign import Attempt, TaskOutcome
-from gridbridge.model.campaigns.campaign_events import CampaignEvent, EventCode, EventKind
-from gridbridge.model.campaigns.cycle_plan import CyclePlan, Retry
+from gridbridge.model.campaigns.campaign_events import (
+    CampaignEvent,
+    CampaignEventCode,
+    CampaignEventKind,
+)
+from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, TaskRetry
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -28,9 +32,11 @@ def ended(task: int, outcome: TaskOutcome) -> Attempt:
 def test_a_cycle_counts_what_ended(tasks: int, told: list[str]) -> None:
     lost = tuple(ended(task, TaskOutcome.SITE_FAULT) for task in range(tasks))
     copies = tuple(ended(task, TaskOutcome.COPY) for task in range(tasks))
-    again = tuple(Retry(campaign=1, task=one.task, attempt=1, outcome=one.outcome) for one in lost)
+    again = tuple(
+        TaskRetry(campaign=1, task=one.task, attempt=1, outcome=one.outcome) for one in lost
+    )
 
-    assert sentences(CyclePlan(ended=(*lost, *copies), again=again)) == told
+    assert describe_cycle_plan(CampaignCyclePlan(ended=(*lost, *copies), again=again)) == told
 
 
 @pytest.mark.parametrize(
@@ -42,12 +48,12 @@ def test_a_cycle_counts_what_ended(tasks: int, told: list[str]) -> None:
 )
 def test_an_event_counts_its_tasks(tasks: int, told: str) -> None:
     event = CampaignEvent(
-        kind=EventKind.CAMPAIGN,
-        code=EventCode.BLACKLIST,
+        kind=CampaignEventKind.CAMPAIGN,
+        code=CampaignEventCode.BLACKLIST,
         cluster="beta",
         tasks=tasks,
         opened_at=NOON,
         last_at=NOON,
     )
 
-    assert text(event) == told
+    assert describe_campaign_event(event) == told

@@ -6,11 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from gridbridge.campaigns.submission import admission_rules
-from gridbridge.decisions.campaigns.admission_decision import admit
+from gridbridge.decisions.campaigns.admission_decision import apply_admission_rules
 from gridbridge.model.campaigns.admission import CampaignCandidate
 from gridbridge.model.campaigns.campaign import TaskOutcome
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.published_tasks import DROPPED, SENT, WAITING, WORDS
+from gridbridge.model.campaigns.published_tasks import DROPPED, OUTCOME_WORDS, SENT, WAITING
 from gridbridge.model.places import ADMISSION
 from tests.docs.console import ROOT
 
@@ -29,9 +29,9 @@ def test_the_rules_of_the_page_are_loaded_and_applied(tmp_path: Path) -> None:
     rules = admission_rules.load_admission_rules(str(tmp_path), os.getuid())
     slow = replace(BROUGHT.jdl, clusters={"beta": replace(WISH, walltime_s=90000)})
 
-    assert admit(rules, BROUGHT).jdl.clusters["beta"].is_besteffort
-    assert admit(rules, replace(BROUGHT, groups=frozenset({"physics"}))).fired == ()
-    assert admit(rules, replace(BROUGHT, jdl=slow)).refusal.endswith(
+    assert apply_admission_rules(rules, BROUGHT).jdl.clusters["beta"].is_besteffort
+    assert apply_admission_rules(rules, replace(BROUGHT, groups=frozenset({"physics"}))).fired == ()
+    assert apply_admission_rules(rules, replace(BROUGHT, jdl=slow)).refusal.endswith(
         "a task may take a day at most"
     )
     assert f"`{ADMISSION}`" in SERVICE
@@ -39,7 +39,7 @@ def test_the_rules_of_the_page_are_loaded_and_applied(tmp_path: Path) -> None:
 
 def test_the_page_has_each_word_that_a_task_may_be_shown_with() -> None:
     """Scripts read them; what the page calls such a word is one."""
-    words = {WORDS.get(outcome, outcome.value) for outcome in TaskOutcome}
+    words = {OUTCOME_WORDS.get(outcome, outcome.value) for outcome in TaskOutcome}
     ends = REFERENCE.partition("\n## How a task ends\n")[2].partition("\n## ")[0]
     table, _, below = ends.strip().partition("\n\n")
     shown = {row.split("|")[2].strip(" `") for row in table.splitlines()[2:]}

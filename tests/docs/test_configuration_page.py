@@ -2,7 +2,7 @@
 
 import re
 
-from gridbridge.config.capabilities import GROUPS
+from gridbridge.config.policy_file import GROUPS
 from gridbridge.config.sections import NamedSections, SingleSection
 from gridbridge.model.transfer.transfer_sections import KINDS
 from tests.docs.console import ROOT

@@ -231,7 +231,7 @@ def test_the_way_back_that_the_page_on_setting_up_shows_is_a_configuration(tmp_p
     shown = page.partition("<<'END'\n")[2].partition("    END\n")[0]
     (tmp_path / "gridbridge.toml").write_text(textwrap.dedent(shown))
 
-    policy = policy_file.load(str(tmp_path / "gridbridge.toml"))
+    policy = policy_file.load_configuration(str(tmp_path / "gridbridge.toml"))
 
     assert policy.site.cluster == "beta"
     assert policy.clusters["alpha"].remote_spool_dir == "/var/spool/gridbridge-beta"

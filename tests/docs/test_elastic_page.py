@@ -30,7 +30,7 @@ OPTION = re.compile(r"^\| `(--\S+ \d+)` \| `(.+)` \| (.+) \|$", re.MULTILINE)
 
 def configured(text: str) -> Policy:
     """Return a site's configuration with some more of it."""
-    return policy_file.parse("gridbridge.toml", f"{SITE}{text}".encode())
+    return policy_file.parse_configuration("gridbridge.toml", f"{SITE}{text}".encode())
 
 
 def test_the_first_sections_that_it_shows_are_enough_to_act() -> None:

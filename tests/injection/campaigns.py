@@ -28,11 +28,11 @@ from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
 from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
 from gridbridge.config import policy_file
+from gridbridge.model.campaigns.attempt_numbers import STEPS
 from gridbridge.model.campaigns.campaign import CampaignState, TaskOutcome
 from gridbridge.model.campaigns.campaign_names import ADDS_TO, UNIQUE
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.model.campaigns.owner_request import OwnerVerb
-from gridbridge.model.campaigns.prologues import STEPS
 from gridbridge.model.places import CAMPAIGNS, CONFIG, HOME, LEDGER, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.privileged import as_user as as_user_program
@@ -171,7 +171,7 @@ def runner(forgotten_s: float = 60.0) -> CampaignRunner:
 
 
 def _impatient(forgotten_s: float = 60.0) -> Policy:
-    policy = policy_file.load(CONFIG)
+    policy = policy_file.load_configuration(CONFIG)
     return replace(
         policy,
         failures=replace(policy.failures, probe_s=0.0),

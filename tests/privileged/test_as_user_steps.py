@@ -13,7 +13,7 @@ from gridbridge.batch.oar import oar_commands as oar
 from gridbridge.campaigns.store.campaign_reader import VerifiedCampaignFiles
 from gridbridge.campaigns.store.root_ledger import RootLedger
 from gridbridge.campaigns.submission import jdl_reader
-from gridbridge.model.campaigns.campaign_names import ArrayId
+from gridbridge.model.campaigns.campaign_names import CampaignArrayId
 from gridbridge.model.request import JobSpec
 from gridbridge.model.route import GridEngineCell, OarServer
 from gridbridge.privileged.arrays import campaign_content
@@ -41,7 +41,7 @@ def read(
     """Return the jobs that arrays at beta are, where a task asks for that, too."""
     header: dict[str, Any] = HEADER | {"clusters": {"gamma": AT, "beta": BETA | asked}}
     (folder / "c.12").write_text(f"{json.dumps(header)}\n{line}\n")
-    arrays = tuple(ArrayId("alpha", 12, number) for number, _ in enumerate(tasks, start=1))
+    arrays = tuple(CampaignArrayId("alpha", 12, number) for number, _ in enumerate(tasks, start=1))
     order = SimpleNamespace(
         arrays=arrays,
         tasks=tasks,
@@ -161,8 +161,10 @@ def test_root_splits_no_parameters_into_words(
 ) -> None:
     """That takes minutes for lines of somebody's choice: it is done as that person."""
     split = list[str]()
-    really = campaign_content.words
-    monkeypatch.setattr(campaign_content, "words", lambda line: split.append(line) or really(line))
+    really = campaign_content.split_parameters
+    monkeypatch.setattr(
+        campaign_content, "split_parameters", lambda line: split.append(line) or really(line)
+    )
     monkeypatch.setattr(VerifiedTasks, "spec", lambda *_: [*split])
 
     first, second = cast("tuple[Any, ...]", read(tmp_path, "0:1", "0:2"))

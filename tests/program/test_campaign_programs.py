@@ -11,9 +11,9 @@ from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_usage import CampaignUsageRows
 from gridbridge.config import policy_file
 from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState, TaskOutcome
-from gridbridge.model.campaigns.cycle_plan import CyclePlan
+from gridbridge.model.campaigns.campaign_sections import FairShareUnit
+from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, DecayedUsage
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.usage_sharing import DecayedUsage, ShareBy
 from gridbridge.model.policy import Policy
 from gridbridge.program.configuration import ReloadableConfiguration
 from gridbridge.program.reloading import ReloadingProgram
@@ -81,7 +81,7 @@ def test_a_cycle_sees_how_its_slots_are_shared(tmp_path: Path) -> None:
     text = (
         BEFORE.replace("[cluster", f"{state}[cluster", 1) + '[metascheduler]\nshare_by = "user"\n'
     )
-    policy = policy_file.parse("FILE", text.encode())
+    policy = policy_file.parse_configuration("FILE", text.encode())
     database = StateFile.open(policy.site.state)
     sweep = Campaign(
         number=0,
@@ -102,16 +102,16 @@ def test_a_cycle_sees_how_its_slots_are_shared(tmp_path: Path) -> None:
     sharing = runner.gather().sharing
     runner.database.close()
 
-    assert (sharing.by, sharing.used_s) == (ShareBy.USER, {"alice": 80.0})
+    assert (sharing.by, sharing.used_s) == (FairShareUnit.USER, {"alice": 80.0})
 
 
 @pytest.mark.parametrize("outcome", [TaskOutcome.MOVED, TaskOutcome.RESUBMIT, TaskOutcome.WIPED])
 def test_only_what_was_moved_is_urgent(outcome: TaskOutcome) -> None:
     """What a task or its cluster wants again and again would have cycles without a pause."""
-    plan = CyclePlan(ended=(attempt(TaskOutcome.SUCCESS), attempt(outcome)))
+    plan = CampaignCyclePlan(ended=(attempt(TaskOutcome.SUCCESS), attempt(outcome)))
 
     assert plan.is_urgent == (outcome is TaskOutcome.MOVED)
-    assert not CyclePlan().is_urgent
+    assert not CampaignCyclePlan().is_urgent
 
 
 @pytest.mark.parametrize("is_urgent", [True, False])

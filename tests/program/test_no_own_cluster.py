@@ -16,11 +16,11 @@ from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
 from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
 from gridbridge.config import policy_file
 from gridbridge.decisions.campaigns import campaign_cycle as rules
+from gridbridge.model.campaigns.attempt_numbers import FIRST_PROLOGUE_TASK
 from gridbridge.model.campaigns.campaign import Array, Campaign, CampaignState
-from gridbridge.model.campaigns.campaign_events import EventCode
-from gridbridge.model.campaigns.cancellation import WipedFor
+from gridbridge.model.campaigns.campaign_events import CampaignEventCode
+from gridbridge.model.campaigns.cancellation import CancellationReason
 from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
-from gridbridge.model.campaigns.prologues import FIRST
 from gridbridge.model.job import ArrayLimits, JobEnd
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
 from gridbridge.model.states import JobFact, JobState
@@ -49,7 +49,7 @@ class Site:
     """Beta and gamma, of which each has free slots, and a runner's cycle over fake acts."""
 
     def __init__(self, database: StateFile, ran: str, more: str = "") -> None:
-        self.policy = policy_file.parse("FILE", f"{FILE}{more}".encode())
+        self.policy = policy_file.parse_configuration("FILE", f"{FILE}{more}".encode())
         self.campaigns = CampaignRows(database)
         self.grid, self.now = Cells(), NOON
         self.clock = Clock(lambda: self.now.timestamp(), lambda: 0.0)
@@ -123,7 +123,7 @@ class Site:
 
     def cycle(self) -> None:
         """Do a cycle as the runner does."""
-        self.do(rules.plan(self.updator.look()))
+        self.do(rules.plan_campaign_cycle(self.updator.look()))
 
 
 def listed(job_id: int, places: range, fact: str) -> JobStatus:
@@ -239,7 +239,7 @@ def test_a_prologue_goes_first_and_an_epilogue_last_at_each_cluster(site: Site) 
     found = site.campaigns.find(1)
     assert found
     sent = [told.split()[2:] for told in site.grid.told if told.startswith("submit")]
-    first, last = FIRST, FIRST + 1  # of beta; gamma's follow
+    first, last = FIRST_PROLOGUE_TASK, FIRST_PROLOGUE_TASK + 1  # of beta; gamma's follow
     steps = [[f"{each + more}:1" for more in (0, 2)] for each in (first, last)]
     assert [sorted(each[1] for each in some) for some in (sent[:2], sent[-2:])] == steps
     assert [[each[0] for each in sent[at : at + 2]] for at in (0, 2, 4)] == [["beta", "gamma"]] * 3
@@ -269,7 +269,7 @@ def test_a_prologue_that_waits_is_taken_away_once_no_task_is_left(site: Site) ->
         site.cycle()
 
     (of_array,) = CancellationMarkRows(site.campaigns.database).all().values()
-    assert [mark.wiped_for for mark in of_array.values()] == [WipedFor.UNNEEDED]
+    assert [mark.wiped_for for mark in of_array.values()] == [CancellationReason.UNNEEDED]
 
 
 def test_a_cluster_that_does_not_answer_is_an_event_with_what_it_said(site: Site) -> None:
@@ -281,6 +281,6 @@ def test_a_cluster_that_does_not_answer_is_an_event_with_what_it_said(site: Site
 
     (event,) = CampaignEventRows(site.campaigns.database).open()
     assert (event.code, event.cluster, event.why) == (
-        *(EventCode.GET_JOBS, "gamma"),
+        *(CampaignEventCode.GET_JOBS, "gamma"),
         "ssh: no route to host",
     )

@@ -64,7 +64,7 @@ def beta(tmp_path: Path) -> Beta:
 @pytest.fixture
 def policy(tmp_path: Path) -> Policy:
     text = SITE.format(folder=tmp_path)
-    return policy_file.parse("gridbridge.toml", text.encode())
+    return policy_file.parse_configuration("gridbridge.toml", text.encode())
 
 
 @pytest.mark.parametrize("job", ["41", ""], ids=["by its id", "by its name"])
@@ -126,7 +126,7 @@ def test_what_root_can_do_depends_on_the_batch_system(
     text = SITE.format(folder=tmp_path)
     if "oar" in section:
         text = text.replace("qmaster_port = 3\nexecd_port = 4\n", "")
-    policy = policy_file.parse("gridbridge.toml", f"{text}{section}".encode())
+    policy = policy_file.parse_configuration("gridbridge.toml", f"{text}{section}".encode())
     error = GridbridgeError("denied: user is not owner of job 41")
 
     assert expected in str(ownerless_jobs._not_deleted(policy, "beta", "alice", "41", error))

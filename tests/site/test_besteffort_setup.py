@@ -52,7 +52,7 @@ qmaster_port = 1
 execd_port = 2
 ssh = "delta-master"
 """
-    return policy_file.parse("FILE", toml.encode())
+    return policy_file.parse_configuration("FILE", toml.encode())
 
 
 def asked(cluster: str = "alpha", like: str | None = None) -> BestEffortRequest:

@@ -71,7 +71,7 @@ def test_of_a_file_that_the_service_refuses_that_is_told_and_the_account_it_need
 
 
 def test_a_site_without_a_cluster_of_its_own_is_checked() -> None:
-    policy = policy_file.parse("FILE", b'[site]\ncluster = "hub"\n')
+    policy = policy_file.parse_configuration("FILE", b'[site]\ncluster = "hub"\n')
 
     items = [finding.item for finding in service.collect_check_findings(policy, None, Clock())]
 
@@ -128,7 +128,9 @@ def test_the_local_cluster_is_looked_at_once_for_all_queues(
 
     monkeypatch.setattr(service, "read_home_setup", see_home)
 
-    found = [*service.collect_check_findings(policy_file.load(str(path)), "", Clock())]
+    found = [
+        *service.collect_check_findings(policy_file.load_configuration(str(path)), "", Clock())
+    ]
 
     assert asked == [host.name()]
     told = {each.item for each in found if "qconf: silent" in each.found}
@@ -163,7 +165,7 @@ def site(folder: Path, more: str = "", queue: str = "qname all.q") -> Policy:
     path = folder / "gridbridge.toml"
     first = '[queue.q]\ncluster = "b"\nslots = 2\npending_limit = 4\n'
     path.write_text(f'[site]\ncluster = "a"\n{cells}{first}{more}')
-    return policy_file.load(str(path))
+    return policy_file.load_configuration(str(path))
 
 
 def test_no_cell_is_asked_the_same_twice(tmp_path: Path) -> None:

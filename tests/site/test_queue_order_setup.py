@@ -51,7 +51,7 @@ def _home(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def policy(order: str) -> Policy:
-    return policy_file.parse("FILE", SITE.format(order=order).encode())
+    return policy_file.parse_configuration("FILE", SITE.format(order=order).encode())
 
 
 def heard(folder: Path, cluster: str, free: int, *, seconds: float = 1) -> None:

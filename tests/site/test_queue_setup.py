@@ -55,7 +55,7 @@ pending_limit = 1
 slots = 1
 """
     )
-    return policy_file.load(str(path))
+    return policy_file.load_configuration(str(path))
 
 
 def test_what_leads_to_a_cluster_that_is_gone_is_taken_back_at_home(policy: Policy) -> None:
@@ -149,7 +149,7 @@ def test_nothing_is_set_up_to_a_cluster_that_does_not_answer(policy: Policy) -> 
 def test_no_queue_is_set_up_where_none_can_be(home: str) -> None:
     ports = "qmaster_port = 1\nexecd_port = 2\n"
     toml = f'[site]\ncluster = "alpha"\n{home}[cluster.beta]\n{ports}'
-    policy = policy_file.parse("FILE", toml.encode())
+    policy = policy_file.parse_configuration("FILE", toml.encode())
 
     with pytest.raises(ConfigError, match="a transfer queue needs a Grid Engine home"):
         queue_setup.plan_transfer_queue(policy, TransferQueueRequest(cluster="beta"))

@@ -10,7 +10,7 @@ from gridbridge.campaigns.store import campaign_files, published_campaign_files
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownCampaigns
-from gridbridge.model.campaigns.send_reasons import ShownCycle
+from gridbridge.model.campaigns.send_reasons import ShownSendReasons
 from gridbridge.model.site.setup_findings import FindingState
 from gridbridge.shell.clock import Clock
 from gridbridge.site import capability_checks
@@ -67,7 +67,7 @@ def test_campaigns_go_on_and_the_last_cycle_counts(
     show(tmp_path, CampaignState.IN_TREATMENT)
     if minutes is not None:
         published_campaign_files.publish_campaign_value(
-            ShownCycle(at=NOON - timedelta(minutes=minutes)), str(tmp_path)
+            ShownSendReasons(at=NOON - timedelta(minutes=minutes)), str(tmp_path)
         )
 
     assert look() == [(state, f"1 that go on, last cycle of gridbridge-runner: {when}")]

@@ -11,7 +11,7 @@ from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
 from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
-from gridbridge.decisions.campaigns.ledger_recovery_rules import adopt
+from gridbridge.decisions.campaigns.ledger_recovery_rules import plan_ledger_recovery
 from gridbridge.model.campaigns.campaign import (
     Array,
     ArrayState,
@@ -20,7 +20,7 @@ from gridbridge.model.campaigns.campaign import (
     LedgerArray,
     TaskOutcome,
 )
-from gridbridge.model.campaigns.cancellation import CancellationMark, WipedFor
+from gridbridge.model.campaigns.cancellation import CancellationMark, CancellationReason
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.campaign_tables import ATTEMPTS
@@ -72,7 +72,7 @@ class Restored:
 
     def take_over(self, refused: Array, portions: int = 99) -> int:
         """Take over what is lost, until a kill after so many portions; say how many there were."""
-        found = adopt(
+        found = plan_ledger_recovery(
             1, self.tries.stored_campaign(1), LEDGER, NOON, refused=refused, most=AN_ARRAY
         )
         for one in found[:portions]:
@@ -157,7 +157,7 @@ def test_a_task_that_was_cancelled_as_it_waited_is_known_where_it_was_sent(
     restored: Restored,
 ) -> None:
     """Its owner wants it no more: it is to be deleted there."""
-    undone = adopt(1, restored.tries.stored_campaign(1), (LEDGER[0],), NOON)
+    undone = plan_ledger_recovery(1, restored.tries.stored_campaign(1), (LEDGER[0],), NOON)
     for one in undone:
         restored.tries.adopt(one)
     assert CampaignTaskRows(restored.database).cancel(1, 6)
@@ -170,5 +170,7 @@ def test_a_task_that_was_cancelled_as_it_waited_is_known_where_it_was_sent(
     known = next(one for one in LEDGER if (6, 1) in one.tasks)
     place = known.tasks.index((6, 1)) + 1
     marks = CancellationMarkRows(restored.database).all()
-    assert {place: CancellationMark(wiped_for=WipedFor.UNWANTED)} == marks[1, known.number]
+    assert {place: CancellationMark(wiped_for=CancellationReason.UNWANTED)} == marks[
+        1, known.number
+    ]
     assert (6, 1, known.number, place, TaskOutcome.PENDING) in restored.sent()

@@ -11,7 +11,7 @@ from gridbridge.batch.embedded.embedded_commands import OWN
 from gridbridge.batch.embedded.embedded_job import EmbeddedJob
 from gridbridge.batch.embedded.job_store import JobStore, NoSuchEmbeddedJob, RequestRefused
 from gridbridge.batch.embedded.process_identity import signal_group
-from gridbridge.model.campaigns.attempt_numbers import read_places
+from gridbridge.model.campaigns.attempt_numbers import parse_index_ranges
 
 
 def hold(database: JobStore, number: int) -> None:
@@ -88,7 +88,7 @@ def release_array(database: JobStore, array: int, name: str) -> None:
 
 def delete_array(database: JobStore, array: int, indices: str) -> None:
     """Delete the tasks of an array, or only those at some places, as `delete` does."""
-    ranges = read_places(indices) if indices else None
+    ranges = parse_index_ranges(indices) if indices else None
     with database.change():
         for job in _tasks(database, array):
             if ranges is None or any(job.place in span for span in ranges):

@@ -29,12 +29,12 @@ from gridbridge.batch.gridengine.submit import call
 from gridbridge.batch.gridengine.submitted_request import read_request
 from gridbridge.errors import ParseError
 from gridbridge.model import amounts
-from gridbridge.model.campaigns.crowded_cell import (
+from gridbridge.model.campaigns.preemption import (
     Amounts,
     CrowdedCell,
-    HostResources,
+    QueueInstanceResources,
     ResourceHolder,
-    ResourceShortage,
+    WaitingLocalRequest,
 )
 from gridbridge.model.ids import parse_task_ranges
 from gridbridge.model.places import BEST_EFFORT
@@ -64,7 +64,7 @@ def crowded(cell: GridEngineCell) -> CrowdedCell:
     return read_crowd(answer.stdout, table)
 
 
-def could_start(cell: GridEngineCell, shortage: ResourceShortage) -> frozenset[str]:
+def could_start(cell: GridEngineCell, shortage: WaitingLocalRequest) -> frozenset[str]:
     """Return the queue instances that a job may have, were there enough of all consumables.
 
     None for one that waits for its start time, or has as many tasks running as it may.
@@ -151,10 +151,10 @@ class _Crowd:
 
     def __init__(self, table: ComplexTable) -> None:
         self._table = table
-        self._asked: dict[tuple[object, ...], ResourceShortage] = {}
+        self._asked: dict[tuple[object, ...], WaitingLocalRequest] = {}
         self._running: list[ResourceHolder] = []  # in the queue that is being walked through
         self._holders: list[ResourceHolder] = []
-        self._places: list[HostResources] = []
+        self._places: list[QueueInstanceResources] = []
         self._free: dict[str, float] = {}
 
     @property
@@ -199,7 +199,7 @@ class _Crowd:
         queues = tuple(queue.text or "" for queue in element.iterfind("hard_req_queue"))
         shape = (leafs.get("JB_owner"), slots, pairs, pe, queues)
         if shape not in self._asked and len(self._asked) < MOST_SHAPES:
-            self._asked[shape] = ResourceShortage(
+            self._asked[shape] = WaitingLocalRequest(
                 job=int(leafs["JB_job_number"]),
                 task=_first(leafs),
                 slots=slots,
@@ -227,7 +227,7 @@ class _Crowd:
             alone = self._table.alone & free[OF_HOST].keys()
             counted = {name: n for name, n in free[OF_HOST].items() if name not in alone}
             self._places.append(
-                HostResources(
+                QueueInstanceResources(
                     name=leafs["name"],
                     slots=_slots(leafs),
                     free=counted,

@@ -29,7 +29,7 @@ from gridbridge.batch.gridengine.parse import (
 )
 from gridbridge.batch.gridengine.submit import call
 from gridbridge.errors import ParseError
-from gridbridge.model.campaigns.campaign_names import is_of_campaign
+from gridbridge.model.campaigns.campaign_names import is_campaign_job_name
 from gridbridge.model.elastic.balance_plan import SavedProgramOutputs
 from gridbridge.model.elastic.cell import (
     CellHost,
@@ -246,7 +246,7 @@ class _Rows:
             leafs["state"],
             job in self._deferred,
             "predecessor_jobs" in leafs,
-            is_of_campaign(leafs.get("JB_name", "")),
+            is_campaign_job_name(leafs.get("JB_name", "")),
             _shape(element, leafs, self._long_name, self._identities.of(job, leafs)),
         )
         if job in self._caps:

@@ -41,7 +41,7 @@ from gridbridge.batch.oar.resource_levels import (
 from gridbridge.batch.oar.submit import call
 from gridbridge.batch.state_letters import queue_letters
 from gridbridge.errors import ParseError
-from gridbridge.model.campaigns.campaign_names import is_of_campaign
+from gridbridge.model.campaigns.campaign_names import is_campaign_job_name
 from gridbridge.model.elastic.balance_plan import SavedProgramOutputs
 from gridbridge.model.elastic.cell import (
     CellHost,
@@ -272,7 +272,7 @@ def _waiting(
         if job.is_waiting or job.is_held:
             is_dependent = not alive.isdisjoint(job.after)
             state = AFTER_OTHERS if is_dependent else job.known
-            is_campaign = is_of_campaign(job.name)
+            is_campaign = is_campaign_job_name(job.name)
             key = _OarJobGroup(
                 owner=job.owner,
                 shape=_shape(job, sizes),

@@ -145,9 +145,11 @@ def delete_array(server: OarServer, array: str) -> None:
 
 def delete_places(server: OarServer, array: str, name: str, indices: str) -> None:
     """Delete some tasks of an array, which are jobs; those that are over are deleted."""
-    from gridbridge.model.campaigns.attempt_numbers import read_places  # transfers do without it
+    from gridbridge.model.campaigns.attempt_numbers import (
+        parse_index_ranges,  # transfers do without it
+    )
 
-    ranges = read_places(indices)
+    ranges = parse_index_ranges(indices)
     living = [
         job for job in _jobs(server, oar_commands.show_living(server, array)) if not job.is_over
     ]

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from gridbridge.model.campaigns.campaign import Array
-from gridbridge.model.campaigns.campaign_names import ArrayId, released_name
+from gridbridge.model.campaigns.campaign_names import CampaignArrayId, released_array_name
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot
 
@@ -17,7 +17,7 @@ def exclude_foreign_jobs(
     A reinstalled cell counts its job numbers from 1 again, so a number alone proves nothing.
     """
     names = {
-        array.job_id: (array_job_name(policy, array), released_name(array.campaign))
+        array.job_id: (array_job_name(policy, array), released_array_name(array.campaign))
         for array in arrays
         if array.cluster == snapshot.cluster
     }
@@ -31,4 +31,4 @@ def exclude_foreign_jobs(
 
 def array_job_name(policy: Policy, array: Array) -> str:
     """Return the job name under which an array is submitted and accounted for."""
-    return str(ArrayId(policy.site.cluster, array.campaign, array.number))
+    return str(CampaignArrayId(policy.site.cluster, array.campaign, array.number))

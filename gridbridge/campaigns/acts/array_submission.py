@@ -10,13 +10,13 @@ from gridbridge.errors import (
     ParseError,
 )
 from gridbridge.model.campaigns.attempt_numbers import (
-    read_attempts,
-    read_places,
-    write_attempts,
-    write_places,
+    format_attempt_ranges,
+    format_index_ranges,
+    parse_attempt_ranges,
+    parse_index_ranges,
 )
-from gridbridge.model.campaigns.campaign import Array, Attempt, LedgerArray, SentTask
-from gridbridge.model.campaigns.campaign_names import ArrayId
+from gridbridge.model.campaigns.campaign import Array, ArraySubmissionResult, Attempt, LedgerArray
+from gridbridge.model.campaigns.campaign_names import CampaignArrayId
 from gridbridge.model.places import (
     HAS_ENDED,
     NO_FILE,
@@ -62,7 +62,9 @@ ERRORS: dict[int, type[GridbridgeError]] = {
 LATER = (NO_OWNER, NO_LEDGER)  # exit statuses of releasing and deleting, too
 
 
-def send(arrays: tuple[tuple[Array, tuple[Attempt, ...]], ...]) -> tuple[SentTask, ...]:
+def send(
+    arrays: tuple[tuple[Array, tuple[Attempt, ...]], ...],
+) -> tuple[ArraySubmissionResult, ...]:
     """Submit or adopt arrays of one campaign at one cluster, and release their tasks.
 
     Each result has a job id or one of ERRORS. Any other error means that the progress of the array
@@ -82,14 +84,14 @@ def send(arrays: tuple[tuple[Array, tuple[Attempt, ...]], ...]) -> tuple[SentTas
 
 
 def _attempts_text(attempts: tuple[Attempt, ...]) -> str:
-    return write_attempts(tuple((attempt.task, attempt.attempt) for attempt in attempts))
+    return format_attempt_ranges(tuple((attempt.task, attempt.attempt) for attempt in attempts))
 
 
-def _sent(line: str) -> SentTask:
+def _sent(line: str) -> ArraySubmissionResult:
     try:
         status, job, why = line.split(" ", 2)
         error = ERRORS.get(int(status), GridbridgeError)(why) if int(status) else None
-        return SentTask(job_id=int(job), error=error)
+        return ArraySubmissionResult(job_id=int(job), error=error)
     except ValueError as error:
         raise ParseError(f"send-arrays: {line[:80]!r}") from error
 
@@ -113,7 +115,7 @@ def delete_for_nobody(policy: Policy, owner: str, array: Array) -> int:
 
     Raises NotDeleted.
     """
-    name = str(ArrayId(policy.site.cluster, array.campaign, array.number))
+    name = str(CampaignArrayId(policy.site.cluster, array.campaign, array.number))
     ids = [entry.job_id for entry in ledger_arrays(array.campaign) if entry.number == array.number]
     return ownerless_jobs.delete_ownerless_array(
         policy, array.cluster, owner, name, (*ids, array.job_id)
@@ -122,7 +124,7 @@ def delete_for_nobody(policy: Policy, owner: str, array: Array) -> int:
 
 def delete_places(array: Array, indices: tuple[range, ...]) -> None:
     """Delete the tasks with these array indices; may be repeated."""
-    _delete(array, write_places(indices))
+    _delete(array, format_index_ranges(indices))
 
 
 def delete_waiting(array: Array, indices: tuple[range, ...]) -> tuple[range, ...]:
@@ -130,11 +132,11 @@ def delete_waiting(array: Array, indices: tuple[range, ...]) -> tuple[range, ...
 
     May be repeated. LedgerLost if root's ledger does not know the array.
     """
-    result = _call("delete-waiting", array, write_places(indices))
+    result = _call("delete-waiting", array, format_index_ranges(indices))
     answer = result.stdout.decode("ascii", "replace").split()
     if array.job_id and not answer:
         raise LedgerUnreadable(f"root's ledger has nothing of array {array.number}")
-    return read_places(answer[1]) if answer[1:] else ()
+    return parse_index_ranges(answer[1]) if answer[1:] else ()
 
 
 def _delete(array: Array, *indices: str) -> int:
@@ -182,7 +184,7 @@ def _ledger_line(line: str) -> LedgerArray:
         return LedgerArray(
             number=int(number),
             cluster=cluster,
-            tasks=read_attempts(tasks),
+            tasks=parse_attempt_ranges(tasks),
             job_id=int("".join(job[:1]) or 0),
             is_of_copies=job[1:] == ["copies"],
         )

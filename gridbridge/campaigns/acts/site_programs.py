@@ -10,7 +10,10 @@ from email.utils import formatdate
 
 from gridbridge.batch import as_user_call
 from gridbridge.errors import CommandFailed
-from gridbridge.model.campaigns.campaign_sections import CampaignsAt, Notifications
+from gridbridge.model.campaigns.campaign_sections import (
+    ClusterCampaignsSection,
+    NotificationsSection,
+)
 from gridbridge.model.campaigns.subscriptions import Notification, NotificationChannel
 from gridbridge.model.places import WISH
 from gridbridge.shell.runner import run
@@ -21,7 +24,7 @@ ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
 _log = logging.getLogger(__name__)
 
 
-def query_stress_factors(clusters: Mapping[str, CampaignsAt]) -> dict[str, float]:
+def query_stress_factors(clusters: Mapping[str, ClusterCampaignsSection]) -> dict[str, float]:
     """Run the clusters' stress scripts in parallel; return each script's number by cluster.
 
     A failed script counts as infinite stress. Clusters without a script are left out. The factor is
@@ -58,7 +61,7 @@ NOTIFY_ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"
 NO_ANSWER = "\n-- \ngridnotify -l tells what you are told, and gridnotify -u ends it.\n"
 
 
-def deliver_notification(message: Notification, policy: Notifications) -> None:
+def deliver_notification(message: Notification, policy: NotificationsSection) -> None:
     """Send a message to its subscriber; CommandFailed or OSError if sending failed.
 
     By mail, by the site's notification command, or by the subscriber's own program.

@@ -8,8 +8,8 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from gridbridge.cli.plots import plot_file
-from gridbridge.cli.plots.time_axis import clock, on_axis
+from gridbridge.cli import plot_files
+from gridbridge.cli.plot_files import format_time_axis, time_axis_position
 from gridbridge.model.campaigns.published_campaigns import ShownCampaign
 from gridbridge.model.campaigns.published_tasks import TaskEndTimes
 from gridbridge.model.status_report import printable
@@ -29,7 +29,7 @@ def write_campaign_plot(
     path: str,
 ) -> None:
     """Plot a campaign's progress into a file; OutputError if it can't be written."""
-    plot_file.save(campaign_figure(campaign, ends, now, band), path, DOTS)
+    plot_files.save_plot(campaign_figure(campaign, ends, now, band), path, DOTS)
 
 
 def campaign_figure(
@@ -52,7 +52,7 @@ def _stacks(
     shown = (moments[-1] - campaign.submitted_at) * SEEN  # of a step that ends with the axis
     last = now if campaign.ended < campaign.tasks and now > moments[-1] else moments[-1] + shown
     times = [campaign.submitted_at, *moments, last]
-    at = list(map(on_axis, times))
+    at = list(map(time_axis_position, times))
     clusters = sorted({end.cluster for end in ends})
     stacks = [_sums(times, [end for end in ends if end.cluster == name]) for name in clusters]
     colours = [COLOURS[n % len(COLOURS)] for n in range(len(clusters))]
@@ -102,12 +102,12 @@ def _ahead(
 def _frame(axes: Axes, campaign: ShownCampaign) -> None:
     axes.axhline(campaign.tasks, color="0.4", linewidth=0.8)
     axes.set_ylim(0, campaign.tasks * 1.05 or 1)
-    axes.set_xlim(left=on_axis(campaign.submitted_at))
+    axes.set_xlim(left=time_axis_position(campaign.submitted_at))
     axes.set_ylabel("tasks that have ended")
     name = printable(campaign.name)[:60]
     title = f"campaign {campaign.number}, {name}: {campaign.ended} of {campaign.tasks}"
     axes.set_title(title, loc="left", parse_math=False)
-    clock(axes)
+    format_time_axis(axes)
     handles, names = axes.get_legend_handles_labels()
     order = slice(None, None, -1)  # of the stacks
     beside = (1.0, 1.0)

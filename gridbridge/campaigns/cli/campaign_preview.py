@@ -10,16 +10,16 @@ from gridbridge.campaigns.store import published_campaign_files
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.campaigns.tools import admission_check, campaign_client, event_commands
 from gridbridge.cli import output
-from gridbridge.config.cluster_kinds import OF_KIND
+from gridbridge.config.site import OF_KIND
 from gridbridge.decisions.campaigns import campaign_cycle
 from gridbridge.decisions.transfer.offered_names import list_names_not_offered
 from gridbridge.errors import ConfigError
 from gridbridge.model import vocabulary
 from gridbridge.model.campaigns.admission import AdmissionResult
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
-from gridbridge.model.campaigns.cycle_plan import ClusterRoom, CycleSituation
+from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, ClusterCapacity
 from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
-from gridbridge.model.campaigns.send_reasons import ShownCycle
+from gridbridge.model.campaigns.send_reasons import ShownSendReasons
 from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.published import ShownCluster
@@ -80,7 +80,7 @@ def preview_campaign(
     lacks = {name: _lacks(request.slots, slots_by_cluster.get(name)) for name, request in requests}
     unknown = {name: _unknown(request, name, folder) for name, request in requests}
     room = {
-        name: ClusterRoom(
+        name: ClusterCapacity(
             free_slots=slots,
             is_drained=name in drained,
             is_stressed=name in stressed,
@@ -90,7 +90,7 @@ def preview_campaign(
     }
     sent = {
         send.cluster: send.tasks
-        for send in campaign_cycle.plan(_alone(admission.jdl, tasks, room)).sends
+        for send in campaign_cycle.plan_campaign_cycle(_alone(admission.jdl, tasks, room)).sends
     }
     return CampaignPreview(
         admitted=admission,
@@ -154,7 +154,7 @@ def _may_be_spread(request: AtCluster, cluster: str, policy: Policy, folder: str
     return is_by_environment and asks and published_values.read_vocabulary(cluster, folder) is None
 
 
-def _alone(jdl: Jdl, tasks: int, room: dict[str, ClusterRoom]) -> CycleSituation:
+def _alone(jdl: Jdl, tasks: int, room: dict[str, ClusterCapacity]) -> CampaignCycleSituation:
     """Return a cycle's input with this campaign alone, and with its prologues done."""
     ready = {name: replace(request, prologue="") for name, request in jdl.clusters.items()}
     campaign = Campaign(
@@ -168,20 +168,20 @@ def _alone(jdl: Jdl, tasks: int, room: dict[str, ClusterRoom]) -> CycleSituation
         jdl=replace(jdl, clusters=ready),
     )
     waiting = {0: tasks}
-    return CycleSituation(
+    return CampaignCycleSituation(
         campaigns=(campaign,), waiting=waiting, arrays=(), room=room, max_tasks=tasks
     )
 
 
 def _stressed(folder: str) -> tuple[str, ...]:
     """Return the clusters that were under stress in the runner's last cycle."""
-    last = published_campaign_files.read_published_campaign_value(ShownCycle, folder)
+    last = published_campaign_files.read_published_campaign_value(ShownSendReasons, folder)
     return last.stressed if last else ()
 
 
 def _free(cluster: str, folder: str, is_besteffort: bool) -> int | None:
     """Return a cluster's free slots for these tasks, as the runner or the poller last saw them."""
-    last = published_campaign_files.read_published_campaign_value(ShownCycle, folder)
+    last = published_campaign_files.read_published_campaign_value(ShownSendReasons, folder)
     if last and is_besteffort and cluster in last.besteffort_slots:
         return last.besteffort_slots[cluster]
     if last and cluster in last.free_slots:

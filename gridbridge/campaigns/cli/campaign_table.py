@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 from gridbridge.cli import output
 from gridbridge.model.campaigns.campaign import CampaignState
-from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownErrors
+from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownForecastErrors
 from gridbridge.model.campaigns.published_tasks import SENT, PublishedTask
 from gridbridge.model.status_report import count, printable
 
@@ -54,7 +54,7 @@ def forecast_text(campaign: ShownCampaign) -> str:
     return "forecast of its end: {} (P50), {} (P90)".format(*moments)
 
 
-def forecast_error_text(forecast_errors: ShownErrors) -> str:
+def forecast_error_text(forecast_errors: ShownForecastErrors) -> str:
     """Say how far earlier forecasts of campaign ends were off."""
     whole = count(forecast_errors.forecasts, "campaign")
     return (

@@ -14,11 +14,11 @@ from gridbridge.cli import output
 from gridbridge.cli.options import FOLDER, VERBOSE, VERSION
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_events import (
-    BARRING,
-    HEALING,
+    BLACKLISTING_EVENTS,
+    SELF_HEALING_EVENTS,
     CampaignEvent,
-    EventCode,
-    EventKind,
+    CampaignEventCode,
+    CampaignEventKind,
 )
 from gridbridge.model.campaigns.owner_request import OwnerReply, OwnerVerb
 from gridbridge.state.published_json import to_json_types
@@ -151,7 +151,10 @@ def _close(events: tuple[CampaignEvent, ...], verb: OwnerVerb, hint: str = "") -
 
 def _has_tasks(event: CampaignEvent) -> bool:
     """Say whether an event concerns failed tasks, or tasks with unknown outcome."""
-    return event.kind is EventKind.TASK or event.code in (EventCode.DROPPED, EventCode.DISPUTED)
+    return event.kind is CampaignEventKind.TASK or event.code in (
+        CampaignEventCode.DROPPED,
+        CampaignEventCode.DISPUTED,
+    )
 
 
 def _changes(options: Mapping[str, Any]) -> bool:
@@ -193,14 +196,14 @@ def print_events(
 
 def _cure(event: CampaignEvent) -> str:
     """Say how the campaign's owner can close the event."""
-    if event.kind is EventKind.TASK:
+    if event.kind is CampaignEventKind.TASK:
         return (
             f"when it is put right: gridevents -c {event.campaign} -r has the failed tasks tried"
             f" again, gridevents -e {event.number} -f only closes it"
         )
-    if event.code in HEALING:
+    if event.code in SELF_HEALING_EVENTS:
         return f"it is over once that works; gridevents -e {event.number} -f has it tried at once"
-    if event.code in BARRING:
+    if event.code in BLACKLISTING_EVENTS:
         return (
             f"when it is put right: gridevents -e {event.number} -f opens {event.cluster}"
             " to it again"
@@ -209,7 +212,10 @@ def _cure(event: CampaignEvent) -> str:
 
 
 def _event_row(event: CampaignEvent, states: Mapping[int, CampaignState]) -> tuple[str, ...]:
-    is_tried = event.until and event.code not in (EventCode.DROPPED, EventCode.DISPUTED)
+    is_tried = event.until and event.code not in (
+        CampaignEventCode.DROPPED,
+        CampaignEventCode.DISPUTED,
+    )
     again = f"; it is tried again at {_local_time(event.until)}" if event.until and is_tried else ""
     state = "closed" if event.closed_at else "open"
     campaign = str(event.campaign or "-")

@@ -11,7 +11,7 @@ from gridbridge.cli import output
 from gridbridge.cli.options import VERSION
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.owner_request import OwnerReply, OwnerVerb
-from gridbridge.model.campaigns.subscriptions import NotificationChannel, Severity
+from gridbridge.model.campaigns.subscriptions import NotificationChannel, NotificationSeverity
 from gridbridge.model.status_report import printable
 
 NOT_DONE = {
@@ -110,12 +110,12 @@ def _change(
         campaign_client.require_valid_subscription(way, identity)
     except ParseError as error:
         raise click.UsageError(f"{TYPED[way]} {error}") from error
-    if (severity or not is_end) and severity not in [level.value for level in Severity]:
+    if (severity or not is_end) and severity not in [level.value for level in NotificationSeverity]:
         wrong = f"-s {severity}: no severity; " if severity is not None else ""
         raise click.UsageError(f"{wrong}{WHICH}")
     verb = OwnerVerb.UNSUBSCRIBE if is_end else OwnerVerb.SUBSCRIBE
     answer = campaign_client.change_subscription(
-        verb, way, identity, Severity(severity or Severity.LOW)
+        verb, way, identity, NotificationSeverity(severity or NotificationSeverity.LOW)
     )
     if answer is not OwnerReply.DONE:
         output.complain(f"gridnotify: {NOT_DONE[answer]}")

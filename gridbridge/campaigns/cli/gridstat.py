@@ -10,9 +10,8 @@ from gridbridge.campaigns.cli import REFUSED, campaign_table, gridstat_views, lo
 from gridbridge.campaigns.cli.gridstat_views import GridstatOptions, NoTaskEnded, UnknownCampaign
 from gridbridge.campaigns.store.campaign_files import CampaignFileNotOwned
 from gridbridge.campaigns.tools import campaign_client, task_views
-from gridbridge.cli import output
+from gridbridge.cli import output, plot_files
 from gridbridge.cli.options import FOLDER, VERSION
-from gridbridge.cli.plots import plot_file
 from gridbridge.model.campaigns.published_campaigns import ShownCampaign
 
 OF_ONE = "-f, -e, -J, --failed"
@@ -50,7 +49,7 @@ Look = Callable[[], list[ShownCampaign]]
     "--plot",
     "picture",
     metavar="FILE",
-    callback=plot_file.named,
+    callback=plot_files.check_plot_file_name,
     help="Draw how its tasks ended: .png, .svg ...",
 )
 @FOLDER

@@ -24,7 +24,7 @@ from gridbridge.campaigns.tools.campaign_client import (
     SubmissionRefused,
 )
 from gridbridge.campaigns.tools.new_campaigns import CampaignOptions
-from gridbridge.cli import debug_traceback, error_boundary, output
+from gridbridge.cli import error_boundary, output
 from gridbridge.cli.options import VERSION
 from gridbridge.errors import CommandLineMistake, ConfigError, GridbridgeError, StateError
 from gridbridge.model.campaigns.jdl import CampaignType
@@ -220,7 +220,7 @@ def gridsub(
     options = ["--check"] * is_check + ["--wait"] * is_wait
     options += ["--details"] * is_details + ["--debug"] * is_debug
     try:
-        with debug_traceback.traced(is_debug):
+        with error_boundary.print_traceback_if_debug(is_debug):
             if added_to is not None:
                 return _add(typed, added_to, added_file, added_text, options)
             if (added_file, added_text) != (None, None):
@@ -334,4 +334,4 @@ def _refused(error: GridbridgeError) -> int:
 
 def main() -> None:
     """Run it."""
-    error_boundary.run(gridsub, "gridsub")
+    error_boundary.run_program(gridsub, "gridsub")

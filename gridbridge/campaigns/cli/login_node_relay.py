@@ -40,7 +40,7 @@ def transfer_host_to_use(folder: str = PUBLISHED, path: str = CONFIG) -> str:
     from gridbridge.config import policy_file  # a tenth of a second that nobody waits for there
 
     try:
-        return policy_file.load(path).site.transfer_host
+        return policy_file.load_configuration(path).site.transfer_host
     except ConfigError:
         return ""  # the command itself says what is missing
 
@@ -80,7 +80,7 @@ def run_here_or_relay(
     except click.exceptions.ClickException:
         transfer_host = ""  # a mistake is told here
     if not transfer_host:
-        error_boundary.run(command, name)
+        error_boundary.run_program(command, name)
     files = writes(options, words)
     if files:
         sys.exit(fetch_command_output(transfer_host, name, files))

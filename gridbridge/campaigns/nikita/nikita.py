@@ -31,25 +31,24 @@ from gridbridge.campaigns.store.cancellation_marks import (
     CancellationMarkRows,
     Marked,
 )
-from gridbridge.decisions.campaigns import throttle as rules
-from gridbridge.decisions.campaigns.job_ratio_predictor import allowed_to_wait
-from gridbridge.decisions.campaigns.preemption.blocked_requests import wipes
+from gridbridge.decisions.campaigns import task_cancellation_rules as rules
+from gridbridge.decisions.campaigns.cluster_capacity import max_waiting_tasks
+from gridbridge.decisions.campaigns.preemption_rules import group_victims_by_array
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.campaigns.attempt_numbers import ranges_of
+from gridbridge.model.campaigns.attempt_numbers import EPILOGUE, group_into_ranges
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState
-from gridbridge.model.campaigns.campaign_sections import CampaignsAt
+from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection
 from gridbridge.model.campaigns.cancellation import (
-    OF_MOVES,
-    ONLY_WAITING,
+    REASONS_OF_MOVES,
+    REASONS_ONLY_WAITING,
     ArrayCancellation,
-    CancellationPatience,
     CancellationPlan,
-    ListedArray,
-    ListedAttempt,
-    WipedFor,
+    CancellationReason,
+    CancellationSituation,
+    CancellationTimeouts,
+    SameStateTasks,
 )
 from gridbridge.model.campaigns.preemption import BlockedRequest, Preemption
-from gridbridge.model.campaigns.prologues import EPILOGUE
 from gridbridge.model.places import NIKITA_CLOCKS
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot
@@ -103,10 +102,12 @@ class Nikita:
         self._ways = CampaignPreemptionRows(self.database)
         self._crowds = BlockedRequestQueries(policy, self._ways, clock)
 
-    def gather(self) -> ListedAttempt:
+    def gather(self) -> CancellationSituation:
         """Read the clusters' last snapshots; query the clusters anew if tasks are to be deleted."""
         situation = self._look(self._policy.runner.interval_s)
-        is_old = self._asking.has_read and rules.plan(situation) != CancellationPlan()
+        is_old = (
+            self._asking.has_read and rules.plan_task_cancellations(situation) != CancellationPlan()
+        )
         situation = self._look(0.0) if is_old else situation
         return replace(situation, contests=self._contests())
 
@@ -115,7 +116,7 @@ class Nikita:
         marks = self._marks.all()
         return self._crowds.look(self._arrays.values(), self._answers, marks, self._cancelled)
 
-    def _look(self, limit_s: float) -> ListedAttempt:
+    def _look(self, limit_s: float) -> CancellationSituation:
         released = [
             array for array in self._campaigns.open_arrays() if array.state is ArrayState.RELEASED
         ]
@@ -123,7 +124,9 @@ class Nikita:
         self._answers = self._asking.ask(clusters, released, limit_s)
         return self.listed(released, self._answers)
 
-    def listed(self, released: list[Array], answers: dict[str, ClusterSnapshot]) -> ListedAttempt:
+    def listed(
+        self, released: list[Array], answers: dict[str, ClusterSnapshot]
+    ) -> CancellationSituation:
         """Return the campaign tasks that clusters list, as input for the decision.
 
         At a cluster where no work can start, only cancelled and moved tasks are considered, because
@@ -146,7 +149,7 @@ class Nikita:
         ]
         self._arrays = {_key(array): array for array in arrays}
         listed_parts = tasks_listed_at_clusters(arrays, answers, campaigns, marks, leaps, steps)
-        return ListedAttempt(
+        return CancellationSituation(
             now=self._clock.now(),
             parts=tuple(part for part in listed_parts if slots[part.cluster] or _is_to_go(part)),
             allowed={name: self._allowed(name, count) for name, count in slots.items() if count},
@@ -169,15 +172,17 @@ class Nikita:
         ]
         return {(step.campaign, step.array) for step in self._tries.steps(going)}
 
-    def decide(self, situation: ListedAttempt) -> CancellationPlan:
+    def decide(self, situation: CancellationSituation) -> CancellationPlan:
         """Decide which tasks to delete."""
-        return rules.plan(situation)
+        return rules.plan_task_cancellations(situation)
 
-    def entry(self, situation: ListedAttempt, plan: CancellationPlan) -> JournalEntry | None:
+    def entry(
+        self, situation: CancellationSituation, plan: CancellationPlan
+    ) -> JournalEntry | None:
         """Return the journal entry of a cycle; None if no task is deleted."""
         return nikita_journal.entry(situation, plan, self._clock.now())
 
-    def apply(self, situation: ListedAttempt, plan: CancellationPlan) -> None:
+    def apply(self, situation: CancellationSituation, plan: CancellationPlan) -> None:
         """Mark tasks, then delete them; an unmarked task would count as deleted by its owner."""
         del situation
         self._turns.begin()
@@ -195,7 +200,7 @@ class Nikita:
     def _make_way(self, way: Preemption) -> None:
         """Preempt tasks for a blocked local request."""
         self._ways.put(way, self._clock.now())
-        for wipe in wipes(way):
+        for wipe in group_victims_by_array(way):
             self._marks.put(wipe)
             self._delete(wipe)
         job = f"{way.job}.{way.task}" if way.task else way.job
@@ -208,7 +213,7 @@ class Nikita:
         """Delete tasks; a failed deletion is retried in the next cycle if the tasks still exist."""
         array = self._arrays[wipe.campaign, wipe.array]
         try:
-            if wipe.wiped_for in ONLY_WAITING:
+            if wipe.wiped_for in REASONS_ONLY_WAITING:
                 self._delete_waiting(array, wipe)
             else:
                 self._turns.take(array, lambda: self._acts.delete_places(array, wipe.places))
@@ -225,7 +230,11 @@ class Nikita:
         if begun:
             self._marks.remove(replace(wipe, places=begun))
         if waiting := _without(wipe.places, begun):
-            held = WipedFor.LEFT if wipe.wiped_for in OF_MOVES else WipedFor.NEVER_BEGAN
+            held = (
+                CancellationReason.LEFT
+                if wipe.wiped_for in REASONS_OF_MOVES
+                else CancellationReason.NEVER_BEGAN
+            )
             self._marks.put(replace(wipe, places=waiting, wiped_for=held))
 
     def _tell_not_wiped(self, wipe: ArrayCancellation, error: GridbridgeError) -> None:
@@ -235,10 +244,10 @@ class Nikita:
         _log.warning("event=not_wiped array=%s at=%s why=%r", name, wipe.cluster, str(error))
 
     def _allowed(self, cluster: str, slots: int) -> int:
-        return allowed_to_wait(slots, self._used(cluster).flood_rate)
+        return max_waiting_tasks(slots, self._used(cluster).flood_rate)
 
-    def _used(self, cluster: str) -> CampaignsAt:
-        return self._policy.campaigns.get(cluster, CampaignsAt())
+    def _used(self, cluster: str) -> ClusterCampaignsSection:
+        return self._policy.campaigns.get(cluster, ClusterCampaignsSection())
 
 
 def _key(array: Array) -> tuple[int, int]:
@@ -254,18 +263,20 @@ def _with_some_to_go(marks: Marked) -> set[tuple[int, int]]:
     }
 
 
-def _is_to_go(part: ListedArray) -> bool:
+def _is_to_go(part: SameStateTasks) -> bool:
     return part.is_cancelled or part.marked in TO_GO
 
 
 def _without(ranges: tuple[range, ...], excluded: tuple[range, ...]) -> tuple[range, ...]:
     listed = {index for indices in excluded for index in indices}
-    return ranges_of(index for indices in ranges for index in indices if index not in listed)
+    return group_into_ranges(
+        index for indices in ranges for index in indices if index not in listed
+    )
 
 
-def _patience(policy: Policy) -> CancellationPatience:
+def _patience(policy: Policy) -> CancellationTimeouts:
     limits = policy.nikita
-    return CancellationPatience(
+    return CancellationTimeouts(
         grace_s=limits.grace_s,
         waiting_s=limits.waiting_s,
         over_walltime_s=limits.over_walltime_s,

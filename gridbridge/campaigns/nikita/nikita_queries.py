@@ -14,22 +14,28 @@ from gridbridge.batch.adapters import adapter_of
 from gridbridge.batch.clusters import away
 from gridbridge.campaigns.store import host_clocks
 from gridbridge.campaigns.store.cancellation_marks import CampaignPreemptionRows, Marked
-from gridbridge.decisions.campaigns.failures.clock_jumps import moved, with_jumps
-from gridbridge.decisions.campaigns.preemption import blocked_requests as rules
+from gridbridge.decisions.campaigns import preemption_rules as rules
+from gridbridge.decisions.campaigns.clock_jumps import record_clock_jumps, shift_by_clock_jumps
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.campaigns.campaign import Array, Campaign, CampaignState
 from gridbridge.model.campaigns.cancellation import (
-    HELD,
-    IF_WAITING,
-    CancellationClocks,
+    REASONS_HELD_FIRST,
+    REASONS_IF_STILL_WAITING,
     CancellationMark,
+    CancellationReason,
     ClockJump,
-    ListedArray,
-    WipedFor,
+    HostClockReadings,
+    SameStateTasks,
 )
-from gridbridge.model.campaigns.crowded_cell import CrowdedCell, ResourceShortage
 from gridbridge.model.campaigns.jdl import CampaignType
-from gridbridge.model.campaigns.preemption import BlockedRequest, OwnTask, Preemption, Request
+from gridbridge.model.campaigns.preemption import (
+    BlockedRequest,
+    CampaignArrayJob,
+    CrowdedCell,
+    LocalRequestId,
+    Preemption,
+    WaitingLocalRequest,
+)
 from gridbridge.model.places import NIKITA_CLOCKS
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
@@ -37,9 +43,9 @@ from gridbridge.shell import host
 from gridbridge.shell.clock import Clock
 
 TO_GO = (
-    *IF_WAITING,
-    *HELD,
-    WipedFor.UNWANTED,
+    *REASONS_IF_STILL_WAITING,
+    *REASONS_HELD_FIRST,
+    CancellationReason.UNWANTED,
 )  # also held tasks, because gridbridge may have set the hold
 NOTHING = CrowdedCell()
 KEPT = timedelta(days=7)  # preemptions for jobs that wait longer are forgotten
@@ -53,7 +59,7 @@ def tasks_listed_at_clusters(
     marks: Marked,
     leaps: Iterable[ClockJump] = (),
     steps: Container[tuple[int, int]] = (),
-) -> Iterator[ListedArray]:
+) -> Iterator[SameStateTasks]:
     """Return campaign tasks that wait or run in the snapshots of clusters that answered.
 
     Tasks that are being deleted are left out. So are waiting prologues and epilogues (`steps`)
@@ -69,7 +75,9 @@ def tasks_listed_at_clusters(
         for row in answers[array.cluster].jobs.get(array.job_id, ()):
             is_kept = row.state.is_waiting and (array.campaign, array.number) in steps
             if not is_kept and (since := _since(array, row, campaign)):
-                yield from _split(array, campaign, row, moved(since, jumps), of_array)
+                yield from _split(
+                    array, campaign, row, shift_by_clock_jumps(since, jumps), of_array
+                )
             elif of_array and (is_kept or row.state.is_put_back or _is_held(row)):
                 split = _split(array, campaign, row, array.intended_at, of_array)
                 yield from (part for part in split if part.marked in TO_GO)
@@ -103,14 +111,14 @@ def _split(
     row: JobStatus,
     since: datetime,
     marks: Mapping[int, CancellationMark],
-) -> Iterator[ListedArray]:
+) -> Iterator[SameStateTasks]:
     """Yield the tasks of a row, grouped by their cancellation mark."""
-    by_mark: dict[WipedFor | None, list[range]] = {}
+    by_mark: dict[CancellationReason | None, list[range]] = {}
     for task_range in row.tasks or (range(1, array.size + 1),):
         for wiped_for, indices in _runs(task_range, marks):
             by_mark.setdefault(wiped_for, []).append(indices)
     for marked, ranges in by_mark.items():
-        yield ListedArray(
+        yield SameStateTasks(
             campaign=array.campaign,
             array=array.number,
             cluster=array.cluster,
@@ -135,7 +143,7 @@ def _walltime_s(campaign: Campaign, array: Array) -> int:
 
 def _runs(
     indices: range, marks: Mapping[int, CancellationMark]
-) -> Iterator[tuple[WipedFor | None, range]]:
+) -> Iterator[tuple[CancellationReason | None, range]]:
     """Split array indices into runs with the same cancellation mark."""
     if not marks:
         yield None, indices
@@ -153,7 +161,7 @@ class BlockedRequestQueries:
         self._policy = policy
         self._ways = ways
         self._clock = clock
-        self._ours: dict[str, dict[int, OwnTask]] = {}
+        self._ours: dict[str, dict[int, CampaignArrayJob]] = {}
 
     def look(
         self,
@@ -167,21 +175,21 @@ class BlockedRequestQueries:
         for array in arrays:
             snapshot = answers[array.cluster]
             if snapshot.pending and _is_besteffort(array, snapshot):
-                self._ours[array.cluster][array.job_id] = OwnTask(
+                self._ours[array.cluster][array.job_id] = CampaignArrayJob(
                     campaign=array.campaign,
                     array=array.number,
                     ending=frozenset(marks.get((array.campaign, array.number), ())),
                     is_ending=array.campaign in cancelled,
                 )
         now = self._clock.now()
-        recent = rules.recent(self._ways.tried(now - KEPT), now)
+        recent = rules.select_recently_served_requests(self._ways.tried(now - KEPT), now)
         crowded = (name for name, ours in self._ours.items() if ours)
         return tuple(request for name in crowded for request in self._at(name, recent))
 
-    def _at(self, cluster: str, recent: Set[Request]) -> Iterator[BlockedRequest]:
+    def _at(self, cluster: str, recent: Set[LocalRequestId]) -> Iterator[BlockedRequest]:
         """Yield the blocked requests of one cluster, with the hosts where each could start."""
         cell = self._ask(cluster)
-        for request in rules.contests(cluster, cell, self._ours[cluster], recent):
+        for request in rules.find_blocked_requests(cluster, cell, self._ours[cluster], recent):
             names = self._could_start(cluster, request.asked)
             hosts = tuple(host for host in request.places if host.name in names)
             if hosts:
@@ -189,7 +197,7 @@ class BlockedRequestQueries:
 
     def still(self, way: Preemption) -> Preemption | None:
         """Ask the cluster again; return the preemption that is still needed, or None."""
-        return rules.still(way, self._ask(way.cluster), self._ours[way.cluster])
+        return rules.recheck_preemption(way, self._ask(way.cluster), self._ours[way.cluster])
 
     def _ask(self, cluster: str) -> CrowdedCell:
         where = away(self._policy, cluster)
@@ -200,7 +208,7 @@ class BlockedRequestQueries:
             _log_unanswered(cluster, error)
             return NOTHING
 
-    def _could_start(self, cluster: str, shortage: ResourceShortage) -> frozenset[str]:
+    def _could_start(self, cluster: str, shortage: WaitingLocalRequest) -> frozenset[str]:
         where = away(self._policy, cluster)
         shows = adapter_of(where).shows_crowd
         try:
@@ -226,15 +234,15 @@ class HostClockWatch:
     def __init__(self, clock: Clock, path: str = NIKITA_CLOCKS) -> None:
         self._clock = clock
         self._path = path
-        self._seen: CancellationClocks | None = None
+        self._seen: HostClockReadings | None = None
 
     def look(self) -> tuple[ClockJump, ...]:
         """Return the jumps of the clock: by how many seconds, and when."""
         before = host_clocks.read_host_clocks(self._path)
-        now = CancellationClocks(
+        now = HostClockReadings(
             boot=host.boot(), wall=self._clock.now(), steady_s=self._clock.steady_s()
         )
-        self._seen = with_jumps(before, now)
+        self._seen = record_clock_jumps(before, now)
         for jump in self._seen.leaps[len(before.leaps) if before else 0 :]:
             _log.warning("event=clock_set by_s=%+.0f", jump.by_s)
         return self._seen.leaps

@@ -9,7 +9,7 @@ from gridbridge.campaigns.store.campaign_parts import AddedTaskPartRows
 from gridbridge.campaigns.store.campaign_register import CampaignNumberRegister
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.submission.jdl_values import MOST_TASKS
-from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskBatch
+from gridbridge.model.campaigns.campaign import AddedTasks, Campaign, CampaignState
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.places import CAMPAIGNS
 from gridbridge.model.status_report import count
@@ -45,7 +45,7 @@ class AddedTasksIntake:
         grown, self._grown = frozenset(self._grown), set()
         return grown
 
-    def keep(self, new_file: NewCampaignFile) -> TaskBatch | str:
+    def keep(self, new_file: NewCampaignFile) -> AddedTasks | str:
         """Store a file of added tasks as a part of its campaign, or return the refusal."""
         campaign = self._campaigns.find(new_file.adds_to or 0)
         if part := self._parts.of_token(new_file.token):
@@ -81,8 +81,8 @@ class AddedTasksIntake:
         is_given = self._given.has(campaign.number, new_file.uid, new_file.digest, part)
         return replace(new_file, token=files.random_name()) if is_given else None
 
-    def _add(self, new_file: NewCampaignFile, campaign: Campaign) -> TaskBatch:
-        part = TaskBatch(
+    def _add(self, new_file: NewCampaignFile, campaign: Campaign) -> AddedTasks:
+        part = AddedTasks(
             campaign=campaign.number,
             number=self._parts.last(campaign.number) + 1,
             tasks=new_file.tasks,

@@ -12,9 +12,15 @@ from gridbridge.campaigns.acts.array_submission import (
 )
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.errors import AlreadySubmitted, GridbridgeError
-from gridbridge.model.campaigns.campaign import Array, ArrayState, Attempt, LedgerArray, SentTask
-from gridbridge.model.campaigns.campaign_sections import Failures
-from gridbridge.model.campaigns.cycle_plan import KeptOff, TaskSend
+from gridbridge.model.campaigns.campaign import (
+    Array,
+    ArrayState,
+    ArraySubmissionResult,
+    Attempt,
+    LedgerArray,
+)
+from gridbridge.model.campaigns.campaign_sections import FailuresSection
+from gridbridge.model.campaigns.cycle_plan import ExcludedTaskCount, TaskSend
 from gridbridge.shell.clock import Clock
 
 
@@ -26,7 +32,7 @@ class CampaignArrayCommands(Protocol):
 
     def send(
         self, arrays: tuple[tuple[Array, tuple[Attempt, ...]], ...], /
-    ) -> tuple[SentTask, ...]:
+    ) -> tuple[ArraySubmissionResult, ...]:
         """Submit arrays of one campaign to one cluster, and release their tasks.
 
         Errors: ArrayRefused if the cluster will never accept an array, CampaignRefused if root will
@@ -82,7 +88,7 @@ class _Pause:
 class OwnerTimeBudget:
     """Limits the time that each owner's calls at each cluster may take."""
 
-    def __init__(self, campaigns: CampaignRows, clock: Clock, failures: Failures) -> None:
+    def __init__(self, campaigns: CampaignRows, clock: Clock, failures: FailuresSection) -> None:
         self._campaigns = campaigns
         self._clock = clock
         self._failures = failures
@@ -151,7 +157,7 @@ class CampaignArraySubmitter:
         campaigns: CampaignRows,
         acts: CampaignArrayCommands,
         clock: Clock,
-        settle: Callable[[Array, SentTask], None],
+        settle: Callable[[Array, ArraySubmissionResult], None],
         most: int,
         turns: OwnerTimeBudget,
     ) -> None:
@@ -200,12 +206,12 @@ class CampaignArraySubmitter:
             for few in [[array] for array in group] if group[0].is_of_copies else [group]:
                 self._submit(few)
 
-    def _released(self, array: Array) -> SentTask:
+    def _released(self, array: Array) -> ArraySubmissionResult:
         try:
             self._turns.take(array, lambda: self._acts.release(array))
         except GridbridgeError as error:
-            return SentTask(job_id=array.job_id, error=error)
-        return SentTask(job_id=array.job_id)
+            return ArraySubmissionResult(job_id=array.job_id, error=error)
+        return ArraySubmissionResult(job_id=array.job_id)
 
     def _submit(self, arrays: list[Array]) -> None:
         """Submit arrays of one campaign to one cluster; failed ones wait for the next cycle."""
@@ -215,12 +221,12 @@ class CampaignArraySubmitter:
         try:
             sent = self._turns.take(arrays[0], lambda: self._acts.send(intended), _has_failed)
         except GridbridgeError as error:
-            sent = (SentTask(error=error),) * len(arrays)
+            sent = (ArraySubmissionResult(error=error),) * len(arrays)
         for array, sent_task in zip(arrays, sent, strict=False):
             self._settle(array, sent_task)
 
 
-def _has_failed(sent: Iterable[SentTask]) -> bool:
+def _has_failed(sent: Iterable[ArraySubmissionResult]) -> bool:
     return any(sent_task.error and not isinstance(sent_task.error, ANSWERS) for sent_task in sent)
 
 
@@ -232,7 +238,9 @@ def _parts(send: TaskSend, most: int) -> Iterator[TaskSend]:
         yield replace(send, tasks=end - begin, kept_off=kept_off)
 
 
-def _between(kinds: Iterable[KeptOff], begin: int, end: int) -> Iterator[KeptOff]:
+def _between(
+    kinds: Iterable[ExcludedTaskCount], begin: int, end: int
+) -> Iterator[ExcludedTaskCount]:
     """Return how many tasks of each kind lie between two indices of the concatenated kinds."""
     first = 0
     for kind in kinds:

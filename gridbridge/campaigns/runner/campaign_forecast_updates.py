@@ -9,10 +9,18 @@ from datetime import datetime, timedelta
 
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
-from gridbridge.decisions.campaigns.completion_forecast import error_of, errors, forecast
+from gridbridge.decisions.campaigns.completion_forecast import (
+    forecast_campaign_end,
+    forecast_error_share,
+    summarize_forecast_errors,
+)
 from gridbridge.model.amounts import HOUR_S
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
-from gridbridge.model.campaigns.cycle_plan import ClusterView, CyclePlan, CycleSituation
+from gridbridge.model.campaigns.cycle_plan import (
+    CampaignCyclePlan,
+    CampaignCycleSituation,
+    ListedTaskCounts,
+)
 from gridbridge.model.campaigns.forecast import (
     CampaignForecast,
     CampaignProgress,
@@ -20,9 +28,9 @@ from gridbridge.model.campaigns.forecast import (
     StoredForecast,
 )
 from gridbridge.model.campaigns.published_campaigns import (
-    ShownAtCluster,
     ShownCampaign,
-    ShownErrors,
+    ShownCampaignAtCluster,
+    ShownForecastErrors,
 )
 from gridbridge.shell.clock import Clock
 
@@ -56,11 +64,13 @@ class CampaignForecastUpdater:
         self._clock = clock
         self._pause_s = pause_s
         self._made: dict[int, _DatedForecast] = {}
-        self._there: dict[int, list[ClusterView]] = {}
+        self._there: dict[int, list[ListedTaskCounts]] = {}
         self._ratios: dict[tuple[int, str], float] = {}
         self._kept = {forecast.campaign: forecast for forecast in predictions.forecasts()}
 
-    def look(self, situation: CycleSituation, plan: CyclePlan, elapsed: Elapsed) -> None:
+    def look(
+        self, situation: CampaignCycleSituation, plan: CampaignCyclePlan, elapsed: Elapsed
+    ) -> None:
         """Recompute outdated forecasts, and store each campaign's halfway forecast."""
         self._there = {}
         for view in situation.there:
@@ -94,7 +104,7 @@ class CampaignForecastUpdater:
         stored = self._kept.get(shown.number)
         if shown.state is not CampaignState.IN_TREATMENT or latest is None:
             self._made.pop(shown.number, None)
-            error = error_of(stored) if stored else None
+            error = forecast_error_share(stored) if stored else None
             return replace(shown, forecast_error=error, at=self._at_each(shown, ()))
         forecast = latest.forecast
         return replace(
@@ -107,16 +117,16 @@ class CampaignForecastUpdater:
 
     def _at_each(
         self, shown: ShownCampaign, services: tuple[ClusterThroughput, ...]
-    ) -> tuple[ShownAtCluster, ...]:
+    ) -> tuple[ShownCampaignAtCluster, ...]:
         """Return a campaign's counts at each cluster; empty for an ended campaign."""
         if not (shown.state.is_alive or shown.number in self._there):
             return ()
         by_name = {service.cluster: service for service in services}
         return tuple(self._at(shown.number, name, by_name.get(name)) for name in shown.clusters)
 
-    def errors(self) -> ShownErrors | None:
+    def errors(self) -> ShownForecastErrors | None:
         """Return the forecast errors of all ended campaigns."""
-        return errors(self._kept.values())
+        return summarize_forecast_errors(self._kept.values())
 
     def _is_old(self, number: int, now: datetime) -> bool:
         latest = self._made.get(number)
@@ -125,13 +135,13 @@ class CampaignForecastUpdater:
         return not timedelta() <= now - latest.at < timedelta(seconds=ANEW_S)
 
     def _make(
-        self, campaign: Campaign, situation: CycleSituation, elapsed: Elapsed, now: datetime
+        self, campaign: Campaign, situation: CampaignCycleSituation, elapsed: Elapsed, now: datetime
     ) -> _DatedForecast:
         services = self._services(campaign, elapsed, now)
         views = self._there.get(campaign.number, ())
         tasks_left = situation.waiting.get(campaign.number, 0) + sum(view.waiting for view in views)
         progress = CampaignProgress(left=tasks_left, services=services, pause_s=self._pause_s)
-        return _DatedForecast(at=now, forecast=forecast(progress), services=services)
+        return _DatedForecast(at=now, forecast=forecast_campaign_end(progress), services=services)
 
     def _services(
         self, campaign: Campaign, elapsed: Elapsed, now: datetime
@@ -160,12 +170,14 @@ class CampaignForecastUpdater:
         self._predictions.keep_forecast(stored)
         self._kept[campaign.number] = stored
 
-    def _at(self, number: int, cluster: str, service: ClusterThroughput | None) -> ShownAtCluster:
+    def _at(
+        self, number: int, cluster: str, service: ClusterThroughput | None
+    ) -> ShownCampaignAtCluster:
         views = [view for view in self._there.get(number, ()) if view.cluster == cluster]
         waiting = sum(view.waiting for view in views)
         took = service.durations_s if service else ()
         rate = service.ended / service.watched_s if service and service.watched_s else 0.0
-        return ShownAtCluster(
+        return ShownCampaignAtCluster(
             cluster=cluster,
             waiting=waiting,
             running=sum(view.listed for view in views) - waiting,

@@ -30,13 +30,17 @@ from gridbridge.campaigns.submission import admission_rules
 from gridbridge.campaigns.submission.jdl_limits import jdl_header_mismatch, jdl_limit_violations
 from gridbridge.campaigns.submission.jdl_values import MOST_TASKS
 from gridbridge.decisions.campaigns import admission_decision as rules
-from gridbridge.decisions.campaigns.failures.blacklist import opened_now
-from gridbridge.decisions.campaigns.failures.clock_jumps import ahead
+from gridbridge.decisions.campaigns.clock_jumps import sum_clock_jumps
+from gridbridge.decisions.campaigns.cluster_blacklist import new_campaign_event
 from gridbridge.errors import ConfigError, GridbridgeError, describe_error
 from gridbridge.model.campaigns.admission import AdmissionRule, CampaignCandidate
 from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState
-from gridbridge.model.campaigns.campaign_events import ROOTS, EventCode, EventKind
-from gridbridge.model.campaigns.campaign_sections import Notifications, RunnerSection
+from gridbridge.model.campaigns.campaign_events import (
+    ROOT_EVENTS,
+    CampaignEventCode,
+    CampaignEventKind,
+)
+from gridbridge.model.campaigns.campaign_sections import NotificationsSection, RunnerSection
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl
 from gridbridge.model.campaigns.owner_request import OwnerVerb
 from gridbridge.model.message import shorten_reason
@@ -55,7 +59,7 @@ PURGED_AT_ONCE = 500  # campaigns in a sweep, so that a cycle does not take minu
 ANSWERS_KEPT, MOST_ANSWERS = timedelta(days=1), 10_000  # gridsub reads its answer within minutes
 MOST_REFUSAL = 4000  # characters of a refusal, which may quote the file
 NOBODY = -1  # uid for an unreadable file
-NO_WISHES = Notifications()
+NO_WISHES = NotificationsSection()
 USUAL = RunnerSection()
 MB = 1_000_000
 
@@ -73,7 +77,7 @@ class CampaignIntake:
         folder: str = CAMPAIGNS,
         published: str = PUBLISHED,
         rules: Callable[[], tuple[AdmissionRule, ...]] = admission_rules.load_admission_rules,
-        notifications: Notifications = NO_WISHES,
+        notifications: NotificationsSection = NO_WISHES,
         limits: RunnerSection = USUAL,
         begin: Begin = ignore_changed_campaigns,
         watched: str = RUNNER_CLOCKS,
@@ -206,7 +210,9 @@ class CampaignIntake:
 
         The published task states are newer than the restored state file.
         """
-        event = opened_now(EventKind.CAMPAIGN, EventCode.RESTORED, campaign, "", self._clock.now())
+        event = new_campaign_event(
+            CampaignEventKind.CAMPAIGN, CampaignEventCode.RESTORED, campaign, "", self._clock.now()
+        )
         self._events.open_once(replace(event, why=why))
         published_task_files.record_changing_campaigns(
             {*published_task_files.campaigns_with_interrupted_changes(self._published), campaign},
@@ -224,11 +230,11 @@ class CampaignIntake:
         now = self._clock.now()
         answers = campaign_files.campaign_answer_path("", self._published)
         published_files.remove_old_published_files(answers, now - ANSWERS_KEPT, MOST_ANSWERS)
-        before = now - KEPT - ahead(self._watch.look())
+        before = now - KEPT - sum_clock_jumps(self._watch.look())
         self._watch.keep()
         for number in self._campaigns.ended_before(before):
             campaign_files.remove_campaign_files(number, self._folder)
-        self._events.close_of_ended(before, now, but=ROOTS)
+        self._events.close_of_ended(before, now, but=ROOT_EVENTS)
         self._events.forget(before)
         self._campaigns.forget_done(before)
         if kept_d := self._limits.keep_campaigns_d:
@@ -362,7 +368,7 @@ class CampaignIntake:
             user=new_file.owner, groups=groups, tasks=new_file.tasks, jdl=jdl
         )
         try:
-            return rules.unsettled(self._rules(), candidate)
+            return rules.explain_unapplied_rules(self._rules(), candidate)
         except ConfigError as error:
             return f"the site's admission rules are wrong: {error}"
 

@@ -6,19 +6,21 @@ from datetime import datetime
 from typing import Any
 
 from gridbridge.decisions.campaigns import campaign_cycle as rules
-from gridbridge.model.campaigns.cycle_plan import CyclePlan, CycleSituation
+from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignCycleSituation
 from gridbridge.program.encoding import decode_model_value, encode_model_value
 from gridbridge.program.journal import JournalEntry, make_journal_entry
 
 PROGRAM = "runner"
 
 
-def entry(situation: CycleSituation, plan: CyclePlan, now: datetime) -> JournalEntry | None:
+def entry(
+    situation: CampaignCycleSituation, plan: CampaignCyclePlan, now: datetime
+) -> JournalEntry | None:
     """Return the journal entry of a cycle's decision; None if the cycle does nothing.
 
     The campaigns' scripts are left out: they do not affect decisions and would fill the journal.
     """
-    sentences = rules.sentences(plan)
+    sentences = rules.describe_cycle_plan(plan)
     campaigns = tuple(
         replace(campaign, jdl=campaign.jdl.outline) for campaign in situation.campaigns
     )
@@ -28,7 +30,9 @@ def entry(situation: CycleSituation, plan: CyclePlan, now: datetime) -> JournalE
 
 def again(row: Mapping[str, Any]) -> list[str]:
     """Replay a journalled decision from its stored situation; return its actions."""
-    return rules.sentences(rules.plan(decode_model_value(row["seen"], CycleSituation)))
+    return rules.describe_cycle_plan(
+        rules.plan_campaign_cycle(decode_model_value(row["seen"], CampaignCycleSituation))
+    )
 
 
 def said(actions: Sequence[str]) -> list[str]:

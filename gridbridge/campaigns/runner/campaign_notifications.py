@@ -13,17 +13,17 @@ from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.subscription_rows import NotificationSubscriptionRows
 from gridbridge.decisions.campaigns import notification_rules as rules
-from gridbridge.decisions.campaigns.notification_rules import may_be_told
+from gridbridge.decisions.campaigns.notification_rules import is_channel_configured
 from gridbridge.errors import GridbridgeError, describe_error
-from gridbridge.model.campaigns.campaign_sections import Notifications
+from gridbridge.model.campaigns.campaign_sections import NotificationsSection
 from gridbridge.model.campaigns.owner_request import OwnerReply, OwnerRequest, OwnerVerb
 from gridbridge.model.campaigns.subscriptions import (
     IDENTITIES,
     NotifiableEvent,
     Notification,
     NotificationChannel,
-    Severity,
-    Subscription,
+    NotificationSeverity,
+    NotificationSubscription,
 )
 from gridbridge.shell import trust
 from gridbridge.shell.clock import Clock
@@ -40,7 +40,7 @@ class SubscriptionRequestHandler:
     VERBS = (OwnerVerb.SUBSCRIBE, OwnerVerb.UNSUBSCRIBE, OwnerVerb.SUBSCRIPTIONS)
 
     def __init__(
-        self, database: StateFile, clock: Clock, policy: Notifications, folder: str
+        self, database: StateFile, clock: Clock, policy: NotificationsSection, folder: str
     ) -> None:
         self._subscriptions = NotificationSubscriptionRows(database)
         self._clock = clock
@@ -58,8 +58,8 @@ class SubscriptionRequestHandler:
         act = self._subscribe if request.verb is OwnerVerb.SUBSCRIBE else self._unsubscribe
         return {str(ONE): act(subscription)}
 
-    def _subscribe(self, subscription: Subscription) -> OwnerReply:
-        if not may_be_told(subscription.way, self._policy):
+    def _subscribe(self, subscription: NotificationSubscription) -> OwnerReply:
+        if not is_channel_configured(subscription.way, self._policy):
             return OwnerReply.NO_WAY
         existing = self._subscriptions.of(subscription.uid)
         is_new = all(
@@ -75,19 +75,19 @@ class SubscriptionRequestHandler:
             campaign_files.remove_subscription_file(before.token, self._folder)
         return OwnerReply.DONE
 
-    def _unsubscribe(self, subscription: Subscription) -> OwnerReply:
+    def _unsubscribe(self, subscription: NotificationSubscription) -> OwnerReply:
         before = self._subscriptions.remove(subscription)
         if before:
             campaign_files.remove_subscription_file(before.token, self._folder)
         return OwnerReply.DONE if before else OwnerReply.UNKNOWN
 
-    def _checked(self, request: OwnerRequest) -> Subscription | OwnerReply:
+    def _checked(self, request: OwnerRequest) -> NotificationSubscription | OwnerReply:
         """Return the requested subscription, or the refusal of an invalid request.
 
         The request is untrusted: any program may have written it.
         """
         try:
-            way, severity = NotificationChannel(request.way), Severity(request.severity)
+            way, severity = NotificationChannel(request.way), NotificationSeverity(request.severity)
         except ValueError:
             return OwnerReply.WRONG
         is_roots = (
@@ -96,7 +96,7 @@ class SubscriptionRequestHandler:
         if is_roots or not IDENTITIES[way].holds(request.identity):
             return OwnerReply.WRONG
         now = self._clock.now()
-        return Subscription(
+        return NotificationSubscription(
             uid=request.uid,
             owner=trust.name_of(request.uid),
             way=way,
@@ -108,7 +108,7 @@ class SubscriptionRequestHandler:
         )
 
 
-def _plain(subscription: Subscription) -> dict[str, str]:
+def _plain(subscription: NotificationSubscription) -> dict[str, str]:
     return {
         "way": subscription.way,
         "identity": subscription.identity,
@@ -119,14 +119,14 @@ def _plain(subscription: Subscription) -> dict[str, str]:
 AT_ONCE = 16
 PATIENCE_S = 2.0  # per cycle, for all deliveries: most mails take less
 STALE = timedelta(hours=1)
-Tell = Callable[[Notification, Notifications], None]
+Tell = Callable[[Notification, NotificationsSection], None]
 _log = logging.getLogger(__name__)
 
 
 class _Sending:
     """One notification being delivered in its own thread."""
 
-    def __init__(self, message: Notification, policy: Notifications, deliver: Tell) -> None:
+    def __init__(self, message: Notification, policy: NotificationsSection, deliver: Tell) -> None:
         self.message = message
         self.error = ""
         self._work = partial(deliver, message, policy)
@@ -155,7 +155,7 @@ class CampaignNotifier:
     def __init__(
         self,
         database: StateFile,
-        policy: Notifications,
+        policy: NotificationsSection,
         clock: Clock,
         deliver: Tell = site_programs.deliver_notification,
     ) -> None:
@@ -181,7 +181,7 @@ class CampaignNotifier:
         ]
         if not free:
             return
-        messages = rules.messages(
+        messages = rules.compose_due_notifications(
             free, self._happened(min(subscription.told_until for subscription in free)), now
         )
         for message in messages[:AT_ONCE]:
@@ -199,12 +199,14 @@ class CampaignNotifier:
         """
         self._note(site_programs.LONGEST_S)
 
-    def _set_back(self, subscription: Subscription, now: datetime) -> Subscription:
+    def _set_back(
+        self, subscription: NotificationSubscription, now: datetime
+    ) -> NotificationSubscription:
         """Correct a subscription's times that a fast clock set into the future.
 
         Otherwise the subscriber would get nothing until that time.
         """
-        corrected = rules.set_back(subscription, now, self._policy)
+        corrected = rules.correct_subscription_times(subscription, now, self._policy)
         if corrected != subscription:
             self._subscriptions.note(corrected)
         return corrected
@@ -212,10 +214,13 @@ class CampaignNotifier:
     def _happened(self, since: datetime) -> list[NotifiableEvent]:
         events = []
         for event in self._events.opened_since(since):
-            events.append(rules.of_event(event, self._campaigns.find(event.campaign)))
+            events.append(
+                rules.build_event_notification(event, self._campaigns.find(event.campaign))
+            )
         campaigns = self._subscriptions.campaigns(since)
         events += [
-            rules.of_campaign(campaign, at, is_over=is_over) for campaign, at, is_over in campaigns
+            rules.build_campaign_notification(campaign, at, is_over=is_over)
+            for campaign, at, is_over in campaigns
         ]
         return [event for event in events if event]
 
@@ -227,7 +232,7 @@ class CampaignNotifier:
             )
             self._subscriptions.note(_delivered(message, self._policy))
             return
-        later = now + rules.pause(subscription.tries + 1, self._policy)
+        later = now + rules.notification_pause(subscription.tries + 1, self._policy)
         self._subscriptions.note(replace(subscription, tries=subscription.tries + 1, next_at=later))
         self._sendings[subscription.number] = _Sending(message, self._policy, self._tell)
 
@@ -247,11 +252,11 @@ class CampaignNotifier:
                 self._subscriptions.note(_delivered(sending.message, self._policy))
 
 
-def _delivered(message: Notification, policy: Notifications) -> Subscription:
+def _delivered(message: Notification, policy: NotificationsSection) -> NotificationSubscription:
     """Return a subscription as it is after its notification was delivered or given up."""
-    later = message.until + rules.pause(0, policy)
+    later = message.until + rules.notification_pause(0, policy)
     return replace(message.subscription, told_until=message.until, tries=0, next_at=later)
 
 
-def _whom(subscription: Subscription) -> tuple[str, str]:
+def _whom(subscription: NotificationSubscription) -> tuple[str, str]:
     return subscription.owner, subscription.way

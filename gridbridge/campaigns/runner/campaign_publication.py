@@ -13,11 +13,15 @@ from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
 from gridbridge.campaigns.store.published_task_files import A_FILE
 from gridbridge.decisions.campaigns import send_explanation
+from gridbridge.model.campaigns.attempt_numbers import is_prologue_task
 from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState, TaskOutcome
-from gridbridge.model.campaigns.campaign_events import CampaignEvent, EventCode, ShownEvents
-from gridbridge.model.campaigns.cycle_plan import CyclePlan, CycleSituation
+from gridbridge.model.campaigns.campaign_events import (
+    CampaignEvent,
+    CampaignEventCode,
+    ShownCampaignEvents,
+)
+from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignCycleSituation
 from gridbridge.model.campaigns.jdl import Jdl
-from gridbridge.model.campaigns.prologues import is_step
 from gridbridge.model.campaigns.published_campaigns import (
     ShownCampaign,
     ShownCampaigns,
@@ -27,10 +31,10 @@ from gridbridge.model.campaigns.published_campaigns import (
 from gridbridge.model.campaigns.published_tasks import (
     PublishedTask,
     TaskEndTimes,
-    added_up,
-    end_of,
+    count_ended_task,
+    sum_task_ends,
 )
-from gridbridge.model.campaigns.send_reasons import ShownCycle
+from gridbridge.model.campaigns.send_reasons import ShownSendReasons
 from gridbridge.model.places import PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot
@@ -96,16 +100,16 @@ class CampaignPublisher:
             clusters.setdefault(array.campaign, set()).add(array.cluster)
         return clusters
 
-    def show_cycle(self, situation: CycleSituation, plan: CyclePlan) -> None:
+    def show_cycle(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan) -> None:
         """Publish the capacities that a cycle saw, and the reasons for its decisions."""
         free = {name: room.free_slots for name, room in situation.room.items()}
-        reasons = send_explanation.reasons(situation, plan)
+        reasons = send_explanation.explain_task_sends(situation, plan)
         stressed = tuple(name for name, room in situation.room.items() if room.is_stressed)
         now = self._clock.now()
         for_besteffort = {
             name: room.free(is_besteffort=True) for name, room in situation.room.items()
         }
-        cycle = ShownCycle(
+        cycle = ShownSendReasons(
             at=now,
             free_slots=free,
             besteffort_slots=for_besteffort,
@@ -154,7 +158,7 @@ class CampaignPublisher:
         now = self._clock.now()
         touched: dict[tuple[int, int], set[int]] = defaultdict(set)
         for attempt in attempts:
-            if is_step(attempt.task):
+            if is_prologue_task(attempt.task):
                 continue
             of_part = touched[attempt.campaign, attempt.task // A_FILE]
             of_part.update(() if attempt.outcome is TaskOutcome.COPY else (attempt.task,))
@@ -162,13 +166,15 @@ class CampaignPublisher:
         for (campaign, part), numbers in sorted(touched.items()):
             shown = [task for task in self._show_part(campaign, part) if task.number in numbers]
             state = self._state(campaign)
-            ends[campaign] += (end_of(task, now, state) for task in shown if task.has_ended)
+            ends[campaign] += (
+                count_ended_task(task, now, state) for task in shown if task.has_ended
+            )
             if are_asked:
                 again = (task for task in shown if task.is_waiting)
                 ends[campaign] += (_failed(task, now).taken_back() for task in again)
         for campaign, task_ends in ends.items():
             published_task_files.append_published_task_ends(
-                campaign, added_up(task_ends, now), self._folder
+                campaign, sum_task_ends(task_ends, now), self._folder
             )
 
     def _show_whole(self, campaign: int) -> None:
@@ -180,8 +186,8 @@ class CampaignPublisher:
         )
         for part in range(self._tasks.last(campaign) // A_FILE + 1):
             shown = self._show_part(campaign, part)
-            ends = (end_of(task, now, state) for task in shown if task.has_ended)
-            counted = added_up((*counted, *ends), now)
+            ends = (count_ended_task(task, now, state) for task in shown if task.has_ended)
+            counted = sum_task_ends((*counted, *ends), now)
         published_task_files.append_published_task_ends(campaign, counted, self._folder)
 
     def _state(self, campaign: int) -> CampaignState | None:
@@ -204,7 +210,7 @@ def _counted(
     """
     counts = Counter[int]()
     for event in opened:
-        if event.code is EventCode.DROPPED:
+        if event.code is CampaignEventCode.DROPPED:
             counts.update(
                 number for number, clusters in open_clusters.items() if event.cluster in clusters
             )
@@ -215,7 +221,7 @@ def _counted(
 
 def _failed(task: PublishedTask, at: datetime) -> TaskEndTimes:
     """Return the counters of a failed task that will be retried."""
-    return replace(end_of(task, at), failed=1)
+    return replace(count_ended_task(task, at), failed=1)
 
 
 def _shown(campaign: Campaign, events: int, open_clusters: Set[str]) -> ShownCampaign:
@@ -257,12 +263,14 @@ class CampaignEventPublisher:
         now = self._clock.now()
         events = self._events.shown(now - CLOSED_SHOWN)
         published_campaign_files.publish_campaign_value(
-            ShownEvents(at=now, events=events), self._folder
+            ShownCampaignEvents(at=now, events=events), self._folder
         )
         return tuple(event for event in events if not event.closed_at)
 
     def show_clusters(
-        self, situation: CycleSituation, other_snapshots: Mapping[str, ClusterSnapshot] = NOBODY
+        self,
+        situation: CampaignCycleSituation,
+        other_snapshots: Mapping[str, ClusterSnapshot] = NOBODY,
     ) -> None:
         """Publish cluster capacities, for unqueried clusters from other programs' snapshots."""
         grid = ShownGrid(
@@ -271,7 +279,7 @@ class CampaignEventPublisher:
         published_campaign_files.publish_campaign_value(grid, self._folder)
 
     def _clusters(
-        self, situation: CycleSituation, other_snapshots: Mapping[str, ClusterSnapshot]
+        self, situation: CampaignCycleSituation, other_snapshots: Mapping[str, ClusterSnapshot]
     ) -> Iterator[ShownGridCluster]:
         rooms = {**room_of(self._policy, other_snapshots, {}, {}), **situation.room}
         moments = {name: snapshot.taken_at for name, snapshot in other_snapshots.items()}

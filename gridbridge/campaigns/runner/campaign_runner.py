@@ -30,7 +30,7 @@ from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
 from gridbridge.decisions.campaigns import campaign_cycle as rules
 from gridbridge.errors import ConfigError, GridbridgeError, StateError
 from gridbridge.model.campaigns.campaign import Array
-from gridbridge.model.campaigns.cycle_plan import CyclePlan, CycleSituation
+from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignCycleSituation
 from gridbridge.model.places import CONFIG, RUNNER_SITE
 from gridbridge.model.policy import Policy
 from gridbridge.program.journal import DecisionJournal, JournalEntry
@@ -144,21 +144,23 @@ class CampaignRunner:
         """Return the names of the inbox files that `take_in` would process."""
         return self._intake.untaken()
 
-    def gather(self) -> CycleSituation:
+    def gather(self) -> CampaignCycleSituation:
         """Query the clusters and read the state file; return the situation to decide about."""
         self.is_urgent = False
         situation = self._updator.look()
         return replace(situation, sharing=self._shares.gather(situation.campaigns))
 
-    def decide(self, situation: CycleSituation) -> CyclePlan:
+    def decide(self, situation: CampaignCycleSituation) -> CampaignCyclePlan:
         """Plan the cycle for all campaigns."""
-        return rules.plan(situation)
+        return rules.plan_campaign_cycle(situation)
 
-    def entry(self, situation: CycleSituation, plan: CyclePlan) -> JournalEntry | None:
+    def entry(
+        self, situation: CampaignCycleSituation, plan: CampaignCyclePlan
+    ) -> JournalEntry | None:
         """Return the journal entry of the cycle; None if the cycle does nothing."""
         return campaign_journal.entry(situation, plan, self._clock.now())
 
-    def apply(self, situation: CycleSituation, plan: CyclePlan) -> None:
+    def apply(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan) -> None:
         """Carry out the plan, then publish the results."""
         for answer in self._updator.news():
             local_queue_publication.publish_local_only_queues(

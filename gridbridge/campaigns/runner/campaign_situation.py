@@ -39,36 +39,36 @@ from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows, 
 from gridbridge.campaigns.store.missing_tasks import MissingTaskRows
 from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
 from gridbridge.campaigns.store.speculative_attempts import SpeculativeAttemptRows
-from gridbridge.decisions.campaigns.ending.ended_attempts import (
-    NO_MARKS,
-    Ends,
-    MissingArray,
+from gridbridge.decisions.campaigns.attempt_ends import (
+    NO_CANCELLATION_MARKS,
+    ArrayWithMissingTasks,
     MissingAttemptJudge,
-    disputed_of,
-    future_of,
-    without_end,
+    ReportedEnds,
+    close_attempts_without_end,
+    select_attempts_with_conflicting_ends,
+    select_future_ends,
 )
-from gridbridge.decisions.campaigns.failures.removed_clusters import written_off
-from gridbridge.decisions.campaigns.speculation_rules import by_task
+from gridbridge.decisions.campaigns.campaign_event_rules import select_written_off_clusters
+from gridbridge.decisions.campaigns.competing_attempts import group_attempts_by_task
+from gridbridge.model.campaigns.attempt_numbers import is_prologue_task
 from gridbridge.model.campaigns.campaign import (
     Array,
     ArrayState,
     Attempt,
+    AttemptOutcome,
     Campaign,
     LedgerArray,
     TaskOutcome,
 )
-from gridbridge.model.campaigns.campaign_sections import CampaignsAt
-from gridbridge.model.campaigns.cancellation import OF_WAITING
+from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection
+from gridbridge.model.campaigns.cancellation import REASONS_OF_WAITING
 from gridbridge.model.campaigns.cycle_plan import (
-    AttemptOutcome,
-    ClusterRoom,
-    ClusterView,
-    CycleSituation,
-    ProloguePhaseResult,
+    CampaignCycleSituation,
+    ClusterCapacity,
+    LastPrologueAttempt,
+    ListedTaskCounts,
 )
 from gridbridge.model.campaigns.jdl import CampaignType
-from gridbridge.model.campaigns.prologues import is_step
 from gridbridge.model.places import RUNNER_RAN
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot
@@ -158,25 +158,25 @@ class CampaignSituationGatherer:
             snapshot for name, snapshot in self.answers.items() if name not in self._asking.polled
         ]
 
-    def look(self) -> CycleSituation:
+    def look(self) -> CampaignCycleSituation:
         """Return the situation of this cycle: all inputs of the decision."""
         campaigns, arrays = self._campaigns.unfinished(), self._campaigns.open_arrays()
         waiting, used = self._campaigns.waiting(), _used(campaigns, arrays)
-        answers = self._ask(used, arrays)
-        rivals = self._copies.rivals(campaign.number for campaign in campaigns)
+        answers, rivals = self._ask(used, arrays), self._copies.rivals(_numbers(campaigns))
+        by_task = group_attempts_by_task(rivals)
         released, steps = _released(arrays, answers), self._tries.steps(campaigns)
         of_tasks = _of_tasks(released, steps)
-        extra_attempts = positions_of_extra_attempts(rivals)
-        self.elapsed = elapsed_seconds_of_running_tasks(of_tasks, answers, extra_attempts)
+        extra = positions_of_extra_attempts(rivals)
+        self.elapsed = elapsed_seconds_of_running_tasks(of_tasks, answers, extra)
         events, dropped = self._events.open(), frozenset(used - self._policy.clusters.keys())
-        lost = [array for array in arrays if array.cluster in written_off(events, dropped)]
+        lost = _at_clusters(arrays, select_written_off_clusters(events, dropped))
         marks = self._marks.all()
         judge = MissingAttemptJudge(campaigns, events, marks, self._policy.runner.forgotten_s)
         attempts, over = self._ended(released, answers, judge)
         self._missing.keep(arrays)
         attempts, over = (*attempts, *self._written_off(lost, marks)), (*over, *lost)
-        ended = tuple(attempt for attempt in attempts if not is_step(attempt.task))
-        return CycleSituation(
+        ended = tuple(attempt for attempt in attempts if not is_prologue_task(attempt.task))
+        return CampaignCycleSituation(
             campaigns=campaigns,
             waiting=waiting,
             kept_off=self._campaigns.kept_off(),
@@ -189,23 +189,23 @@ class CampaignSituationGatherer:
             over=over,
             disputed=tuple(self._disputed),
             missed=tuple(self._missing.changed),
-            ratios=self._predictions.ratios(campaign.number for campaign in campaigns),
+            ratios=self._predictions.ratios(_numbers(campaigns)),
             wiped=_wiped(arrays, marks),
             at=self._clock.now(),
             asked=frozenset(used & self._policy.clusters.keys()),
             silent=_error_messages(self._asking.troubles),
             back_at=self._events.back_at(),
             dropped=dropped,
-            earlier=self._tries.earlier(ended, by_task(rivals)),
+            earlier=self._tries.earlier(ended, by_task),
             events=events,
-            records=self._events.records(campaign.number for campaign in campaigns),
+            records=self._events.records(_numbers(campaigns)),
             failures=self._policy.failures,
             rivals=rivals,
-            tails=self._tails.look(campaigns, arrays, answers, by_task(rivals), self._clock.now()),
+            tails=self._tails.look(campaigns, arrays, answers, by_task, self._clock.now()),
             finalize=self._policy.finalize,
             arrays_at_once=ARRAYS_AT_ONCE,
             steps=steps,
-            stepped=tuple(attempt for attempt in attempts if is_step(attempt.task)),
+            stepped=tuple(attempt for attempt in attempts if is_prologue_task(attempt.task)),
             idle_steps=arrays_with_all_tasks_waiting({*released} - {*of_tasks}, answers),
             last_arrays=self._last_arrays(campaigns),
             behind=self._restored.behind_campaigns(campaigns, events),
@@ -213,13 +213,13 @@ class CampaignSituationGatherer:
 
     def _count_tasks(
         self, arrays: Iterable[Array], answers: Mapping[str, ClusterSnapshot]
-    ) -> tuple[ClusterView, ...]:
+    ) -> tuple[ListedTaskCounts, ...]:
         sections = self._policy.campaigns
         return count_tasks_by_cluster(arrays, answers, self._clock.now(), sections)
 
     def _room(
         self, campaigns: Iterable[Campaign], waiting: Mapping[int, int]
-    ) -> Mapping[str, ClusterRoom]:
+    ) -> Mapping[str, ClusterCapacity]:
         """Return the capacities of the clusters that answered."""
         scripts, open_clusters = (
             self._scripts(campaigns, waiting),
@@ -258,7 +258,7 @@ class CampaignSituationGatherer:
 
     def _scripts(
         self, campaigns: Iterable[Campaign], waiting: Mapping[int, int]
-    ) -> dict[str, CampaignsAt]:
+    ) -> dict[str, ClusterCampaignsSection]:
         """Return the configuration sections of clusters that may get tasks."""
         open_clusters = clusters_accepting_campaign_tasks(campaigns, waiting)
         return {
@@ -296,7 +296,9 @@ class CampaignSituationGatherer:
         counted: dict[Array, tuple[Attempt, ...]] = {}
         self._disputed.clear()
         for array, absent in missing.items():
-            self._tell_disputed(array.cluster, disputed_of(absent, ends[array]))
+            self._tell_disputed(
+                array.cluster, select_attempts_with_conflicting_ends(absent, ends[array])
+            )
             self._tell_future(array.cluster, reported[array])
             look = by_array[array]
             missing_array = self._missing_array(look, living.get(array))
@@ -355,7 +357,7 @@ class CampaignSituationGatherer:
 
     def _told_ends(
         self, looks: Iterable[UnlistedArrayAttempts], indices: Mapping[Array, Sequence[int]]
-    ) -> dict[Array, Ends]:
+    ) -> dict[Array, ReportedEnds]:
         """Query the ends of missing tasks; search all records once before a task is lost."""
         most_s = self._policy.runner.forgotten_s
         late = {look.array: look.later_than(most_s) for look in looks if look.array in indices}
@@ -367,7 +369,7 @@ class CampaignSituationGatherer:
 
     def _ends(
         self, indices: Mapping[Array, Sequence[int]], late: Container[Array]
-    ) -> dict[Array, Ends]:
+    ) -> dict[Array, ReportedEnds]:
         return query_task_ends(self._policy, indices, late)
 
     def _living(self, arrays: Iterable[Array]) -> dict[Array, frozenset[int]]:
@@ -387,8 +389,8 @@ class CampaignSituationGatherer:
 
     def _missing_array(
         self, look: UnlistedArrayAttempts, lives: frozenset[int] | None
-    ) -> MissingArray:
-        return MissingArray(
+    ) -> ArrayWithMissingTasks:
+        return ArrayWithMissingTasks(
             is_listed=look.is_listed,
             lives=lives,
             ran=self._missing.ran(look.array),
@@ -398,8 +400,10 @@ class CampaignSituationGatherer:
     def _written_off(self, arrays: Iterable[Array], marks: Marked) -> Iterator[Attempt]:
         """Yield the attempts at clusters that root has written off."""
         for array in arrays:
-            of_array = marks.get((array.campaign, array.number), NO_MARKS)
-            yield from without_end(self._campaigns.pending(array), TaskOutcome.SITE_FAULT, of_array)
+            of_array = marks.get((array.campaign, array.number), NO_CANCELLATION_MARKS)
+            yield from close_attempts_without_end(
+                self._campaigns.pending(array), TaskOutcome.SITE_FAULT, of_array
+            )
 
     def _tell_disputed(self, cluster: str, attempts: Iterable[Attempt]) -> None:
         """Log tasks with contradictory records once: one record may be forged."""
@@ -410,9 +414,9 @@ class CampaignSituationGatherer:
                 name = f"{attempt.campaign}.{attempt.array}"
                 _log.warning("event=disputed array=%s at=%s place=%s", name, cluster, attempt.place)
 
-    def _tell_future(self, cluster: str, ends: Ends) -> None:
+    def _tell_future(self, cluster: str, ends: ReportedEnds) -> None:
         """Log each host with a fast clock once."""
-        for end in future_of(ends):
+        for end in select_future_ends(ends):
             if (key := (cluster, end.host)) not in self._fast:
                 self._fast.add(key)
                 ahead_s = (end.ended_at - self._clock.now()).total_seconds()
@@ -424,12 +428,20 @@ def _error_messages(errors: Mapping[str, str]) -> dict[str, str]:
     return {cluster: shorten_error_message(error) for cluster, error in errors.items()}
 
 
+def _numbers(campaigns: Iterable[Campaign]) -> list[int]:
+    return [campaign.number for campaign in campaigns]
+
+
 def _used(campaigns: Iterable[Campaign], arrays: Iterable[Array]) -> set[str]:
     used = {name for campaign in campaigns for name in campaign.jdl.clusters}
     return used | {array.cluster for array in arrays}
 
 
-def _of_tasks(arrays: Iterable[Array], steps: Iterable[ProloguePhaseResult]) -> list[Array]:
+def _at_clusters(arrays: Iterable[Array], clusters: Container[str]) -> list[Array]:
+    return [array for array in arrays if array.cluster in clusters]
+
+
+def _of_tasks(arrays: Iterable[Array], steps: Iterable[LastPrologueAttempt]) -> list[Array]:
     once = {(step.campaign, step.array) for step in steps}
     return [array for array in arrays if (array.campaign, array.number) not in once]
 
@@ -439,7 +451,7 @@ def _wiped(arrays: Iterable[Array], marks: Marked) -> frozenset[tuple[int, str]]
     of_waiting = {
         array
         for array, marked in marks.items()
-        if any(mark.wiped_for in OF_WAITING for mark in marked.values())
+        if any(mark.wiped_for in REASONS_OF_WAITING for mark in marked.values())
     }
     return frozenset(
         (array.campaign, array.cluster)

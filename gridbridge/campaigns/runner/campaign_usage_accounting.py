@@ -6,12 +6,17 @@ from itertools import groupby
 
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_usage import CampaignUsageRows
-from gridbridge.decisions.campaigns.fairshare import decayed, used
-from gridbridge.decisions.campaigns.metascheduler import used_by
+from gridbridge.decisions.campaigns.fairshare import add_task_usage, decay_usage
+from gridbridge.decisions.campaigns.metascheduler import sum_usage_by_claimant
 from gridbridge.model.amounts import HOUR_S
-from gridbridge.model.campaigns.campaign import Array, Attempt, Campaign, clusters_of
-from gridbridge.model.campaigns.cycle_plan import CyclePlan, CycleSituation
-from gridbridge.model.campaigns.usage_sharing import DecayedUsage, ShareBy, UsageSharing
+from gridbridge.model.campaigns.campaign import Array, Attempt, Campaign, map_arrays_to_clusters
+from gridbridge.model.campaigns.campaign_sections import FairShareUnit
+from gridbridge.model.campaigns.cycle_plan import (
+    CampaignCyclePlan,
+    CampaignCycleSituation,
+    DecayedUsage,
+    FairShareInputs,
+)
 from gridbridge.model.policy import Policy
 from gridbridge.shell import host
 from gridbridge.shell.clock import Clock
@@ -31,29 +36,31 @@ class CampaignUsageAccounting:
             self._section.priorities,
             *(section.affinity for section in policy.campaigns.values()),
         )
-        self._asks_groups = self._section.share_by is ShareBy.GROUP or "@" in "".join(lists)
+        self._asks_groups = self._section.share_by is FairShareUnit.GROUP or "@" in "".join(lists)
         self._campaigns = campaigns
         self._usage = usage
         self._clock = clock
         self._read: tuple[DecayedUsage, ...] | None = None  # in this cycle
 
-    def gather(self, unfinished: tuple[Campaign, ...]) -> UsageSharing:
+    def gather(self, unfinished: tuple[Campaign, ...]) -> FairShareInputs:
         """Return the fair-share data of unfinished campaigns: usage, groups, mean durations."""
         self._read = self._usage.all()
         usages = tuple(map(self._now, self._read))
         campaigns = self._with_used(unfinished, usages)
-        sharing = UsageSharing(
+        sharing = FairShareInputs(
             priorities=self._section.priorities,
             by=self._section.share_by,
             first_tasks=self._section.first_tasks,
             groups=self._groups(campaigns),
             mean_s=_means(usages, frozenset(campaign.number for campaign in unfinished)),
         )
-        if sharing.by is ShareBy.NONE:
+        if sharing.by is FairShareUnit.NONE:
             return sharing
-        return replace(sharing, used_s=used_by(campaigns, sharing, _by_campaign(usages)))
+        return replace(
+            sharing, used_s=sum_usage_by_claimant(campaigns, sharing, _by_campaign(usages))
+        )
 
-    def count(self, situation: CycleSituation, plan: CyclePlan) -> None:
+    def count(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan) -> None:
         """Add the usage of ended tasks, and delete usage that has decayed to nothing."""
         usages, self._read = self._usage.all() if self._read is None else self._read, None
         before = {(usage.campaign, usage.cluster): usage for usage in map(self._now, usages)}
@@ -62,7 +69,7 @@ class CampaignUsageAccounting:
         for (campaign, cluster), ended in _by_cluster(plan.ended, situation.arrays):
             old = before.get((campaign, cluster)) or self._nothing(campaign, cluster)
             slots = jdls[campaign].slots_at(cluster) if campaign in jdls else 1
-            changed.append(used(old, ended, slots))
+            changed.append(add_task_usage(old, ended, slots))
         self._usage.keep(changed)
         current = before | {(usage.campaign, usage.cluster): usage for usage in changed}
         self._usage.forget(usage for usage in current.values() if usage.used_s < FORGOTTEN_S)
@@ -76,13 +83,13 @@ class CampaignUsageAccounting:
         self, unfinished: tuple[Campaign, ...], usages: tuple[DecayedUsage, ...]
     ) -> tuple[Campaign, ...]:
         """Return the unfinished campaigns, and ended ones with usage if fair share is on."""
-        if self._section.share_by is ShareBy.NONE:
+        if self._section.share_by is FairShareUnit.NONE:
             return unfinished
         ended = {usage.campaign for usage in usages} - {campaign.number for campaign in unfinished}
         return (*unfinished, *filter(None, map(self._campaigns.find, sorted(ended))))
 
     def _now(self, usage: DecayedUsage) -> DecayedUsage:
-        return decayed(usage, self._clock.now(), self._section.half_life_h * HOUR_S)
+        return decay_usage(usage, self._clock.now(), self._section.half_life_h * HOUR_S)
 
     def _nothing(self, campaign: int, cluster: str) -> DecayedUsage:
         return DecayedUsage(campaign=campaign, cluster=cluster, at=self._clock.now())
@@ -114,7 +121,7 @@ def _by_cluster(
     ended: Iterable[Attempt], arrays: Iterable[Array]
 ) -> Iterator[tuple[tuple[int, str], list[Attempt]]]:
     """Group ended attempts by campaign and cluster."""
-    clusters = clusters_of(arrays)
+    clusters = map_arrays_to_clusters(arrays)
     placed = [(attempt, clusters.get((attempt.campaign, attempt.array), "")) for attempt in ended]
     placed.sort(key=lambda pair: (pair[0].campaign, pair[1]))
     for key, pairs in groupby(placed, key=lambda pair: (pair[0].campaign, pair[1])):

@@ -10,7 +10,7 @@ from gridbridge.batch.adapters import adapter_of, status_of
 from gridbridge.batch.clusters import away
 from gridbridge.batch.optional_abilities import TellsArrayEnds
 from gridbridge.campaigns.acts.array_jobs import array_job_name, exclude_foreign_jobs
-from gridbridge.decisions.campaigns.ending.ended_attempts import Ends
+from gridbridge.decisions.campaigns.attempt_ends import ReportedEnds
 from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.model.campaigns.campaign import Array
 from gridbridge.model.job import ArrayEndQuery, ArrayLimits
@@ -138,7 +138,7 @@ def _query_cluster(
 
 def query_task_ends(
     policy: Policy, indices: Mapping[Array, Sequence[int]], late: Container[Array] = ()
-) -> dict[Array, Ends]:
+) -> dict[Array, ReportedEnds]:
     """Query each cluster once for ends of array tasks at these indices.
 
     For arrays in `late` the cluster searches all records since the array's submission. Arrays of a
@@ -154,7 +154,7 @@ def _ends_at(
     arrays: Sequence[Array],
     indices: Mapping[Array, Sequence[int]],
     late: Container[Array],
-) -> dict[Array, Ends]:
+) -> dict[Array, ReportedEnds]:
     system, where = _system_of(policy, arrays[0])
     questions = [
         ArrayEndQuery(

@@ -5,16 +5,16 @@ from datetime import datetime
 from itertools import groupby
 from math import inf, isfinite
 
-from gridbridge.decisions.campaigns.matching import KEPT_S
+from gridbridge.decisions.campaigns.cluster_capacity import SLOT_KEPT_S
 from gridbridge.model.campaigns.campaign import Array, Campaign, CampaignState
-from gridbridge.model.campaigns.campaign_sections import CampaignsAt
-from gridbridge.model.campaigns.cycle_plan import NO_LIMITS, ClusterRoom, ClusterView
+from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection
+from gridbridge.model.campaigns.cycle_plan import NO_LIMITS, ClusterCapacity, ListedTaskCounts
 from gridbridge.model.job import ArrayLimits
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 
-USUAL = CampaignsAt()
-NOT_SAID: Mapping[str, CampaignsAt] = {}
+USUAL = ClusterCampaignsSection()
+NOT_SAID: Mapping[str, ClusterCampaignsSection] = {}
 
 Answers = Mapping[str, ClusterSnapshot]
 Besides = Set[tuple[int, int, int]]
@@ -39,11 +39,11 @@ def cluster_capacities(
     stress: Mapping[str, float],
     limits: Mapping[str, ArrayLimits],
     drained: Set[str] = frozenset(),
-) -> dict[str, ClusterRoom]:
+) -> dict[str, ClusterCapacity]:
     """Return the capacity of each cluster with a snapshot, and its campaign settings."""
     used = {name: policy.campaigns.get(name, USUAL) for name in answers}
     return {
-        name: ClusterRoom(
+        name: ClusterCapacity(
             free_slots=snapshot.free_slots,
             besteffort_slots=snapshot.besteffort_slots,
             max_slots=count_usable_slots(snapshot),
@@ -108,8 +108,8 @@ def count_tasks_by_cluster(
     arrays: Iterable[Array],
     answers: Answers,
     now: datetime,
-    used: Mapping[str, CampaignsAt] = NOT_SAID,
-) -> tuple[ClusterView, ...]:
+    used: Mapping[str, ClusterCampaignsSection] = NOT_SAID,
+) -> tuple[ListedTaskCounts, ...]:
     """Count listed tasks by campaign and cluster; `used` has the clusters' settings."""
     by_pair = sorted(arrays, key=lambda array: (array.campaign, array.cluster))
     counted = (
@@ -144,7 +144,7 @@ def elapsed_seconds_of_running_tasks(
 
 def _count(
     arrays: tuple[Array, ...], snapshot: ClusterSnapshot, now: datetime, start_s: float
-) -> ClusterView:
+) -> ListedTaskCounts:
     rows = [(array, row) for array in arrays for row in snapshot.jobs.get(array.job_id, ())]
     waiting = [(array, row) for array, row in rows if row.state.is_waiting]
     able = [
@@ -153,14 +153,14 @@ def _count(
         if row.state.can_start
     ]
     running = [row for _, row in rows if row.state.has_begun]
-    return ClusterView(
+    return ListedTaskCounts(
         campaign=arrays[0].campaign,
         cluster=arrays[0].cluster,
         waiting=_tasks(row for _, row in waiting),
         listed=_tasks(row for _, row in rows),
         fresh=_tasks(row for age_s, row in able if age_s < start_s),
         held=_tasks(row for _, row in waiting if not row.state.can_start),
-        old=_tasks(row for age_s, row in able if age_s > KEPT_S),
+        old=_tasks(row for age_s, row in able if age_s > SLOT_KEPT_S),
         slots=sum(row.slots for row in running) / len(running) if running else 0.0,
     )
 

@@ -24,14 +24,14 @@ from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
 from gridbridge.campaigns.store.speculative_attempts import SpeculativeAttemptRows
-from gridbridge.decisions.campaigns.speculation_rules import is_dropped
+from gridbridge.decisions.campaigns.competing_attempts import is_array_unwanted_before_release
 from gridbridge.errors import GridbridgeError, OwnerUnknown
-from gridbridge.model.campaigns.attempt_numbers import MOST
+from gridbridge.model.campaigns.attempt_numbers import MAX_ARRAY_TASKS
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Attempt, TaskOutcome
-from gridbridge.model.campaigns.campaign_events import ROOTS
-from gridbridge.model.campaigns.campaign_sections import Failures
-from gridbridge.model.campaigns.cancellation import ArrayCancellation, WipedFor
-from gridbridge.model.campaigns.cycle_plan import CyclePlan
+from gridbridge.model.campaigns.campaign_events import ROOT_EVENTS
+from gridbridge.model.campaigns.campaign_sections import FailuresSection
+from gridbridge.model.campaigns.cancellation import ArrayCancellation, CancellationReason
+from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan
 from gridbridge.model.campaigns.speculation import SupersededAttempts
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
@@ -53,9 +53,9 @@ class CyclePlanExecutor:
         database: StateFile,
         observations: CycleStatisticsRecorder,
         clock: Clock,
-        failures: Failures,
+        failures: FailuresSection,
         acts: CampaignArrayCommands = array_submission,
-        most: int = MOST,
+        most: int = MAX_ARRAY_TASKS,
         ownerless: Callable[[Array], int] | None = None,
     ) -> None:
         self._campaigns = campaigns = CampaignRows(database)
@@ -85,7 +85,7 @@ class CyclePlanExecutor:
         self._submissions.begun.clear()
         return attempts
 
-    def do(self, plan: CyclePlan) -> None:
+    def do(self, plan: CampaignCyclePlan) -> None:
         """Record ends, delete arrays, resume interrupted submissions, then submit new tasks."""
         self._turns.begin()
         plan = self._caught_up(plan)
@@ -106,7 +106,7 @@ class CyclePlanExecutor:
         self._send(plan)
         self._ends.close_ended()
 
-    def _caught_up(self, plan: CyclePlan) -> CyclePlan:
+    def _caught_up(self, plan: CampaignCyclePlan) -> CampaignCyclePlan:
         """Import arrays from root's ledger; drop new submissions of those campaigns.
 
         The plan was made from the older state file.
@@ -122,7 +122,7 @@ class CyclePlanExecutor:
             copies=up_to_date(plan.copies),
         )
 
-    def _send(self, plan: CyclePlan) -> None:
+    def _send(self, plan: CampaignCyclePlan) -> None:
         for step in plan.steps:
             self._submissions.begin([self._tries.intend_step(step, self._clock.now())])
         for send in plan.sends:
@@ -137,14 +137,14 @@ class CyclePlanExecutor:
                 campaign=array.campaign,
                 array=array.number,
                 cluster=array.cluster,
-                wiped_for=WipedFor.UNNEEDED,
+                wiped_for=CancellationReason.UNNEEDED,
                 places=(range(1, 2),),
             )
         )
 
     def _end(self, lost: SupersededAttempts) -> None:
         """Delete attempts whose tasks have succeeded; failed deletions are retried next cycle."""
-        if is_dropped(lost):
+        if is_array_unwanted_before_release(lost):
             self._delete(lost.array)
             return
         try:
@@ -183,7 +183,7 @@ class CyclePlanExecutor:
             log_array_failure("event=not_deleted", array, error)
             self._troubles.note_undeleted(array, error)
             return None
-        self._troubles.close(ROOTS, array)
+        self._troubles.close(ROOT_EVENTS, array)
         return job_id
 
     def _delete_there(self, array: Array) -> int:

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable
 
 from gridbridge.campaigns.runner.array_submitter import CampaignArrayCommands
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.decisions.campaigns.ledger_recovery_rules import lacking
+from gridbridge.decisions.campaigns.ledger_recovery_rules import has_unknown_ledger_array
 from gridbridge.errors import CampaignFileUnreadable, GridbridgeError, LedgerUnreadable
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState, LedgerArray
-from gridbridge.model.campaigns.campaign_events import CampaignEvent, EventCode
+from gridbridge.model.campaigns.campaign_events import CampaignEvent, CampaignEventCode
 
 AT_ONCE = 20  # campaigns in one cycle: each needs a call to root's helper
 _log = logging.getLogger(__name__)
@@ -79,7 +79,7 @@ class OutdatedCampaignDetector:
         This includes restored campaigns without any array in the state file. A paused campaign is
         compared after its owner resumes it, because it submits nothing before.
         """
-        restored = {event.campaign for event in events if event.code is EventCode.RESTORED}
+        restored = {event.campaign for event in events if event.code is CampaignEventCode.RESTORED}
         for campaign in campaigns:
             is_sending = (
                 campaign.number in restored and campaign.state is CampaignState.IN_TREATMENT
@@ -96,6 +96,8 @@ class OutdatedCampaignDetector:
         except GridbridgeError as error:
             _log.warning("event=ledger_unread campaign=%d why=%r", campaign, str(error))
             return True
-        if is_behind := lacking(self._campaigns.arrays_of(campaign), ledger_arrays):
+        if is_behind := has_unknown_ledger_array(
+            self._campaigns.arrays_of(campaign), ledger_arrays
+        ):
             self.behind.append(campaign)
         return is_behind

@@ -9,9 +9,13 @@ from collections.abc import Iterable, Set
 
 from gridbridge.campaigns.store.missing_tasks import MissingTaskRows, Place
 from gridbridge.errors import ParseError, StateError
-from gridbridge.model.campaigns.attempt_numbers import ranges_of, read_places, write_places
+from gridbridge.model.campaigns.attempt_numbers import (
+    format_index_ranges,
+    group_into_ranges,
+    parse_index_ranges,
+)
 from gridbridge.model.campaigns.campaign import Array, Attempt
-from gridbridge.model.campaigns.cancellation import MissingSince
+from gridbridge.model.campaigns.cancellation import TaskMissingSince
 from gridbridge.model.places import RUNNER_RAN
 from gridbridge.shell import files
 from gridbridge.shell.clock import Clock
@@ -44,7 +48,7 @@ class MissingAttemptTracker:
         self._since_s: dict[Key, dict[Place, float]] = {}  # by the monotonic clock
         self._ran: dict[Key, Set[int]] = _read(path)  # started indices by array, when last listed
         self._saved_ran = b""  # content of the file
-        self.changed: list[MissingSince] = []  # changes in this cycle
+        self.changed: list[TaskMissingSince] = []  # changes in this cycle
 
     def begin(self) -> None:
         """Start a cycle: read the missing tasks from the state file."""
@@ -75,7 +79,7 @@ class MissingAttemptTracker:
         of = {(array.campaign, array.number) for array in arrays}
         self._ran = {key: indices for key, indices in self._ran.items() if key in of}
         ran = {
-            f"{campaign}.{array}": write_places(ranges_of(indices))
+            f"{campaign}.{array}": format_index_ranges(group_into_ranges(indices))
             for (campaign, array), indices in self._ran.items()
         }
         raw = json.dumps(ran).encode()
@@ -130,7 +134,9 @@ class MissingAttemptTracker:
     def _change(self, position: Place, *, is_missing: bool) -> None:
         campaign, array, index = position
         since = self._clock.now() if is_missing else None
-        self.changed.append(MissingSince(campaign=campaign, array=array, place=index, since=since))
+        self.changed.append(
+            TaskMissingSince(campaign=campaign, array=array, place=index, since=since)
+        )
 
 
 def _position(attempt: Attempt) -> Place:
@@ -152,4 +158,4 @@ def _array(of: str) -> Key:
 
 
 def _indices(text: str) -> frozenset[int]:
-    return frozenset(index for indices in read_places(text) for index in indices)
+    return frozenset(index for indices in parse_index_ranges(text) for index in indices)

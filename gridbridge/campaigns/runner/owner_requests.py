@@ -20,8 +20,8 @@ from gridbridge.campaigns.store.campaign_register import CampaignNumberRegister
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
 from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
-from gridbridge.decisions.campaigns.ending.write_batches import PORTION
-from gridbridge.decisions.campaigns.failures.event_rules import CODES
+from gridbridge.decisions.campaigns.campaign_event_rules import EVENT_OF_OUTCOME
+from gridbridge.decisions.campaigns.plan_write_batches import ENDS_PER_TRANSACTION
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import (
     Attempt,
@@ -32,8 +32,8 @@ from gridbridge.model.campaigns.campaign import (
 )
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
+    CampaignEventCode,
     ClusterSuccessRecord,
-    EventCode,
 )
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.owner_request import OwnerReply, OwnerRequest, OwnerVerb
@@ -54,10 +54,13 @@ NEXT = {
 }
 OF_EVENTS = (OwnerVerb.FIX, OwnerVerb.RESUBMIT)
 TRUSTING = {
-    EventCode.BLACKLIST: {"errors_in_row": 0, "error_host": ""},
-    EventCode.SINK: {"is_trusted": True},
+    CampaignEventCode.BLACKLIST: {"errors_in_row": 0, "error_host": ""},
+    CampaignEventCode.SINK: {"is_trusted": True},
 }
-GIVEN_UP = (EventCode.DROPPED, EventCode.DISPUTED)  # the outcomes of such tasks are unknown
+GIVEN_UP = (
+    CampaignEventCode.DROPPED,
+    CampaignEventCode.DISPUTED,
+)  # the outcomes of such tasks are unknown
 ROOT = 0
 TAKEN_UP_AT_ONCE = 20  # campaigns in a request: each needs a call to root's helper
 AT_ONCE = 200  # campaigns or events in a transaction: a sixth of a second
@@ -342,7 +345,7 @@ class OwnerRequestHandler:
             return OwnerReply.NOT_THEIRS
         if event.closed_at:
             return self._do_closed(request, event)
-        if request.verb is OwnerVerb.RESUBMIT and event.code is EventCode.SINK:
+        if request.verb is OwnerVerb.RESUBMIT and event.code is CampaignEventCode.SINK:
             return OwnerReply.NOT_AGAIN
         if request.verb is OwnerVerb.RESUBMIT and event.code in GIVEN_UP:
             # the next cycle retries the tasks
@@ -372,7 +375,7 @@ class OwnerRequestHandler:
         if self._events.closed_by(event.number) == request.token:
             return OwnerReply.DONE
         is_suspect = (event.campaign, event.cluster) in self._events.sinks()
-        if request.verb is OwnerVerb.FIX and event.code is EventCode.SINK and is_suspect:
+        if request.verb is OwnerVerb.FIX and event.code is CampaignEventCode.SINK and is_suspect:
             self._trust(event)
             return OwnerReply.DONE
         return OwnerReply.CLOSED
@@ -390,7 +393,7 @@ class OwnerRequestHandler:
 
     def _why_not(self, campaign: Campaign, event: CampaignEvent) -> OwnerReply | None:
         """Return why the tasks of an event are not retried; None if they may be."""
-        if campaign.jdl.type is CampaignType.TEST and event.code in CODES.values():
+        if campaign.jdl.type is CampaignType.TEST and event.code in EVENT_OF_OUTCOME.values():
             return OwnerReply.ONE_TRY
         if campaign.state is CampaignState.CANCELLED:
             return OwnerReply.CANCELLED
@@ -398,7 +401,7 @@ class OwnerRequestHandler:
 
     def _is_refused(self, campaign: int) -> bool:
         """Return whether root refuses a campaign's file and no owner has fixed that."""
-        return self._events.find_open(EventCode.FILE_REFUSED, campaign, "") is not None
+        return self._events.find_open(CampaignEventCode.FILE_REFUSED, campaign, "") is not None
 
     def _try_again(self, event: CampaignEvent, token: str = "") -> bool:
         """Queue the failed tasks of an event for a retry; return whether there are any.
@@ -410,7 +413,7 @@ class OwnerRequestHandler:
         waiting = self._campaigns.waiting_of(event.campaign)
         waits = {task for batch in waiting for task in range(batch.first, batch.last + 1)}
         after = self._reached.pop((token, event.number), -1)
-        while portion := self._tries.failed(event, outcomes, after, PORTION):
+        while portion := self._tries.failed(event, outcomes, after, ENDS_PER_TRANSACTION):
             after = portion[-1].task
             failed = [attempt for attempt in portion if attempt.task not in waits]
             last = self._tries.last(event.campaign, [attempt.task for attempt in failed])
@@ -438,7 +441,7 @@ def _tell_not_taken_up(campaign: int, why: str) -> None:
 
 
 def _outcomes_of(event: CampaignEvent) -> list[TaskOutcome]:
-    return [outcome for outcome, code in CODES.items() if code is event.code]
+    return [outcome for outcome, code in EVENT_OF_OUTCOME.items() if code is event.code]
 
 
 def _in_ranges(attempts: Mapping[int, int]) -> Iterator[WaitingTasks]:

@@ -6,9 +6,10 @@ from heapq import nlargest
 
 from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.decisions.campaigns.failures.retries import failed_at
-from gridbridge.decisions.campaigns.schedulers.speculative import is_at_end
-from gridbridge.decisions.campaigns.speculation_rules import ByTask, by_task
+from gridbridge.decisions.campaigns.competing_attempts import AttemptsByTask, group_attempts_by_task
+from gridbridge.decisions.campaigns.schedulers.speculative import is_campaign_near_end
+from gridbridge.decisions.campaigns.task_retries import map_tasks_to_failed_clusters
+from gridbridge.model.campaigns.attempt_numbers import is_prologue_task
 from gridbridge.model.campaigns.campaign import (
     Array,
     ArrayState,
@@ -17,9 +18,8 @@ from gridbridge.model.campaigns.campaign import (
     CampaignState,
     TaskOutcome,
 )
-from gridbridge.model.campaigns.campaign_sections import Finalize
-from gridbridge.model.campaigns.prologues import is_step
-from gridbridge.model.campaigns.speculation import CompetingAttempt, LiveAttempt, StragglerTail
+from gridbridge.model.campaigns.campaign_sections import FinalizeSection
+from gridbridge.model.campaigns.speculation import CampaignStragglers, CompetingAttempt, LiveAttempt
 from gridbridge.model.snapshot import ClusterSnapshot
 
 MOST = 1000  # longest-running attempts of a campaign that are considered
@@ -30,7 +30,7 @@ Answers = Mapping[str, ClusterSnapshot]
 class StragglerTailFinder:
     """Gathers the straggler tails of campaigns that allow speculative attempts."""
 
-    def __init__(self, campaigns: CampaignRows, limits: Finalize) -> None:
+    def __init__(self, campaigns: CampaignRows, limits: FinalizeSection) -> None:
         self._campaigns = campaigns
         self._tries = CampaignAttemptRows(campaigns.database, campaigns)
         self._limits = limits
@@ -40,9 +40,9 @@ class StragglerTailFinder:
         campaigns: Iterable[Campaign],
         arrays: Sequence[Array],
         answers: Answers,
-        rivals: ByTask,
+        rivals: AttemptsByTask,
         now: datetime,
-    ) -> tuple[StragglerTail, ...]:
+    ) -> tuple[CampaignStragglers, ...]:
         """Return the straggler tail of each campaign near its end."""
         able = [campaign for campaign in campaigns if self._may_copy(campaign)]
         waiting = self._campaigns.waiting() if able else {}
@@ -73,16 +73,18 @@ class StragglerTailFinder:
         """Return whether a campaign may be near its end, before other campaigns' shares count."""
         free = sum(_free(answers[name]) for name in campaign.jdl.clusters if name in answers)
         unsent, sent_s = waiting.get(campaign.number, 0), _sent_s(arrays, now)
-        return is_at_end(campaign.tasks - campaign.ended, unsent, free, sent_s, self._limits)
+        return is_campaign_near_end(
+            campaign.tasks - campaign.ended, unsent, free, sent_s, self._limits
+        )
 
     def _tail(
         self,
         campaign: Campaign,
         arrays: Iterable[Array],
         answers: Answers,
-        rivals: ByTask,
+        rivals: AttemptsByTask,
         now: datetime,
-    ) -> StragglerTail:
+    ) -> CampaignStragglers:
         durations = self._campaigns.durations(campaign.number).values()
         by_number = {array.number: array for array in arrays}
         late: dict[int, tuple[LiveAttempt, ...]] = {}
@@ -90,7 +92,7 @@ class StragglerTailFinder:
         for array, indices in self._late_places(by_number.values(), answers, now):
             for attempt in self._tries.pending_at(array, indices):
                 of_task = rivals.get((campaign.number, attempt.task), ())
-                if not is_step(attempt.task) and not _has_won(of_task):
+                if not is_prologue_task(attempt.task) and not _has_won(of_task):
                     candidates = _attempts(of_task) or (
                         (attempt.attempt, array.number, attempt.place),
                     )
@@ -102,14 +104,14 @@ class StragglerTailFinder:
                     )
         all_late = [live for live in late.values() if _least_s(live) >= self._limits.least_s]
         all_late.sort(key=lambda live: -_least_s(live))
-        return StragglerTail(
+        return CampaignStragglers(
             campaign=campaign.number,
             sent_s=_sent_s(arrays, now),
             durations_s=tuple(
                 duration_s for cluster_durations in durations for duration_s in cluster_durations
             ),
             live=tuple(attempt for live in all_late for attempt in live),
-            failed_at=failed_at(self._tries.earlier(attempts, rivals)),
+            failed_at=map_tasks_to_failed_clusters(self._tries.earlier(attempts, rivals)),
         )
 
     def _late_places(
@@ -205,7 +207,7 @@ def positions_of_extra_attempts(
     A position is campaign, array and index. Forecasts count a task once, by its last attempt.
     """
     positions: set[tuple[int, int, int]] = set()
-    for task_rivals in by_task(rivals).values():
+    for task_rivals in group_attempts_by_task(rivals).values():
         live = [rival for rival in task_rivals if rival.outcome is TaskOutcome.PENDING]
         last = 0 if _has_won(task_rivals) else max((rival.attempt for rival in live), default=0)
         positions |= {

@@ -19,12 +19,18 @@ from gridbridge.campaigns.runner.task_end_recorder import TaskEndRecorder
 from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.decisions.campaigns.failures.blacklist import happened, opened_now
-from gridbridge.decisions.campaigns.failures.event_rules import CODES, note_tasks
-from gridbridge.decisions.campaigns.failures.open_events import OpenEvents
-from gridbridge.decisions.campaigns.failures.retries import to_run_again
-from gridbridge.decisions.campaigns.ledger_recovery_rules import adopt
-from gridbridge.decisions.campaigns.speculation_rules import numbered
+from gridbridge.decisions.campaigns.campaign_event_rules import (
+    EVENT_OF_OUTCOME,
+    record_failed_tasks,
+)
+from gridbridge.decisions.campaigns.cluster_blacklist import (
+    OpenCampaignEvents,
+    new_campaign_event,
+    repeat_event,
+)
+from gridbridge.decisions.campaigns.competing_attempts import number_retries_after_copies
+from gridbridge.decisions.campaigns.ledger_recovery_rules import plan_ledger_recovery
+from gridbridge.decisions.campaigns.task_retries import plan_task_retries
 from gridbridge.errors import (
     AlreadySubmitted,
     CampaignFileUnreadable,
@@ -36,21 +42,22 @@ from gridbridge.errors import (
 from gridbridge.model.campaigns.campaign import (
     Array,
     ArrayState,
+    ArraySubmissionResult,
     Attempt,
+    AttemptOutcome,
     CampaignState,
-    SentTask,
     TaskOutcome,
 )
 from gridbridge.model.campaigns.campaign_events import (
-    OF_SUBMISSION,
-    ROOTS,
+    ROOT_EVENTS,
+    SUBMISSION_EVENTS,
     CampaignEvent,
-    EventChanges,
-    EventCode,
-    EventKind,
+    CampaignEventChanges,
+    CampaignEventCode,
+    CampaignEventKind,
 )
-from gridbridge.model.campaigns.campaign_sections import Failures
-from gridbridge.model.campaigns.cycle_plan import AttemptOutcome, Retry
+from gridbridge.model.campaigns.campaign_sections import FailuresSection
+from gridbridge.model.campaigns.cycle_plan import TaskRetry
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.status_report import printable
 from gridbridge.shell.clock import Clock
@@ -63,15 +70,15 @@ WHO = re.compile(r"gridbridge-as-user: (c\.\d+: )?")  # prefix that the event's 
 class SubmitFailureEventRecorder:
     """Records submission and deletion failures as campaign events."""
 
-    def __init__(self, events: CampaignEventRows, clock: Clock, failures: Failures) -> None:
+    def __init__(self, events: CampaignEventRows, clock: Clock, failures: FailuresSection) -> None:
         self._events = events
         self._clock = clock
         self._failures = failures
 
-    def note(self, array: Array, code: EventCode, error: GridbridgeError) -> None:
+    def note(self, array: Array, code: CampaignEventCode, error: GridbridgeError) -> None:
         """Record a failure of an array at its cluster; the event delays the next attempt."""
         pair = array.campaign, array.cluster
-        event = happened(
+        event = repeat_event(
             self._open_event(array, code), code, pair, self._clock.now(), self._failures
         )
         tasks = event.tasks + array.size
@@ -83,16 +90,16 @@ class SubmitFailureEventRecorder:
         Other failures already count for the cluster elsewhere.
         """
         code = event_code_of_submit_error(error)
-        if code in ROOTS and not self._open_event(array, code):
+        if code in ROOT_EVENTS and not self._open_event(array, code):
             self.note(array, code, error)
 
-    def close(self, codes: Iterable[EventCode], array: Array) -> None:
+    def close(self, codes: Iterable[CampaignEventCode], array: Array) -> None:
         """Close the open events with these codes for an array's campaign and cluster."""
         for code in codes:
             if event := self._open_event(array, code):
                 self._events.put([replace(event, closed_at=self._clock.now())])
 
-    def _open_event(self, array: Array, code: EventCode) -> CampaignEvent | None:
+    def _open_event(self, array: Array, code: CampaignEventCode) -> CampaignEvent | None:
         return self._events.find_open(code, array.campaign, array.cluster)
 
 
@@ -102,16 +109,16 @@ def shorten_error_message(error: GridbridgeError | str) -> str:
     return line if len(line) <= MOST_WORDS else f"{line[: MOST_WORDS - 3]}..."
 
 
-def event_code_of_submit_error(error: GridbridgeError) -> EventCode:
+def event_code_of_submit_error(error: GridbridgeError) -> CampaignEventCode:
     """Return the event code for an error of a submission or deletion."""
     match error:
         case LedgerUnreadable():
-            return EventCode.NO_LEDGER
+            return CampaignEventCode.NO_LEDGER
         case OwnerUnknown():
-            return EventCode.OWNER_UNKNOWN
+            return CampaignEventCode.OWNER_UNKNOWN
         case CampaignFileUnreadable():
-            return EventCode.NO_FILE
-    return EventCode.SUBMIT_JOB
+            return CampaignEventCode.NO_FILE
+    return CampaignEventCode.SUBMIT_JOB
 
 
 _log = logging.getLogger(__name__)
@@ -125,7 +132,7 @@ class SubmissionResultRecorder:
         database: StateFile,
         acts: CampaignArrayCommands,
         clock: Clock,
-        failures: Failures,
+        failures: FailuresSection,
         noting: TaskEndRecorder,
         troubles: SubmitFailureEventRecorder,
     ) -> None:
@@ -139,7 +146,7 @@ class SubmissionResultRecorder:
         self._noting = noting
         self._troubles = troubles
 
-    def settle(self, array: Array, sent: SentTask) -> None:
+    def settle(self, array: Array, sent: ArraySubmissionResult) -> None:
         """Record an array's submission result; the next cycle continues from that state.
 
         If root's ledger has other tasks under the array's number, the reported job id is not used.
@@ -174,7 +181,7 @@ class SubmissionResultRecorder:
                 log_array_failure("event=state_is_older", array, error)
                 self.take_over(array.campaign, array)
             case OwnerCallPausedAfterHang():
-                self._troubles.note(array, EventCode.SUBMIT_JOB, error)
+                self._troubles.note(array, CampaignEventCode.SUBMIT_JOB, error)
             case OwnerCallPostponed():
                 pass  # the next cycle submits the array
             case _:
@@ -185,24 +192,24 @@ class SubmissionResultRecorder:
         """Mark an array as released, and close the submission events of its cluster."""
         with self._database.transaction():
             self._campaigns.array_is(array, ArrayState.RELEASED)
-            self._troubles.close(OF_SUBMISSION, array)
+            self._troubles.close(SUBMISSION_EVENTS, array)
 
     def _try_elsewhere(self, array: Array, error: GridbridgeError) -> None:
         """Record that a cluster refused an array; its tasks are retried elsewhere."""
         with self._database.transaction():
             if not array.is_of_copies:
-                self._troubles.note(array, EventCode.RUNNER_SUBMIT_ERROR, error)
+                self._troubles.note(array, CampaignEventCode.RUNNER_SUBMIT_ERROR, error)
             none = self._noting.none_ran(array, TaskOutcome.SETUP_ERROR)
-            again, book = self._again(array, none.ended), OpenEvents(self._events.open())
+            again, book = self._again(array, none.ended), OpenCampaignEvents(self._events.open())
             ended, runs = (
                 [(attempt, array.cluster) for attempt in none.ended],
                 set(map(_task, again)),
             )
-            note_tasks(book, ended, runs, self._clock.now())
-            changes = EventChanges(events=book.changed)
+            record_failed_tasks(book, ended, runs, self._clock.now())
+            changes = CampaignEventChanges(events=book.changed)
             self._noting.ends(replace(none, again=again, changes=changes))
 
-    def _again(self, array: Array, ended: tuple[Attempt, ...]) -> tuple[Retry, ...]:
+    def _again(self, array: Array, ended: tuple[Attempt, ...]) -> tuple[TaskRetry, ...]:
         """Return which of these ended attempts are retried."""
         tried = [AttemptOutcome.of(attempt, array.cluster) for attempt in ended]
         campaign = self._campaigns.find(array.campaign)
@@ -214,7 +221,9 @@ class SubmissionResultRecorder:
         )
         rivals = self._noting.rivals(array)
         earlier = self._tries.earlier(ended, rivals)
-        return numbered(to_run_again(tried, earlier, clusters, self._failures), rivals)
+        return number_retries_after_copies(
+            plan_task_retries(tried, earlier, clusters, self._failures), rivals
+        )
 
     def _refuse_everywhere(self, array: Array, error: GridbridgeError) -> None:
         """Fail a campaign whose file root refuses, with all its waiting tasks.
@@ -222,14 +231,14 @@ class SubmissionResultRecorder:
         A task that waited for a retry gets back its previous outcome.
         """
         with self._database.transaction():
-            retried = self._tries.take_back(array, CODES)
+            retried = self._tries.take_back(array, EVENT_OF_OUTCOME)
             self._noting.noted += retried
             self._noting.close(array, TaskOutcome.SETUP_ERROR)
             failed = self._campaigns.waiting().get(array.campaign, 0) + len(retried)
             self._tries.judge_as_before(array.campaign)
             self._campaigns.drop_waiting(array.campaign)
             self._campaigns.count(array.campaign, failed, failed)
-            self._open_once(EventCode.FILE_REFUSED, array, shorten_error_message(error))
+            self._open_once(CampaignEventCode.FILE_REFUSED, array, shorten_error_message(error))
 
     def _end_as_before(self, array: Array) -> None:
         """End a campaign that root's ledger lists as ended but an old state file does not.
@@ -244,12 +253,12 @@ class SubmissionResultRecorder:
             if campaign and campaign.state is CampaignState.TERMINATED:
                 return
             self._campaigns.drop_waiting(array.campaign)
-            self._open_once(EventCode.RESTORED, array)
+            self._open_once(CampaignEventCode.RESTORED, array)
 
-    def _open_once(self, code: EventCode, array: Array, why: str = "") -> None:
+    def _open_once(self, code: CampaignEventCode, array: Array, why: str = "") -> None:
         """Open an event of an array's campaign unless such an event is already open."""
         now = self._clock.now()
-        event = opened_now(EventKind.CAMPAIGN, code, array.campaign, "", now)
+        event = new_campaign_event(CampaignEventKind.CAMPAIGN, code, array.campaign, "", now)
         self._events.open_once(replace(event, why=why))
 
     def take_over(self, campaign: int, refused: Array | None = None) -> None:
@@ -265,8 +274,10 @@ class SubmissionResultRecorder:
             _log.warning("event=no_ledger of=%s why=%r", of, str(error))
             return
         now = self._clock.now()
-        event = opened_now(EventKind.CAMPAIGN, EventCode.RESTORED, campaign, "", now)
-        steps = adopt(
+        event = new_campaign_event(
+            CampaignEventKind.CAMPAIGN, CampaignEventCode.RESTORED, campaign, "", now
+        )
+        steps = plan_ledger_recovery(
             campaign, self._tries.stored_campaign(campaign), ledger_arrays, now, refused=refused
         )
         for step in steps[:-1]:
@@ -288,5 +299,5 @@ def log_array_failure(event: str, array: Array, error: Exception) -> None:
     _log.warning("%s array=%s at=%s why=%r", event, name, array.cluster, str(error))
 
 
-def _task(retry: Retry) -> tuple[int, int]:
+def _task(retry: TaskRetry) -> tuple[int, int]:
     return retry.campaign, retry.task

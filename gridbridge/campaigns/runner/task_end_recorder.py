@@ -10,24 +10,32 @@ from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
 from gridbridge.campaigns.store.missing_tasks import MissingTaskRows
 from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
 from gridbridge.campaigns.store.speculative_attempts import SpeculativeAttemptRows
-from gridbridge.decisions.campaigns.ending.ended_attempts import NO_MARKS, without_end
-from gridbridge.decisions.campaigns.ending.write_batches import portions
-from gridbridge.decisions.campaigns.speculation_rules import ByTask, by_task, last_ends, settled
+from gridbridge.decisions.campaigns.attempt_ends import (
+    NO_CANCELLATION_MARKS,
+    close_attempts_without_end,
+)
+from gridbridge.decisions.campaigns.competing_attempts import (
+    AttemptsByTask,
+    group_attempts_by_task,
+    select_final_ends,
+    settle_competing_attempts,
+)
+from gridbridge.decisions.campaigns.plan_write_batches import split_plan_into_transactions
+from gridbridge.model.campaigns.attempt_numbers import is_prologue_task
 from gridbridge.model.campaigns.campaign import (
-    AT_ONCE,
-    LAST,
-    USUAL,
+    PRIORITY_AT_ONCE,
+    PRIORITY_LAST,
+    PRIORITY_USUAL,
     Array,
     ArrayState,
     Attempt,
     CampaignState,
     TaskOutcome,
     WaitingTasks,
-    clusters_of,
     is_cancelled,
+    map_arrays_to_clusters,
 )
-from gridbridge.model.campaigns.cycle_plan import CyclePlan, Retry
-from gridbridge.model.campaigns.prologues import is_step
+from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, TaskRetry
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 
@@ -40,12 +48,12 @@ class CycleStatisticsRecorder:
         self._marks = CancellationMarkRows(database)
         self._missing = MissingTaskRows(database)
 
-    def keep(self, plan: CyclePlan, now: datetime) -> None:
+    def keep(self, plan: CampaignCyclePlan, now: datetime) -> None:
         """Count ended tasks by cluster, within the transaction that stores their ends."""
-        clusters = clusters_of(plan.arrays)
+        clusters = map_arrays_to_clusters(plan.arrays)
         counted = Counter(
             (attempt.campaign, clusters[attempt.campaign, attempt.array])
-            for attempt in last_ends(plan.ended, plan.again)
+            for attempt in select_final_ends(plan.ended, plan.again)
             if (attempt.campaign, attempt.array) in clusters
         )
         for (campaign, cluster), tasks in counted.items():
@@ -53,7 +61,7 @@ class CycleStatisticsRecorder:
         for number in plan.finished:
             self._predictions.has_ended(number, now)
 
-    def keep_in_portions(self, plan: CyclePlan) -> None:
+    def keep_in_portions(self, plan: CampaignCyclePlan) -> None:
         """Store job ratios and missing tasks in small transactions.
 
         Other programs can write the state file between the transactions. After a kill, the next
@@ -64,7 +72,7 @@ class CycleStatisticsRecorder:
         self._marks.tidy()
 
 
-PRIORITIES = {TaskOutcome.RESUBMIT: AT_ONCE, TaskOutcome.RESUBMIT_LAST: LAST}
+PRIORITIES = {TaskOutcome.RESUBMIT: PRIORITY_AT_ONCE, TaskOutcome.RESUBMIT_LAST: PRIORITY_LAST}
 
 
 class TaskEndRecorder:
@@ -82,9 +90,9 @@ class TaskEndRecorder:
         self._clock = clock
         self.noted: list[Attempt] = []  # the caller clears the list after reading it
 
-    def all(self, plan: CyclePlan) -> None:
+    def all(self, plan: CampaignCyclePlan) -> None:
         """Record a cycle's ends in batches; other programs may write between two batches."""
-        *first, last = portions(plan)
+        *first, last = split_plan_into_transactions(plan)
         for portion in first:
             with self._database.transaction():
                 self.ends(portion)
@@ -93,9 +101,9 @@ class TaskEndRecorder:
             self._observations.keep(plan, self._clock.now())
         self._observations.keep_in_portions(plan)
 
-    def ends(self, plan: CyclePlan) -> None:
+    def ends(self, plan: CampaignCyclePlan) -> None:
         """Record how tasks, arrays and campaigns ended, and queue the tasks to retry."""
-        over = last_ends(plan.ended, plan.again)
+        over = select_final_ends(plan.ended, plan.again)
         self.noted += plan.ended
         self._campaigns.ended((*plan.ended, *plan.stepped))
         for campaign, retries in _by_campaign(plan.again).items():
@@ -133,27 +141,27 @@ class TaskEndRecorder:
         with self._database.transaction():
             self.ends(self.none_ran(array, outcome))
 
-    def none_ran(self, array: Array, outcome: TaskOutcome) -> CyclePlan:
+    def none_ran(self, array: Array, outcome: TaskOutcome) -> CampaignCyclePlan:
         """Return the outcomes of an array's unfinished attempts.
 
         An attempt counts as a speculative copy if another attempt of its task is still alive.
         """
-        marks = self._marks.all().get((array.campaign, array.number), NO_MARKS)
-        attempts = without_end(self._campaigns.pending(array), outcome, marks)
-        ended = tuple(attempt for attempt in attempts if not is_step(attempt.task))
-        return CyclePlan(
-            ended=settled(ended, self.rivals(array)),
-            stepped=tuple(attempt for attempt in attempts if is_step(attempt.task)),
+        marks = self._marks.all().get((array.campaign, array.number), NO_CANCELLATION_MARKS)
+        attempts = close_attempts_without_end(self._campaigns.pending(array), outcome, marks)
+        ended = tuple(attempt for attempt in attempts if not is_prologue_task(attempt.task))
+        return CampaignCyclePlan(
+            ended=settle_competing_attempts(ended, self.rivals(array)),
+            stepped=tuple(attempt for attempt in attempts if is_prologue_task(attempt.task)),
             over=(array,),
         )
 
-    def rivals(self, array: Array) -> ByTask:
+    def rivals(self, array: Array) -> AttemptsByTask:
         """Return the competing attempts of an array's campaign, grouped by task."""
-        return by_task(self._copies.rivals([array.campaign]))
+        return group_attempts_by_task(self._copies.rivals([array.campaign]))
 
 
-def _by_campaign(again: Iterable[Retry]) -> dict[int, list[Retry]]:
-    retries: dict[int, list[Retry]] = {}
+def _by_campaign(again: Iterable[TaskRetry]) -> dict[int, list[TaskRetry]]:
+    retries: dict[int, list[TaskRetry]] = {}
     for retry in again:
         retries.setdefault(retry.campaign, []).append(retry)
     return retries
@@ -166,13 +174,13 @@ def _outcomes(over: Iterable[Attempt]) -> dict[int, Counter[TaskOutcome]]:
     return outcomes
 
 
-def _waiting(ended: Retry) -> WaitingTasks:
+def _waiting(ended: TaskRetry) -> WaitingTasks:
     """Return the queue entry of a task's next attempt."""
     return WaitingTasks(
         first=ended.task,
         last=ended.task,
         attempt=ended.attempt + 1,
-        priority=PRIORITIES.get(ended.outcome, USUAL),
+        priority=PRIORITIES.get(ended.outcome, PRIORITY_USUAL),
         avoid=ended.avoid,
         never=ended.never,
     )

@@ -20,15 +20,22 @@ from sqlalchemy import (
 
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
-from gridbridge.model.campaigns.campaign import Array, Attempt, Campaign, TaskOutcome
-from gridbridge.model.campaigns.campaign_events import CampaignEvent
-from gridbridge.model.campaigns.cycle_plan import (
-    AttemptOutcome,
-    ProloguePhaseResult,
-    PrologueStep,
+from gridbridge.model.campaigns.attempt_numbers import (
+    FIRST_PROLOGUE_TASK,
+    parse_prologue_task,
+    prologue_task_number,
 )
-from gridbridge.model.campaigns.ledger_recovery import RecoveryStep, StoredCampaign
-from gridbridge.model.campaigns.prologues import FIRST, number_of, step_of
+from gridbridge.model.campaigns.campaign import (
+    Array,
+    Attempt,
+    AttemptOutcome,
+    Campaign,
+    LedgerRecoveryStep,
+    StoredCampaign,
+    TaskOutcome,
+)
+from gridbridge.model.campaigns.campaign_events import CampaignEvent
+from gridbridge.model.campaigns.cycle_plan import LastPrologueAttempt, PrologueStart
 from gridbridge.state.database.campaign_tables import (
     ARRAYS,
     ATTEMPTS,
@@ -86,7 +93,7 @@ _WAITS = exists().where(
 )
 _OF_EVENT = and_(
     ATTEMPTS.c.campaign == bindparam("of_campaign"),
-    ATTEMPTS.c.task < FIRST,
+    ATTEMPTS.c.task < FIRST_PROLOGUE_TASK,
     ATTEMPTS.c.outcome.in_(bindparam("outcomes", expanding=True)),
     or_(~ATTEMPTS.c.is_past, _WAITS),
     or_(
@@ -139,7 +146,7 @@ _HAD_ENDED = exists().where(
 )
 _RETRIED = (
     select(*ATTEMPTS.c)
-    .where(_OF_ARRAY, ATTEMPTS.c.task < FIRST, _HAD_ENDED)
+    .where(_OF_ARRAY, ATTEMPTS.c.task < FIRST_PROLOGUE_TASK, _HAD_ENDED)
     .order_by(ATTEMPTS.c.place)
 )
 _LAST_ARRAY = select(func.max(ARRAYS.c.number).label("number")).where(
@@ -149,7 +156,7 @@ _TRIED_AT = (
     select(ARRAYS.c.cluster)
     .where(
         ARRAYS.c.campaign == bindparam("campaign"),
-        exists().where(_WHERE, ATTEMPTS.c.task < FIRST),
+        exists().where(_WHERE, ATTEMPTS.c.task < FIRST_PROLOGUE_TASK),
     )
     .distinct()
 )
@@ -159,7 +166,8 @@ _STEPS = (
         *(ATTEMPTS.c[name] for name in ("outcome", "exit_status")),
     )
     .where(
-        ATTEMPTS.c.campaign.in_(bindparam("campaigns", expanding=True)), ATTEMPTS.c.task >= FIRST
+        ATTEMPTS.c.campaign.in_(bindparam("campaigns", expanding=True)),
+        ATTEMPTS.c.task >= FIRST_PROLOGUE_TASK,
     )
     .order_by(ATTEMPTS.c.campaign, ATTEMPTS.c.task, ATTEMPTS.c.attempt)
 )
@@ -279,19 +287,19 @@ class CampaignAttemptRows:
             chosen = ATTEMPTS.c.task.in_(tasks[begin : begin + AT_A_TIME])
             self._database.execute(these.where(chosen))
 
-    def steps(self, campaigns: Iterable[Campaign]) -> tuple[ProloguePhaseResult, ...]:
+    def steps(self, campaigns: Iterable[Campaign]) -> tuple[LastPrologueAttempt, ...]:
         """Return the last attempts of these campaigns' prologues and epilogues."""
         clusters = {
             campaign.number: campaign.jdl.clusters.keys()
             for campaign in campaigns
             if campaign.jdl.has_steps
         }
-        results: dict[tuple[int, int], ProloguePhaseResult] = {}
+        results: dict[tuple[int, int], LastPrologueAttempt] = {}
         for row in map(dict, self._database.rows(_STEPS, campaigns=list(clusters))):
             number, task = row["campaign"], row.pop("task")
-            step, cluster = step_of(task, clusters[number])
+            step, cluster = parse_prologue_task(task, clusters[number])
             values = row | {"outcome": TaskOutcome(row["outcome"])}
-            results[number, task] = ProloguePhaseResult(**values, step=step, cluster=cluster)
+            results[number, task] = LastPrologueAttempt(**values, step=step, cluster=cluster)
         return tuple(results.values())
 
     def tried(self, campaign: int) -> frozenset[str]:
@@ -307,12 +315,12 @@ class CampaignAttemptRows:
         )
         return {name: int(row["number"]) for name, row in rows if row["number"]}
 
-    def intend_step(self, step: PrologueStep, at: datetime) -> Array | None:
+    def intend_step(self, step: PrologueStart, at: datetime) -> Array | None:
         """Create an array for a prologue or epilogue; None if the campaign is gone."""
         campaign = self._campaigns.find(step.campaign)
         if not campaign:
             return None
-        task = number_of(step.step, step.cluster, campaign.jdl.clusters)
+        task = prologue_task_number(step.step, step.cluster, campaign.jdl.clusters)
         attempts = [(task, step.attempt)]
         with self._database.transaction():
             return self._campaigns.add_array(step.campaign, step.cluster, attempts, at)
@@ -340,7 +348,7 @@ class CampaignAttemptRows:
             clusters=frozenset(stored_campaign.jdl.clusters if stored_campaign else ()),
         )
 
-    def adopt(self, adoption: RecoveryStep) -> None:
+    def adopt(self, adoption: LedgerRecoveryStep) -> None:
         """Import one portion of arrays and attempts from root's ledger."""
         campaign = adoption.campaign
         undone = (
@@ -361,7 +369,7 @@ class CampaignAttemptRows:
             for task in unwanted:
                 CancellationMarkRows(self._database).cancel(campaign, task)
 
-    def _take_up(self, adoption: RecoveryStep) -> tuple[int, ...]:
+    def _take_up(self, adoption: LedgerRecoveryStep) -> tuple[int, ...]:
         """Reopen failed tasks that have live attempts in root's ledger.
 
         Their ends are counted again later. Returns the tasks that their owner had cancelled: their
@@ -371,7 +379,7 @@ class CampaignAttemptRows:
             attempt.task for attempt in adoption.attempts if attempt.outcome is TaskOutcome.PENDING
         }
         live |= {retry.first for retry in adoption.again}
-        tasks, unwanted = sorted(task for task in live if task < FIRST), list[int]()
+        tasks, unwanted = sorted(task for task in live if task < FIRST_PROLOGUE_TASK), list[int]()
         for begin in range(0, len(tasks), AT_A_TIME):
             of = {"of_campaign": adoption.campaign, "tasks": tasks[begin : begin + AT_A_TIME]}
             before = self._database.rows(_FAILED_BEFORE, **of)

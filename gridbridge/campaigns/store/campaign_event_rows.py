@@ -28,9 +28,9 @@ from sqlalchemy import (
 from gridbridge.model.campaigns.campaign import ArrayState
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
+    CampaignEventCode,
+    CampaignEventKind,
     ClusterSuccessRecord,
-    EventCode,
-    EventKind,
 )
 from gridbridge.state.database.campaign_tables import ARRAYS, CAMPAIGNS
 from gridbridge.state.database.columns import (
@@ -83,7 +83,7 @@ _RECORD = tuple(RECORDS.c[field.name] for field in fields(ClusterSuccessRecord))
 _EVERY = select(*_EVENT).order_by(EVENTS.c.number)
 _OPEN = _EVERY.where(EVENTS.c.closed_at.is_(None))
 _IS_SUSPECT = and_(
-    EVENTS.c.code == EventCode.SINK,
+    EVENTS.c.code == CampaignEventCode.SINK,
     ~exists().where(
         RECORDS.c.campaign == EVENTS.c.campaign,
         RECORDS.c.cluster == EVENTS.c.cluster,
@@ -95,7 +95,7 @@ _SHOWN = _EVERY.where(
     or_(EVENTS.c.closed_at.is_(None), EVENTS.c.closed_at >= bindparam("since"), _IS_SUSPECT)
 )
 _BACK = select(EVENTS.c.cluster, EVENTS.c.closed_at).where(
-    EVENTS.c.code == EventCode.GET_JOBS, EVENTS.c.closed_at.is_not(None)
+    EVENTS.c.code == CampaignEventCode.GET_JOBS, EVENTS.c.closed_at.is_not(None)
 )
 _SINCE = _EVERY.where(EVENTS.c.opened_at > bindparam("since"))
 _ONE = _EVERY.where(EVENTS.c.number == bindparam("number"))
@@ -135,7 +135,9 @@ class CampaignEventRows:
         """Return the event with a number; None if there is none."""
         return next(iter(self._select(_ONE, number=number)), None)
 
-    def find_open(self, code: EventCode, campaign: int, cluster: str) -> CampaignEvent | None:
+    def find_open(
+        self, code: CampaignEventCode, campaign: int, cluster: str
+    ) -> CampaignEvent | None:
         """Return an open event without an exit status; None if there is none."""
         events = self._select(_WHAT, code=code, campaign=campaign, cluster=cluster)
         return next((event for event in events if not event.closed_at), None)
@@ -186,7 +188,9 @@ class CampaignEventRows:
         of = (EVENTS.c.campaign == campaign, EVENTS.c.closed_at.is_(None))
         self._database.execute(update(EVENTS).where(*of).values(closed_at=at))
 
-    def close_of_ended(self, before: datetime, at: datetime, but: Iterable[EventCode]) -> None:
+    def close_of_ended(
+        self, before: datetime, at: datetime, but: Iterable[CampaignEventCode]
+    ) -> None:
         """Close events of long-ended campaigns without open arrays, except some codes."""
         ended = select(CAMPAIGNS.c.number).where(CAMPAIGNS.c.ended_at < before)
         of = (
@@ -224,4 +228,6 @@ class CampaignEventRows:
 
 
 def _event(row: dict[str, Any]) -> CampaignEvent:
-    return CampaignEvent(**row | {"kind": EventKind(row["kind"]), "code": EventCode(row["code"])})
+    return CampaignEvent(
+        **row | {"kind": CampaignEventKind(row["kind"]), "code": CampaignEventCode(row["code"])}
+    )

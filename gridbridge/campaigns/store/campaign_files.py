@@ -20,7 +20,7 @@ from typing import Any
 from gridbridge.campaigns.store import campaign_inbox as picked
 from gridbridge.campaigns.store.campaign_reader import MAX_FIRST_BYTES, first_line_of_campaign_file
 from gridbridge.errors import GridbridgeError, StateError
-from gridbridge.model.campaigns.campaign_names import ADDS_TO, file_of
+from gridbridge.model.campaigns.campaign_names import ADDS_TO, campaign_file_name
 from gridbridge.model.campaigns.owner_request import OwnerRequest, OwnerVerb
 from gridbridge.model.places import CAMPAIGNS, PUBLISHED, TAKEN_REQUEST, WISH
 from gridbridge.shell import files
@@ -208,7 +208,7 @@ def withdraw_owner_request(token: str, folder: str = CAMPAIGNS) -> bool:
 
 def is_campaign_number_taken(campaign: int, folder: str = CAMPAIGNS) -> bool:
     """Return whether a file with this campaign number exists, which must not be overwritten."""
-    return os.path.lexists(f"{folder}/{file_of(campaign)}")
+    return os.path.lexists(f"{folder}/{campaign_file_name(campaign)}")
 
 
 def rename_to_campaign_number(
@@ -218,7 +218,7 @@ def rename_to_campaign_number(
 
     A foreign file of that name is moved aside.
     """
-    begun, numbered = f"{folder}/{BEGUN}{token}", f"{folder}/{file_of(campaign, part)}"
+    begun, numbered = f"{folder}/{BEGUN}{token}", f"{folder}/{campaign_file_name(campaign, part)}"
     try:
         if os.path.lexists(begun) and os.path.lexists(numbered):
             os.rename(numbered, f"{folder}/{files.random_name('odd.')}")
@@ -233,7 +233,7 @@ def read_numbered_campaign_file(
     campaign: int, folder: str = CAMPAIGNS, part: int = 0
 ) -> NewCampaignFile | None:
     """Read the file of a campaign or part; None if it is missing or unreadable."""
-    name = file_of(campaign, part)
+    name = campaign_file_name(campaign, part)
     try:
         return _read(f"{folder}/{name}", name)
     except Exception:  # the file's content is untrusted
@@ -252,9 +252,9 @@ def read_own_campaign_file(
     uid = os.geteuid()
     owner = uid if uid or is_run else None
     try:
-        first, *lines = _texts(f"{folder}/{file_of(campaign)}", owner)
+        first, *lines = _texts(f"{folder}/{campaign_file_name(campaign)}", owner)
         for part in _parts(campaign, folder):
-            lines += _texts(f"{folder}/{file_of(campaign, part)}", owner)[1:]
+            lines += _texts(f"{folder}/{campaign_file_name(campaign, part)}", owner)[1:]
         return json.loads(first), lines
     except FileNotFoundError as error:
         raise CampaignFileNotOwned(f"campaign {campaign}: its file is there no more") from error
@@ -268,7 +268,7 @@ def require_own_campaign(campaign: int, folder: str = CAMPAIGNS) -> None:
     """Raise CampaignFileNotOwned if the campaign's file belongs to another user."""
     uid = os.geteuid()
     with suppress(FileNotFoundError):
-        if os.lstat(f"{folder}/{file_of(campaign)}").st_uid != uid:
+        if os.lstat(f"{folder}/{campaign_file_name(campaign)}").st_uid != uid:
             raise CampaignFileNotOwned(f"campaign {campaign}: {_not_ours(uid)}")
 
 
@@ -279,7 +279,7 @@ def _not_ours(uid: int) -> str:
 def uid_of_campaign_owner(campaign: int, folder: str = CAMPAIGNS) -> int:
     """Return the uid of a campaign's owner; CampaignFileNotOwned if the file is missing."""
     try:
-        return os.lstat(f"{folder}/{file_of(campaign)}").st_uid
+        return os.lstat(f"{folder}/{campaign_file_name(campaign)}").st_uid
     except OSError as error:
         raise CampaignFileNotOwned(f"campaign {campaign}: its file is there no more") from error
 
@@ -295,7 +295,7 @@ def measure_campaign_files(
     sizes = []
     for campaign, part in parts:
         with suppress(OSError):
-            facts = os.lstat(f"{folder}/{file_of(campaign, part)}")
+            facts = os.lstat(f"{folder}/{campaign_file_name(campaign, part)}")
             if facts.st_uid == uid and stat.S_ISREG(facts.st_mode):
                 sizes.append(facts.st_size)
     return len(sizes), sum(sizes)
@@ -304,7 +304,7 @@ def measure_campaign_files(
 def remove_campaign_files(campaign: int, folder: str = CAMPAIGNS) -> None:
     """Remove a campaign's files, the last part first; repeatable."""
     for part in (*reversed(_parts(campaign, folder)), 0):
-        _remove(f"{folder}/{file_of(campaign, part)}")
+        _remove(f"{folder}/{campaign_file_name(campaign, part)}")
 
 
 def _parts(campaign: int, folder: str) -> range:
@@ -312,10 +312,12 @@ def _parts(campaign: int, folder: str) -> range:
 
     A campaign without its first file has no parts.
     """
-    uid = _owner_of(f"{folder}/{file_of(campaign)}")
+    uid = _owner_of(f"{folder}/{campaign_file_name(campaign)}")
     if uid is None:
         return range(1, 1)
-    after = next(n for n in count(1) if _owner_of(f"{folder}/{file_of(campaign, n)}") != uid)
+    after = next(
+        n for n in count(1) if _owner_of(f"{folder}/{campaign_file_name(campaign, n)}") != uid
+    )
     return range(1, after)
 
 

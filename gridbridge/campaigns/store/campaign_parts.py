@@ -9,14 +9,14 @@ from sqlalchemy import bindparam, delete, func, insert, select, update
 
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.predictions import FORECASTS
-from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskBatch, WaitingTasks
+from gridbridge.model.campaigns.campaign import AddedTasks, Campaign, CampaignState, WaitingTasks
 from gridbridge.state.database.campaign_tables import CAMPAIGNS, PARTS
 from gridbridge.state.database.transaction import StateFile
 
-_BY_TOKEN = select(*(PARTS.c[field.name] for field in fields(TaskBatch))).where(
+_BY_TOKEN = select(*(PARTS.c[field.name] for field in fields(AddedTasks))).where(
     PARTS.c.token == bindparam("token")
 )
-_ALL = select(*(PARTS.c[field.name] for field in fields(TaskBatch)), CAMPAIGNS.c.uid).join(
+_ALL = select(*(PARTS.c[field.name] for field in fields(AddedTasks)), CAMPAIGNS.c.uid).join(
     CAMPAIGNS, CAMPAIGNS.c.number == PARTS.c.campaign
 )
 _OF_PERSON = (
@@ -36,15 +36,15 @@ class AddedTaskPartRows:
         self._database = database
         self._campaigns = campaigns
 
-    def of_token(self, token: str) -> TaskBatch | None:
+    def of_token(self, token: str) -> AddedTasks | None:
         """Return the part that a file with this token added; None if there is none."""
         rows = self._database.rows(_BY_TOKEN, token=token)
-        return next((TaskBatch(**row) for row in map(dict, rows)), None)
+        return next((AddedTasks(**row) for row in map(dict, rows)), None)
 
-    def all(self) -> tuple[tuple[TaskBatch, int], ...]:
+    def all(self) -> tuple[tuple[AddedTasks, int], ...]:
         """Return every part with the uid of its campaign's owner."""
         rows = (dict(row) for row in self._database.rows(_ALL))
-        return tuple((TaskBatch(**row), uid) for row in rows for uid in (row.pop("uid"),))
+        return tuple((AddedTasks(**row), uid) for row in rows for uid in (row.pop("uid"),))
 
     def of_person(self, uid: int) -> tuple[tuple[int, int], ...]:
         """Return a person's unpurged campaigns and parts; part 0 is the first file."""
@@ -57,7 +57,7 @@ class AddedTaskPartRows:
         (row,) = self._database.rows(_LAST_PART, campaign=campaign)
         return int(row["number"] or 0)
 
-    def add(self, campaign: Campaign, part: TaskBatch, token: str) -> None:
+    def add(self, campaign: Campaign, part: AddedTasks, token: str) -> None:
         """Store a part and queue its tasks; the old forecast counted fewer tasks and is deleted."""
         first, this = campaign.tasks, CAMPAIGNS.c.number == campaign.number
         with self._database.transaction():

@@ -13,13 +13,13 @@ from sqlalchemy import (
     update,
 )
 
+from gridbridge.model.campaigns.attempt_numbers import FIRST_PROLOGUE_TASK
 from gridbridge.model.campaigns.campaign import (
     Campaign,
     CampaignState,
     TaskOutcome,
     WaitingTasks,
 )
-from gridbridge.model.campaigns.prologues import FIRST
 from gridbridge.state.database.campaign_tables import ARRAYS, ATTEMPTS, CAMPAIGNS, DONE, WAITING
 from gridbridge.state.database.sent_jobs import ARRAY, IS_GOING, IS_OPEN
 
@@ -65,8 +65,8 @@ DURATIONS = (
     )
     .where(
         ATTEMPTS.c.campaign == bindparam("campaign"),
-        ATTEMPTS.c.task + 0
-        < FIRST,  # `+ 0`: not by the key's range, so that the last arrays are read first
+        # `+ 0` keeps SQLite from the key's range, so that it reads the last arrays first
+        ATTEMPTS.c.task + 0 < FIRST_PROLOGUE_TASK,
         ATTEMPTS.c.outcome.in_(RAN),
         ATTEMPTS.c.wallclock_s.is_not(None),
     )

@@ -15,7 +15,7 @@ from gridbridge.errors import (
     StateError,
     describe_error,
 )
-from gridbridge.model.campaigns.campaign_names import ADDS_TO, file_of
+from gridbridge.model.campaigns.campaign_names import ADDS_TO, campaign_file_name
 from gridbridge.model.places import CAMPAIGNS
 from gridbridge.shell import files
 
@@ -37,7 +37,7 @@ class VerifiedCampaignFiles:
         """Read the campaign's own file; NotRead if it cannot be read now."""
         self._campaign = campaign
         self._folder = folder
-        self.file = file_of(campaign)
+        self.file = campaign_file_name(campaign)
         self._whole, self.uid = self._read(self.file)
 
     def note(self, ledger: "RootLedger") -> None:
@@ -75,7 +75,7 @@ class VerifiedCampaignFiles:
 
     def _part(self, part: int, ledger: "RootLedger") -> bytes:
         """Return the file of a part, after the check that the owner added it."""
-        name = file_of(self._campaign, part)
+        name = campaign_file_name(self._campaign, part)
         whole, uid = self._read(name)
         if uid != self.uid or _header_value(whole, ADDS_TO) != self._campaign:
             raise CampaignFileChanged(f"{name}: not what the campaign's owner added to it")
@@ -91,7 +91,7 @@ class VerifiedCampaignFiles:
 
         register = CampaignNumberRegister(self._folder, os.stat(self._folder).st_uid)
         if register.is_anothers(self._campaign, self.uid, digest, part):
-            name = file_of(self._campaign, part)
+            name = campaign_file_name(self._campaign, part)
             raise CampaignFileChanged(f"{name}: not the file that it was when it was taken in")
 
     def _read(self, name: str) -> tuple[bytes, int]:
@@ -108,7 +108,7 @@ def uid_blocking_campaign_file(campaign: int, folder: str = CAMPAIGNS) -> int | 
 
     None if the name is free or may be a valid campaign file.
     """
-    path = f"{folder}/{file_of(campaign)}"
+    path = f"{folder}/{campaign_file_name(campaign)}"
     try:
         facts = os.lstat(path)
     except OSError:

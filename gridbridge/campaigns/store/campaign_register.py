@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 
 from gridbridge.errors import StateError
-from gridbridge.model.campaigns.campaign_names import file_of
+from gridbridge.model.campaigns.campaign_names import campaign_file_name
 from gridbridge.model.places import CAMPAIGNS
 from gridbridge.shell import files
 
@@ -57,12 +57,12 @@ class CampaignNumberRegister:
         """
         if (campaign, part) in self._known:
             return
-        self._add(f"{file_of(campaign, part)} {uid} {digest}\n")
+        self._add(f"{campaign_file_name(campaign, part)} {uid} {digest}\n")
         self._known[campaign, part] = (uid, digest)
 
     def note_again(self, campaign: int, token: str, at_s: int) -> None:
         """Record that a request retried failed tasks of a campaign."""
-        self._add(f"{file_of(campaign)} {AGAIN} {token} {at_s}\n")
+        self._add(f"{campaign_file_name(campaign)} {AGAIN} {token} {at_s}\n")
         self._again[campaign, token] = at_s
 
     def again_since(self, at_s: float) -> Iterator[tuple[int, str]]:

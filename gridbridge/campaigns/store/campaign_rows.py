@@ -24,7 +24,7 @@ from gridbridge.model.campaigns.campaign import (
     TaskOutcome,
     WaitingTasks,
 )
-from gridbridge.model.campaigns.cycle_plan import KeptOff
+from gridbridge.model.campaigns.cycle_plan import ExcludedTaskCount
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.state.database.campaign_tables import (
     ARRAYS,
@@ -105,12 +105,12 @@ class CampaignRows:
             for row in self._database.rows(queries.WAITING_COUNTS)
         }
 
-    def kept_off(self) -> dict[int, tuple[KeptOff, ...]]:
+    def kept_off(self) -> dict[int, tuple[ExcludedTaskCount, ...]]:
         """Return the numbers of waiting tasks that avoid clusters, by campaign and clusters."""
-        by_campaign: dict[int, tuple[KeptOff, ...]] = {}
+        by_campaign: dict[int, tuple[ExcludedTaskCount, ...]] = {}
         for row in self._database.rows(queries.KEPT_OFF):
             avoid, never = tuple(row["avoid"].split()), tuple(row["never"].split())
-            kind = KeptOff(tasks=int(row["tasks"]), avoid=avoid, never=never)
+            kind = ExcludedTaskCount(tasks=int(row["tasks"]), avoid=avoid, never=never)
             by_campaign[row["campaign"]] = (*by_campaign.get(row["campaign"], ()), kind)
         return by_campaign
 
@@ -146,7 +146,7 @@ class CampaignRows:
         cluster: str,
         tasks: int,
         at: datetime,
-        kept_off: Sequence[KeptOff] = (),
+        kept_off: Sequence[ExcludedTaskCount] = (),
     ) -> Array | None:
         """Move waiting tasks into a new array; None if none waits.
 
@@ -265,16 +265,16 @@ class CampaignRows:
         )
 
     def _take(
-        self, campaign: int, tasks: int, kept_off: Sequence[KeptOff]
+        self, campaign: int, tasks: int, kept_off: Sequence[ExcludedTaskCount]
     ) -> list[tuple[int, int]]:
         """Remove waiting tasks of each kind, the most urgent first; return them with attempts."""
-        unrestricted = KeptOff(tasks=tasks - sum(kind.tasks for kind in kept_off))
+        unrestricted = ExcludedTaskCount(tasks=tasks - sum(kind.tasks for kind in kept_off))
         entries = [
             entry for kind in (unrestricted, *kept_off) for entry in self._take_of(campaign, kind)
         ]
         return [(task, attempt) for _, task, attempt in sorted(entries)]
 
-    def _take_of(self, campaign: int, kind: KeptOff) -> list[tuple[int, int, int]]:
+    def _take_of(self, campaign: int, kind: ExcludedTaskCount) -> list[tuple[int, int, int]]:
         attempts: list[tuple[int, int, int]] = []
         query = queries.NEXT_WAITING.where(_is_of(kind)).limit(kind.tasks)
         remainders: list[WaitingTasks] = []
@@ -306,7 +306,7 @@ def _waiting_row(campaign: int, waiting: WaitingTasks) -> dict[str, Any]:
     return asdict(waiting) | {"campaign": campaign} | names
 
 
-def _is_of(kind: KeptOff) -> ColumnElement[bool]:
+def _is_of(kind: ExcludedTaskCount) -> ColumnElement[bool]:
     avoid, never = WAITING.c.avoid, WAITING.c.never
     return and_(avoid == _listed(kind.avoid), never == _listed(kind.never))
 

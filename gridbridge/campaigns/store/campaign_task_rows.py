@@ -9,11 +9,11 @@ from sqlalchemy import and_, bindparam, delete, func, insert, select, update
 
 from gridbridge.campaigns.store.cancellation_marks import WAYS
 from gridbridge.campaigns.store.predictions import ENDS, RATIOS
+from gridbridge.model.campaigns.attempt_numbers import FIRST_PROLOGUE_TASK
 from gridbridge.model.campaigns.campaign import Attempt, CampaignState, TaskOutcome
 from gridbridge.model.campaigns.jdl import Jdl
-from gridbridge.model.campaigns.prologues import FIRST
 from gridbridge.model.campaigns.published_tasks import PublishedTask, TaskMove, TaskPreemption
-from gridbridge.model.campaigns.speculation import ShownCopy
+from gridbridge.model.campaigns.speculation import ShownSpeculativeAttempt
 from gridbridge.state.database.campaign_tables import (
     ARRAYS,
     ATTEMPTS,
@@ -63,7 +63,7 @@ _AGAIN = select(WAITING.c.first, WAITING.c.last).where(
     WAITING.c.last >= bindparam("low"),
 )
 _LAST = select(func.max(ATTEMPTS.c.task).label("task")).where(
-    ATTEMPTS.c.campaign == bindparam("of_campaign"), ATTEMPTS.c.task < FIRST
+    ATTEMPTS.c.campaign == bindparam("of_campaign"), ATTEMPTS.c.task < FIRST_PROLOGUE_TASK
 )
 
 
@@ -180,8 +180,8 @@ def _says_more(later: dict[str, Any], earlier: dict[str, Any]) -> bool:
     return ranks[0] > ranks[1] or ranks == (1, 1)
 
 
-def _copy(row: dict[str, Any]) -> ShownCopy:
-    return ShownCopy(
+def _copy(row: dict[str, Any]) -> ShownSpeculativeAttempt:
+    return ShownSpeculativeAttempt(
         attempt=row["attempt"],
         cluster=row["cluster"] or "",
         outcome=TaskOutcome(row["outcome"]),

@@ -5,7 +5,7 @@ from dataclasses import asdict, fields
 
 from sqlalchemy import BigInteger, Column, Float, Table, delete, select
 
-from gridbridge.model.campaigns.usage_sharing import DecayedUsage
+from gridbridge.model.campaigns.cycle_plan import DecayedUsage
 from gridbridge.state.database.columns import METADATA, MomentColumn, PrintableText
 from gridbridge.state.database.transaction import StateFile
 

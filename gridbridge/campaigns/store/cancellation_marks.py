@@ -10,12 +10,12 @@ from sqlalchemy import BigInteger, Column, Table, func, not_, select, true
 
 from gridbridge.model.campaigns.campaign import TaskOutcome
 from gridbridge.model.campaigns.cancellation import (
-    IF_WAITING,
+    REASONS_IF_STILL_WAITING,
     ArrayCancellation,
     CancellationMark,
-    WipedFor,
+    CancellationReason,
 )
-from gridbridge.model.campaigns.preemption import Preemption, Request, Tried
+from gridbridge.model.campaigns.preemption import LocalRequestId, Preemption, PreemptionHistory
 from gridbridge.state.database.campaign_tables import (
     ATTEMPTS,
     PLACE,
@@ -42,7 +42,7 @@ WAYS = Table(
     Column("lacked", PrintableText, nullable=False),
     Column("at", MomentColumn, nullable=False, index=True),
 )
-_UNWANTED = MARKS.c.wiped_for == WipedFor.UNWANTED
+_UNWANTED = MARKS.c.wiped_for == CancellationReason.UNWANTED
 Marked = Mapping[
     tuple[int, int], Mapping[int, CancellationMark]
 ]  # by campaign and array, then index
@@ -58,7 +58,7 @@ class CancellationMarkRows:
         """Return all marks by array and index."""
         marks: dict[tuple[int, int], dict[int, CancellationMark]] = {}
         for row in self._database.rows(select(MARKS)):
-            mark = CancellationMark(wiped_for=WipedFor(row["wiped_for"]))
+            mark = CancellationMark(wiped_for=CancellationReason(row["wiped_for"]))
             marks.setdefault((row["campaign"], row["array"]), {})[row["place"]] = mark
         return marks
 
@@ -69,7 +69,7 @@ class CancellationMarkRows:
         other mark, because its writer may not have seen that mark.
         """
         rows = [key | {"wiped_for": wipe.wiped_for} for key in _keys(wipe)]
-        unless = true() if wipe.wiped_for in IF_WAITING else _UNWANTED
+        unless = true() if wipe.wiped_for in REASONS_IF_STILL_WAITING else _UNWANTED
         self._database.execute_each(self._database.upsert(MARKS, unless), rows)
 
     def cancel(self, campaign: int, task: int) -> int:
@@ -78,7 +78,7 @@ class CancellationMarkRows:
         query = select(ATTEMPTS.c.campaign, ATTEMPTS.c.array, ATTEMPTS.c.place)
         with self._database.transaction():
             rows = self._database.rows(query.where(*of, ATTEMPTS.c.outcome == TaskOutcome.PENDING))
-            marks = [dict(row) | {"wiped_for": WipedFor.UNWANTED} for row in rows]
+            marks = [dict(row) | {"wiped_for": CancellationReason.UNWANTED} for row in rows]
             self._database.execute_each(self._database.upsert(MARKS), marks)
         return len(rows)
 
@@ -113,9 +113,9 @@ class CampaignPreemptionRows:
         with self._database.transaction():
             self._database.execute_each(self._database.upsert(WAYS), rows)
 
-    def tried(self, since: datetime) -> Tried:
+    def tried(self, since: datetime) -> PreemptionHistory:
         """Return the local jobs for which tasks were preempted after a time, with those times."""
-        times: dict[Request, tuple[datetime, ...]] = {}
+        times: dict[LocalRequestId, tuple[datetime, ...]] = {}
         query = select(WAYS.c.cluster, WAYS.c.job, WAYS.c.task, WAYS.c.at).distinct()
         for row in self._database.rows(query.where(WAYS.c.at > since).order_by(WAYS.c.at)):
             key = row["cluster"], row["job"], row["task"]

@@ -7,14 +7,14 @@ import json
 from datetime import datetime
 
 from gridbridge.errors import StateError
-from gridbridge.model.campaigns.cancellation import CancellationClocks, ClockJump
+from gridbridge.model.campaigns.cancellation import ClockJump, HostClockReadings
 from gridbridge.model.places import NIKITA_CLOCKS
 from gridbridge.shell import files
 
 MAX_BYTES = 1 << 20
 
 
-def save_host_clocks(clocks: CancellationClocks, path: str = NIKITA_CLOCKS) -> None:
+def save_host_clocks(clocks: HostClockReadings, path: str = NIKITA_CLOCKS) -> None:
     """Save the clocks; StateError if the disk is full."""
     table = {
         "boot": clocks.boot,
@@ -25,12 +25,12 @@ def save_host_clocks(clocks: CancellationClocks, path: str = NIKITA_CLOCKS) -> N
     files.replace(path, json.dumps(table).encode())
 
 
-def read_host_clocks(path: str = NIKITA_CLOCKS) -> CancellationClocks | None:
+def read_host_clocks(path: str = NIKITA_CLOCKS) -> HostClockReadings | None:
     """Read the saved clocks; None if there is no readable file."""
     try:
         table = json.loads(files.read(path, MAX_BYTES)[0])
         leaps = [(datetime.fromisoformat(at), float(by_s)) for at, by_s in table["leaps"]]
-        return CancellationClocks(
+        return HostClockReadings(
             boot=str(table["boot"]),
             wall=datetime.fromisoformat(table["wall"]),
             steady_s=float(table["steady_s"]),

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from sqlalchemy import BigInteger, Column, Table, select
 
-from gridbridge.model.campaigns.cancellation import MissingSince
+from gridbridge.model.campaigns.cancellation import TaskMissingSince
 from gridbridge.state.database.campaign_tables import (
     delete_rows_of_attempts,
     delete_rows_of_ended_attempts,
@@ -39,7 +39,7 @@ class MissingTaskRows:
         rows = self._database.rows(select(MISSING))
         return {(row["campaign"], row["array"], row["place"]): row["since"] for row in rows}
 
-    def note(self, missed: Iterable[MissingSince]) -> None:
+    def note(self, missed: Iterable[TaskMissingSince]) -> None:
         """Store changes of missing tasks, and delete rows of ended attempts."""
         missing: list[dict[str, object]] = []
         listed: list[dict[str, int]] = []

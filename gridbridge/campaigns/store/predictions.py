@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import BigInteger, Column, Float, Table, and_, bindparam, delete, select, update
 
+from gridbridge.model.campaigns.cycle_plan import JobRatio, JobRatioPrediction
 from gridbridge.model.campaigns.forecast import StoredForecast
-from gridbridge.model.campaigns.job_ratio import JobRatio, JobRatioPrediction
 from gridbridge.state.database.columns import METADATA, MomentColumn, PrintableText
 from gridbridge.state.database.transaction import StateFile
 

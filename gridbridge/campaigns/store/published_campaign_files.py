@@ -3,17 +3,17 @@
 from collections.abc import Mapping
 from typing import TypeVar
 
-from gridbridge.model.campaigns.campaign_events import ShownEvents
+from gridbridge.model.campaigns.campaign_events import ShownCampaignEvents
 from gridbridge.model.campaigns.published_campaigns import ShownCampaigns, ShownGrid
-from gridbridge.model.campaigns.send_reasons import ShownCycle
+from gridbridge.model.campaigns.send_reasons import ShownSendReasons
 from gridbridge.model.places import PUBLISHED
 from gridbridge.shell import files
 from gridbridge.state import published_json
 
 NAMES: Mapping[type, str] = {
     ShownCampaigns: "campaigns.json",
-    ShownCycle: "campaign_cycle.json",
-    ShownEvents: "campaign-events.json",
+    ShownSendReasons: "campaign_cycle.json",
+    ShownCampaignEvents: "campaign-events.json",
     ShownGrid: "campaign-clusters.json",
 }
 

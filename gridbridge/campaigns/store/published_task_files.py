@@ -18,7 +18,7 @@ from gridbridge.model.campaigns.published_tasks import (
     TaskMove,
     TaskPreemption,
 )
-from gridbridge.model.campaigns.speculation import ShownCopy
+from gridbridge.model.campaigns.speculation import ShownSpeculativeAttempt
 from gridbridge.model.places import PUBLISHED
 from gridbridge.shell import files
 from gridbridge.state import published_files
@@ -154,14 +154,14 @@ def _task(line: str) -> PublishedTask:
     )
 
 
-def _copy_words(copy: ShownCopy) -> str:
+def _copy_words(copy: ShownSpeculativeAttempt) -> str:
     beyond = NONE if copy.beyond_s is None else copy.beyond_s
     return f"{copy.attempt}:{copy.cluster}:{copy.outcome.value}:{beyond}"
 
 
-def _copy(text: str) -> ShownCopy:
+def _copy(text: str) -> ShownSpeculativeAttempt:
     attempt, cluster, outcome, beyond = text.split(":")
-    return ShownCopy(
+    return ShownSpeculativeAttempt(
         attempt=int(attempt),
         cluster=cluster,
         outcome=TaskOutcome(outcome),

@@ -18,7 +18,7 @@ from gridbridge.errors import (
     LedgerUnreadable,
     SpeculativeCopyRefused,
 )
-from gridbridge.model.campaigns.attempt_numbers import read_attempts
+from gridbridge.model.campaigns.attempt_numbers import parse_attempt_ranges
 from gridbridge.model.places import LEDGER, LEDGER_CUT
 
 TYPE_CHECKING = False  # importing typing takes as long as importing json
@@ -202,7 +202,7 @@ class RootLedger:
             return
         if before:
             raise AlreadySubmitted(f"{self._path}: array {array} has other tasks")
-        numbers = [task for task, _ in read_attempts(tasks)]
+        numbers = [task for task, _ in parse_attempt_ranges(tasks)]
         if self._sent_tasks.have(tasks):
             raise AlreadySubmitted(f"{self._path}: an attempt of {tasks[:40]} was submitted before")
         if len(set(numbers)) < len(numbers) and not is_of_copies:
@@ -221,7 +221,7 @@ class RootLedger:
 
     def earlier(self, array: int, tasks: str) -> "list[Earlier]":
         """Return the other arrays that hold any attempt of these tasks."""
-        read_attempts(tasks)  # ParseError for an invalid task list
+        parse_attempt_ranges(tasks)  # ParseError for an invalid task list
         indices_by_array = self._sent_tasks.indices_of(tasks)
         indices_by_array.pop(array, None)
         return [
@@ -252,7 +252,7 @@ class RootLedger:
         counts: dict[int, int] = {}
         for number, row in self._arrays.items():
             if row[4:] == [COPIES] and (not array or int(number) < array):
-                for task, _ in read_attempts(row[3]):
+                for task, _ in parse_attempt_ranges(row[3]):
                     counts[task] = counts.get(task, 0) + 1
         return counts
 

@@ -8,7 +8,11 @@ from sqlalchemy import BigInteger, Column, Table, UniqueConstraint, delete, inse
 
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
-from gridbridge.model.campaigns.subscriptions import NotificationChannel, Severity, Subscription
+from gridbridge.model.campaigns.subscriptions import (
+    NotificationChannel,
+    NotificationSeverity,
+    NotificationSubscription,
+)
 from gridbridge.state.database.campaign_tables import CAMPAIGNS
 from gridbridge.state.database.columns import COUNTED, METADATA, MomentColumn, PrintableText
 from gridbridge.state.database.transaction import StateFile
@@ -28,9 +32,9 @@ SUBSCRIPTIONS = Table(
     Column("next_at", MomentColumn, nullable=False),
     UniqueConstraint("uid", "way", "identity", name="campaign_subscriptions_whose"),
 )
-_EVERY = select(*(SUBSCRIPTIONS.c[field.name] for field in fields(Subscription))).order_by(
-    SUBSCRIPTIONS.c.number
-)
+_EVERY = select(
+    *(SUBSCRIPTIONS.c[field.name] for field in fields(NotificationSubscription))
+).order_by(SUBSCRIPTIONS.c.number)
 
 
 class NotificationSubscriptionRows:
@@ -39,15 +43,15 @@ class NotificationSubscriptionRows:
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
-    def all(self) -> tuple[Subscription, ...]:
+    def all(self) -> tuple[NotificationSubscription, ...]:
         """Return every subscription, the oldest first."""
         return tuple(_subscription(dict(row)) for row in self._database.rows(_EVERY))
 
-    def of(self, uid: int) -> tuple[Subscription, ...]:
+    def of(self, uid: int) -> tuple[NotificationSubscription, ...]:
         """Return the subscriptions of a uid."""
         return tuple(subscription for subscription in self.all() if subscription.uid == uid)
 
-    def put(self, subscription: Subscription) -> Subscription | None:
+    def put(self, subscription: NotificationSubscription) -> NotificationSubscription | None:
         """Store a subscription; return the one it replaces: same person, channel and address."""
         values = asdict(subscription)
         values.pop("number")
@@ -60,14 +64,14 @@ class NotificationSubscriptionRows:
             self._database.execute(insert(SUBSCRIPTIONS), values)
         return before
 
-    def remove(self, subscription: Subscription) -> Subscription | None:
+    def remove(self, subscription: NotificationSubscription) -> NotificationSubscription | None:
         """Delete a subscription and return it; None if there was none."""
         if before := self._same(subscription):
             this = SUBSCRIPTIONS.c.number == before.number
             self._database.execute(delete(SUBSCRIPTIONS).where(this))
         return before
 
-    def note(self, subscription: Subscription) -> None:
+    def note(self, subscription: NotificationSubscription) -> None:
         """Record until when a subscriber was notified, and when the next attempt is due."""
         values = {
             "told_until": subscription.told_until,
@@ -93,7 +97,7 @@ class NotificationSubscriptionRows:
         looked_up = ((campaigns.find(number), at, is_over) for number, at, is_over in changes)
         return tuple((campaign, at, is_over) for campaign, at, is_over in looked_up if campaign)
 
-    def _same(self, subscription: Subscription) -> Subscription | None:
+    def _same(self, subscription: NotificationSubscription) -> NotificationSubscription | None:
         candidates = (
             candidate
             for candidate in self.of(subscription.uid)
@@ -105,6 +109,9 @@ class NotificationSubscriptionRows:
         )
 
 
-def _subscription(row: dict[str, Any]) -> Subscription:
-    words = {"way": NotificationChannel(row["way"]), "severity": Severity(row["severity"])}
-    return Subscription(**row | words)
+def _subscription(row: dict[str, Any]) -> NotificationSubscription:
+    words = {
+        "way": NotificationChannel(row["way"]),
+        "severity": NotificationSeverity(row["severity"]),
+    }
+    return NotificationSubscription(**row | words)

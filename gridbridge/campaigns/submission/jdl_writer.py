@@ -3,7 +3,12 @@
 from collections.abc import Iterable, Iterator
 
 from gridbridge.campaigns.submission.jdl_values import BEST_EFFORT
-from gridbridge.model.campaigns.host_properties import ALL, Pair, either, wanted
+from gridbridge.model.campaigns.host_properties import (
+    ALL,
+    Pair,
+    parse_alternative_properties,
+    parse_required_properties,
+)
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.model.request import VALUELESS, WORDS, split_relation
 
@@ -69,7 +74,7 @@ def _conditions(text: str) -> str:
 
 
 def _clause(text: str) -> str:
-    conditions = (*either(text), wanted(text))[0]
+    conditions = (*parse_alternative_properties(text), parse_required_properties(text))[0]
     return " OR ".join(map(_condition, conditions))
 
 

@@ -10,7 +10,10 @@ from gridbridge.decisions.transfer.offered_names import unsupported_number_condi
 from gridbridge.errors import ConfigError
 from gridbridge.model import vocabulary
 from gridbridge.model.campaigns.admission import AdmissionResult, CampaignCandidate
-from gridbridge.model.campaigns.host_properties import either, wanted
+from gridbridge.model.campaigns.host_properties import (
+    parse_alternative_properties,
+    parse_required_properties,
+)
 from gridbridge.model.places import ADMISSION, CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.request import JobRequest
@@ -26,7 +29,9 @@ def apply_admission_rules(
 
     Raises UntrustedFile for rules that accounts other than root can write, and ConfigError.
     """
-    return rules.admit(admission_rules.load_admission_rules(folder, owner), _candidate(parsed))
+    return rules.apply_admission_rules(
+        admission_rules.load_admission_rules(folder, owner), _candidate(parsed)
+    )
 
 
 def require_admitted(
@@ -52,7 +57,7 @@ def require_unchanged_by_rules(
     parsed: ParsedJdl, folder: str = ADMISSION, owner: int = trust.ROOT
 ) -> None:
     """Raise ConfigError if admission rules would refuse or change a campaign with added tasks."""
-    if problem := rules.unsettled(
+    if problem := rules.explain_unapplied_rules(
         admission_rules.load_admission_rules(folder, owner), _candidate(parsed)
     ):
         raise ConfigError((problem,))
@@ -86,7 +91,8 @@ def _unsupported_properties(policy: Policy, cluster: str, text: str) -> str:
 
     if cluster not in policy.clusters:
         return ""
-    request = JobRequest(hard=wanted(text), either=either(text))
+    required, either = parse_required_properties(text), parse_alternative_properties(text)
+    request = JobRequest(hard=required, either=either)
     reason = adapter_of(away(policy, cluster)).explains.refusal(request)
     return f"{cluster}.properties: {reason}" if reason else ""
 
@@ -97,7 +103,9 @@ def _of_numbers(cluster: str, text: str, folder: str) -> str:
     The cluster's types of resources are known from its last answer to the poller.
     """
     published = read_vocabulary(cluster, folder)
-    request = JobRequest(hard=wanted(text), either=either(text))
+    request = JobRequest(
+        hard=parse_required_properties(text), either=parse_alternative_properties(text)
+    )
     odd = (
         ", ".join(unsupported_number_conditions(vocabulary.decode_vocabulary(published), request))
         if published

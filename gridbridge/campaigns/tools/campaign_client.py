@@ -14,9 +14,13 @@ from gridbridge.model.campaigns.owner_request import OwnerReply, OwnerVerb
 from gridbridge.model.campaigns.published_campaigns import (
     ShownCampaign,
     ShownCampaigns,
-    ShownErrors,
+    ShownForecastErrors,
 )
-from gridbridge.model.campaigns.subscriptions import IDENTITIES, NotificationChannel, Severity
+from gridbridge.model.campaigns.subscriptions import (
+    IDENTITIES,
+    NotificationChannel,
+    NotificationSeverity,
+)
 from gridbridge.model.places import CAMPAIGNS, CONFIG, ELSEWHERE, HOME, PUBLISHED, SPOOL
 from gridbridge.shell import files
 
@@ -177,7 +181,7 @@ def published_campaigns(folder: str = PUBLISHED) -> tuple[ShownCampaign, ...]:
     return shown.campaigns if shown else ()
 
 
-def published_forecast_errors(folder: str = PUBLISHED) -> ShownErrors | None:
+def published_forecast_errors(folder: str = PUBLISHED) -> ShownForecastErrors | None:
     """Return the errors of forecasts for ended campaigns; None if no campaign has ended."""
     shown = published_campaign_files.read_published_campaign_value(ShownCampaigns, folder)
     return shown.errors if shown else None
@@ -197,7 +201,7 @@ def change_subscription(
     verb: OwnerVerb,
     way: NotificationChannel,
     identity: str,
-    severity: Severity,
+    severity: NotificationSeverity,
     folder: str = CAMPAIGNS,
     published: str = PUBLISHED,
 ) -> OwnerReply:

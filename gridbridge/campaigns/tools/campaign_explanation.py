@@ -7,21 +7,21 @@ from datetime import datetime
 
 from gridbridge.campaigns.store import published_campaign_files
 from gridbridge.campaigns.tools import event_commands, task_views
-from gridbridge.decisions.campaigns.failures.retries import NEVER_BEGAN
+from gridbridge.decisions.campaigns.task_retries import NEVER_STARTED_OUTCOMES
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_events import (
-    OF_SUBMISSION,
+    SUBMISSION_EVENTS,
     CampaignEvent,
-    EventCode,
-    EventKind,
+    CampaignEventCode,
+    CampaignEventKind,
 )
 from gridbridge.model.campaigns.published_campaigns import ShownCampaign
 from gridbridge.model.campaigns.published_tasks import PublishedTask
 from gridbridge.model.campaigns.send_reasons import (
-    CampaignOrder,
+    PrecedenceReason,
     SendCause,
     SendReason,
-    ShownCycle,
+    ShownSendReasons,
 )
 from gridbridge.model.places import PUBLISHED
 from gridbridge.model.status_report import count
@@ -64,24 +64,24 @@ SENTENCES = {
     SendCause.OTHERS_FIRST: "{were_free}, which {others}",
 }
 ORDERS = {
-    CampaignOrder.TEST: (
+    PrecedenceReason.TEST: (
         "went to {before}: tests go first; when they have their tasks, it is its turn"
     ),
-    CampaignOrder.TESTS: (
+    PrecedenceReason.TESTS: (
         "went to {before}: {theirs:g} tests of a person at a time go first there;"
         " when one of those has ended, it is its turn"
     ),
-    CampaignOrder.AFFINITY: (
+    PrecedenceReason.AFFINITY: (
         "went to {before}, whose owners have an affinity to {cluster}; it gets what they leave"
     ),
-    CampaignOrder.SHARE: (
+    PrecedenceReason.SHARE: (
         "went to {before}, who used less before: {theirs:.0f} slot-seconds against {own:.0f};"
         " when that evens out, it is its turn"
     ),
-    CampaignOrder.PRIORITY: (
+    PrecedenceReason.PRIORITY: (
         "went to {before}, of priority {theirs:g} against {own:g}; it gets what they leave"
     ),
-    CampaignOrder.AGE: "went to {before}, which {are} older; it gets what they leave",
+    PrecedenceReason.AGE: "went to {before}, which {are} older; it gets what they leave",
 }
 NOT_TAKEN = "{sent_to_it} to be sent there, and it took none: event {refusal} says why"
 OTHERS = "go to others before it; when they have what they want, it is its turn"
@@ -141,10 +141,10 @@ def _of_failed(campaign: ShownCampaign, folder: str) -> Iterator[str]:
     events = [
         event for event in published if event.campaign == campaign.number and not event.closed_at
     ]
-    is_open = any(event.kind is EventKind.TASK for event in events)
+    is_open = any(event.kind is CampaignEventKind.TASK for event in events)
     if campaign.failed and (is_open or campaign.state is CampaignState.TERMINATED):
         failed_tasks = count(campaign.failed, "task")
-        if any(event.code is EventCode.FILE_REFUSED for event in events):
+        if any(event.code is CampaignEventCode.FILE_REFUSED for event in events):
             yield f"{failed_tasks} failed: gridstat {campaign.number} --failed shows how"
             return
         again = (
@@ -157,7 +157,7 @@ def _of_failed(campaign: ShownCampaign, folder: str) -> Iterator[str]:
 
 def _of_output(campaign: ShownCampaign, task: PublishedTask) -> Iterator[str]:
     """Name the command that shows a failed task's standard error."""
-    if task.has_failed and task.outcome not in NEVER_BEGAN and task.job_id:
+    if task.has_failed and task.outcome not in NEVER_STARTED_OUTCOMES and task.job_id:
         yield f"gridstat -j {campaign.number}.{task.number} -E shows its owner its standard error"
 
 
@@ -177,7 +177,7 @@ def _explain(
         return CampaignExplanation(
             campaign=campaign, task=task, sentences=tuple(filter(None, sentences))
         )
-    last = published_campaign_files.read_published_campaign_value(ShownCycle, folder)
+    last = published_campaign_files.read_published_campaign_value(ShownSendReasons, folder)
     reasons = (
         tuple(reason for reason in last.reasons if reason.campaign == campaign.number)
         if last
@@ -215,7 +215,7 @@ def _refusal(reason: SendReason, events: tuple[CampaignEvent, ...]) -> int:
     if reason.cause is not SendCause.SENT:
         return 0
     pair = reason.campaign, reason.cluster
-    refused = (event for event in events if event.code in OF_SUBMISSION)
+    refused = (event for event in events if event.code in SUBMISSION_EVENTS)
     return next((event.number for event in refused if event.what[1:3] == pair), 0)
 
 
@@ -223,7 +223,9 @@ def _numbers(reason: SendReason, events: tuple[CampaignEvent, ...]) -> dict[str,
     """Return the values that fill in a reason's sentence."""
     numbers = {field.name: getattr(reason, field.name) for field in fields(reason)}
     silent = (
-        event for event in events if event.what[:3] == (EventCode.GET_JOBS, 0, reason.cluster)
+        event
+        for event in events
+        if event.what[:3] == (CampaignEventCode.GET_JOBS, 0, reason.cluster)
     )
     since = next((f" since {event.opened_at:%Y-%m-%d %H:%M} UTC" for event in silent), "")
     number = next((event.number for event in events if _closes(event, reason)), 0)
@@ -287,7 +289,7 @@ def _served_before(reason: SendReason) -> str:
 def _open(campaign: ShownCampaign, events: Iterable[CampaignEvent]) -> Iterator[str]:
     """Describe the open events of a campaign."""
     for event in events:
-        is_dropped = event.code is EventCode.DROPPED and event.cluster in campaign.clusters
+        is_dropped = event.code is CampaignEventCode.DROPPED and event.cluster in campaign.clusters
         if event.campaign == campaign.number or is_dropped:
             words = event_commands.event_text(event, {campaign.number: campaign.state})
             yield f"event {event.number}, {event.code}: {words}"

@@ -8,14 +8,14 @@ from datetime import datetime, timedelta
 
 from gridbridge.campaigns.store import campaign_files, published_campaign_files
 from gridbridge.campaigns.store.campaign_files import CampaignFileNotOwned
-from gridbridge.decisions.campaigns.failures.event_messages import text
+from gridbridge.decisions.campaigns.campaign_event_messages import describe_campaign_event
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_events import (
-    BARRING,
+    BLACKLISTING_EVENTS,
     CampaignEvent,
-    EventCode,
-    EventKind,
-    ShownEvents,
+    CampaignEventCode,
+    CampaignEventKind,
+    ShownCampaignEvents,
 )
 from gridbridge.model.campaigns.published_campaigns import ShownGrid, ShownGridCluster
 from gridbridge.model.places import CAMPAIGNS, PUBLISHED
@@ -28,13 +28,13 @@ TAIL_BYTES, TAIL_LINES = 4096, 5  # of a task's standard error
 
 def published_events(folder: str = PUBLISHED) -> tuple[CampaignEvent, ...]:
     """Return all published events, sorted by number."""
-    shown = published_campaign_files.read_published_campaign_value(ShownEvents, folder)
+    shown = published_campaign_files.read_published_campaign_value(ShownCampaignEvents, folder)
     return shown.events if shown else ()
 
 
 def event_text(event: CampaignEvent, states: Mapping[int, CampaignState]) -> str:
     """Say what happened, with regard to the campaign's present state."""
-    return text(event, states.get(event.campaign))
+    return describe_campaign_event(event, states.get(event.campaign))
 
 
 def published_grid_clusters(folder: str = PUBLISHED) -> tuple[ShownGridCluster, ...]:
@@ -81,15 +81,17 @@ def select_events(
         if (is_all or number is not None or not event.closed_at)
         and number in (None, event.number)
         and (campaign is None or event.campaign == campaign)
-        and (not is_global or event.kind is EventKind.CLUSTER)
+        and (not is_global or event.kind is CampaignEventKind.CLUSTER)
     )
 
 
 def cluster_closures(events: Iterable[CampaignEvent], cluster: str) -> tuple[bool, tuple[int, ...]]:
     """Say whether a cluster is silent, and return the campaigns that it is closed to."""
     of = [event for event in events if event.cluster == cluster and not event.closed_at]
-    is_down = any(event.code is EventCode.GET_JOBS for event in of)
-    return is_down, tuple(sorted({event.campaign for event in of if event.code in BARRING}))
+    is_down = any(event.code is CampaignEventCode.GET_JOBS for event in of)
+    return is_down, tuple(
+        sorted({event.campaign for event in of if event.code in BLACKLISTING_EVENTS})
+    )
 
 
 def first_task_details(
@@ -124,7 +126,7 @@ def first_task_details(
 
 def failed_start_directory(event: CampaignEvent, folder: str = CAMPAIGNS) -> str:
     """Return the exec_directory in which tasks could not start, to the campaign's owner only."""
-    if event.code is not EventCode.SETUP_ERROR:
+    if event.code is not CampaignEventCode.SETUP_ERROR:
         return ""
     try:
         return _plain(_brought(event, folder)[1]) or "$HOME"

@@ -9,7 +9,7 @@ from gridbridge.campaigns.submission import command_line_campaigns, jdl_reader, 
 from gridbridge.campaigns.submission.command_line_campaigns import CommandLineOptions
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.campaigns.tools import task_views
-from gridbridge.config.cluster_kinds import OF_KIND
+from gridbridge.config.site import OF_KIND
 from gridbridge.errors import CommandLineMistake, ConfigError
 from gridbridge.model.campaigns.campaign import TaskOutcome
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl

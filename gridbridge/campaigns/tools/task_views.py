@@ -62,7 +62,7 @@ def failed_tasks(campaign: ShownCampaign, folder: str = PUBLISHED) -> tuple[Publ
 
 def with_cluster_progress(campaign: ShownCampaign, folder: str = PUBLISHED) -> ShownCampaign:
     """Return a campaign with its number of ended tasks at each cluster."""
-    return progress_counts.with_ends(campaign, task_end_times(campaign, folder))
+    return progress_counts.add_ended_task_counts(campaign, task_end_times(campaign, folder))
 
 
 def task_end_times(campaign: ShownCampaign, folder: str = PUBLISHED) -> tuple[TaskEndTimes, ...]:

@@ -1,1 +1,1 @@
-"""Which tasks of which campaign go where, and what their ends mean."""
+"""Rules of campaigns: which tasks go to which cluster, and what their ends mean."""

@@ -1,7 +1,8 @@
-"""Which campaigns are taken, and as what: a site's rules, one after the other.
+"""Apply a site's admission rules to a submitted campaign, in their order.
 
-CiGri scheduler specification, required features: admission rules. A rule sees the campaign as the
-rules before it left it. One that fails refuses the campaign: nobody passes by a broken rule.
+Each rule sees the campaign as the rules before it changed it. A rule that raises refuses the
+campaign, so that a broken rule admits nobody. Source: CiGri scheduler specification, admission
+rules.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,8 +18,13 @@ from gridbridge.model.campaigns.admission import (
 from gridbridge.model.campaigns.jdl import Jdl
 
 
-def admit(rules: Sequence[AdmissionRule], candidate: CampaignCandidate) -> AdmissionResult:
-    """Apply all rules in their order, up to the first that refuses; they may leave no cluster."""
+def apply_admission_rules(
+    rules: Sequence[AdmissionRule], candidate: CampaignCandidate
+) -> AdmissionResult:
+    """Apply admission rules in their order, up to the first that refuses the campaign.
+
+    A campaign for which the rules leave no cluster is refused, too.
+    """
     jdl, fired, removals = candidate.jdl, list[FiredRule](), list[str]()
     for rule in rules:
         answer = _judged(rule, replace(candidate, jdl=jdl))
@@ -27,7 +33,7 @@ def admit(rules: Sequence[AdmissionRule], candidate: CampaignCandidate) -> Admis
                 jdl=jdl, fired=tuple(fired), refusal=f"{rule.name}: {answer.reason}"
             )
         if answer is not None and answer != jdl:
-            fired.append(FiredRule(rule=rule.name, changes=tuple(changes(jdl, answer))))
+            fired.append(FiredRule(rule=rule.name, changes=tuple(list_jdl_changes(jdl, answer))))
             if removed := sorted(jdl.clusters.keys() - answer.clusters.keys()):
                 removals.append(f"{rule.name} takes {', '.join(removed)} away")
             jdl = answer
@@ -36,9 +42,9 @@ def admit(rules: Sequence[AdmissionRule], candidate: CampaignCandidate) -> Admis
     return AdmissionResult(jdl=jdl, fired=tuple(fired), refusal=refusal)
 
 
-def unsettled(rules: Sequence[AdmissionRule], candidate: CampaignCandidate) -> str:
-    """Say why a campaign that was brought is not as the rules want it; empty when it is."""
-    admitted = admit(rules, candidate)
+def explain_unapplied_rules(rules: Sequence[AdmissionRule], candidate: CampaignCandidate) -> str:
+    """Say why a submitted campaign does not comply with the rules; empty if it does."""
+    admitted = apply_admission_rules(rules, candidate)
     if admitted.refusal or not admitted.fired:
         return admitted.refusal
     first = admitted.fired[0]
@@ -48,8 +54,8 @@ def unsettled(rules: Sequence[AdmissionRule], candidate: CampaignCandidate) -> s
     )
 
 
-def changes(before: Jdl, after: Jdl) -> Iterator[str]:
-    """Tell each value that differs."""
+def list_jdl_changes(before: Jdl, after: Jdl) -> Iterator[str]:
+    """Yield each JDL value that differs, as `KEY: BEFORE -> AFTER`."""
     old, new = dict(_flat(asdict(before))), dict(_flat(asdict(after)))
     for key in dict.fromkeys((*old, *new)):
         if old.get(key) != new.get(key):
@@ -59,7 +65,7 @@ def changes(before: Jdl, after: Jdl) -> Iterator[str]:
 def _judged(rule: AdmissionRule, candidate: CampaignCandidate) -> Jdl | AdmissionRefusal | None:
     try:
         answer = rule.judge(candidate)
-    except (Exception, SystemExit) as error:  # a site's own code
+    except (Exception, SystemExit) as error:  # the rule is code of the site
         return AdmissionRefusal(
             reason=f"the rule failed, so tell your administrator: {error!r:.200}"
         )

@@ -1,84 +1,97 @@
-"""What one cycle of the runner does about all campaigns."""
+"""Plan what one cycle of the runner does about all campaigns."""
 
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Set
 from dataclasses import dataclass, replace
 
-from gridbridge.decisions.campaigns import predictor
-from gridbridge.decisions.campaigns.failures.blacklist import bars, may_go_on, note_probes, opened
-from gridbridge.decisions.campaigns.failures.event_messages import log_message
-from gridbridge.decisions.campaigns.failures.event_rules import note
-from gridbridge.decisions.campaigns.failures.open_events import OpenEvents
-from gridbridge.decisions.campaigns.failures.retries import to_run_again
-from gridbridge.decisions.campaigns.prologue_rules import PrologueProgress
-from gridbridge.decisions.campaigns.prologue_rules import sentences as of_steps
-from gridbridge.decisions.campaigns.slot_distribution import sends
-from gridbridge.decisions.campaigns.speculation_rules import (
-    ByTask,
-    by_task,
-    is_dropped,
-    last_ends,
-    losers,
-    numbered,
-    settled,
+from gridbridge.decisions.campaigns import job_ratio_predictor
+from gridbridge.decisions.campaigns.campaign_event_messages import format_campaign_event_log
+from gridbridge.decisions.campaigns.campaign_event_rules import update_campaign_events
+from gridbridge.decisions.campaigns.cluster_blacklist import (
+    OpenCampaignEvents,
+    derive_blacklist,
+    hide_blacklisted_clusters,
+    may_resume_submission,
+    record_probes,
 )
-from gridbridge.decisions.campaigns.straggler_tail import CycleDecisions, copies
+from gridbridge.decisions.campaigns.competing_attempts import (
+    AttemptsByTask,
+    find_superseded_attempts,
+    group_attempts_by_task,
+    is_array_unwanted_before_release,
+    number_retries_after_copies,
+    select_final_ends,
+    settle_competing_attempts,
+)
+from gridbridge.decisions.campaigns.prologue_rules import PrologueProgress
+from gridbridge.decisions.campaigns.prologue_rules import describe_begun_steps as of_steps
+from gridbridge.decisions.campaigns.slot_distribution import distribute_free_slots
+from gridbridge.decisions.campaigns.straggler_copies import (
+    DecisionsBeforeCopies,
+    plan_speculative_attempts,
+)
+from gridbridge.decisions.campaigns.task_retries import plan_task_retries
 from gridbridge.model.campaigns.campaign import (
     Array,
     ArrayState,
+    AttemptOutcome,
     Campaign,
     CampaignState,
     TaskOutcome,
-    clusters_of,
+    map_arrays_to_clusters,
 )
-from gridbridge.model.campaigns.campaign_events import EventChanges
-from gridbridge.model.campaigns.cycle_plan import AttemptOutcome, CyclePlan, CycleSituation, Retry
+from gridbridge.model.campaigns.campaign_events import CampaignEventChanges
+from gridbridge.model.campaigns.cycle_plan import (
+    CampaignCyclePlan,
+    CampaignCycleSituation,
+    TaskRetry,
+)
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.speculation import SupersededAttempts
 from gridbridge.model.status_report import count
 
 INTENDED = ArrayState.INTENDED
-BEGUN = (INTENDED, ArrayState.SUBMITTED)  # what another cycle has to go on with
+BEGUN = (INTENDED, ArrayState.SUBMITTED)  # states that the next cycle continues from
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _CycleEnds:
-    """What a cycle has found ended, and what that leaves."""
+class _CycleOutcome:
+    """What a cycle found ended, and what remains after it."""
 
-    seen: CycleSituation  # with what ended settled, and the arrays of tasks
+    seen: CampaignCycleSituation  # situation with settled ends and task arrays alone
     steps: PrologueProgress
-    rivals: ByTask
-    again: tuple[Retry, ...]
-    over: Counter[int]  # tasks of each campaign
-    lasting: tuple[Array, ...]  # arrays, with those of steps
+    rivals: AttemptsByTask
+    again: tuple[TaskRetry, ...]
+    over: Counter[int]  # finally ended tasks of each campaign
+    lasting: tuple[Array, ...]  # unfinished arrays, with those of prologues and epilogues
     lost: tuple[SupersededAttempts, ...]
 
     @property
     def reached(self) -> tuple[Array, ...]:
-        """The arrays at clusters that answered.
-
-        At others a call for each would only wait in vain, in every cycle and one after the other.
-        """
+        """The arrays at clusters that answered; a call to another cluster would only time out."""
         return tuple(array for array in self.lasting if array.cluster in self.seen.room)
 
     @property
     def busy(self) -> frozenset[int]:
-        """The campaigns of which a task may live."""
+        """The campaigns that may have a live task."""
         return frozenset(array.campaign for array in self.steps.of_tasks(self.lasting))
 
 
-def plan(situation: CycleSituation) -> CyclePlan:
-    """Decide from what is seen; the same rows give the same plan."""
-    ends = _ends(situation)
+def plan_campaign_cycle(situation: CampaignCycleSituation) -> CampaignCyclePlan:
+    """Plan a cycle from its situation; the same situation gives the same plan."""
+    ends = _settle_ends(situation)
     steps, situation = ends.steps, ends.seen
     at_end = _finished(ends)
     finished, after = steps.last(at_end)
     wound_up, epilogues = steps.last(_wound_up(ends))
-    book, records = note(
-        situation, ends.again, (*finished, *wound_up), steps.noted(OpenEvents(situation.events))
+    book, records = update_campaign_events(
+        situation,
+        ends.again,
+        (*finished, *wound_up),
+        steps.noted(OpenCampaignEvents(situation.events)),
     )
     unsent = tuple(array for array in steps.unsent(at_end) if array in ends.reached)
-    sending = _sending(ends, book, unsent)
+    sending = _plan_sends(ends, book, unsent)
     deleted = tuple(array for array in ends.reached if not steps.is_wanted(array))
     ending = {(attempt.campaign, attempt.array) for attempt in situation.ended}
     return replace(
@@ -99,19 +112,21 @@ def plan(situation: CycleSituation) -> CyclePlan:
         stepped=situation.stepped,
         steps=(*sending.steps, *after, *epilogues),
         missed=situation.missed,
-        changes=EventChanges(events=book.changed, records=records),
+        changes=CampaignEventChanges(events=book.changed, records=records),
         behind=situation.behind,
     )
 
 
-def _ends(situation: CycleSituation) -> _CycleEnds:
-    rivals, steps = by_task(situation.rivals), PrologueProgress(situation)
+def _settle_ends(situation: CampaignCycleSituation) -> _CycleOutcome:
+    rivals, steps = group_attempts_by_task(situation.rivals), PrologueProgress(situation)
     over = {(array.campaign, array.number) for array in situation.over}
     lasting = tuple(
         array for array in situation.arrays if (array.campaign, array.number) not in over
     )
     tasks = steps.of_tasks(situation.arrays)
-    situation = replace(situation, ended=settled(situation.ended, rivals), arrays=tasks)
+    situation = replace(
+        situation, ended=settle_competing_attempts(situation.ended, rivals), arrays=tasks
+    )
     alive = {
         campaign.number
         for campaign in situation.campaigns
@@ -119,36 +134,39 @@ def _ends(situation: CycleSituation) -> _CycleEnds:
     }
     reached = (array for array in lasting if array.cluster in situation.room)
     living = (array for array in steps.of_tasks(reached) if array.campaign in alive)
-    again = numbered(_again(situation, alive), rivals)
-    return _CycleEnds(
+    again = number_retries_after_copies(_retries(situation, alive), rivals)
+    return _CycleOutcome(
         seen=situation,
         steps=steps,
         rivals=rivals,
         again=again,
-        over=Counter(attempt.campaign for attempt in last_ends(situation.ended, again)),
+        over=Counter(attempt.campaign for attempt in select_final_ends(situation.ended, again)),
         lasting=lasting,
-        lost=losers(situation.ended, rivals, living),
+        lost=find_superseded_attempts(situation.ended, rivals, living),
     )
 
 
-def _sending(ends: _CycleEnds, book: OpenEvents, unsent: Container[Array]) -> CyclePlan:
-    """Decide what is sent, and which submissions go on: none of `unsent`."""
+def _plan_sends(
+    ends: _CycleOutcome, book: OpenCampaignEvents, unsent: Container[Array]
+) -> CampaignCyclePlan:
+    """Plan the sent tasks and the resumed submissions, without the arrays in `unsent`."""
     situation, steps = ends.seen, ends.steps
     barred, predicted = (
-        bars(book.open, situation.at, situation.failures),
-        predictor.predict(situation),
+        derive_blacklist(book.open, situation.at, situation.failures),
+        job_ratio_predictor.predict_job_ratios(situation),
     )
-    reachable = opened(situation, barred | steps.preparing())
+    reachable = hide_blacklisted_clusters(situation, barred | steps.preparing())
     resumed = tuple(
         array
-        for array in _begun(ends)
-        if array not in unsent and may_go_on(array, book.open, situation.at, situation.failures)
+        for array in _resumed_submissions(ends)
+        if array not in unsent
+        and may_resume_submission(array, book.open, situation.at, situation.failures)
     )
     begun = steps.of_tasks(resumed)
-    allotted = sends(reachable, predicted, situation.campaigns, begun, barred)
-    note_probes(allotted, situation, barred, book)
+    allotted = distribute_free_slots(reachable, predicted, situation.campaigns, begun, barred)
+    record_probes(allotted, situation, barred, book)
     sent, before = steps.first(allotted)
-    decided = CycleDecisions(
+    decided = DecisionsBeforeCopies(
         ended=situation.ended,
         over=ends.over,
         again=ends.again,
@@ -156,20 +174,20 @@ def _sending(ends: _CycleEnds, book: OpenEvents, unsent: Container[Array]) -> Cy
         barred=barred.keys() | steps.unready(),
         rivals=ends.rivals,
     )
-    return CyclePlan(
+    return CampaignCyclePlan(
         resumed=resumed,
         sends=sent,
         steps=before,
-        copies=copies(reachable, decided),
-        predicted=predictor.changed_ratios(predicted, situation.ratios, sent),
+        copies=plan_speculative_attempts(reachable, decided),
+        predicted=job_ratio_predictor.select_changed_ratios(predicted, situation.ratios, sent),
     )
 
 
-def _begun(ends: _CycleEnds) -> Iterator[Array]:
-    """Return the arrays whose submission goes on.
+def _resumed_submissions(ends: _CycleOutcome) -> Iterator[Array]:
+    """Yield the arrays whose submission goes on.
 
-    None begins of a paused campaign, or at a cluster that is drained or under stress; what is there
-    is released, and ends with its epilogue.
+    No submission begins for a paused campaign, nor at a drained or stressed cluster. A submitted
+    array is released all the same, and an epilogue still begins.
     """
     situation = ends.seen
     paused = {
@@ -179,7 +197,9 @@ def _begun(ends: _CycleEnds) -> Iterator[Array]:
     }
     closed = {name for name, room in situation.room.items() if room.is_closed}
     dropped = {
-        (loser.array.campaign, loser.array.number) for loser in ends.lost if is_dropped(loser)
+        (loser.array.campaign, loser.array.number)
+        for loser in ends.lost
+        if is_array_unwanted_before_release(loser)
     }
     for array in ends.reached:
         is_wanted = ends.steps.is_wanted(array) and (array.campaign, array.number) not in dropped
@@ -189,10 +209,10 @@ def _begun(ends: _CycleEnds) -> Iterator[Array]:
             yield array
 
 
-def _finished(ends: _CycleEnds) -> tuple[int, ...]:
-    """Return the campaigns that end: no task of them is left but copies that have lost.
+def _finished(ends: _CycleOutcome) -> tuple[int, ...]:
+    """Return the campaigns that end: all tasks ended, but for superseded attempts.
 
-    Those are ended later, and a cluster that is away keeps no campaign from its end.
+    Superseded attempts are ended later, so that an unreachable cluster does not delay the end.
     """
     runs, busy = {retry.campaign for retry in ends.again}, ends.busy
     return tuple(
@@ -208,8 +228,8 @@ def _finished(ends: _CycleEnds) -> tuple[int, ...]:
     )
 
 
-def _wound_up(ends: _CycleEnds) -> tuple[int, ...]:
-    """Return the cancelled campaigns of which no task lives, whose epilogues may run."""
+def _wound_up(ends: _CycleOutcome) -> tuple[int, ...]:
+    """Return the cancelled campaigns without live tasks, whose epilogues may run."""
     busy, campaigns = ends.busy, ends.seen.campaigns
     return tuple(
         campaign.number
@@ -218,8 +238,8 @@ def _wound_up(ends: _CycleEnds) -> tuple[int, ...]:
     )
 
 
-def _count_gone(arrays: Iterable[Array], situation: CycleSituation) -> int:
-    """Count those whose cluster lists no task of their campaign: nothing is left to delete."""
+def _count_gone(arrays: Iterable[Array], situation: CampaignCycleSituation) -> int:
+    """Count the arrays whose cluster lists no task of their campaign: none is left to delete."""
     listed = {(view.campaign, view.cluster) for view in situation.there}
     steps = {(phase.campaign, phase.array) for phase in situation.steps}
     return sum(
@@ -231,11 +251,11 @@ def _count_gone(arrays: Iterable[Array], situation: CycleSituation) -> int:
     )
 
 
-def _again(situation: CycleSituation, alive: Set[int]) -> tuple[Retry, ...]:
-    """Return the tasks that are tried once more; those of a test are tried once.
+def _retries(situation: CampaignCycleSituation, alive: Set[int]) -> tuple[TaskRetry, ...]:
+    """Return the tasks that run again; tasks of test campaigns never do.
 
-    Clusters that are too small for a task are none to which it could go. What its cluster has lost
-    may run on: only a task that may run twice at the same time is tried again then.
+    Clusters that are too small for a task do not count as alternatives. A task that its cluster
+    lost may run on, so it runs again only if two of its attempts may run at once.
     """
     twice = {campaign.number for campaign in situation.campaigns if campaign.jdl.may_be_copied}
     clusters = {
@@ -247,7 +267,7 @@ def _again(situation: CycleSituation, alive: Set[int]) -> tuple[Retry, ...]:
         for campaign in situation.campaigns
         if campaign.number in alive and campaign.jdl.type is not CampaignType.TEST
     }
-    where = clusters_of(situation.arrays)
+    where = map_arrays_to_clusters(situation.arrays)
     surely = (
         attempt
         for attempt in situation.ended
@@ -257,21 +277,21 @@ def _again(situation: CycleSituation, alive: Set[int]) -> tuple[Retry, ...]:
         AttemptOutcome.of(attempt, where.get((attempt.campaign, attempt.array), ""))
         for attempt in surely
     )
-    return to_run_again(ended, situation.earlier, clusters, situation.failures)
+    return plan_task_retries(ended, situation.earlier, clusters, situation.failures)
 
 
-def _is_sent(campaign: Campaign, situation: CycleSituation) -> bool:
-    """Say whether no task of a campaign will be sent any more; a test drops the rest of them."""
+def _is_sent(campaign: Campaign, situation: CampaignCycleSituation) -> bool:
+    """Say whether no further task of a campaign will be sent; a test drops its remaining tasks."""
     is_test = campaign.jdl.type is CampaignType.TEST
     tried = situation.tried.get(campaign.number, frozenset())
     is_tried = is_test and tried >= campaign.jdl.clusters.keys()
     return is_tried or not situation.waiting.get(campaign.number)
 
 
-def sentences(plan: CyclePlan) -> list[str]:
-    """Tell what a cycle does, a sentence for each kind of thing.
+def describe_cycle_plan(plan: CampaignCyclePlan) -> list[str]:
+    """Describe the acts of a cycle, in one sentence for each kind of act.
 
-    Nothing is sent of a campaign of which root's ledger knows more: that is taken over first.
+    A campaign that first recovers arrays from root's ledger sends nothing.
     """
     plan = replace(
         plan,
@@ -289,7 +309,7 @@ def sentences(plan: CyclePlan) -> list[str]:
     lines += _of_ends(plan)
     undeleted = len(plan.deleted) - plan.gone
     lines += [count(undeleted, "array is deleted", "arrays are deleted") if undeleted else ""]
-    lines += predictor.sentences(plan.predicted)
+    lines += job_ratio_predictor.describe_ratio_changes(plan.predicted)
     lines += [f"sent: {sent}" if sent else ""]
     lines += of_steps(plan.steps)
     lines += [
@@ -302,11 +322,11 @@ def sentences(plan: CyclePlan) -> list[str]:
         for array in plan.unsent
     ]
     lines += [f"campaign {number} has ended" for number in plan.finished]
-    lines += [log_message(event) for event in plan.changes.events]
+    lines += [format_campaign_event_log(event) for event in plan.changes.events]
     return [line for line in lines if line]
 
 
-def _of_ends(plan: CyclePlan) -> list[str]:
+def _of_ends(plan: CampaignCyclePlan) -> list[str]:
     copies = sum(attempt.outcome is TaskOutcome.COPY for attempt in plan.ended)
     tasks = len(plan.ended) - copies
     again = f", {count(len(plan.again), 'of them runs', 'of them run')} again" if plan.again else ""

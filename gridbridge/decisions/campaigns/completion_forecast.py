@@ -1,40 +1,53 @@
-"""When a campaign will end: P50 and P90, from service rates, durations and what runs.
+"""Forecast the end of a campaign (P50, P90) from run times and rates of its tasks.
 
-CiGri told a number without an error, and "now" where nothing ran or had ended. Here every task has
-a chance to be over by a moment: one that runs by its elapsed time, one that is left by the moment
-at which it will start, which follows from the rate at which tasks end. The rate is uncertain by
-the number of tasks from which it is known. What can't be told is None.
+Each task has a probability to have ended by a time: a running task by its elapsed time, an unsent
+task by its expected start, which follows from the rate of ended tasks. The rate is as uncertain as
+the number of ended tasks makes it. Unknown values are None. CiGri forecast a single number, without
+an error.
 """
 
 from collections.abc import Iterable, Sequence
 from math import exp, inf, log, log1p, sqrt
 from statistics import median
 
-from gridbridge.decisions.campaigns.survival_curve import SurvivalCurve, curve_of, mixed
+from gridbridge.decisions.campaigns.survival_curve import (
+    SurvivalCurve,
+    estimate_survival_curve,
+    mix_survival_curves,
+)
 from gridbridge.model.campaigns.forecast import (
     CampaignForecast,
     CampaignProgress,
     ClusterThroughput,
     StoredForecast,
 )
-from gridbridge.model.campaigns.published_campaigns import ShownErrors
+from gridbridge.model.campaigns.published_campaigns import ShownForecastErrors
 
-FEWEST = 3  # ended tasks of a cluster; with fewer it is taken to be like all of them
-RATED = 20  # ended tasks from which a rate is known
-WATCHED = 4  # of the means of their durations, at least: tasks that began together end together
-SAMPLE = 60  # running tasks of a cluster that are looked at one by one
-NORMAL = (-1.62, -0.98, -0.55, -0.18, 0.18, 0.55, 0.98, 1.62)  # medians of its eighths
+FEWEST = 3  # fewest ended tasks for a curve of the cluster's own
+RATED = 20  # fewest ended tasks for an observed rate
+WATCHED = 4  # least observation, in mean run times: tasks that started together end together
+SAMPLE = 60  # most running tasks of a cluster in the sample
+NORMAL = (
+    -1.62,
+    -0.98,
+    -0.55,
+    -0.18,
+    0.18,
+    0.55,
+    0.98,
+    1.62,
+)  # medians of the eighths of the normal distribution
 HALVINGS = 24
-CAUTION = 2.0  # times what the longest task has run, for the P90; from simulated campaigns
-LONGEST_S = 10 * 365 * 86400.0  # what ends later is as good as unknown
+CAUTION = 2.0  # P90: times the longest elapsed time; from simulated campaigns
+LONGEST_S = 10 * 365 * 86400.0  # later ends count as unknown
 
 Weighed = tuple[
     SurvivalCurve, float, float
 ]  # a curve, an elapsed time, and for how many tasks it stands
 
 
-def forecast(progress: CampaignProgress) -> CampaignForecast:
-    """Tell when the last task will have ended, and how many end in a second now."""
+def forecast_campaign_end(progress: CampaignProgress) -> CampaignForecast:
+    """Forecast when the last task ends, and how many tasks end per second now."""
     services = [
         throughput
         for throughput in progress.services
@@ -55,9 +68,9 @@ def forecast(progress: CampaignProgress) -> CampaignForecast:
 def _expected(
     progress: CampaignProgress, services: Sequence[ClusterThroughput], caution: float
 ) -> "_CompletionChance | None":
-    """Return when all will end, by durations so cautious; None where nothing runs."""
+    """Return the chance of completion by time for this caution; None where nothing runs."""
     pooled = [time for throughput in services for time in throughput.durations_s]
-    whole = curve_of(
+    whole = estimate_survival_curve(
         pooled, [time for throughput in services for time in throughput.elapsed_s], caution
     )
     curves = [_curve(throughput, whole, caution) for throughput in services]
@@ -67,14 +80,14 @@ def _expected(
         return None
     running = [_sampled(*pair) for pair in zip(services, curves, strict=True)]
     tasks = [task for of_cluster in running for task in of_cluster]
-    next_ones = mixed(zip(curves, rates, strict=True))
+    next_ones = mix_survival_curves(zip(curves, rates, strict=True))
     return _CompletionChance(tasks, next_ones, progress.left, rate, _ahead_s(tasks, rate))
 
 
-def error_of(stored: StoredForecast) -> float | None:
-    """Return by which share of the time that was left a campaign ended later than the P50.
+def forecast_error_share(stored: StoredForecast) -> float | None:
+    """Return a forecast's P50 error, as a share of the time that was left.
 
-    It is negative for one that ended sooner, and None for one that has not ended.
+    It is negative for an early end, and None for an unfinished campaign.
     """
     if stored.ended_at is None:
         return None
@@ -83,23 +96,23 @@ def error_of(stored: StoredForecast) -> float | None:
     return late_s / took_s if took_s > 0 else None
 
 
-def errors(forecasts: Iterable[StoredForecast]) -> ShownErrors | None:
-    """Tell how good the forecasts of ended campaigns were; None where there is none."""
-    ended = [forecast for forecast in forecasts if error_of(forecast) is not None]
+def summarize_forecast_errors(forecasts: Iterable[StoredForecast]) -> ShownForecastErrors | None:
+    """Summarize the errors of forecasts of ended campaigns; None without any."""
+    ended = [forecast for forecast in forecasts if forecast_error_share(forecast) is not None]
     if not ended:
         return None
-    return ShownErrors(
+    return ShownForecastErrors(
         forecasts=len(ended),
         p90_held=sum(
             forecast.ended_at is not None and forecast.ended_at <= forecast.p90_at
             for forecast in ended
         ),
-        median_error=median(abs(error_of(forecast) or 0.0) for forecast in ended),
+        median_error=median(abs(forecast_error_share(forecast) or 0.0) for forecast in ended),
     )
 
 
 class _CompletionChance:
-    """The chance that all tasks have ended, by time."""
+    """The probability, by time, that all tasks have ended."""
 
     def __init__(
         self,
@@ -109,7 +122,7 @@ class _CompletionChance:
         rate: float,
         ahead_s: float,
     ) -> None:
-        self.rate = rate  # tasks that end in a second
+        self.rate = rate  # tasks that end per second
         self._ahead_s = ahead_s
         self._running = [
             (curve_of_task, at, curve_of_task.left_after(at), many)
@@ -121,7 +134,7 @@ class _CompletionChance:
         self._rates = [rate * exp(deviation * spread) for deviation in NORMAL]
 
     def by(self, chance: float) -> float:
-        """Return the time by which they have ended with that chance."""
+        """Return the time by which all tasks have ended with this probability."""
         ahead_s = max(0.0, self._ahead_s)
         low, high = 0.0, ahead_s + self._curve.times[-1] + self._waiting / self._rates[0]
         for _ in range(HALVINGS):
@@ -145,10 +158,10 @@ class _CompletionChance:
         return many * log(1 - still) if still < 1 else -inf
 
     def _log_of_waiting(self, rate: float, time: float) -> float:
-        """Return the logarithm of the chance of the tasks that are left.
+        """Return the logarithm of the probability that all unsent tasks have ended.
 
-        The j-th of them starts at j / rate, as far as the running ones end evenly. Those that
-        start in one piece of the curve have the same chance.
+        The j-th unsent task starts at j / rate, if running tasks end evenly. Tasks that start in
+        the same step of the curve have the same probability.
         """
         newest, oldest = time - (self._waiting + 0.5) / rate, time - 0.5 / rate
         logarithm, since = 0.0, -inf
@@ -165,11 +178,11 @@ class _CompletionChance:
 
 
 def _spread(curve: SurvivalCurve, waiting: int, rate: float) -> float:
-    """Return how uncertain the time is at which the last task will start: of its logarithm.
+    """Return the uncertainty of the last task's start time, as a deviation of its logarithm.
 
-    By chance, by what is known of the tasks, and, the more they are alike, by whether the last of
-    them just catches a round or just misses it. Where few are left beside many that run, a round
-    is many times as long as that time, so that it is no deviation of the logarithm by itself.
+    It comes from chance, from the few known run times, and from rounds: similar tasks end together.
+    With few unsent and many running tasks a round is far longer than that time, so it is no
+    deviation by itself.
     """
     by_chance = curve.variation**2 * (1 / waiting + 2 / max(1, curve.count))
     round_s = curve.mean * max(0.0, 1 - sqrt(curve.own_variance))
@@ -177,10 +190,9 @@ def _spread(curve: SurvivalCurve, waiting: int, rate: float) -> float:
 
 
 def _ahead_s(running: Iterable[Weighed], rate: float) -> float:
-    """Return by how much those that run will end later than evenly (renewal theory).
+    """Return by how much running tasks end later than evenly (renewal theory).
 
-    Tasks of one length that all began a moment ago have their whole length before them, and not a
-    half as those that began at any time.
+    Tasks of equal length that all started just now have their whole length left, not half of it.
     """
     late = sum(
         many * (curve.mean_left(elapsed) / curve.mean - (1 + curve.own_variance) / 2)
@@ -193,11 +205,11 @@ def _ahead_s(running: Iterable[Weighed], rate: float) -> float:
 def _curve(throughput: ClusterThroughput, whole: SurvivalCurve, caution: float) -> SurvivalCurve:
     if len(throughput.durations_s) < FEWEST:
         return whole
-    return curve_of(throughput.durations_s, throughput.elapsed_s, caution)
+    return estimate_survival_curve(throughput.durations_s, throughput.elapsed_s, caution)
 
 
 def _rate(throughput: ClusterThroughput, curve: SurvivalCurve) -> float:
-    """Return how many tasks end in a second: as was seen, else as many as run and their mean."""
+    """Return the tasks that end per second: as observed, or from the mean run time."""
     is_known = throughput.ended >= RATED and throughput.watched_s >= WATCHED * curve.mean
     if is_known:
         return throughput.ended / throughput.watched_s
@@ -205,7 +217,7 @@ def _rate(throughput: ClusterThroughput, curve: SurvivalCurve) -> float:
 
 
 def _sampled(throughput: ClusterThroughput, curve: SurvivalCurve) -> Iterable[Weighed]:
-    """Return the tasks that run, or some of very many, the longest among them."""
+    """Return the running tasks, or a sample of very many with the longest among them."""
     elapsed = sorted(throughput.elapsed_s, reverse=True)
     step = -(-len(elapsed) // SAMPLE) if elapsed else 1
     return [(curve, elapsed_s, float(step)) for elapsed_s in elapsed[::step]]

@@ -1,8 +1,9 @@
-"""How a cluster's free slots are shared among those who want them: max-min over what each has had.
+"""Share a cluster's free slots among claimants: max-min fairness over past usage.
 
-The slot goes to whoever has had the least (CiGri scheduler specification, fairsharing). A few first
-tasks of each who shares come before that, so that everybody soon has some results (footnote 4
-there, where they are each campaign's: who splits work into many would pass by the rule).
+A claimant is a user, project or group. The next slot goes to the claimant with the least usage
+(CiGri scheduler specification, fairsharing). A few first tasks of each claimant come before all
+shares, so that everybody soon has results. The specification counts first tasks by campaign; by
+claimant, splitting work into many campaigns gains nothing.
 """
 
 import math
@@ -13,36 +14,36 @@ from datetime import datetime
 from heapq import heapify, heappop, heappush
 
 from gridbridge.model.campaigns.campaign import Attempt, TaskOutcome
-from gridbridge.model.campaigns.usage_sharing import DecayedUsage
+from gridbridge.model.campaigns.cycle_plan import DecayedUsage
 
-HORIZON_S = 900.0  # a slot that is given counts as used for so long; what is used is counted later
+COMMITTED_USE_S = 900.0  # a granted slot counts as used for this long
 
-NONE: Mapping[str, int] = {}
+NO_FIRST_TASKS: Mapping[str, int] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareRequest:
-    """What a campaign would send to a cluster."""
+    """The tasks that a campaign would send to a cluster, with its claimant."""
 
     campaign: int
-    claimant: str  # who shares: a user, a project or a group
+    claimant: str  # a user, a project or a group
     tasks: int
     slots: int  # of each task
-    first: int = 0  # of these tasks, so many are among the first of the campaign
+    first: int = 0  # how many of these are first tasks
 
 
-def shared(
+def share_free_slots(
     free_slots: int,
     requests: Sequence[ShareRequest],
     used_s: Mapping[str, float],
-    ahead: Mapping[str, int] = NONE,
+    ahead: Mapping[str, int] = NO_FIRST_TASKS,
 ) -> dict[int, int]:
-    """Return how many tasks each campaign gets; `used_s` are decayed slot-seconds by claimant.
+    """Return how many tasks each campaign gets of a cluster's free slots.
 
-    So many tasks of a claimant as `ahead` has go before all shares, if they are among the first of
-    their campaigns; who has had less is served first there, too. Of one claimant's campaigns those
-    that stand first in `wishes` go first, after the first tasks of each. Below 0 slots are free
-    where tasks wait for more than there are: nobody gets any then.
+    `used_s` are decayed slot-seconds by claimant. `ahead` are the first tasks of each claimant that
+    go before all shares; there, too, the least usage goes first. Campaigns of one claimant are
+    served in the order of `requests`, after the first tasks of each. Negative `free_slots` give no
+    tasks.
     """
     granted = dict.fromkeys((request.campaign for request in requests), 0)
     levels = {request.claimant: used_s.get(request.claimant, 0.0) for request in requests}
@@ -59,9 +60,9 @@ def _serve(
     granted: dict[int, int],
     most: Mapping[str, int],
 ) -> int:
-    """Give slots one by one to whoever has had the least, `most` tasks each; return what is left.
+    """Give slots one by one to the claimant of least usage; return the remaining slots.
 
-    What each has had, and what campaigns were given, grows by it.
+    Each claimant gets `most` tasks at most. `levels` and `granted` are updated.
     """
     queues = {name: deque[ShareRequest]() for name in levels}
     for request in requests:
@@ -75,14 +76,14 @@ def _serve(
             granted[chosen.campaign] += 1
             remaining -= chosen.slots
             served[name] += 1
-            levels[name] = level + chosen.slots * HORIZON_S
+            levels[name] = level + chosen.slots * COMMITTED_USE_S
             if served[name] < most[name]:
                 heappush(turns, (levels[name], name))
     return remaining
 
 
-def decayed(usage: DecayedUsage, now: datetime, half_life_s: float) -> DecayedUsage:
-    """Return what use counts now: half of it after each half-life."""
+def decay_usage(usage: DecayedUsage, now: datetime, half_life_s: float) -> DecayedUsage:
+    """Return usage decayed to `now`: half of it counts after each half-life."""
     share = math.pow(0.5, max(0.0, (now - usage.at).total_seconds()) / half_life_s)
     return replace(
         usage,
@@ -93,8 +94,8 @@ def decayed(usage: DecayedUsage, now: datetime, half_life_s: float) -> DecayedUs
     )
 
 
-def used(usage: DecayedUsage, ended: Iterable[Attempt], slots: int) -> DecayedUsage:
-    """Add tasks that ended; what is not known to have run used nothing."""
+def add_task_usage(usage: DecayedUsage, ended: Iterable[Attempt], slots: int) -> DecayedUsage:
+    """Add ended tasks to usage; tasks with an unknown run time add nothing."""
     tasks = tuple(ended)
     good = [
         attempt
@@ -112,7 +113,7 @@ def used(usage: DecayedUsage, ended: Iterable[Attempt], slots: int) -> DecayedUs
 def _next(
     queue: deque[ShareRequest], granted: Mapping[int, int], free_slots: int
 ) -> ShareRequest | None:
-    """Return whose task is next; what is served, or does not fit any more, leaves the queue."""
+    """Return the request that is served next; drop requests that are served or do not fit."""
     while queue and (granted[queue[0].campaign] >= queue[0].tasks or queue[0].slots > free_slots):
         queue.popleft()
     return queue[0] if queue else None

@@ -1,52 +1,76 @@
-"""The predictor: how the job ratio of a campaign at a cluster follows what became of its tasks.
+"""Predict job ratios: how many tasks of a campaign a cluster gets for each free slot.
 
 The CiGri scheduler specification has three laws: slow-start, two-way adaptive, and adaptive-down
-with exponential-up. Their terms are S, the tasks submitted, and the excess E, those that wait
-beyond the allowed number: the adaptive decrease is (S - E) / S. Its ratio is of tasks that need
-one resource; where a task is known to need several, it is of as many slots as one task has.
-`measured` is ours: it goes down in proportion, never by a cycle in which nothing was sent, and up
-in equal steps.
+with exponential-up. Their terms are S, the submitted tasks, and E, the tasks that wait beyond the
+allowed number; the adaptive decrease is (S - E) / S. The law `measured` is ours: it decreases in
+proportion, never after a cycle that sent nothing, and increases in equal steps. The predictor runs
+right after the updator (steps 7 and 8 of the specification).
 """
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from math import floor
 
-from gridbridge.model.campaigns.job_ratio import JobRatioRule, RatioTerms
+from gridbridge.decisions.campaigns.cluster_capacity import (
+    ROUNDING,
+    FreeSlots,
+    max_waiting_tasks,
+    may_multislot_task_wait,
+)
+from gridbridge.decisions.campaigns.cluster_success_records import STARTED_OUTCOMES
+from gridbridge.model.campaigns.campaign import (
+    Campaign,
+    CampaignCluster,
+    CampaignState,
+    map_arrays_to_clusters,
+)
+from gridbridge.model.campaigns.campaign_sections import JobRatioRule
+from gridbridge.model.campaigns.cycle_plan import (
+    CampaignCycleSituation,
+    ClusterCapacity,
+    JobRatio,
+    JobRatioPrediction,
+    JobRatioTerms,
+    ListedTaskCounts,
+    TaskSend,
+)
+from gridbridge.model.campaigns.jdl import AtCluster, CampaignType
+from gridbridge.model.status_report import count
 
-MOST = 4.0  # tasks for the room of one: the laws of the specification know no limit
-STEP = 0.25  # of a task, with which `measured` goes up again
-ROUNDING = 1e-9  # 0.29 * 100 is a little less than 29
+MAX_RATIO = 4.0  # tasks per free slot; the specification has no limit
+RATIO_STEP = 0.25  # step of `measured`, in tasks per free slot
 
-Change = Callable[[float, RatioTerms], float]
+RatioChange = Callable[[float, JobRatioTerms], float]
 
 
-def first_ratio(law: JobRatioRule, slots: float, max_slots: int) -> float:
-    """Return a ratio from nothing known: a task a cluster, or as many as have room."""
+def initial_job_ratio(law: JobRatioRule, slots: float, max_slots: int) -> float:
+    """Return the first ratio at a cluster: one task, or as many as have slots."""
     return 1 / max(1, max_slots, slots) if law is JobRatioRule.SLOW_START else 1 / slots
 
 
-def next_ratio(law: JobRatioRule, terms: RatioTerms) -> float:
-    """Return the ratio that follows from what became of the tasks that were sent.
+def next_job_ratio(law: JobRatioRule, terms: JobRatioTerms) -> float:
+    """Return the ratio that follows from the outcomes of sent tasks.
 
-    It changes down with every excess, and up only when all that was sent has settled.
+    It decreases at every excess, and increases only when all sent tasks have settled.
     """
     old = terms.old * terms.slots
     if terms.waiting > terms.allowed:
-        new = DOWN[law](old, terms)
+        new = DECREASES[law](old, terms)
     else:
-        new = old if terms.fresh else UP[law](old, terms)
+        new = old if terms.fresh else INCREASES[law](old, terms)
     low = 0.0 if law is JobRatioRule.TWO_WAY else _one_a_cluster(terms)
-    high = 1.0 if law is JobRatioRule.MEASURED else MOST
+    high = 1.0 if law is JobRatioRule.MEASURED else MAX_RATIO
     return max(low, min(high, new)) / terms.slots
 
 
-def is_learnt(terms: RatioTerms) -> bool:
-    """Say whether the tasks that were sent have told what they can."""
+def have_sent_tasks_settled(terms: JobRatioTerms) -> bool:
+    """Say whether the sent tasks have shown whether they start or wait."""
     return terms.waiting > terms.allowed or not terms.fresh
 
 
-def tasks_for(ratio: float, free_slots: int, slots: float) -> int:
-    """Return how many tasks go to free slots: at least one where one has room.
+def count_tasks_for_slots(ratio: float, free_slots: int, slots: float) -> int:
+    """Return how many tasks go to free slots: at least one where one fits.
 
     A ratio of 0 sends none.
     """
@@ -55,52 +79,39 @@ def tasks_for(ratio: float, free_slots: int, slots: float) -> int:
     return max(1, floor(ratio * free_slots + ROUNDING))
 
 
-def allowed_to_wait(max_slots: int, flood_rate: float) -> int:
-    """Return how many tasks may wait at a cluster (CiGri: FLOOD_RATE of its resources)."""
-    return floor(max_slots * flood_rate + ROUNDING)
-
-
-def wide_may_wait(max_slots: int, flood_rate: float, slots: int) -> bool:
-    """Say whether one task of several slots may wait at a cluster, whatever else waits there.
-
-    Slots become free one by one, so where others take each of them it would never start.
-    """
-    return flood_rate > 0 and 1 < slots <= max_slots
-
-
-def _one_a_cluster(terms: RatioTerms) -> float:
+def _one_a_cluster(terms: JobRatioTerms) -> float:
     return min(1.0, terms.slots / max(1, terms.max_slots))
 
 
-def _kept_share(terms: RatioTerms) -> float:
-    """Return (S - E) / S, nothing where nothing was submitted or all of it is too much."""
+def _kept_share(terms: JobRatioTerms) -> float:
+    """Return (S - E) / S, and 0 where nothing was submitted or everything is excess."""
     if not terms.submitted:
         return 0.0
     excess = terms.waiting - terms.allowed
     return max(0.0, (terms.submitted - excess) / terms.submitted)
 
 
-def _nearly_nothing(_: float, terms: RatioTerms) -> float:
+def _nearly_nothing(_: float, terms: JobRatioTerms) -> float:
     return _one_a_cluster(terms)
 
 
-def _adapted(_: float, terms: RatioTerms) -> float:
+def _adapted(_: float, terms: JobRatioTerms) -> float:
     return _kept_share(terms)
 
 
-def _in_proportion(old: float, terms: RatioTerms) -> float:
+def _in_proportion(old: float, terms: JobRatioTerms) -> float:
     return old * _kept_share(terms) if terms.submitted else old
 
 
-def _doubled(old: float, terms: RatioTerms) -> float:
-    """Return twice as much, once it was seen that what was sent found its place."""
+def _doubled(old: float, terms: JobRatioTerms) -> float:
+    """Return twice the ratio, once the sent tasks have started."""
     return 2 * max(old, _one_a_cluster(terms)) if terms.submitted else old
 
 
-def _by_those_that_run(old: float, terms: RatioTerms) -> float:
-    """Return S / running: tasks that ended already have left room for others.
+def _by_those_that_run(old: float, terms: JobRatioTerms) -> float:
+    """Return S / running: ended tasks have left slots to others.
 
-    Of those that run only as many count as were sent, the others ran before.
+    At most S running tasks count, since the others ran before.
     """
     if old == 0:
         return 1.0
@@ -110,26 +121,159 @@ def _by_those_that_run(old: float, terms: RatioTerms) -> float:
     return terms.submitted / running if running else 2 * old
 
 
-def _one_step_up(old: float, terms: RatioTerms) -> float:
-    """Return a little more where tasks begin; while nothing is free the last one is kept.
+def _one_step_up(old: float, terms: JobRatioTerms) -> float:
+    """Return the next higher ratio where tasks start; keep it while no slot is free.
 
-    Nor does it rise where slots look free and tasks wait all the same, whoever's they are, or where
-    nikita deletes some: more of them would be sent and deleted in turn.
+    It does not rise where tasks of any campaign wait although slots look free, nor where nikita
+    deletes tasks: further tasks would only be sent and deleted in turn.
     """
     does_begin = terms.running or terms.ended
     is_held = terms.waiting or terms.others or terms.is_wiped
-    return old + STEP if terms.free and does_begin and not is_held else old
+    return old + RATIO_STEP if terms.free and does_begin and not is_held else old
 
 
-DOWN: Mapping[JobRatioRule, Change] = {
+DECREASES: Mapping[JobRatioRule, RatioChange] = {
     JobRatioRule.MEASURED: _in_proportion,
     JobRatioRule.SLOW_START: _nearly_nothing,
     JobRatioRule.TWO_WAY: _adapted,
     JobRatioRule.ADAPTIVE: _adapted,
 }
-UP: Mapping[JobRatioRule, Change] = {
+INCREASES: Mapping[JobRatioRule, RatioChange] = {
     JobRatioRule.MEASURED: _one_step_up,
     JobRatioRule.SLOW_START: _doubled,
     JobRatioRule.TWO_WAY: _by_those_that_run,
     JobRatioRule.ADAPTIVE: _doubled,
 }
+
+
+NO_LISTED_TASKS = ListedTaskCounts(campaign=0, cluster="", waiting=0, listed=0)
+
+
+def predict_job_ratios(
+    situation: CampaignCycleSituation,
+) -> dict[CampaignCluster, JobRatioPrediction]:
+    """Return the ratio of each campaign with unsent tasks at each of its clusters.
+
+    Only clusters that answered have a ratio, and test campaigns have none: they send one task per
+    cluster.
+    """
+    looked = _CyclePredictor(situation)
+    return {
+        (campaign.number, cluster): looked.predict((campaign.number, cluster), request)
+        for campaign in situation.campaigns
+        if _is_sent(campaign, situation)
+        for cluster, request in campaign.jdl.clusters.items()
+        if cluster in situation.room
+    }
+
+
+def _is_sent(campaign: Campaign, situation: CampaignCycleSituation) -> bool:
+    is_usual = campaign.jdl.type is not CampaignType.TEST
+    is_going = campaign.state is CampaignState.IN_TREATMENT
+    return is_usual and is_going and campaign.number in situation.waiting
+
+
+def select_changed_ratios(
+    predicted: Mapping[CampaignCluster, JobRatioPrediction],
+    before: Iterable[JobRatio],
+    sends: Iterable[TaskSend],
+) -> tuple[JobRatioPrediction, ...]:
+    """Return the ratios to store: those that were used or have changed."""
+    sent = {(send.campaign, send.cluster): send.tasks for send in sends}
+    previous = {(ratio.campaign, ratio.cluster): ratio for ratio in before}
+    return tuple(
+        replace(prediction, submitted=prediction.submitted + sent[pair])
+        if pair in sent
+        else prediction
+        for pair, prediction in predicted.items()
+        if pair in sent or (pair in previous and _differs(prediction, previous[pair]))
+    )
+
+
+def describe_ratio_changes(predicted: Iterable[JobRatioPrediction]) -> list[str]:
+    """Describe each changed ratio, with the numbers that led to it."""
+    return [
+        f"campaign {prediction.campaign} at {prediction.cluster}: job ratio "
+        f"{prediction.terms.old:.3g} -> {prediction.ratio:.3g} ({prediction.law}: "
+        f"{count(prediction.terms.free, 'slot')} free, {prediction.terms.submitted} sent, "
+        f"{prediction.terms.running} run, {prediction.terms.waiting} wait, "
+        f"{prediction.terms.allowed} may)"
+        for prediction in predicted
+        if prediction.ratio != prediction.terms.old
+    ]
+
+
+class _CyclePredictor:
+    """The task counts of a cycle from which ratios are predicted."""
+
+    def __init__(self, situation: CampaignCycleSituation) -> None:
+        self._situation = situation
+        self._free = FreeSlots(situation.room)
+        self._ratios = {(ratio.campaign, ratio.cluster): ratio for ratio in situation.ratios}
+        self._views = {(view.campaign, view.cluster): view for view in situation.there}
+        self._settled: Counter[str] = Counter()
+        tests = situation.tests
+        for view in situation.there:
+            if view.campaign not in tests:
+                self._settled[view.cluster] += view.able - view.fresh
+        where = map_arrays_to_clusters(situation.arrays)
+        self._ended = Counter(
+            (attempt.campaign, where.get((attempt.campaign, attempt.array), ""))
+            for attempt in situation.ended
+            if attempt.outcome in STARTED_OUTCOMES
+        )
+
+    def predict(self, pair: CampaignCluster, request: AtCluster) -> JobRatioPrediction:
+        """Return a campaign's ratio at a cluster."""
+        room, before = self._situation.room[pair[1]], self._ratios.get(pair)
+        terms = self._terms(pair, request, room, before)
+        return JobRatioPrediction(
+            campaign=pair[0],
+            cluster=pair[1],
+            law=room.law,
+            terms=terms,
+            ratio=next_job_ratio(room.law, terms) if before else terms.old,
+            submitted=0 if have_sent_tasks_settled(terms) else terms.submitted,
+        )
+
+    def _terms(
+        self,
+        pair: CampaignCluster,
+        request: AtCluster,
+        room: ClusterCapacity,
+        before: JobRatio | None,
+    ) -> JobRatioTerms:
+        view = self._views.get(pair, NO_LISTED_TASKS)
+        slots = (
+            view.slots if room.law is JobRatioRule.MEASURED and view.slots else float(request.slots)
+        )
+        waiting = view.able - view.fresh
+        waiting_of_others = self._settled[pair[1]] - waiting
+        return JobRatioTerms(
+            old=before.ratio if before else initial_job_ratio(room.law, slots, room.max_slots),
+            slots=slots,
+            max_slots=room.max_slots,
+            free=self._free.of(pair[1], request),
+            submitted=before.submitted if before else 0,
+            running=view.listed - view.waiting,
+            waiting=waiting,
+            allowed=_allowed(request, room, waiting_of_others),
+            fresh=view.fresh,
+            others=waiting_of_others,
+            ended=self._ended[pair],
+            is_wiped=pair in self._situation.wiped,
+        )
+
+
+def _allowed(request: AtCluster, room: ClusterCapacity, waiting_of_others: int) -> int:
+    """Return how many tasks of a campaign may wait.
+
+    The law `measured` also counts waiting tasks of other campaigns.
+    """
+    all_may = max_waiting_tasks(room.max_slots, room.flood_rate)
+    most = max(0, all_may - waiting_of_others) if room.law is JobRatioRule.MEASURED else all_may
+    return max(most, int(may_multislot_task_wait(room.max_slots, room.flood_rate, request.slots)))
+
+
+def _differs(prediction: JobRatioPrediction, before: JobRatio) -> bool:
+    return (prediction.ratio, prediction.submitted) != (before.ratio, before.submitted)

@@ -1,7 +1,8 @@
-"""What the state file takes over from root's ledger, where it is older than that.
+"""Recover arrays from root's ledger when the state file is older than the ledger.
 
-Somebody restored it. The ledger knows what was submitted since: those arrays are known again, their
-tasks do not wait any more, and what was begun in their place is undone.
+After the restoration of an old state file, the ledger still has later submissions. Their arrays are
+stored again, their tasks no longer wait, and intended submissions that conflict with these arrays
+are undone.
 """
 
 from bisect import bisect_left, bisect_right
@@ -10,48 +11,52 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import replace
 from datetime import datetime
 
-from gridbridge.decisions.campaigns.ending.write_batches import PORTION
-from gridbridge.decisions.campaigns.failures.retries import avoided, never
+from gridbridge.decisions.campaigns.plan_write_batches import ENDS_PER_TRANSACTION
+from gridbridge.decisions.campaigns.task_retries import (
+    choose_clusters_to_avoid,
+    list_walltime_overrun_clusters,
+)
+from gridbridge.model.campaigns.attempt_numbers import is_prologue_task
 from gridbridge.model.campaigns.campaign import (
     Array,
     ArrayState,
     Attempt,
+    AttemptOutcome,
     LedgerArray,
+    LedgerRecoveryStep,
+    StoredCampaign,
     TaskOutcome,
     WaitingTasks,
 )
-from gridbridge.model.campaigns.cycle_plan import AttemptOutcome
-from gridbridge.model.campaigns.ledger_recovery import RecoveryStep, StoredCampaign
-from gridbridge.model.campaigns.prologues import is_step
 
 
-def lacking(arrays: Iterable[Array], ledger: Iterable[LedgerArray]) -> bool:
-    """Say whether root's ledger has an array of a campaign that the state file does not have."""
+def has_unknown_ledger_array(arrays: Iterable[Array], ledger: Iterable[LedgerArray]) -> bool:
+    """Say whether root's ledger has an array that the state file lacks."""
     numbers = {array.number for array in arrays}
     return any(array.number not in numbers for array in ledger)
 
 
-def adopt(
+def plan_ledger_recovery(
     campaign: int,
     stored: StoredCampaign,
     entries: Iterable[LedgerArray],
     at: datetime,
     *,
     refused: Array | None = None,
-    most: int = PORTION,
-) -> tuple[RecoveryStep, ...]:
-    """Return what becomes of a campaign of which the ledger knows more, in portions.
+    most: int = ENDS_PER_TRANSACTION,
+) -> tuple[LedgerRecoveryStep, ...]:
+    """Return the changes of the state file that recover a campaign, by transaction.
 
-    It may have refused an array for that. The portions are kept one after the other. After each the
-    state file is as one that was restored from a later moment: what is still lost waits, and the
-    ledger refuses it once more. So the last attempts of tasks come first.
+    `refused` is an array that the ledger rejected for that reason. After each transaction the state
+    file is as restored from a later time: what is still lost waits, and the ledger rejects it
+    again. So the last attempts of tasks come first.
 
-    Of a task's attempts that were lost the last one is waited for, and the copies after it; nobody
-    saw how others ended. A task that waits though a copy of it was sent does so by the end of the
-    attempt that was copied, which decides nothing: the copy does.
+    Of a task's lost attempts the last one is awaited, with its later copies; other attempts have an
+    unknown end. A task may wait although a copy of it was sent: the copied attempt ended without
+    success, and the copy decides.
 
-    An array whose id the ledger does not have was never released. Where some of its tasks were sent
-    by others since, it can't be sent as the ledger has it: what is left of it waits for another.
+    An array without a job id in the ledger was never released. If other arrays have sent some of
+    its tasks since, it is given up, and its remaining tasks wait to be sent again.
     """
     ledger = {array.number: array for array in entries}
     undone = [array for array in stored.arrays if _differs(array, stored, ledger)]
@@ -71,7 +76,7 @@ def adopt(
     for attempt in stored.attempts:
         before[attempt.task] += [attempt] if attempt.array in intact else []
     steps = [
-        RecoveryStep(
+        LedgerRecoveryStep(
             campaign=campaign,
             arrays=tuple(_array(campaign, entry, at, first) for entry in group),
             attempts=tuple(
@@ -90,18 +95,20 @@ def adopt(
     return (*undone_steps, *steps)
 
 
-def _undone(array: Array, stored: StoredCampaign) -> RecoveryStep:
-    """Return how an array that never was submitted is undone: its tasks wait as before."""
+def _undone(array: Array, stored: StoredCampaign) -> LedgerRecoveryStep:
+    """Undo an array that was never submitted: its tasks wait as before."""
     of_array = [attempt for attempt in stored.attempts if attempt.array == array.number]
     returning = [
-        attempt for attempt in of_array if not array.is_of_copies and not is_step(attempt.task)
+        attempt
+        for attempt in of_array
+        if not array.is_of_copies and not is_prologue_task(attempt.task)
     ]
     waiting = tuple(_waiting(returning, stored))
-    return RecoveryStep(campaign=array.campaign, undone=(array.number,), waiting=waiting)
+    return LedgerRecoveryStep(campaign=array.campaign, undone=(array.number,), waiting=waiting)
 
 
 def _in_groups(lost: Iterable[LedgerArray], most: int) -> Iterator[list[LedgerArray]]:
-    """Yield arrays in groups of so many tasks, or of one array that has more."""
+    """Yield groups of arrays with at most so many tasks, or one larger array."""
     group: list[LedgerArray] = []
     tasks = 0
     for array in lost:
@@ -115,7 +122,7 @@ def _in_groups(lost: Iterable[LedgerArray], most: int) -> Iterator[list[LedgerAr
 
 
 def _alive(arrays: Iterable[LedgerArray], first: Mapping[int, int]) -> dict[int, int]:
-    """Return the tasks of arrays, no copies, that wait no more, with their attempts there."""
+    """Return the tasks of arrays that no longer wait, with their attempts, without copies."""
     return {
         task: attempt
         for array in arrays
@@ -126,26 +133,23 @@ def _alive(arrays: Iterable[LedgerArray], first: Mapping[int, int]) -> dict[int,
 
 
 def _is_given_up(array: LedgerArray, first: Mapping[int, int]) -> bool:
-    """Say whether an array is of no use any more: of what was never released some was sent since.
-
-    So is one of which all was.
-    """
+    """Say whether an array is useless: all tasks were sent since, or some and it was unreleased."""
     old = [attempt < first.get(task, 0) for task, attempt in array.tasks]
     return all(old) or (not array.job_id and any(old))
 
 
 def _again(arrays: Iterable[LedgerArray], first: Mapping[int, int]) -> Iterator[WaitingTasks]:
-    """Yield the tasks that go on after arrays which are given up."""
+    """Yield the tasks that must be sent again, since their arrays are given up."""
     for array in arrays:
         if array.is_of_copies or not _is_given_up(array, first):
             continue
         for task, attempt in array.tasks:
-            if attempt == first[task] and not is_step(task):
+            if attempt == first[task] and not is_prologue_task(task):
                 yield WaitingTasks(first=task, last=task, attempt=attempt + 1)
 
 
 def _copied(arrays: Iterable[LedgerArray], first: Mapping[int, int]) -> Set[int]:
-    """Return the tasks of which arrays have copies after the attempt that is no copy."""
+    """Return the tasks with a live copy after their original attempt."""
     return {
         task
         for array in arrays
@@ -156,7 +160,7 @@ def _copied(arrays: Iterable[LedgerArray], first: Mapping[int, int]) -> Set[int]
 
 
 def _superseded(before: Mapping[int, list[Attempt]], alive: Mapping[int, int]) -> Iterator[Attempt]:
-    """Yield the attempts that were waited for until later ones were known again."""
+    """Yield the stored attempts that later recovered attempts replace."""
     for task, attempt in alive.items():
         for previous in before.get(task, ()):
             if previous.attempt < attempt:
@@ -166,13 +170,13 @@ def _superseded(before: Mapping[int, list[Attempt]], alive: Mapping[int, int]) -
 def _without_tasks(
     waiting: list[WaitingTasks], tasks: Iterable[int]
 ) -> tuple[tuple[WaitingTasks, ...], tuple[WaitingTasks, ...]]:
-    """Take tasks out of what waits, by its first tasks; return what was there, and is instead."""
-    these = sorted(task for task in tasks if not is_step(task))
+    """Remove tasks from the waiting ones; return the ranges before and after that changed."""
+    these = sorted(task for task in tasks if not is_prologue_task(task))
     if not these:
         return (), ()
     begin = max(0, bisect_right(waiting, these[0], key=_first) - 1)
     end = bisect_right(waiting, these[-1], key=_first)
-    before, after = waiting[begin:end], without(waiting[begin:end], {*these})
+    before, after = waiting[begin:end], remove_waiting_tasks(waiting[begin:end], {*these})
     waiting[begin:end] = after
     stays = {*before} & {*after}
     return (
@@ -186,7 +190,7 @@ def _first(span: WaitingTasks) -> int:
 
 
 def _waiting(attempts: Iterable[Attempt], stored: StoredCampaign) -> Iterable[WaitingTasks]:
-    """Yield tasks as they waited before these attempts, which never were."""
+    """Yield the tasks as they waited before these attempts, which were never submitted."""
     tried = defaultdict[int, list[AttemptOutcome]](list)
     for earlier in sorted(stored.earlier, key=lambda earlier: earlier.attempt):
         tried[earlier.task].append(earlier)
@@ -196,20 +200,24 @@ def _waiting(attempts: Iterable[Attempt], stored: StoredCampaign) -> Iterable[Wa
             first=attempt.task,
             last=attempt.task,
             attempt=attempt.attempt,
-            avoid=avoided(of_task[-1], of_task[:-1], stored.clusters) if of_task else (),
-            never=never(of_task, stored.clusters),
+            avoid=choose_clusters_to_avoid(of_task[-1], of_task[:-1], stored.clusters)
+            if of_task
+            else (),
+            never=list_walltime_overrun_clusters(of_task, stored.clusters),
         )
 
 
 def _first_alive(lost: Iterable[LedgerArray]) -> dict[int, int]:
-    """Return the last attempt of each task that was no copy; copies may run beside it."""
+    """Return the last attempt of each task that was no copy."""
     return {
         task: attempt for array in lost if not array.is_of_copies for task, attempt in array.tasks
     }
 
 
-def without(waiting: Iterable[WaitingTasks], tasks: Set[int]) -> tuple[WaitingTasks, ...]:
-    """Return what waits without some tasks."""
+def remove_waiting_tasks(
+    waiting: Iterable[WaitingTasks], tasks: Set[int]
+) -> tuple[WaitingTasks, ...]:
+    """Return the waiting ranges without some tasks."""
     these = sorted(tasks)
     return tuple(
         replace(span, first=part[0], last=part[-1])
@@ -230,7 +238,7 @@ def _parts(span: WaitingTasks, tasks: list[int]) -> Iterable[range]:
 
 
 def _differs(array: Array, stored: StoredCampaign, ledger: "dict[int, LedgerArray]") -> bool:
-    """Say whether an array that was begun is another one in the ledger, or not there at all."""
+    """Say whether the ledger has an intended array with other tasks, or lacks it."""
     if array.state is not ArrayState.INTENDED:
         return False
     entry = ledger.get(array.number)
@@ -243,7 +251,7 @@ def _differs(array: Array, stored: StoredCampaign, ledger: "dict[int, LedgerArra
 
 
 def _array(campaign: int, entry: LedgerArray, at: datetime, first: Mapping[int, int]) -> Array:
-    """Return an array as it is from then on; one that is given up is looked for, and deleted."""
+    """Return the recovered array; a given-up one is RELEASED, so that it is found and deleted."""
     is_given_up = _is_given_up(entry, first)
     sent = ArrayState.SUBMITTED if entry.job_id else ArrayState.INTENDED
     return Array(

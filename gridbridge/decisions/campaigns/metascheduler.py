@@ -1,10 +1,10 @@
-"""In which order campaigns are offered the clusters, and who shares them.
+"""Rank the campaigns for each cluster, and find the claimant that each one counts for.
 
-Test campaigns come first, first come first served. Then come the others at the clusters to which
-their owners have an affinity, and when all have been offered those, at the rest of their clusters
-(CiGri scheduler specification, metascheduler, and the note of 20 May 2009). Higher priorities go
-before lower ones, older campaigns before newer ones. A few tests of each person come first at a
-cluster at a time, and more of them last: who cuts all work into tests would stop everybody else.
+Test campaigns come first, in the order of submission. Then campaigns are offered the clusters with
+an affinity to their owners, then their other clusters (CiGri scheduler specification,
+metascheduler, note of 20 May 2009). Higher priorities go first, then older campaigns. Only a few
+tests of a person come first at a cluster at a time, so that nobody blocks others by splitting work
+into tests.
 """
 
 from collections import Counter
@@ -12,29 +12,32 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
-from gridbridge.model.campaigns.cycle_plan import CycleSituation
+from gridbridge.model.campaigns.campaign_sections import FairShareUnit
+from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, FairShareInputs
 from gridbridge.model.campaigns.jdl import CampaignType
-from gridbridge.model.campaigns.send_reasons import CampaignOrder
-from gridbridge.model.campaigns.usage_sharing import ShareBy, UsageSharing
+from gridbridge.model.campaigns.send_reasons import PrecedenceReason
 
-FEWEST_TESTS = 3  # of a person that come first at a cluster; ours
-SLOTS_A_TEST = 4  # of a cluster, for each more of them
+MIN_PRIOR_TESTS = 3  # fewest prior tests of a person at a cluster; our limit
+SLOTS_PER_PRIOR_TEST = 4  # slots of a cluster for each further prior test
 
 
-class ClusterOffer(NamedTuple):
-    """A campaign is offered some of its clusters."""
+class CampaignOffer(NamedTuple):
+    """A campaign with the clusters that it is offered."""
 
     campaign: Campaign
     clusters: tuple[str, ...]
 
 
-def turns(situation: CycleSituation) -> tuple[tuple[ClusterOffer, ...], ...]:
-    """Return who is offered what: those of one turn are served before those of the next."""
+def rank_campaign_offers(
+    situation: CampaignCycleSituation,
+) -> tuple[tuple[CampaignOffer, ...], ...]:
+    """Return the offers of a cycle by turn; earlier turns are served first."""
     going = [
         campaign for campaign in situation.campaigns if campaign.state is CampaignState.IN_TREATMENT
     ]
     ranked = sorted(
-        going, key=lambda campaign: (-priority(campaign.owner, situation.sharing), campaign.number)
+        going,
+        key=lambda campaign: (-owner_priority(campaign.owner, situation.sharing), campaign.number),
     )
     tests = [campaign for campaign in ranked if campaign.jdl.type is CampaignType.TEST]
     usual = [campaign for campaign in ranked if campaign.jdl.type is not CampaignType.TEST]
@@ -47,34 +50,35 @@ def turns(situation: CycleSituation) -> tuple[tuple[ClusterOffer, ...], ...]:
     )
 
 
-def tests_ahead(situation: CycleSituation, cluster: str) -> int:
-    """Return how many tests of a person come first at a cluster at a time."""
-    return max(FEWEST_TESTS, situation.room[cluster].max_slots // SLOTS_A_TEST)
+def max_prior_tests_per_person(situation: CampaignCycleSituation, cluster: str) -> int:
+    """Return how many tests of one person come first at a cluster at a time."""
+    return max(MIN_PRIOR_TESTS, situation.room[cluster].max_slots // SLOTS_PER_PRIOR_TEST)
 
 
 def _tests(
-    ranked: Sequence[Campaign], situation: CycleSituation
-) -> tuple[tuple[ClusterOffer, ...], tuple[ClusterOffer, ...]]:
-    """Return the tests that come first, and those of people who have as many there already."""
+    ranked: Sequence[Campaign], situation: CampaignCycleSituation
+) -> tuple[tuple[CampaignOffer, ...], tuple[CampaignOffer, ...]]:
+    """Return the offers of tests that come first, and of those beyond their owner's limit."""
     ahead = _with_tests(situation)
-    first, last = list[ClusterOffer](), list[ClusterOffer]()
+    first, last = list[CampaignOffer](), list[CampaignOffer]()
     for campaign in ranked:
         clusters = _clusters(campaign, situation, None)
         tried = situation.tried.get(campaign.number, ())
         more = [
             name
             for name in clusters
-            if name not in tried and ahead[campaign.owner, name] >= tests_ahead(situation, name)
+            if name not in tried
+            and ahead[campaign.owner, name] >= max_prior_tests_per_person(situation, name)
         ]
-        first.append(ClusterOffer(campaign, tuple(name for name in clusters if name not in more)))
+        first.append(CampaignOffer(campaign, tuple(name for name in clusters if name not in more)))
         if more:
-            last.append(ClusterOffer(campaign, tuple(more)))
+            last.append(CampaignOffer(campaign, tuple(more)))
         ahead.update((campaign.owner, name) for name in clusters if name not in tried)
     return tuple(first), tuple(last)
 
 
-def _with_tests(situation: CycleSituation) -> Counter[tuple[str, str]]:
-    """Count, by person and cluster, the tests whose task is there and has not ended."""
+def _with_tests(situation: CampaignCycleSituation) -> Counter[tuple[str, str]]:
+    """Count unfinished tests by owner and cluster."""
     owners = {
         campaign.number: campaign.owner
         for campaign in situation.campaigns
@@ -89,63 +93,63 @@ def _with_tests(situation: CycleSituation) -> Counter[tuple[str, str]]:
     return Counter((owners[campaign], cluster) for campaign, cluster in tested)
 
 
-def order(
-    first: Campaign, then: Campaign, cluster: str, situation: CycleSituation
-) -> tuple[CampaignOrder, float, float]:
-    """Return why a campaign that got slots of a cluster is served before another there.
+def explain_campaign_order(
+    first: Campaign, then: Campaign, cluster: str, situation: CampaignCycleSituation
+) -> tuple[PrecedenceReason, float, float]:
+    """Return why a served campaign precedes another campaign at a cluster.
 
-    With the numbers of the other and of the first by which that is so.
+    The two numbers are the other campaign's and the served campaign's priority, usage or limit.
     """
     sharing, affinity = situation.sharing, situation.room[cluster].affinity
     if first.jdl.type is CampaignType.TEST and then.jdl.type is not CampaignType.TEST:
-        return CampaignOrder.TEST, 0.0, 0.0
+        return PrecedenceReason.TEST, 0.0, 0.0
     if then.jdl.type is CampaignType.TEST and first.jdl.type is not CampaignType.TEST:
-        return CampaignOrder.TESTS, 0.0, tests_ahead(situation, cluster)
+        return PrecedenceReason.TESTS, 0.0, max_prior_tests_per_person(situation, cluster)
     is_near, is_nearer = (
-        has_affinity(campaign.owner, affinity, sharing) for campaign in (then, first)
+        owner_has_affinity(campaign.owner, affinity, sharing) for campaign in (then, first)
     )
     if is_nearer and not is_near:
-        return CampaignOrder.AFFINITY, 0.0, 0.0
-    own_claimant, theirs = claimant(then, sharing), claimant(first, sharing)
+        return PrecedenceReason.AFFINITY, 0.0, 0.0
+    own_claimant, theirs = share_claimant(then, sharing), share_claimant(first, sharing)
     if (
-        sharing.by is not ShareBy.NONE
+        sharing.by is not FairShareUnit.NONE
         and own_claimant != theirs
         and then.jdl.type is not CampaignType.TEST
     ):
         return (
-            CampaignOrder.SHARE,
+            PrecedenceReason.SHARE,
             sharing.used_s.get(own_claimant, 0.0),
             sharing.used_s.get(theirs, 0.0),
         )
-    own, higher = priority(then.owner, sharing), priority(first.owner, sharing)
+    own, higher = owner_priority(then.owner, sharing), owner_priority(first.owner, sharing)
     if higher > own:
-        return CampaignOrder.PRIORITY, own, higher
-    return CampaignOrder.AGE, 0.0, 0.0
+        return PrecedenceReason.PRIORITY, own, higher
+    return PrecedenceReason.AGE, 0.0, 0.0
 
 
-def claimant(campaign: Campaign, sharing: UsageSharing) -> str:
-    """Return who shares with others what a campaign takes."""
-    if sharing.by is ShareBy.PROJECT:
+def share_claimant(campaign: Campaign, sharing: FairShareInputs) -> str:
+    """Return the user, project or group to which a campaign's usage counts."""
+    if sharing.by is FairShareUnit.PROJECT:
         named = (request.project for request in campaign.jdl.clusters.values())
         return next(filter(None, named), "")
-    if sharing.by is ShareBy.GROUP:
+    if sharing.by is FairShareUnit.GROUP:
         return next(iter(sharing.groups.get(campaign.owner, ())), "")
     return campaign.owner
 
 
-def used_by(
-    campaigns: Iterable[Campaign], sharing: UsageSharing, used_s: Mapping[int, float]
+def sum_usage_by_claimant(
+    campaigns: Iterable[Campaign], sharing: FairShareInputs, used_s: Mapping[int, float]
 ) -> dict[str, float]:
-    """Add up, by who shares, what campaigns have used."""
+    """Sum up the usage of campaigns by claimant."""
     usage: dict[str, float] = {}
     for campaign in campaigns:
-        name = claimant(campaign, sharing)
+        name = share_claimant(campaign, sharing)
         usage[name] = usage.get(name, 0.0) + used_s.get(campaign.number, 0.0)
     return usage
 
 
-def priority(owner: str, sharing: UsageSharing) -> int:
-    """Return the priority of a person: the own one, else the highest of the groups', else 0."""
+def owner_priority(owner: str, sharing: FairShareInputs) -> int:
+    """Return the owner's priority: the user's own, else the highest of the groups, else 0."""
     priorities = dict(_split(word) for word in sharing.priorities.split())
     if owner in priorities:
         return priorities[owner]
@@ -155,30 +159,33 @@ def priority(owner: str, sharing: UsageSharing) -> int:
     )
 
 
-def has_affinity(owner: str, affinity: str, sharing: UsageSharing) -> bool:
-    """Say whether a list of users and @groups has a person in it."""
+def owner_has_affinity(owner: str, affinity: str, sharing: FairShareInputs) -> bool:
+    """Say whether a list of users and @groups contains an owner."""
     names = {owner, *(f"@{name}" for name in sharing.groups.get(owner, ()))}
     return not names.isdisjoint(affinity.split())
 
 
 def _offers(
-    campaigns: Iterable[Campaign], situation: CycleSituation, *, is_affine: bool
-) -> Iterator[ClusterOffer]:
+    campaigns: Iterable[Campaign], situation: CampaignCycleSituation, *, is_affine: bool
+) -> Iterator[CampaignOffer]:
     for campaign in campaigns:
         if clusters := _clusters(campaign, situation, is_affine):
-            yield ClusterOffer(campaign, clusters)
+            yield CampaignOffer(campaign, clusters)
 
 
 def _clusters(
-    campaign: Campaign, situation: CycleSituation, is_affine: bool | None
+    campaign: Campaign, situation: CampaignCycleSituation, is_affine: bool | None
 ) -> tuple[str, ...]:
-    """Return those of a campaign's clusters that answered, with the affinity that is asked for."""
+    """Return a campaign's clusters that answered, with or without affinity to its owner."""
     return tuple(
         name
         for name in campaign.jdl.clusters
         if name in situation.room
         and is_affine
-        in (None, has_affinity(campaign.owner, situation.room[name].affinity, situation.sharing))
+        in (
+            None,
+            owner_has_affinity(campaign.owner, situation.room[name].affinity, situation.sharing),
+        )
     )
 
 

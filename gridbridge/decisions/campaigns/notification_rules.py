@@ -1,63 +1,77 @@
-"""Who is told what, and when: one message for all that happened since the last one.
+"""Compose messages to subscribers: one message about all events since the last one.
 
-How much a code matters is as in CiGri (Colombo's notifications, scheduler 3.2): troubles of the
-network and walltimes are medium, a new campaign is low, what follows from users' own acts is not
-told, and all else is high. CiGri mails each event, 15 in a round; here a message has all of them.
+Severities are as in CiGri (Colombo's notifications, scheduler 3.2): network failures and walltimes
+are medium, new campaigns are low, acts of users themselves are silent, and the rest is high. CiGri
+mails each event, 15 in a round.
 """
 
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from gridbridge.decisions.campaigns.failures.event_messages import log_message
+from gridbridge.decisions.campaigns.campaign_event_messages import format_campaign_event_log
 from gridbridge.model.campaigns.campaign import Campaign
-from gridbridge.model.campaigns.campaign_events import ROOTS, CampaignEvent, EventCode, EventKind
-from gridbridge.model.campaigns.campaign_sections import Notifications
+from gridbridge.model.campaigns.campaign_events import (
+    ROOT_EVENTS,
+    CampaignEvent,
+    CampaignEventCode,
+    CampaignEventKind,
+)
+from gridbridge.model.campaigns.campaign_sections import NotificationsSection
 from gridbridge.model.campaigns.subscriptions import (
     NotifiableEvent,
     Notification,
     NotificationChannel,
     NotificationOccasion,
-    Severity,
-    Subscription,
+    NotificationSeverity,
+    NotificationSubscription,
 )
 from gridbridge.model.status_report import count, printable
 
 ROOT = 0
-MOST = 30  # lines of a message
+MAX_LINES = 30  # most lines of a message
 MAX_DOUBLINGS = 16
-UNTOLD = frozenset({EventCode.FRAG})  # somebody deleted them, and knows
-MEDIUM = frozenset(
+SILENT_EVENTS = frozenset({CampaignEventCode.FRAG})  # the person who deleted the tasks knows
+MEDIUM_EVENTS = frozenset(
     {
-        EventCode.GET_JOBS,
-        EventCode.SUBMIT_JOB,
-        EventCode.WALLTIME,
-        EventCode.SITE_FAULT,
-        EventCode.PREEMPTED,
-        EventCode.RESUBMIT,
+        CampaignEventCode.GET_JOBS,
+        CampaignEventCode.SUBMIT_JOB,
+        CampaignEventCode.WALLTIME,
+        CampaignEventCode.SITE_FAULT,
+        CampaignEventCode.PREEMPTED,
+        CampaignEventCode.RESUBMIT,
     }
 )
 
 
-def of_event(event: CampaignEvent, campaign: Campaign | None) -> NotifiableEvent | None:
-    """Return what is told of an event of somebody's campaign; what root has to mend is root's."""
-    if event.code in UNTOLD:
+def build_event_notification(
+    event: CampaignEvent, campaign: Campaign | None
+) -> NotifiableEvent | None:
+    """Return the notification of an event; root gets what root has to fix."""
+    if event.code in SILENT_EVENTS:
         return None
-    is_roots = event.kind is EventKind.CLUSTER or event.code in (*ROOTS, EventCode.NO_FILE)
+    is_roots = event.kind is CampaignEventKind.CLUSTER or event.code in (
+        *ROOT_EVENTS,
+        CampaignEventCode.NO_FILE,
+    )
     return NotifiableEvent(
         at=event.opened_at,
         uid=campaign.uid if campaign and not is_roots else ROOT,
-        severity=Severity.MEDIUM if event.code in MEDIUM else Severity.HIGH,
+        severity=NotificationSeverity.MEDIUM
+        if event.code in MEDIUM_EVENTS
+        else NotificationSeverity.HIGH,
         code=event.code,
         campaign=event.campaign,
         cluster=event.cluster,
         tasks=event.tasks,
-        text=log_message(event, campaign.state if campaign else None),
+        text=format_campaign_event_log(event, campaign.state if campaign else None),
     )
 
 
-def of_campaign(campaign: Campaign, at: datetime, *, is_over: bool) -> NotifiableEvent:
-    """Return what is told of a campaign that is new, or has ended."""
+def build_campaign_notification(
+    campaign: Campaign, at: datetime, *, is_over: bool
+) -> NotifiableEvent:
+    """Return the notification of a new or an ended campaign."""
     name = f"campaign {campaign.number} ({printable(campaign.jdl.name)[:60]})"
     cancelled = f", {campaign.cancelled} cancelled" if campaign.cancelled else ""
     tasks = f"{campaign.ended} of {count(campaign.tasks, 'task')}"
@@ -65,7 +79,7 @@ def of_campaign(campaign: Campaign, at: datetime, *, is_over: bool) -> Notifiabl
     return NotifiableEvent(
         at=at,
         uid=campaign.uid,
-        severity=Severity.HIGH if is_over else Severity.LOW,
+        severity=NotificationSeverity.HIGH if is_over else NotificationSeverity.LOW,
         code=NotificationOccasion.FINISHED_CAMPAIGN
         if is_over
         else NotificationOccasion.NEW_CAMPAIGN,
@@ -78,11 +92,15 @@ def of_campaign(campaign: Campaign, at: datetime, *, is_over: bool) -> Notifiabl
     )
 
 
-def messages(
-    subscriptions: Iterable[Subscription], happened: Iterable[NotifiableEvent], now: datetime
+def compose_due_notifications(
+    subscriptions: Iterable[NotificationSubscription],
+    happened: Iterable[NotifiableEvent],
+    now: datetime,
 ) -> tuple[Notification, ...]:
-    """Return a message for each subscription that has something to tell and may send now."""
-    past = (event for event in happened if event.at <= now)  # else the clock was ahead
+    """Compose a message for each due subscription with new events."""
+    past = (
+        event for event in happened if event.at <= now
+    )  # later times come from a clock that was ahead
     events = sorted(past, key=lambda event: (event.at, event.campaign, event.code))
     due = (subscription for subscription in subscriptions if subscription.next_at <= now)
     return tuple(
@@ -92,7 +110,7 @@ def messages(
     )
 
 
-def _is_for(subscription: Subscription, event: NotifiableEvent) -> bool:
+def _is_for(subscription: NotificationSubscription, event: NotifiableEvent) -> bool:
     is_new = event.at > subscription.told_until
     return (
         is_new
@@ -102,10 +120,12 @@ def _is_for(subscription: Subscription, event: NotifiableEvent) -> bool:
 
 
 def _message(
-    subscription: Subscription, events: list[NotifiableEvent], now: datetime
+    subscription: NotificationSubscription, events: list[NotifiableEvent], now: datetime
 ) -> Notification:
-    lines = [event.text for event in events[:MOST]]
-    lines += [f"and {len(events) - MOST} more: gridevents tells them"] if events[MOST:] else []
+    lines = [event.text for event in events[:MAX_LINES]]
+    lines += (
+        [f"and {len(events) - MAX_LINES} more: gridevents tells them"] if events[MAX_LINES:] else []
+    )
     first = events[0]
     subject = (
         f"{first.code} {first.cluster}".strip() if len(events) == 1 else f"{len(events)} messages"
@@ -117,13 +137,18 @@ def _message(
         until=now,
         subject=f"gridbridge: {of}{subject}",
         lines=tuple(lines),
-        words=tuple(event.word for event in events[:MOST]),
+        words=tuple(event.word for event in events[:MAX_LINES]),
     )
 
 
-def set_back(subscription: Subscription, now: datetime, policy: Notifications) -> Subscription:
-    """Return a subscription without moments that a clock noted which was ahead of now."""
-    longest = max(pause(0, policy), pause(policy.tries, policy))
+def correct_subscription_times(
+    subscription: NotificationSubscription, now: datetime, policy: NotificationsSection
+) -> NotificationSubscription:
+    """Return a subscription without times that lie in the future.
+
+    Such times come from a clock that was ahead.
+    """
+    longest = max(notification_pause(0, policy), notification_pause(policy.tries, policy))
     told_until, next_at = (
         min(subscription.told_until, now),
         min(subscription.next_at, now + longest),
@@ -131,15 +156,15 @@ def set_back(subscription: Subscription, now: datetime, policy: Notifications) -
     return replace(subscription, told_until=told_until, next_at=next_at)
 
 
-def pause(tries: int, policy: Notifications) -> timedelta:
-    """Return how long nothing is sent after so many failures in a row, none: after a success."""
+def notification_pause(tries: int, policy: NotificationsSection) -> timedelta:
+    """Return the pause after a success (`tries` 0) or after failures in a row."""
     if not tries:
         return timedelta(seconds=policy.pause_s)
     return timedelta(seconds=policy.retry_s * 2 ** min(tries - 1, MAX_DOUBLINGS))
 
 
-def may_be_told(way: NotificationChannel, policy: Notifications) -> bool:
-    """Say whether the site tells people so."""
+def is_channel_configured(way: NotificationChannel, policy: NotificationsSection) -> bool:
+    """Say whether the site has configured a channel."""
     return {
         NotificationChannel.MAIL: bool(policy.mail),
         NotificationChannel.JABBER: bool(policy.command),

@@ -1,29 +1,29 @@
-"""Counts the ended tasks of a campaign, by cluster and in total, as gridstat shows them."""
+"""Count the ended tasks of a campaign, by cluster and in total, for gridstat."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from gridbridge.model.campaigns.published_campaigns import ShownAtCluster, ShownCampaign
-from gridbridge.model.campaigns.published_tasks import TaskEndTimes, added_up
+from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownCampaignAtCluster
+from gridbridge.model.campaigns.published_tasks import TaskEndTimes, sum_task_ends
 
 HOUR = timedelta(hours=1)
 
 
-def with_ends(campaign: ShownCampaign, ends: Sequence[TaskEndTimes]) -> ShownCampaign:
-    """Return a campaign with its ended tasks at each cluster, and their mean run time.
+def add_ended_task_counts(campaign: ShownCampaign, ends: Sequence[TaskEndTimes]) -> ShownCampaign:
+    """Return a shown campaign with its ended tasks and mean run times by cluster.
 
-    `ends` are in the order of time. An ended campaign gets the rate of its whole time; a living
-    campaign has the rates of the last hour already. Tasks that their owner cancelled have ended,
-    but did not fail, and are in no rate.
+    `ends` are in the order of time. An ended campaign gets the rate over its whole life; a living
+    campaign already has the rates of the last hour. Tasks that their owner cancelled have ended
+    without failing, and count in no rate.
     """
     if not ends:
         return campaign
     last = ends[-1].at
-    sums = {end.cluster: end for end in added_up(ends, last)}
+    sums = {end.cluster: end for end in sum_task_ends(ends, last)}
     rates = () if campaign.state.is_alive else sums.values()
     per_h = {end.cluster: _per_h(end, campaign.submitted_at) for end in rates}
-    total = added_up((replace(end, cluster="") for end in ends), last)
+    total = sum_task_ends((replace(end, cluster="") for end in ends), last)
     return replace(
         campaign,
         at=tuple(_at(campaign, sums, per_h)),
@@ -34,11 +34,14 @@ def with_ends(campaign: ShownCampaign, ends: Sequence[TaskEndTimes]) -> ShownCam
 
 def _at(
     campaign: ShownCampaign, sums: dict[str, TaskEndTimes], per_h: dict[str, float]
-) -> Iterator[ShownAtCluster]:
-    """Give a campaign at its clusters, then at former ones; "" is for tasks never sent."""
+) -> Iterator[ShownCampaignAtCluster]:
+    """Yield the campaign at its clusters, then at former ones; "" has the tasks never sent."""
     by_cluster = {at.cluster: at for at in campaign.at}
     for cluster in dict.fromkeys((*campaign.clusters, *sums)):
-        at, end = by_cluster.get(cluster, ShownAtCluster(cluster=cluster)), sums.get(cluster)
+        at, end = (
+            by_cluster.get(cluster, ShownCampaignAtCluster(cluster=cluster)),
+            sums.get(cluster),
+        )
         yield replace(
             at,
             ended=end.tasks if end else 0,

@@ -1,41 +1,40 @@
-"""When prologues and epilogues run: once at a cluster, before and after a campaign's tasks there.
+"""Decide when prologues and epilogues run: once per cluster, before and after tasks.
 
-They are CiGri's (v3, keys prologue and epilogue of its JDL). A prologue begins where tasks would be
-sent, which wait for its end; one that fails closes the cluster as what can't start a task does, and
-is tried again as its next probe. An epilogue begins once all tasks of the campaign have ended, also
-of a cancelled campaign, to remove what its prologue made. What the cluster did to either is no
-failure of it. Tasks that are tried again later find both anew. A prologue that still waits when no
-task is left is deleted, and no epilogue follows.
+They are keys of CiGri's JDL (v3). A prologue starts where tasks would be sent, and these wait for
+its end. A failed prologue closes the cluster, and the next probe starts the prologue again. An
+epilogue starts once all tasks have ended, also in a cancelled campaign. Preemption and lost hosts
+are no failures of either. Tasks that are retried later get both again. A waiting prologue without
+remaining tasks is deleted, and its epilogue does not run.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from gridbridge.decisions.campaigns.failures.blacklist import (
+from gridbridge.decisions.campaigns.cluster_blacklist import (
     BlacklistEntry,
-    Pair,
-    happened,
-    opened_now,
+    OpenCampaignEvents,
+    new_campaign_event,
+    repeat_event,
 )
-from gridbridge.decisions.campaigns.failures.open_events import OpenEvents
+from gridbridge.model.campaigns.attempt_numbers import EPILOGUE, PROLOGUE, STEPS
 from gridbridge.model.campaigns.campaign import (
     Array,
     ArrayState,
     Attempt,
+    CampaignCluster,
     CampaignState,
     TaskOutcome,
 )
-from gridbridge.model.campaigns.campaign_events import EventCode, EventKind
+from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventKind
 from gridbridge.model.campaigns.cycle_plan import (
-    CycleSituation,
-    ProloguePhaseResult,
-    PrologueStep,
+    CampaignCycleSituation,
+    LastPrologueAttempt,
+    PrologueStart,
     TaskSend,
 )
-from gridbridge.model.campaigns.prologues import EPILOGUE, PROLOGUE, STEPS
 
-TIMES = 3  # that an epilogue is begun which its cluster ended
-BY_CLUSTER = {  # and why, where that was the last of its times
+MAX_EPILOGUE_ATTEMPTS = 3  # most attempts of an epilogue that its cluster ends
+ENDED_BY_CLUSTER = {  # outcomes by the cluster, with the reason after the last attempt
     TaskOutcome.WIPED: "at last it was deleted there",
     TaskOutcome.MOVED: "",
     TaskOutcome.PREEMPTED: "at last its place was needed",
@@ -44,15 +43,15 @@ BY_CLUSTER = {  # and why, where that was the last of its times
 
 
 class PrologueProgress:
-    """How far prologues and epilogues are, with those that have ended now."""
+    """The prologues and epilogues of all campaigns, with those that ended in this cycle."""
 
-    def __init__(self, situation: CycleSituation) -> None:
+    def __init__(self, situation: CampaignCycleSituation) -> None:
         ended = {(attempt.campaign, attempt.array): attempt for attempt in situation.stepped}
         self._clusters = {
             campaign.number: campaign.jdl.clusters for campaign in situation.campaigns
         }
         self._situation = situation
-        self._now = [_ended(phase, ended) for phase in situation.steps]
+        self._now = [_with_end(phase, ended) for phase in situation.steps]
         self._last = {(phase.campaign, phase.cluster, phase.step): phase for phase in self._now}
         self._arrays = {(phase.campaign, phase.array) for phase in situation.steps}
         self._just = {(attempt.campaign, attempt.array) for attempt in situation.stepped}
@@ -74,37 +73,37 @@ class PrologueProgress:
         }
 
     def of_tasks(self, arrays: Iterable[Array]) -> tuple[Array, ...]:
-        """Return the arrays that are of tasks."""
+        """Return the arrays that hold tasks, without prologues and epilogues."""
         return tuple(
             array for array in arrays if (array.campaign, array.number) not in self._arrays
         )
 
     def is_wanted(self, array: Array) -> bool:
-        """Say whether an array goes on: of a cancelled campaign only its epilogues do."""
+        """Say whether an array goes on; of a cancelled campaign only epilogues do."""
         is_winding_up = array.campaign in self._winding_up
         return array.campaign in self._alive or (is_winding_up and self.is_epilogue(array))
 
     def is_epilogue(self, array: Array) -> bool:
-        """Say whether an array is an epilogue: it ends what was begun there."""
+        """Say whether an array is an epilogue."""
         return (array.campaign, array.number) in self._of_epilogues
 
-    def preparing(self) -> dict[Pair, BlacklistEntry]:
-        """Return where prologues or epilogues run or wait: no task is sent there."""
+    def preparing(self) -> dict[CampaignCluster, BlacklistEntry]:
+        """Return where prologues or epilogues wait or run: no tasks are sent there."""
         return {
             _pair(phase): BlacklistEntry.CLOSED
             for phase in self._now
             if phase.outcome is TaskOutcome.PENDING
         }
 
-    def unready(self) -> frozenset[Pair]:
-        """Return where prologues have to be before tasks: no copy is sent there."""
+    def unready(self) -> frozenset[CampaignCluster]:
+        """Return where a prologue must run before tasks: no speculative attempts go there."""
         pairs = ((number, name) for number, of in self._clusters.items() for name in of)
         return frozenset(pair for pair in pairs if not self._is_ready(*pair))
 
     def first(
         self, sends: Iterable[TaskSend]
-    ) -> tuple[tuple[TaskSend, ...], tuple[PrologueStep, ...]]:
-        """Return what is sent now, and the prologues that have to be before the rest."""
+    ) -> tuple[tuple[TaskSend, ...], tuple[PrologueStart, ...]]:
+        """Split sends into those that go now and prologues that must run first."""
         going, steps = [], []
         for send in sends:
             if self._is_ready(send.campaign, send.cluster):
@@ -113,10 +112,10 @@ class PrologueProgress:
                 steps.append(self._next(send.campaign, send.cluster, PROLOGUE))
         return tuple(going), tuple(steps)
 
-    def last(self, campaigns: Iterable[int]) -> tuple[tuple[int, ...], tuple[PrologueStep, ...]]:
-        """Return which of these campaigns end, and the epilogues that have to be before others.
+    def last(self, campaigns: Iterable[int]) -> tuple[tuple[int, ...], tuple[PrologueStart, ...]]:
+        """Return which campaigns end now, and the epilogues that must run before others end.
 
-        A prologue that runs still, of which no task had need, is waited for.
+        A prologue that still runs, though no task needs it, is awaited.
         """
         ending, steps = [], []
         for number in campaigns:
@@ -132,7 +131,7 @@ class PrologueProgress:
         return tuple(ending), tuple(steps)
 
     def unneeded(self, campaigns: Iterable[int]) -> tuple[Array, ...]:
-        """Return the prologues of these campaigns that wait, though no task is left for them."""
+        """Return waiting prologues of these campaigns without remaining tasks."""
         needless = self._in_vain(campaigns)
         return tuple(
             array
@@ -141,13 +140,13 @@ class PrologueProgress:
         )
 
     def unsent(self, campaigns: Iterable[int]) -> tuple[Array, ...]:
-        """Return those that their clusters have not taken, as far as is known."""
+        """Return prologues without remaining tasks that no cluster has accepted."""
         return tuple(
             array for array in self._in_vain(campaigns) if array.state is ArrayState.INTENDED
         )
 
     def _in_vain(self, campaigns: Iterable[int]) -> Iterator[Array]:
-        """Give the prologues that have not ended of these campaigns, and of those that have."""
+        """Return the unfinished prologues of ended campaigns and of these ending ones."""
         ended = self._over.union(campaigns)
         pending = {
             (phase.campaign, phase.array)
@@ -160,8 +159,8 @@ class PrologueProgress:
             array for array in self._situation.arrays if (array.campaign, array.number) in pending
         )
 
-    def noted(self, book: OpenEvents) -> OpenEvents:
-        """Tell of those that failed, and close what a prologue that went well has healed."""
+    def noted(self, book: OpenCampaignEvents) -> OpenCampaignEvents:
+        """Open events of failed steps; close them after a successful prologue."""
         campaigns = {
             campaign.number
             for campaign in self._situation.campaigns
@@ -177,23 +176,23 @@ class PrologueProgress:
                 and phase.outcome is not TaskOutcome.SUCCESS
                 and _is_over(phase)
             ):
-                event = opened_now(
-                    EventKind.CAMPAIGN,
-                    EventCode.EPILOG_EXIT_ERROR,
+                event = new_campaign_event(
+                    CampaignEventKind.CAMPAIGN,
+                    CampaignEventCode.EPILOG_EXIT_ERROR,
                     *_pair(phase),
                     self._situation.at,
                 )
-                why = BY_CLUSTER.get(phase.outcome, "")
+                why = ENDED_BY_CLUSTER.get(phase.outcome, "")
                 book.put(replace(event, exit_status=phase.exit_status, why=why))
         return book
 
-    def _note_prologue(self, book: OpenEvents, phase: ProloguePhaseResult) -> None:
-        event, at = book.find(EventCode.SETUP_ERROR, *_pair(phase)), self._situation.at
+    def _note_prologue(self, book: OpenCampaignEvents, phase: LastPrologueAttempt) -> None:
+        event, at = book.find(CampaignEventCode.SETUP_ERROR, *_pair(phase)), self._situation.at
         if phase.outcome is TaskOutcome.SUCCESS:
             book.close(event, at)
-        elif phase.outcome not in BY_CLUSTER:
-            begun = event or happened(
-                None, EventCode.SETUP_ERROR, _pair(phase), at, self._situation.failures
+        elif phase.outcome not in ENDED_BY_CLUSTER:
+            begun = event or repeat_event(
+                None, CampaignEventCode.SETUP_ERROR, _pair(phase), at, self._situation.failures
             )
             book.put(replace(begun, last_at=at))
 
@@ -205,13 +204,13 @@ class PrologueProgress:
         is_undone = prologue is not None and after is not None and after.array > prologue.array
         return prologue is not None and prologue.outcome is TaskOutcome.SUCCESS and not is_undone
 
-    def _next(self, campaign: int, cluster: str, step: str) -> PrologueStep:
+    def _next(self, campaign: int, cluster: str, step: str) -> PrologueStart:
         previous = self._last.get((campaign, cluster, step))
         attempt = previous.attempt + 1 if previous else 1
-        return PrologueStep(campaign=campaign, cluster=cluster, step=step, attempt=attempt)
+        return PrologueStart(campaign=campaign, cluster=cluster, step=step, attempt=attempt)
 
     def _epilogues(self, campaign: int) -> Iterator[str]:
-        """Give the clusters at which a campaign's epilogue has to run."""
+        """Yield the clusters at which a campaign's epilogue must run."""
         visited = self._situation.last_arrays.get(campaign, {})
         for name, request in self._clusters[campaign].items():
             is_there = request.epilogue and name in visited and name in self._situation.asked
@@ -219,7 +218,7 @@ class PrologueProgress:
                 yield name
 
     def _never_began(self, campaign: int, cluster: str) -> bool:
-        """Say whether all that was sent there is a prologue that was taken away as it waited."""
+        """Say whether the only array sent to a cluster is a prologue that was deleted unstarted."""
         prologue = self._last.get((campaign, cluster, PROLOGUE))
         if prologue is None or prologue.outcome is not TaskOutcome.MOVED:
             return False
@@ -229,7 +228,7 @@ class PrologueProgress:
         )
 
     def _is_over(self, campaign: int, cluster: str) -> bool:
-        """Say whether an epilogue has ended there, and nothing was sent after it."""
+        """Say whether the epilogue ended at a cluster and nothing was sent there since."""
         epilogue = self._last.get((campaign, cluster, EPILOGUE))
         last = self._situation.last_arrays[campaign][cluster]
         return epilogue is not None and _is_over(epilogue) and epilogue.array >= last
@@ -239,25 +238,25 @@ class PrologueProgress:
         return phase is not None and phase.outcome is TaskOutcome.PENDING
 
 
-def _ended(
-    phase: ProloguePhaseResult, ended: Mapping[tuple[int, int], Attempt]
-) -> ProloguePhaseResult:
+def _with_end(
+    phase: LastPrologueAttempt, ended: Mapping[tuple[int, int], Attempt]
+) -> LastPrologueAttempt:
     now = ended.get((phase.campaign, phase.array))
     return (
         phase if now is None else replace(phase, outcome=now.outcome, exit_status=now.exit_status)
     )
 
 
-def _is_over(phase: ProloguePhaseResult) -> bool:
+def _is_over(phase: LastPrologueAttempt) -> bool:
     if phase.outcome is TaskOutcome.PENDING:
         return False
-    return phase.outcome not in BY_CLUSTER or phase.attempt >= TIMES
+    return phase.outcome not in ENDED_BY_CLUSTER or phase.attempt >= MAX_EPILOGUE_ATTEMPTS
 
 
-def _pair(phase: ProloguePhaseResult) -> Pair:
+def _pair(phase: LastPrologueAttempt) -> CampaignCluster:
     return phase.campaign, phase.cluster
 
 
-def sentences(steps: Iterable[PrologueStep]) -> list[str]:
-    """Tell which are begun."""
+def describe_begun_steps(steps: Iterable[PrologueStart]) -> list[str]:
+    """Describe the prologues and epilogues that start."""
     return [f"{step.step} of campaign {step.campaign} at {step.cluster} begins" for step in steps]

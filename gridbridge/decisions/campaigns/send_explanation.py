@@ -1,31 +1,37 @@
-"""Why each campaign that has tasks to send sent so many or none, from the rows of the decision.
+"""Explain why each campaign sent tasks to a cluster or did not, from the cycle's numbers.
 
-It looks at what the decision looked at, so that its numbers are those of that moment.
+It uses the same situation as the decision, so that the numbers are those of that time.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from gridbridge.decisions.campaigns.backlog import Backlog
-from gridbridge.decisions.campaigns.failures.blacklist import BlacklistEntry, Pair, bars
-from gridbridge.decisions.campaigns.free_slots import FreeSlots
-from gridbridge.decisions.campaigns.matching import SchedulerMatching
-from gridbridge.decisions.campaigns.metascheduler import order
-from gridbridge.decisions.campaigns.predictor import predict
+from gridbridge.decisions.campaigns.campaign_cluster_matches import CampaignClusterMatches
+from gridbridge.decisions.campaigns.cluster_blacklist import BlacklistEntry, derive_blacklist
+from gridbridge.decisions.campaigns.cluster_capacity import FreeSlots
+from gridbridge.decisions.campaigns.job_ratio_predictor import predict_job_ratios
+from gridbridge.decisions.campaigns.metascheduler import explain_campaign_order
 from gridbridge.decisions.campaigns.prologue_rules import PrologueProgress
-from gridbridge.model.campaigns.campaign import Campaign, CampaignState
-from gridbridge.model.campaigns.campaign_events import BARRING, CampaignEvent
-from gridbridge.model.campaigns.cycle_plan import ClusterView, CyclePlan, CycleSituation
+from gridbridge.decisions.campaigns.task_backlog import TaskBacklog
+from gridbridge.model.campaigns.campaign import Campaign, CampaignCluster, CampaignState
+from gridbridge.model.campaigns.campaign_events import BLACKLISTING_EVENTS, CampaignEvent
+from gridbridge.model.campaigns.cycle_plan import (
+    CampaignCyclePlan,
+    CampaignCycleSituation,
+    ListedTaskCounts,
+)
 from gridbridge.model.campaigns.jdl import AtCluster, CampaignType
 from gridbridge.model.campaigns.send_reasons import SendCause, SendReason
 
-NAMED = 3  # campaigns that were served before
-NONE = ClusterView(campaign=0, cluster="", waiting=0, listed=0)
+MAX_NAMED_CAMPAIGNS = 3  # most preceding campaigns that are named
+NO_LISTED_TASKS = ListedTaskCounts(campaign=0, cluster="", waiting=0, listed=0)
 
 
-def reasons(situation: CycleSituation, plan: CyclePlan) -> tuple[SendReason, ...]:
-    """Return a reason for each cluster of each campaign that has tasks left."""
-    cycle = _Cycle(situation, plan)
+def explain_task_sends(
+    situation: CampaignCycleSituation, plan: CampaignCyclePlan
+) -> tuple[SendReason, ...]:
+    """Return a reason for each campaign with unsent tasks at each of its clusters."""
+    cycle = _CycleExplanation(situation, plan)
     return tuple(
         cycle.reason(campaign, cluster, request)
         for campaign in _with_tasks(situation)
@@ -33,21 +39,21 @@ def reasons(situation: CycleSituation, plan: CyclePlan) -> tuple[SendReason, ...
     )
 
 
-def _with_tasks(situation: CycleSituation) -> Iterator[Campaign]:
+def _with_tasks(situation: CampaignCycleSituation) -> Iterator[Campaign]:
     for campaign in situation.campaigns:
         if campaign.state is CampaignState.IN_TREATMENT and situation.waiting.get(campaign.number):
             yield campaign
 
 
-class _Cycle:
-    """What a cycle looked at and decided."""
+class _CycleExplanation:
+    """The situation and the plan of a cycle, indexed for explanations."""
 
-    def __init__(self, situation: CycleSituation, plan: CyclePlan) -> None:
+    def __init__(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan) -> None:
         self._situation = situation
         self._campaigns = {campaign.number: campaign for campaign in situation.campaigns}
         self._free = FreeSlots(situation.room)
-        self._predicted = predict(situation)
-        self._matching = SchedulerMatching(situation, self._predicted)
+        self._predicted = predict_job_ratios(situation)
+        self._matching = CampaignClusterMatches(situation, self._predicted)
         self._views = {(view.campaign, view.cluster): view for view in situation.there}
         self._waiting: dict[str, int] = {}
         for view in situation.there:
@@ -59,15 +65,15 @@ class _Cycle:
             self._to_send[send.campaign] = self._to_send.get(send.campaign, 0) - send.tasks
             self._served.setdefault(send.cluster, []).append(send.campaign)
         events = _open(situation.events, plan)
-        self._bars = bars(events, situation.at, situation.failures)
-        self._unsent = Backlog(situation, self._bars)
+        self._bars = derive_blacklist(events, situation.at, situation.failures)
+        self._unsent = TaskBacklog(situation, self._bars)
         self._barring = _barring(events)
         self._preparing = PrologueProgress(situation).preparing().keys() | {
             (step.campaign, step.cluster) for step in plan.steps
         }
 
     def reason(self, campaign: Campaign, cluster: str, request: AtCluster) -> SendReason:
-        """Judge a campaign at one of its clusters."""
+        """Return why a campaign sent tasks to a cluster or did not."""
         room = self._situation.room.get(cluster)
         reason = self._numbers(campaign, cluster, request)
         if room is None and cluster in self._situation.dropped:
@@ -93,7 +99,7 @@ class _Cycle:
 
     def _numbers(self, campaign: Campaign, cluster: str, request: AtCluster) -> SendReason:
         pair, room = (campaign.number, cluster), self._situation.room.get(cluster)
-        view, predicted = self._views.get(pair, NONE), self._predicted.get(pair)
+        view, predicted = self._views.get(pair, NO_LISTED_TASKS), self._predicted.get(pair)
         return SendReason(
             campaign=campaign.number,
             cluster=cluster,
@@ -111,7 +117,7 @@ class _Cycle:
         )
 
     def _limit(self, reason: SendReason, campaign: Campaign) -> SendCause | None:
-        """Return what keeps tasks from a cluster however many slots are free."""
+        """Return the limit that keeps tasks from a cluster however many slots are free."""
         tried = self._situation.tried.get(campaign.number, ())
         if campaign.jdl.type is CampaignType.TEST and reason.cluster in tried:
             return SendCause.TRIED
@@ -137,31 +143,35 @@ class _Cycle:
         return SendCause.OTHERS_FIRST
 
     def _with_order(self, reason: SendReason, campaign: Campaign) -> SendReason:
-        """Name the campaigns to which the slots went, and why they were before this one."""
+        """Add the campaigns that got the slots, and why they preceded this one."""
         if reason.cause is not SendCause.OTHERS_FIRST:
             return reason
         served = [self._campaigns[number] for number in self._served.get(reason.cluster, ())]
         if not served:
             return reason
-        why, own, theirs = order(served[0], campaign, reason.cluster, self._situation)
-        before = tuple(earlier.number for earlier in served[:NAMED])
+        why, own, theirs = explain_campaign_order(
+            served[0], campaign, reason.cluster, self._situation
+        )
+        before = tuple(earlier.number for earlier in served[:MAX_NAMED_CAMPAIGNS])
         return replace(reason, before=before, order=why, own=own, theirs=theirs)
 
 
-def _open(events: tuple[CampaignEvent, ...], plan: CyclePlan) -> tuple[CampaignEvent, ...]:
-    """Return the events that are open once the cycle's changes are kept."""
+def _open(events: tuple[CampaignEvent, ...], plan: CampaignCyclePlan) -> tuple[CampaignEvent, ...]:
+    """Return the events that are open after the cycle's changes."""
     by_what = {event.what: event for event in events} | {
         event.what: event for event in plan.changes.events
     }
     return tuple(event for event in by_what.values() if not event.closed_at)
 
 
-def _barring(events: tuple[CampaignEvent, ...]) -> Mapping[Pair, CampaignEvent]:
-    """Return the event that closes a cluster longest; those that nothing heals come first."""
-    closing: dict[Pair, CampaignEvent] = {}
+def _barring(events: tuple[CampaignEvent, ...]) -> Mapping[CampaignCluster, CampaignEvent]:
+    """Return, by campaign and cluster, the event that closes the cluster longest."""
+    closing: dict[CampaignCluster, CampaignEvent] = {}
     for event in events:
         pair = event.campaign, event.cluster
-        if event.code in BARRING and (pair not in closing or _lasts(event, closing[pair])):
+        if event.code in BLACKLISTING_EVENTS and (
+            pair not in closing or _lasts(event, closing[pair])
+        ):
             closing[pair] = event
     return closing
 

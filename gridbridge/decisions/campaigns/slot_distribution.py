@@ -1,40 +1,47 @@
-"""Gives free slots to campaigns, turn by turn: first come, first served, or fairly."""
+"""Distribute free slots among campaigns, turn by turn: first come, first served, or fairly."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
-from gridbridge.decisions.campaigns.backlog import NOT_BARRED, Backlog
-from gridbridge.decisions.campaigns.failures.blacklist import BlacklistEntry
-from gridbridge.decisions.campaigns.failures.starvation import in_vain
-from gridbridge.decisions.campaigns.fairshare import HORIZON_S, ShareRequest, shared
-from gridbridge.decisions.campaigns.matching import Pair, SchedulerMatching
-from gridbridge.decisions.campaigns.metascheduler import ClusterOffer, claimant, turns
-from gridbridge.model.campaigns.campaign import Array, Campaign
-from gridbridge.model.campaigns.cycle_plan import CycleSituation, TaskSend
+from gridbridge.decisions.campaigns.campaign_cluster_matches import CampaignClusterMatches
+from gridbridge.decisions.campaigns.cluster_blacklist import BlacklistEntry
+from gridbridge.decisions.campaigns.cluster_success_records import count_starved_tasks
+from gridbridge.decisions.campaigns.fairshare import COMMITTED_USE_S, ShareRequest, share_free_slots
+from gridbridge.decisions.campaigns.metascheduler import (
+    CampaignOffer,
+    rank_campaign_offers,
+    share_claimant,
+)
+from gridbridge.decisions.campaigns.task_backlog import EMPTY_BLACKLIST, TaskBacklog
+from gridbridge.model.campaigns.campaign import Array, Campaign, CampaignCluster
+from gridbridge.model.campaigns.campaign_sections import FairShareUnit
+from gridbridge.model.campaigns.cycle_plan import (
+    CampaignCycleSituation,
+    JobRatioPrediction,
+    TaskSend,
+)
 from gridbridge.model.campaigns.jdl import CampaignType
-from gridbridge.model.campaigns.job_ratio import JobRatioPrediction
-from gridbridge.model.campaigns.usage_sharing import ShareBy
 
 
-def sends(
-    situation: CycleSituation,
-    predicted: Mapping[Pair, JobRatioPrediction],
+def distribute_free_slots(
+    situation: CampaignCycleSituation,
+    predicted: Mapping[CampaignCluster, JobRatioPrediction],
     campaigns: Sequence[Campaign] = (),
     begun: Sequence[Array] = (),
-    barred: Mapping[Pair, BlacklistEntry] = NOT_BARRED,
+    barred: Mapping[CampaignCluster, BlacklistEntry] = EMPTY_BLACKLIST,
 ) -> tuple[TaskSend, ...]:
-    """Fill the free slots, none twice, and after them the places where tasks may wait.
+    """Fill the free slots, then let further tasks wait; return the sends.
 
-    So no task waits at one cluster that could start at another. `campaigns` are the same as in
-    `seen` with the clusters that are closed to them, and `begun` arrays are submitted besides. At
-    `barred` clusters campaigns get nothing, or one task to try.
+    So no task waits at one cluster that could start at another. `campaigns` are those of
+    `situation` with the clusters closed to them. `begun` arrays are submitted besides. Clusters in
+    `barred` get nothing, or one probe.
     """
-    unsent = Backlog(situation, barred, campaigns)
-    distribution = CycleAllotment(
-        situation, unsent, SchedulerMatching(situation, predicted, campaigns, begun)
+    unsent = TaskBacklog(situation, barred, campaigns)
+    distribution = CycleSlotAllotment(
+        situation, unsent, CampaignClusterMatches(situation, predicted, campaigns, begun)
     )
-    offered = turns(situation)
+    offered = rank_campaign_offers(situation)
     for turn in offered:
         distribution.fill(turn)
     for turn in offered:
@@ -51,33 +58,36 @@ def sends(
     )
 
 
-class CycleAllotment:
-    """What one cycle gives away."""
+class CycleSlotAllotment:
+    """The tasks that one cycle allots to clusters."""
 
     def __init__(
-        self, situation: CycleSituation, unsent: Backlog, matching: SchedulerMatching
+        self,
+        situation: CampaignCycleSituation,
+        unsent: TaskBacklog,
+        matching: CampaignClusterMatches,
     ) -> None:
-        self.given: Counter[Pair] = Counter()
+        self.given: Counter[CampaignCluster] = Counter()
         self._situation = situation
         self._matching = matching
         self._remaining = matching.left
         self._unsent = unsent
-        self._in_vain = in_vain(situation)
+        self._in_vain = count_starved_tasks(situation)
         self._used_s = _used_s(situation)
         self._ahead = _ahead(situation)
 
-    def fill(self, turn: tuple[ClusterOffer, ...]) -> None:
-        """Give the campaigns of a turn the free slots of the clusters that they are offered."""
+    def fill(self, turn: tuple[CampaignOffer, ...]) -> None:
+        """Give the free slots of the offered clusters to the campaigns of a turn."""
         is_test = any(campaign.jdl.type is CampaignType.TEST for campaign, _ in turn)
-        if is_test or self._situation.sharing.by is ShareBy.NONE:
+        if is_test or self._situation.sharing.by is FairShareUnit.NONE:
             self._first_come(turn)
         else:
             self._fairly(turn)
 
-    def let_wait(self, turn: tuple[ClusterOffer, ...]) -> None:
-        """Give them what may wait besides.
+    def let_wait(self, turn: tuple[CampaignOffer, ...]) -> None:
+        """Let further tasks of a turn's campaigns wait.
 
-        Who comes first is not made to wait for a later campaign's task of several slots.
+        A later campaign's multi-slot task must not make an earlier campaign wait.
         """
         for campaign, clusters in turn:
             for cluster in self._best_first(campaign, clusters):
@@ -89,7 +99,7 @@ class CycleAllotment:
 
     def _goes_before_others(self, campaign: Campaign) -> bool:
         is_usual = campaign.jdl.type is not CampaignType.TEST
-        return is_usual and self._situation.sharing.by is ShareBy.NONE
+        return is_usual and self._situation.sharing.by is FairShareUnit.NONE
 
     def _wanting(self, campaign: Campaign, clusters: Iterable[str]) -> list[str]:
         return [
@@ -99,16 +109,16 @@ class CycleAllotment:
             and self._matching.is_wanted(campaign, name, self.given[campaign.number, name])
         ]
 
-    def _first_come(self, turn: tuple[ClusterOffer, ...]) -> None:
+    def _first_come(self, turn: tuple[CampaignOffer, ...]) -> None:
         for campaign, clusters in turn:
             for cluster in self._best_first(campaign, clusters):
                 self._give(campaign, cluster, self._matching.to_start(campaign, cluster))
 
-    def _fairly(self, turn: tuple[ClusterOffer, ...]) -> None:
-        """Share each cluster among those who are offered it, their best one first.
+    def _fairly(self, turn: tuple[CampaignOffer, ...]) -> None:
+        """Share each offered cluster among its campaigns, their best cluster first.
 
-        That is the one which comes first for them in the mean, then one with more room. Best-effort
-        slots are shared after those of ordinary tasks.
+        The best cluster is the one that campaigns rank first on average, then the one with more
+        free slots. Best-effort slots are shared after ordinary ones.
         """
         offered: dict[tuple[str, bool], list[Campaign]] = {}
         ranks: dict[tuple[str, bool], list[int]] = {}
@@ -127,10 +137,10 @@ class CycleAllotment:
     def _share(self, cluster: str, campaigns: list[Campaign]) -> None:
         requests = [self._request(campaign, cluster) for campaign in campaigns]
         free = self._free(campaigns[0], cluster)
-        tasks = shared(free, requests, self._used_s, self._ahead)
+        tasks = share_free_slots(free, requests, self._used_s, self._ahead)
         for campaign, request in zip(campaigns, requests, strict=True):
             self._give(campaign, cluster, tasks[campaign.number])
-            used_s = tasks[campaign.number] * request.slots * HORIZON_S
+            used_s = tasks[campaign.number] * request.slots * COMMITTED_USE_S
             self._used_s[request.claimant] = self._used_s.get(request.claimant, 0.0) + used_s
             self._ahead[request.claimant] -= tasks[campaign.number]
 
@@ -139,7 +149,7 @@ class CycleAllotment:
         going = self._unsent.at(campaign.number, cluster)
         return ShareRequest(
             campaign=campaign.number,
-            claimant=claimant(campaign, self._situation.sharing),
+            claimant=share_claimant(campaign, self._situation.sharing),
             tasks=min(going, self._matching.to_start(campaign, cluster)),
             slots=campaign.jdl.clusters[cluster].slots,
             first=max(0, self._situation.sharing.first_tasks - (campaign.tasks - unsent)),
@@ -153,7 +163,7 @@ class CycleAllotment:
         return self._remaining.free.of(cluster, campaign.jdl.clusters[cluster])
 
     def _take(self, campaign: Campaign, cluster: str, tasks: int) -> int:
-        """Take so many of a campaign's tasks, or all that may go there; return how many."""
+        """Allot at most so many tasks of a campaign to a cluster; return how many."""
         most = self._matching.most(campaign, cluster) - self.given[campaign.number, cluster]
         tasks_taken = max(0, min(tasks, most, self._unsent.at(campaign.number, cluster)))
         if tasks_taken:
@@ -164,10 +174,10 @@ class CycleAllotment:
         return tasks_taken
 
     def _best_first(self, campaign: Campaign, clusters: Iterable[str]) -> list[str]:
-        """Sort clusters: those that end the campaign's tasks fastest, then those with most room.
+        """Sort clusters by the campaign's mean run time there, then by free slots.
 
-        Where it is not known yet how fast that is, it is found out. Where its tasks waited in vain
-        comes last: what has waited there would go there again though others have room.
+        A cluster without a known run time comes first, so that it becomes known. Clusters where the
+        campaign's tasks starved come last.
         """
         mean_s = self._situation.sharing.mean_s.get(campaign.number, {})
 
@@ -178,22 +188,26 @@ class CycleAllotment:
         return sorted(clusters, key=order)
 
 
-def _used_s(situation: CycleSituation) -> dict[str, float]:
-    """Return what is used by who shares, with the slots that they hold now."""
+def _used_s(situation: CampaignCycleSituation) -> dict[str, float]:
+    """Return the usage by claimant, with the slots that are held now."""
     used_s = dict(situation.sharing.used_s)
     campaigns = {campaign.number: campaign for campaign in situation.campaigns}
     for view in situation.there:
         if view.campaign in campaigns:
             campaign = campaigns[view.campaign]
-            slots, name = campaign.jdl.slots_at(view.cluster), claimant(campaign, situation.sharing)
-            used_s[name] = used_s.get(name, 0.0) + view.listed * slots * HORIZON_S
+            slots, name = (
+                campaign.jdl.slots_at(view.cluster),
+                share_claimant(campaign, situation.sharing),
+            )
+            used_s[name] = used_s.get(name, 0.0) + view.listed * slots * COMMITTED_USE_S
     return used_s
 
 
-def _ahead(situation: CycleSituation) -> dict[str, int]:
-    """Return how many tasks of each who shares go before all shares: until they have so many."""
+def _ahead(situation: CampaignCycleSituation) -> dict[str, int]:
+    """Return how many first tasks of each claimant still go before all shares."""
     claimants = {
-        campaign.number: claimant(campaign, situation.sharing) for campaign in situation.campaigns
+        campaign.number: share_claimant(campaign, situation.sharing)
+        for campaign in situation.campaigns
     }
     ahead = dict.fromkeys(claimants.values(), situation.sharing.first_tasks)
     for view in situation.there:

@@ -1,8 +1,8 @@
-"""How long tasks run, as a curve: which share of them is still there after a time.
+"""Survival curves of run times (Kaplan-Meier): the share of tasks still running by time.
 
-The estimate of Kaplan and Meier: tasks that still run count for as long as they have run, so that
-a young campaign, of which only the short tasks have ended, is not thought short. Beyond the longest
-task that was seen there may be longer ones: of n tasks it is two in n + 2.
+Running tasks count with their elapsed time, so that a young campaign, of which only short tasks
+have ended, is not underestimated. Longer tasks than the longest known one may exist: their share is
+2 / (n + 2).
 """
 
 from collections.abc import Iterable
@@ -12,25 +12,25 @@ from math import log, sqrt
 
 MOST_STEPS = 40
 INSTANT_S = 1e-6
-TAIL = (0.75, 0.5, 0.25, 0.05)  # what is left of it at its steps
+TAIL = (0.75, 0.5, 0.25, 0.05)  # shares of the tail at its steps
 
 
 @dataclass(frozen=True, slots=True)
 class SurvivalCurve:
-    """A step function: from each of `times` on only that share is left; in the end none is."""
+    """A step function: from each time on, this share of tasks runs longer."""
 
     times: tuple[float, ...]
     shares: tuple[float, ...]
-    count: int  # of the tasks that ended
+    count: int  # number of ended tasks
 
     @property
     def mean(self) -> float:
-        """How long a task takes."""
+        """The mean run time."""
         return sum(share * length for share, length in self._pieces())
 
     @property
     def variation(self) -> float:
-        """The standard deviation, in means; of few tasks it is taken for nearer to 1."""
+        """The standard deviation in means; with few tasks it is drawn towards 1."""
         return sqrt((self.own_variance * self.count + 2) / (self.count + 2))
 
     @property
@@ -44,7 +44,7 @@ class SurvivalCurve:
         return max(0.0, square / mean**2 - 1) if mean > INSTANT_S else 0.0
 
     def mean_left(self, elapsed: float) -> float:
-        """How long a task still takes that has run for so long."""
+        """Return the mean remaining time of a task with this elapsed time."""
         still, mean, reached = self.left_after(elapsed), 0.0, 0.0
         for share, length in self._pieces():
             mean += share * max(0.0, reached + length - max(reached, elapsed))
@@ -52,13 +52,13 @@ class SurvivalCurve:
         return mean / still if still else 0.0
 
     def _pieces(self) -> Iterable[tuple[float, float]]:
-        """Return the share that is left in each piece, and the piece's length."""
+        """Return the share that is left in each step, with the step's length."""
         starts = (0.0, *self.times)
         lengths = (end - start for start, end in zip(starts, self.times, strict=False))
         return zip((1.0, *self.shares), lengths, strict=False)
 
     def left_after(self, time: float) -> float:
-        """Return the share of tasks that run longer."""
+        """Return the share of tasks that run longer than this time."""
         low, high = 0, len(self.times)
         while low < high:
             middle = (low + high) // 2
@@ -66,13 +66,13 @@ class SurvivalCurve:
         return self.shares[low - 1] if low else 1.0
 
 
-def curve_of(
+def estimate_survival_curve(
     ended: Iterable[float], running: Iterable[float], caution: float = 0.0
 ) -> SurvivalCurve:
-    """Return the curve of tasks that ended after these times, while those run for so long.
+    """Estimate the curve from run times of ended and elapsed times of running tasks.
 
-    Where many have outlived all that ended, they go on for at least `caution` times as long as the
-    longest of them has run: nothing is known of tasks of their kind.
+    If many tasks run longer than all ended ones, they last at least `caution` times the longest
+    elapsed time: nothing is known of their kind.
     """
     endings = sorted([(time, True) for time in ended] + [(time, False) for time in running])
     at_risk, share = len(endings), 1.0
@@ -90,8 +90,8 @@ def curve_of(
     return _with_tail(*_thinned(times[1:], shares[1:]), count, young_s)
 
 
-def mixed(curves: Iterable[tuple[SurvivalCurve, float]]) -> SurvivalCurve:
-    """Return the curve of tasks of which so large a part is like each."""
+def mix_survival_curves(curves: Iterable[tuple[SurvivalCurve, float]]) -> SurvivalCurve:
+    """Return the weighted mean of curves."""
     parts = [(curve, part) for curve, part in curves if part > 0]
     whole = sum(part for _, part in parts)
     times = sorted({time for curve, _ in parts for time in curve.times})
@@ -103,7 +103,7 @@ def mixed(curves: Iterable[tuple[SurvivalCurve, float]]) -> SurvivalCurve:
 
 
 def _thinned(times: list[float], shares: list[float]) -> tuple[list[float], list[float]]:
-    """Return some of many steps, each in the middle of those that it stands for."""
+    """Reduce many steps to some, each in the middle of those that it replaces."""
     step = -(-len(times) // MOST_STEPS) if times else 1
     first = (len(times) - 1) % step
     kept_times = [times[max(0, at - step // 2)] for at in range(first, len(times), step)]
@@ -113,10 +113,9 @@ def _thinned(times: list[float], shares: list[float]) -> tuple[list[float], list
 def _with_tail(
     times: list[float], shares: list[float], count: int, young_s: float
 ) -> SurvivalCurve:
-    """Let the share of two tasks in n + 2, at least, go on for some deviations.
+    """Extend a curve so that a share of 2 / (n + 2) runs on for some deviations.
 
-    Where more than that still run, it goes on for `young_s`: as long as there was of running to one
-    end, or longer.
+    If a larger share still runs, the tail has the length `young_s`.
     """
     beyond = 2 / (count + 2)
     last, last_share = (times[-1], shares[-1]) if times else (0.0, 1.0)

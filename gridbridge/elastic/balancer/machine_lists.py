@@ -41,4 +41,4 @@ def _trouble(provider: MachineLister) -> str:
 
 
 if __name__ == "__main__":
-    print(json.dumps(query_machine_list_failures(policy_file.load(sys.argv[1]))))  # noqa: T201 - for the check
+    print(json.dumps(query_machine_list_failures(policy_file.load_configuration(sys.argv[1]))))  # noqa: T201 - for the check

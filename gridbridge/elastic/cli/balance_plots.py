@@ -12,8 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator
 
-from gridbridge.cli.plots import plot_file
-from gridbridge.cli.plots.time_axis import clock, on_axis
+from gridbridge.cli import plot_files
+from gridbridge.cli.plot_files import format_time_axis, time_axis_position
 from gridbridge.errors import OutputError
 from gridbridge.model.elastic.published_balance import BalanceRoundStatistics
 
@@ -112,14 +112,14 @@ def _draw(picture: BalancePlot, rows: Sequence[BalanceRoundStatistics], folder: 
     _line(axes, picture, rows)
     _frame(axes, picture, rows)
     path = f"{folder}/{picture.name}.png"
-    plot_file.save(figure, path, DOTS)
+    plot_files.save_plot(figure, path, DOTS)
     return path
 
 
 def _line(axes: Axes, picture: BalancePlot, rows: Sequence[BalanceRoundStatistics]) -> None:
     """Draw a line with a gap wherever rows are missing."""
     for part in _parts(rows):
-        at = [on_axis(row.at) for row in part]
+        at = [time_axis_position(row.at) for row in part]
         values = [picture.value(row) for row in part]
         mark = "o" if len(rows) <= FEW else ("o" if len(part) == 1 else None)
         style = "steps-post" if picture.is_stepped else "default"
@@ -167,8 +167,8 @@ def _frame(axes: Axes, picture: BalancePlot, rows: Sequence[BalanceRoundStatisti
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     if rows[0].at == rows[-1].at:
-        axes.set_xlim(*(on_axis(at) for at in (rows[0].at - ALONE, rows[0].at + ALONE)))
-    clock(axes)
+        axes.set_xlim(*(time_axis_position(at) for at in (rows[0].at - ALONE, rows[0].at + ALONE)))
+    format_time_axis(axes)
 
 
 def _value_text(picture: BalancePlot, value: float) -> str:

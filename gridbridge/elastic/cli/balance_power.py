@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import click
 
 from gridbridge.cli import output
-from gridbridge.cli.options import CONFIG_FILE, JSON, NOT_SEEN
+from gridbridge.cli.options import CONFIG_FILE, EXIT_NO_ANSWER, JSON
 from gridbridge.elastic.balancer import power_requests_service as service
 from gridbridge.model.places import BALANCE_WISHES
 from gridbridge.program import users_configuration
@@ -56,6 +56,6 @@ def power(folder: str, is_acting: bool, path: str, is_json: bool) -> None:
             failure = f", not done: {outcome.why}" if outcome.why else ""
             output.line(f"{outcome.host}: {outcome.wish.value}{failure}")
     if any(outcome.is_later for outcome in outcomes):
-        raise SystemExit(NOT_SEEN)
+        raise SystemExit(EXIT_NO_ANSWER)
     if any(outcome.why for outcome in outcomes):
         raise SystemExit(FAILED)

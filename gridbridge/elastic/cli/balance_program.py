@@ -13,12 +13,12 @@ import click
 from gridbridge.cli import error_boundary, output
 from gridbridge.cli.options import (
     CONFIG_FILE,
+    EXIT_NO_ANSWER,
     JSON,
-    NOT_SEEN,
     VERSION,
-    FiniteNumber,
-    all_of,
-    not_empty,
+    FiniteNumberRange,
+    add_options,
+    refuse_empty_value,
 )
 from gridbridge.elastic.cli.plan_command import RULES, option_spellings, plan_report_json
 from gridbridge.elastic.cli.plot_command import draw_statistics_file
@@ -36,21 +36,21 @@ if TYPE_CHECKING:
 
 def _whole(ctx: click.Context, option: click.Parameter, value: str | None) -> str | None:
     """Return an option's path as an absolute path, because rounds change to folder /."""
-    named = not_empty(ctx, option, value)
+    named = refuse_empty_value(ctx, option, value)
     return None if named is None else os.path.abspath(named)
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("cluster", default="", metavar="[CLUSTER]")
-@all_of(RULES)
+@add_options(RULES)
 @click.option(
     *("-i", *option_spellings("interval"), "interval_s"),
-    type=FiniteNumber(min=5),
+    type=FiniteNumberRange(min=5),
     help="Seconds between two rounds of --loop.",
 )
 @click.option(
     *("-l", *option_spellings("lookback_window"), "lookback_min"),
-    type=FiniteNumber(min=1),
+    type=FiniteNumberRange(min=1),
     default=180.0,
     show_default=True,
     help="Minutes of ended jobs that the averages are made of.",
@@ -118,7 +118,7 @@ def balance(cluster: str, path: str, is_json: bool, **command_options: Any) -> N
         plan = service.run_one_balancer_round(options)
     except ClusterNotObserved as error:
         _complain(error)
-        raise SystemExit(NOT_SEEN) from error
+        raise SystemExit(EXIT_NO_ANSWER) from error
     if not own.is_quiet:
         _tell(plan.told, plan.done, is_json=is_json)
 
@@ -232,4 +232,4 @@ def _nothing() -> None:
 
 def main() -> None:
     """Run gridbridge-balance's command line; errors end with a documented exit status."""
-    error_boundary.run(balance, "gridbridge-balance")
+    error_boundary.run_program(balance, "gridbridge-balance")

@@ -6,7 +6,14 @@ from datetime import UTC, datetime
 import click
 
 from gridbridge.cli import output
-from gridbridge.cli.options import CONFIG_FILE, FROM, JSON, clock, config_beside, or_later
+from gridbridge.cli.options import (
+    CONFIG_FILE,
+    FROM,
+    JSON,
+    config_unless_snapshot,
+    exit_75_without_answer,
+    format_local_time,
+)
 from gridbridge.errors import StateError
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, HostJoinStep
 from gridbridge.model.elastic.owned_nodes import NodeRequestKind, OwnedNode
@@ -43,12 +50,13 @@ def status(is_json: bool) -> None:
         output.line("no node is the balancer's")
     for pool, record in overview.pools:
         if record.failures:
-            at = clock(record.failed_at, now)
+            at = format_local_time(record.failed_at, now)
             output.line(
                 f"pool {pool}: {count(record.failures, 'node')} in a row failed, the last at {at}"
             )
     output.line(
-        f"last round {clock(overview.last_round, now)}, spent this month {overview.spent:.2f}"
+        f"last round {format_local_time(overview.last_round, now)},"
+        f" spent this month {overview.spent:.2f}"
     )
 
 
@@ -72,10 +80,12 @@ def explain(what: str, folder: str, path: str, is_json: bool) -> None:
     """
     from gridbridge.elastic.tools import balance_preview as service
 
-    path = config_beside(folder, path)
+    path = config_unless_snapshot(folder, path)
     now = datetime.now(UTC)
     nodes = () if folder else _nodes(now)
-    explanation = or_later(lambda: service.explain_job_or_host(what, now, nodes, folder, path))
+    explanation = exit_75_without_answer(
+        lambda: service.explain_job_or_host(what, now, nodes, folder, path)
+    )
     for unseen in explanation.unseen:
         output.complain(unseen)
     _tell(explanation, now, is_json=is_json)
@@ -167,7 +177,9 @@ def history(count: int, is_json: bool) -> None:
         return
     now = datetime.now(UTC)
     for decision in decisions:
-        output.line(f"{decision.number}  {clock(decision.at, now)}  {decision.sentence}")
+        output.line(
+            f"{decision.number}  {format_local_time(decision.at, now)}  {decision.sentence}"
+        )
 
 
 def _ask(
@@ -205,7 +217,7 @@ def _tell(explanation: JobOrHostExplanation, now: datetime, *, is_json: bool) ->
         output.as_json({**plain, "unseen": list(explanation.unseen)})
         return
     if explanation.node:
-        since = clock(explanation.node.since, now)
+        since = format_local_time(explanation.node.since, now)
         state, pool = explanation.node.state.value, explanation.node.pool
         output.line(f"{explanation.what} is {state} since {since}, of pool {pool}")
     output.line(f"{explanation.what}: {explanation.reason}")
@@ -218,10 +230,10 @@ def _row(node: OwnedNode, requests: dict[str, str], now: datetime) -> tuple[str,
     return (
         node.name,
         node.state.value,
-        clock(node.since, now),
+        format_local_time(node.since, now),
         node.pool,
         node.machine or "-",
-        clock(node.idle_since, now),
+        format_local_time(node.idle_since, now),
         ", ".join(word for word in (why, request) if word),
     )
 

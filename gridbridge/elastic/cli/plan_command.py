@@ -10,10 +10,10 @@ from gridbridge.cli.options import (
     CONFIG_FILE,
     FROM,
     JSON,
-    FiniteNumber,
-    all_of,
-    config_beside,
-    or_later,
+    FiniteNumberRange,
+    add_options,
+    config_unless_snapshot,
+    exit_75_without_answer,
 )
 from gridbridge.elastic.tools import balance_preview as service
 from gridbridge.model.elastic.balance_plan import BalancePolicyName
@@ -53,7 +53,7 @@ RULES = (
     ),
     click.option(
         *("-w", *option_spellings("job_wait_time"), "job_wait_time_s"),
-        type=FiniteNumber(min=0),
+        type=FiniteNumberRange(min=0),
         help="Seconds after which a waiting job makes the cluster grow.",
     ),
     click.option(
@@ -63,7 +63,7 @@ RULES = (
     ),
     click.option(
         *("-s", *option_spellings("stabilization_time"), "stabilization_s"),
-        type=FiniteNumber(min=0),
+        type=FiniteNumberRange(min=0),
         help="Seconds after a change in which nothing else is done.",
     ),
     click.option(
@@ -74,7 +74,7 @@ RULES = (
 
 @click.command()
 @FROM
-@all_of(RULES)
+@add_options(RULES)
 @CONFIG_FILE
 @JSON
 def plan(folder: str, path: str, is_json: bool, **options: Any) -> None:
@@ -93,8 +93,8 @@ def plan(folder: str, path: str, is_json: bool, **options: Any) -> None:
       gridbridge balance plan --max-nodes 20 --min-nodes 2
       gridbridge balance plan --from saved --max-nodes 20 --json
     """
-    path = config_beside(folder, path)
-    report = or_later(
+    path = config_unless_snapshot(folder, path)
+    report = exit_75_without_answer(
         lambda: service.preview_balance_plan(
             service.BalanceRuleOptions(**options), datetime.now(UTC), folder, path
         )
@@ -124,7 +124,7 @@ def snapshot(folder: str, path: str, is_json: bool) -> None:
     Example:
       gridbridge balance snapshot saved
     """
-    or_later(lambda: service.save_balance_snapshot(folder, datetime.now(UTC), path))
+    exit_75_without_answer(lambda: service.save_balance_snapshot(folder, datetime.now(UTC), path))
     warn_of_unknown_nodes()
     if is_json:
         output.as_json({"folder": folder})

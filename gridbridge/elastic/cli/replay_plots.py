@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from gridbridge.cli.plots import plot_file
+from gridbridge.cli import plot_files
 from gridbridge.elastic.simulation.replay_machines import replay_datetime
 from gridbridge.elastic.simulation.replay_report import PolicyComparison
 from gridbridge.model.elastic.replay_outcome import ReplayOutcome, ReplayRules
@@ -42,7 +42,7 @@ def draw_replay_comparisons(comparisons: Sequence[PolicyComparison], path: str) 
             _swept(axes.pop(0), comparison)
         else:
             _over_time(axes.pop(0), axes.pop(0), comparison)
-    plot_file.save(figure, path, DOTS)
+    plot_files.save_plot(figure, path, DOTS)
     return path
 
 

@@ -8,9 +8,8 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from gridbridge.cli import output
-from gridbridge.cli.options import JSON, FiniteNumber, Option, all_of
-from gridbridge.cli.plots import plot_file
+from gridbridge.cli import output, plot_files
+from gridbridge.cli.options import JSON, FiniteNumberRange, Option, add_options
 from gridbridge.elastic.simulation import replay_report as service
 from gridbridge.elastic.simulation.synthetic_workload import WorkloadDistribution
 from gridbridge.model.elastic.balance_sections import DemandSection
@@ -33,7 +32,9 @@ HEAD = (
 )
 
 
-def _number(name: str, usual: float, kind: click.IntRange | FiniteNumber, means: str) -> Option:
+def _number(
+    name: str, usual: float, kind: click.IntRange | FiniteNumberRange, means: str
+) -> Option:
     return click.option(name, type=kind, default=usual, show_default=True, help=means)
 
 
@@ -59,36 +60,36 @@ OPTIONS = (
     click.option(
         "--plot",
         metavar="FILE",
-        callback=plot_file.named,
+        callback=plot_files.check_plot_file_name,
         help="Draw the nodes and what waits, or the sweep: .png, .svg ...",
     ),
     _number("--max-nodes", 20, click.IntRange(1, 10000), "The most nodes of the cluster."),
     _number("--min-nodes", 1, click.IntRange(0, 10000), "The least."),
     _number("--slots", 8, click.IntRange(1, 10000), "The slots of a node."),
     _number(
-        "--boot-s", 300.0, FiniteNumber(0, 86400), "How long a node takes until it runs tasks."
+        "--boot-s", 300.0, FiniteNumberRange(0, 86400), "How long a node takes until it runs tasks."
     ),
-    _number("--price", 1.0, FiniteNumber(0, 1e6), "What a node costs an hour."),
-    _number("--watts", 300.0, FiniteNumber(0, 1e6), "What a node needs while it is on."),
-    _number("--billing-s", 1.0, FiniteNumber(1, 86400), "What is paid for at once."),
+    _number("--price", 1.0, FiniteNumberRange(0, 1e6), "What a node costs an hour."),
+    _number("--watts", 300.0, FiniteNumberRange(0, 1e6), "What a node needs while it is on."),
+    _number("--billing-s", 1.0, FiniteNumberRange(1, 86400), "What is paid for at once."),
     _number(
         "--idle-timeout-s",
         300.0,
-        FiniteNumber(0, 2592000),
+        FiniteNumberRange(0, 2592000),
         "Policy demand removes a node that was idle for so long.",
     ),
     _number(
         "--target-wait-s",
         0.0,
-        FiniteNumber(0, 2592000),
+        FiniteNumberRange(0, 2592000),
         "Policy demand adds nothing for what is done in this and a boot.",
     ),
     click.option("--spread", "is_spread", is_flag=True, help="Tasks go to the emptiest node."),
     click.option("--from", "begin", type=DAY, help="Of FILE only what was submitted since (UTC)."),
     click.option("--to", "end", type=DAY, help="Of FILE only what was submitted before (UTC)."),
-    _number("--days", 7.0, FiniteNumber(0.01, 3660), "How long a made-up workload is."),
-    _number("--tasks-a-day", 1000.0, FiniteNumber(1, 1e6), "How many tasks it has."),
-    _number("--load", 0.5, FiniteNumber(0.01, 1), "Which part of all slots it uses."),
+    _number("--days", 7.0, FiniteNumberRange(0.01, 3660), "How long a made-up workload is."),
+    _number("--tasks-a-day", 1000.0, FiniteNumberRange(1, 1e6), "How many tasks it has."),
+    _number("--load", 0.5, FiniteNumberRange(0.01, 1), "Which part of all slots it uses."),
 )
 
 
@@ -153,7 +154,7 @@ class SimulateOptions:
 
 
 @click.command()
-@all_of(OPTIONS)
+@add_options(OPTIONS)
 @JSON
 def simulate(is_json: bool, **arguments: Any) -> None:
     """Replay what a cluster ran, by other rules, and show what would have been waited and paid.
@@ -175,7 +176,7 @@ def simulate(is_json: bool, **arguments: Any) -> None:
     options = SimulateOptions(**arguments)
     _require_fit(click.get_current_context(), options)
     if options.plot:
-        plot_file.require_room(options.plot)
+        plot_files.require_writable_plot(options.plot)
     comparisons = _compared(options)
     _show(comparisons, is_json)
     if options.plot:

@@ -11,11 +11,11 @@ from gridbridge.cli.options import (
     CONFIG_FILE,
     FROM,
     JSON,
-    FiniteNumber,
-    all_of,
-    config_beside,
-    not_empty,
-    or_later,
+    FiniteNumberRange,
+    add_options,
+    config_unless_snapshot,
+    exit_75_without_answer,
+    refuse_empty_value,
 )
 
 if TYPE_CHECKING:  # a call needs one module only, and `site` takes half a second
@@ -33,14 +33,14 @@ ABOUT_A_MODEL = (
         metavar="[FILE]",
         is_flag=False,
         flag_value=ON_SCREEN,
-        callback=not_empty,
+        callback=refuse_empty_value,
         help="Print the commands that do it, or write them to FILE (-CFILE).",
     ),
     click.option(
         *("-S", "--save", "prefix"),
         metavar="FILE",
         default="",
-        callback=not_empty,
+        callback=refuse_empty_value,
         help="Save the cluster before and after as FILE.original and FILE.squeezed.",
     ),
     click.option("--no-headers", "is_bare", is_flag=True, help="Print the names alone."),
@@ -78,7 +78,7 @@ class GanetiOutputOptions:
     "--model",
     metavar="FILE",
     default="",
-    callback=not_empty,
+    callback=refuse_empty_value,
     help="Decide about this Ganeti text file.",
 )
 @FROM
@@ -86,17 +86,17 @@ class GanetiOutputOptions:
     "--minimal-resources",
     "minimal",
     metavar="FACTOR",
-    type=FiniteNumber(-MOST_FACTOR, MOST_FACTOR),
+    type=FiniteNumberRange(-MOST_FACTOR, MOST_FACTOR),
     help="The reserve that each node has to have, in standard instances.",
 )
 @click.option(
     "--target-resources",
     "target",
     metavar="FACTOR",
-    type=FiniteNumber(-MOST_FACTOR, MOST_FACTOR),
+    type=FiniteNumberRange(-MOST_FACTOR, MOST_FACTOR),
     help="The reserve that each node keeps when others are switched off.",
 )
-@all_of(ABOUT_A_MODEL)
+@add_options(ABOUT_A_MODEL)
 @CONFIG_FILE
 @JSON
 def squeeze(
@@ -141,8 +141,8 @@ def squeeze(
         return
     from gridbridge.elastic.tools import squeeze_preview as site
 
-    now, path = datetime.now(UTC), config_beside(folder, path)
-    decision = or_later(
+    now, path = datetime.now(UTC), config_unless_snapshot(folder, path)
+    decision = exit_75_without_answer(
         lambda: site.preview_squeeze(now, folder=folder, path=path, minimal=minimal, target=target)
     )
     _tell_site(decision, is_json=is_json)

@@ -1,1 +1,1 @@
-"""Bags of tasks over many clusters: what is asked for, and what became of each task."""
+"""Values of campaigns: what owners ask for, and what became of each task."""

@@ -1,6 +1,6 @@
-"""Admission rules: what one looks at, and what it says.
+"""Values of admission rules: the campaign that a rule judges, and the rule's answer.
 
-A rule is a function of a site's own file. Whoever writes one imports this module and the JDL's.
+A rule is a function in a Python file of the site. Authors of rules import this module and `jdl`.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from gridbridge.model.campaigns.jdl import Jdl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignCandidate:
-    """A campaign that somebody brings."""
+    """A submitted campaign that admission rules judge before it is accepted."""
 
     user: str
     groups: frozenset[str]
@@ -21,19 +21,19 @@ class CampaignCandidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionRefusal:
-    """A rule's answer: the campaign is not taken."""
+    """An admission rule's answer that refuses the campaign."""
 
     reason: str
 
 
 Judge = Callable[
     [CampaignCandidate], object
-]  # right is another Jdl, a Refusal, or None: nothing to say
+]  # returns a changed Jdl, an AdmissionRefusal, or None: no objection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionRule:
-    """A rule with its name: FILE:FUNCTION."""
+    """An admission rule with its name, FILE:FUNCTION."""
 
     name: str
     judge: Judge
@@ -41,7 +41,7 @@ class AdmissionRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FiredRule:
-    """A rule that changed a campaign, and how."""
+    """An admission rule that changed a campaign, with the changes that it made."""
 
     rule: str
     changes: tuple[str, ...]  # KEY: BEFORE -> AFTER
@@ -49,7 +49,7 @@ class FiredRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionResult:
-    """What the rules make of a campaign; a refused one has a reason."""
+    """The campaign after all admission rules, or the reason of its refusal."""
 
     jdl: Jdl
     fired: tuple[FiredRule, ...] = ()

@@ -1,34 +1,37 @@
-"""Which attempts of which tasks an array has, in words: 0-9:1,12:2 is ten first ones and a second.
+"""Ranges of task attempts and array indices as text, and the task numbers of prologues.
 
-Some of its places are 1-5,9.
-
-Hot programs load this module.
+`0-9:1,12:2` are the first attempts of tasks 0 to 9 and the second attempt of task 12. `1-5,9` are
+six indices of an array. A prologue or epilogue is an array of one task. Its task number is above
+those of all tasks, so that root's ledger keeps its attempts like those of tasks. Hot programs
+import this module.
 """
 
 from gridbridge.errors import ParseError
 
-TYPE_CHECKING = False  # typing's own costs as much as json
+TYPE_CHECKING = False  # importing typing takes as long as importing json
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-MOST = 100_000  # of one array
+MAX_ARRAY_TASKS = 100_000  # tasks of one array
 
 Attempts = tuple[tuple[int, int], ...]
 
 
-def read_attempts(text: str) -> Attempts:
-    """Read tasks with their attempts, in their order; ParseError for anything else."""
+def parse_attempt_ranges(text: str) -> Attempts:
+    """Parse task attempts such as `0-9:1,12:2`, in their order; ParseError otherwise."""
     parts = [_read(part) for part in text.split(",")]
-    if sum(len(tasks) for tasks, _ in parts) > MOST:  # counted before they are made
-        raise ParseError(f"{text[:40]!r}: at most {MOST} attempts")
+    if (
+        sum(len(tasks) for tasks, _ in parts) > MAX_ARRAY_TASKS
+    ):  # checked before the tuples are built
+        raise ParseError(f"{text[:40]!r}: at most {MAX_ARRAY_TASKS} attempts")
     attempts = [(task, attempt) for tasks, attempt in parts for task in tasks]
     if len(set(attempts)) != len(attempts):
         raise ParseError(f"{text[:40]!r}: each attempt once")
     return tuple(attempts)
 
 
-def write_attempts(attempts: Attempts) -> str:
-    """Write them; consecutive tasks of the same attempt are one range."""
+def format_attempt_ranges(attempts: Attempts) -> str:
+    """Format task attempts as `0-9:1,12:2`, with ranges of tasks of the same attempt."""
     parts: list[list[int]] = []
     for task, attempt in attempts:
         if parts and parts[-1][1:] == [task - 1, attempt]:
@@ -38,21 +41,21 @@ def write_attempts(attempts: Attempts) -> str:
     return ",".join(_write(*part) for part in parts)
 
 
-def read_places(text: str) -> tuple[range, ...]:
-    """Read places of an array, from 1; ParseError for anything else."""
+def parse_index_ranges(text: str) -> tuple[range, ...]:
+    """Parse array indices such as `1-5,9`, counted from 1; ParseError otherwise."""
     spans = tuple(_span(part) for part in text.split(","))
-    if sum(map(len, spans)) > MOST:
-        raise ParseError(f"{text[:40]!r}: at most {MOST} places")
+    if sum(map(len, spans)) > MAX_ARRAY_TASKS:
+        raise ParseError(f"{text[:40]!r}: at most {MAX_ARRAY_TASKS} places")
     return spans
 
 
-def write_places(spans: tuple[range, ...]) -> str:
-    """Write them."""
+def format_index_ranges(spans: tuple[range, ...]) -> str:
+    """Format ranges of array indices as `1-5,9`."""
     return ",".join(f"{span[0]}-{span[-1]}" if len(span) > 1 else f"{span[0]}" for span in spans)
 
 
-def ranges_of(indices: "Iterable[int]") -> tuple[range, ...]:
-    """Return places in their order, neighbours together."""
+def group_into_ranges(indices: "Iterable[int]") -> tuple[range, ...]:
+    """Sort array indices and group neighbours into ranges."""
     spans: list[range] = []
     for index in sorted(set(indices)):
         if spans and spans[-1].stop == index:
@@ -84,6 +87,31 @@ def _read(part: str) -> tuple[range, int]:
     if not all(number.isascii() and number.isdigit() and len(number) < 10 for number in numbers):
         raise ParseError(f"{part[:40]!r} is not TASK:ATTEMPT or FIRST-LAST:ATTEMPT")
     count = int(numbers[1]) - int(first) + 1
-    if not 0 < count <= MOST or not int(attempt):
-        raise ParseError(f"{part[:40]!r}: at most {MOST} tasks, attempts from 1")
+    if not 0 < count <= MAX_ARRAY_TASKS or not int(attempt):
+        raise ParseError(f"{part[:40]!r}: at most {MAX_ARRAY_TASKS} tasks, attempts from 1")
     return range(int(first), int(first) + count), int(attempt)
+
+
+PROLOGUE, EPILOGUE = STEPS = ("prologue", "epilogue")
+FIRST_PROLOGUE_TASK = 990_000_000  # above the number of every task
+
+
+def is_prologue_task(task: int) -> bool:
+    """Say whether a task number is that of a prologue or an epilogue."""
+    return task >= FIRST_PROLOGUE_TASK
+
+
+def prologue_task_number(step: str, cluster: str, clusters: "Iterable[str]") -> int:
+    """Return the task number of a campaign's prologue or epilogue at a cluster."""
+    return FIRST_PROLOGUE_TASK + 2 * sorted(clusters).index(cluster) + STEPS.index(step)
+
+
+def parse_prologue_task(task: int, clusters: "Iterable[str]") -> tuple[str, str]:
+    """Return the step (prologue or epilogue) and the cluster of a task number.
+
+    ParseError for a number that is no step of a campaign at these clusters.
+    """
+    names, (at, step) = sorted(clusters), divmod(task - FIRST_PROLOGUE_TASK, 2)
+    if not 0 <= at < len(names):
+        raise ParseError(f"{task} is no step of a campaign at {len(names)} clusters")
+    return STEPS[step], names[at]

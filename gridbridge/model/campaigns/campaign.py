@@ -1,73 +1,78 @@
-"""A campaign as the state file has it, and what became of its tasks."""
+"""A campaign, its arrays and the attempts of its tasks, as the state file keeps them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Self
 
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.attempt_numbers import Attempts
 from gridbridge.model.campaigns.jdl import Jdl
 
-AT_ONCE, USUAL, LAST = 20, 10, 0  # priorities of tasks, as in CiGri
+# priorities of waiting tasks, with CiGri's values
+PRIORITY_AT_ONCE, PRIORITY_USUAL, PRIORITY_LAST = 20, 10, 0
+
+CampaignCluster = tuple[int, str]  # number of a campaign, name of a cluster
 
 
 class CampaignState(StrEnum):
-    """Where a campaign is."""
+    """The state of a campaign."""
 
     IN_TREATMENT = "in_treatment"
     PAUSED = "paused"
     TERMINATED = "terminated"
     CANCELLED = "cancelled"
-    PURGED = "purged"  # nothing is known of it but that its number was given
+    PURGED = "purged"  # only the number of the campaign is kept
 
     @property
     def is_alive(self) -> bool:
-        """Whether tasks of it may still be sent."""
+        """Whether tasks of the campaign may still be sent."""
         return self in (CampaignState.IN_TREATMENT, CampaignState.PAUSED)
 
 
 class TaskOutcome(StrEnum):
-    """What one attempt to run a task came to; a closed set for both batch systems."""
+    """The outcome of an attempt to run a task, the same for all batch systems."""
 
-    PENDING = "pending"  # it waits or runs, as far as is known
+    PENDING = "pending"  # it waits or runs, by the last answer of its cluster
     SUCCESS = "success"
     PROGRAM_ERROR = "program_error"  # the program's own exit status
-    RESUBMIT = "resubmit"  # it asked to run again at once: exit status 66
-    RESUBMIT_LAST = "resubmit_last"  # it asked to run again after all others: 67
+    RESUBMIT = "resubmit"  # exit status 66: the task asks to run again at once
+    RESUBMIT_LAST = "resubmit_last"  # exit status 67: the task asks to run again last
     SIGNAL = "signal"
     WALLTIME = "walltime"
     PREEMPTED = "preempted"
-    SITE_FAULT = "site_fault"  # its host was lost, its cluster lost it, or nobody saw its end
-    SETUP_ERROR = "setup_error"  # the cluster could not start it
-    CANCELLED = "cancelled"  # with its campaign; or somebody deleted it at its cluster
-    UNWANTED = "unwanted"  # its owner cancelled this task
-    WIPED = "wiped"  # nikita deleted it before it started
-    MOVED = "moved"  # it was taken from where it waited, to start elsewhere
-    COPY = "copy"  # it decided nothing: another attempt of its task went on, or had succeeded
+    SITE_FAULT = "site_fault"  # its host or its record was lost
+    SETUP_ERROR = "setup_error"  # the cluster could not start the task
+    CANCELLED = "cancelled"  # deleted with its campaign, or by anybody at its cluster
+    UNWANTED = "unwanted"  # its owner cancelled this task alone
+    WIPED = "wiped"  # nikita deleted the task before it started
+    MOVED = "moved"  # rebalancing deleted the waiting task to send it elsewhere
+    COPY = "copy"  # another attempt of the task decided its end
 
 
 def is_cancelled(outcome: TaskOutcome, state: "CampaignState | None") -> bool:
-    """Say whether a task was cancelled by its owner, alone or with its campaign.
+    """Say whether the owner cancelled a task, alone or with its campaign.
 
-    A cancelled task of a campaign that is not cancelled was deleted at its cluster: it failed.
+    A cancelled task in a campaign that its owner did not cancel was deleted at its cluster: it
+    failed.
     """
     is_with_campaign = state is CampaignState.CANCELLED and outcome is TaskOutcome.CANCELLED
     return is_with_campaign or outcome is TaskOutcome.UNWANTED
 
 
 class ArrayState(StrEnum):
-    """How far an array has come; each step is written down before the next is taken."""
+    """How far the submission of an array is; each state is stored before the next act."""
 
     INTENDED = "intended"
-    SUBMITTED = "submitted"  # held, and its number is known
+    SUBMITTED = "submitted"  # held, with a known job id
     RELEASED = "released"
     OVER = "over"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Campaign:
-    """One campaign."""
+    """A campaign with its state, its owner, its task counts and its JDL."""
 
     number: int
     uid: int
@@ -75,32 +80,32 @@ class Campaign:
     state: CampaignState
     submitted_at: datetime
     tasks: int
-    ended: int = 0  # for good
-    failed: int = 0  # of those
-    cancelled: int = 0  # of those that ended, by their owner: none of them failed
-    digest: str  # of its file, as it was taken in
+    ended: int = 0  # ended tasks that do not run again
+    failed: int = 0  # of the ended tasks
+    cancelled: int = 0  # ended tasks that their owner cancelled; these did not fail
+    digest: str  # checksum of the campaign file at its submission
     jdl: Jdl
     ended_at: datetime | None = None
 
     @property
     def is_winding_up(self) -> bool:
-        """Whether it was cancelled, and its epilogues are still to run."""
+        """Whether the campaign was cancelled and its epilogues have not all ended."""
         return self.state is CampaignState.CANCELLED and self.ended_at is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskBatch:
-    """Tasks that an owner added to a campaign, by a file of their own."""
+class AddedTasks:
+    """Tasks that an owner added to a campaign later, with a file of their own."""
 
     campaign: int
-    number: int  # from 1, in the order in which their tasks are numbered
+    number: int  # from 1, in the order of their task numbers
     tasks: int
-    digest: str  # of the file, as it was taken in
+    digest: str  # checksum of the file at its submission
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Array:
-    """One array at one cluster; its tasks have the places 1 to `size`."""
+    """An array of a campaign's tasks at a cluster; its tasks have the indices 1 to `size`."""
 
     campaign: int
     number: int
@@ -109,64 +114,114 @@ class Array:
     size: int
     job_id: int = 0
     intended_at: datetime
-    is_repeated: bool = False  # its submission: an answer may have been lost
-    copies_beyond_s: int | None = None  # its tasks are copies: those had run for longer; None: not
+    is_repeated: bool = False  # the submission is repeated: its answer may have been lost
+    # speculative attempts: the originals had run longer; else None
+    copies_beyond_s: int | None = None
 
     @property
     def is_of_copies(self) -> bool:
-        """Whether earlier attempts of its tasks were left alone when it was made."""
+        """Whether the array's tasks are speculative attempts beside earlier live ones."""
         return self.copies_beyond_s is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerArray:
-    """One array as root's ledger has it."""
+    """An array of a campaign as root's ledger records it."""
 
     number: int
     cluster: str
     tasks: Attempts
-    job_id: int = 0  # 0: not known
+    job_id: int = 0  # 0: unknown
     is_of_copies: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SentTask:
-    """How far an array came that was to be submitted and released."""
+class ArraySubmissionResult:
+    """The result of submitting and releasing an array: its job id, or the error."""
 
-    job_id: int = 0  # 0: not known
-    error: GridbridgeError | None = None  # None: its tasks may start
+    job_id: int = 0  # 0: unknown
+    error: GridbridgeError | None = None  # None: the tasks may start
 
 
-def clusters_of(arrays: Iterable[Array]) -> dict[tuple[int, int], str]:
-    """Return at which cluster each array is, by its campaign and number."""
+def map_arrays_to_clusters(arrays: Iterable[Array]) -> dict[tuple[int, int], str]:
+    """Map each array, by its campaign and number, to its cluster."""
     return {(array.campaign, array.number): array.cluster for array in arrays}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One attempt to run one task."""
+    """An attempt to run one task of a campaign, with its outcome."""
 
     campaign: int
-    task: int  # from 0, the line of its parameters
+    task: int  # from 0, the line of its parameters in the file
     attempt: int  # from 1
     array: int
-    place: int  # in its array, from 1
+    place: int  # index in its array, from 1
     outcome: TaskOutcome = TaskOutcome.PENDING
     exit_status: int | None = None
     wallclock_s: int | None = None
-    host: str = ""  # where it ended, in the cycle that learns it; not kept
-    forgotten_job: int = 0  # in which it ran, where its cluster has lost that; not kept either
-    is_past: bool = False  # its owner closed its event, or had the task tried again
-    is_overrun: bool = False  # it came to a copy, by overrunning its walltime
+    host: str = ""  # host of the end, known in the current cycle alone
+    forgotten_job: int = 0  # job that the cluster has lost; known in this cycle alone
+    is_past: bool = False  # its owner closed its event or had the task run again
+    is_overrun: bool = False  # outcome COPY, since it overran its walltime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingTasks:
-    """Tasks that wait to be sent: those of these numbers, which have the same attempt next."""
+    """A range of tasks that wait to be sent with the same attempt number and priority."""
 
     first: int
     last: int
     attempt: int = 1
-    priority: int = USUAL  # higher goes first
-    avoid: tuple[str, ...] = ()  # clusters, as long as one that did not fail it is open
-    never: tuple[str, ...] = ()  # clusters, whatever is open: it overran its walltime there
+    priority: int = PRIORITY_USUAL  # tasks of higher priority go first
+    avoid: tuple[str, ...] = ()  # clusters to avoid while another cluster is open
+    never: tuple[str, ...] = ()  # clusters where the task overran its walltime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptOutcome:
+    """The outcome of an ended attempt, with the cluster at which it ran."""
+
+    campaign: int
+    task: int
+    attempt: int
+    cluster: str
+    outcome: TaskOutcome
+    is_overrun: bool = False  # outcome COPY, since it overran its walltime
+
+    @classmethod
+    def of(cls, attempt: Attempt, cluster: str) -> Self:
+        """Return the outcome of an ended attempt at a cluster."""
+        return cls(
+            campaign=attempt.campaign,
+            task=attempt.task,
+            attempt=attempt.attempt,
+            cluster=cluster,
+            outcome=attempt.outcome,
+            is_overrun=attempt.is_overrun,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredCampaign:
+    """What the state file has of a campaign: waiting tasks, arrays and live attempts."""
+
+    waiting: tuple[WaitingTasks, ...]
+    arrays: tuple[Array, ...]
+    attempts: tuple[Attempt, ...]  # by array and index
+    earlier: tuple[AttemptOutcome, ...] = ()
+    clusters: frozenset[str] = frozenset()  # clusters that the campaign names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerRecoveryStep:
+    """Changes of the state file in one transaction while root's ledger is recovered."""
+
+    campaign: int
+    undone: tuple[int, ...] = ()  # arrays that were never submitted
+    arrays: tuple[Array, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
+    superseded: tuple[Attempt, ...] = ()  # attempts that later attempts replaced
+    no_longer: tuple[WaitingTasks, ...] = ()  # removed from the waiting tasks
+    waiting: tuple[WaitingTasks, ...] = ()  # what replaces `no_longer`
+    again: tuple[WaitingTasks, ...] = ()  # added: tasks of an array that never ran

@@ -1,7 +1,7 @@
-"""Events of clusters, campaigns and tasks: what went wrong, how often, and what it bars.
+"""Events of clusters, campaigns and tasks: failures, their counts, and what they block.
 
-Equal ones are one event that counts: a million tasks that fail alike are one line. CiGri's words
-are kept for what CiGri knows.
+Equal failures are counted in one event: a million tasks that fail alike are one line. Codes that
+CiGri has are called as in CiGri.
 """
 
 from dataclasses import dataclass
@@ -9,99 +9,109 @@ from datetime import datetime
 from enum import StrEnum
 
 
-class EventKind(StrEnum):
-    """What an event is about; CiGri's classes."""
+class CampaignEventKind(StrEnum):
+    """What an event is about, by CiGri's classes."""
 
     CLUSTER = "cluster"
     CAMPAIGN = "campaign"
     TASK = "job"
 
 
-class EventCode(StrEnum):
-    """What happened; a closed set."""
+class CampaignEventCode(StrEnum):
+    """The failure that an event reports; a closed set."""
 
-    GET_JOBS = "GET_JOBS"  # a cluster does not tell how it is
-    DROPPED = "DROPPED"  # a cluster with tasks has left gridbridge.toml; until: root wrote them off
-    SUBMIT_JOB = "SUBMIT_JOB"  # a cluster takes no array of the campaign's owner now
-    RUNNER_SUBMIT_ERROR = "RUNNER_SUBMIT_ERROR"  # a cluster refuses the campaign's arrays
-    OWNER_UNKNOWN = "OWNER_UNKNOWN"  # nobody knows its owner's account
-    NO_LEDGER = "NO_LEDGER"  # root's ledger of it can't be read, or lacks what is there
+    GET_JOBS = "GET_JOBS"  # a cluster does not answer queries
+    DROPPED = "DROPPED"  # a cluster with tasks was removed; until: root wrote the tasks off
+    SUBMIT_JOB = "SUBMIT_JOB"  # a cluster accepts no array of the campaign's owner now
+    RUNNER_SUBMIT_ERROR = "RUNNER_SUBMIT_ERROR"  # a cluster rejects the campaign's arrays
+    OWNER_UNKNOWN = "OWNER_UNKNOWN"  # the owner's account does not exist
+    NO_LEDGER = "NO_LEDGER"  # root's ledger can't be read or lacks arrays that the cluster has
     NO_FILE = "NO_FILE"  # root can't read the campaign's file now
     SETUP_ERROR = "SETUP_ERROR"  # a cluster can't start the campaign's tasks
-    BLACKLIST = "BLACKLIST"  # tasks in a row failed by themselves there
-    SINK = "SINK"  # its successes there are much too short
-    NO_CLUSTER = "NO_CLUSTER"  # tasks wait that none of the campaign's clusters takes
-    FILE_REFUSED = "FILE_REFUSED"  # root submits nothing of the campaign's file
-    RESTORED = "RESTORED"  # the state file was older than what root's ledger knows
-    DISPUTED = "DISPUTED"  # records tell several ends of tasks; until: they are given up
-    EXIT_ERROR = "EXIT_ERROR"  # tasks failed by themselves
-    WALLTIME = "WALLTIME"  # tasks ran too long, and are not tried again
-    FRAG = "FRAG"  # tasks were deleted at their cluster
-    SITE_FAULT = "SITE_FAULT"  # tasks were lost with their hosts, and are not tried again
-    PREEMPTED = "PREEMPTED"  # tasks lost their places too often
-    NOT_STARTED = "NOT_STARTED"  # tasks that no cluster could start, and are not tried again
+    BLACKLIST = "BLACKLIST"  # several tasks in a row failed by themselves at a cluster
+    SINK = "SINK"  # the campaign's successes at a cluster are much too short
+    NO_CLUSTER = "NO_CLUSTER"  # tasks wait that none of the campaign's clusters may run
+    FILE_REFUSED = "FILE_REFUSED"  # root refuses the campaign's file
+    RESTORED = "RESTORED"  # the state file was older than root's ledger
+    DISPUTED = "DISPUTED"  # records of tasks contradict each other; until: given up
+    EXIT_ERROR = "EXIT_ERROR"  # tasks failed with an exit status or signal of their own
+    WALLTIME = "WALLTIME"  # tasks overran their walltime and are not retried
+    FRAG = "FRAG"  # anybody deleted tasks at their cluster
+    SITE_FAULT = "SITE_FAULT"  # tasks were lost with their hosts and are not retried
+    PREEMPTED = "PREEMPTED"  # tasks were preempted too often
+    NOT_STARTED = "NOT_STARTED"  # no cluster could start these tasks; they are not retried
     EPILOG_EXIT_ERROR = "EPILOG_EXIT_ERROR"  # a campaign's epilogue failed
-    RESUBMIT = "RESUBMIT"  # tasks asked too often to run again
+    RESUBMIT = "RESUBMIT"  # tasks asked too often to run again (66 and 67)
 
 
-ROOTS = (EventCode.OWNER_UNKNOWN, EventCode.NO_LEDGER)  # root acts as nobody; of deletions, too
-PAUSING = (EventCode.SUBMIT_JOB, EventCode.NO_FILE, *ROOTS)
-OF_SUBMISSION = (*PAUSING, EventCode.RUNNER_SUBMIT_ERROR)  # over once an array was taken
-HEALING = (*OF_SUBMISSION, EventCode.SETUP_ERROR)
-BARRING = (*HEALING, EventCode.BLACKLIST, EventCode.SINK)  # they close a cluster to a campaign
+ROOT_EVENTS = (
+    CampaignEventCode.OWNER_UNKNOWN,
+    CampaignEventCode.NO_LEDGER,
+)  # root can't act as the owner: neither submit nor delete
+PAUSING_EVENTS = (CampaignEventCode.SUBMIT_JOB, CampaignEventCode.NO_FILE, *ROOT_EVENTS)
+SUBMISSION_EVENTS = (
+    *PAUSING_EVENTS,
+    CampaignEventCode.RUNNER_SUBMIT_ERROR,
+)  # these events end when the cluster accepts an array
+SELF_HEALING_EVENTS = (*SUBMISSION_EVENTS, CampaignEventCode.SETUP_ERROR)
+BLACKLISTING_EVENTS = (
+    *SELF_HEALING_EVENTS,
+    CampaignEventCode.BLACKLIST,
+    CampaignEventCode.SINK,
+)  # these events close a cluster to a campaign
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignEvent:
-    """One event; it is closed when it is healed, or somebody closes it."""
+    """An event of a cluster, campaign or tasks, open until it is over or closed by hand."""
 
-    number: int = 0  # 0: not yet kept
-    kind: EventKind
-    code: EventCode
-    campaign: int = 0  # 0: of a cluster, whoever uses it
+    number: int = 0  # 0: not yet stored
+    kind: CampaignEventKind
+    code: CampaignEventCode
+    campaign: int = 0  # 0: the event is about a cluster
     cluster: str = ""
-    exit_status: int | None = None  # with which the tasks ended
+    exit_status: int | None = None  # exit status of the tasks
     tasks: int = 0
     first_task: int | None = None
     opened_at: datetime
     last_at: datetime
     probes: int = 0
-    until: datetime | None = None  # then it is tried again; None: nothing heals it by itself
+    until: datetime | None = None  # time of the next retry; None: only a person closes the event
     closed_at: datetime | None = None
-    host: str = ""  # where all of the tasks ran; empty: on several, or nobody knows
-    why: str = ""  # in the words of who refused; empty: nobody said
+    host: str = ""  # host of all these tasks; empty: several hosts or unknown
+    why: str = ""  # reason that the refusing program printed; empty: none
 
     @property
-    def what(self) -> tuple[EventCode, int, str, int | None]:
-        """What makes it equal to another one."""
+    def what(self) -> tuple[CampaignEventCode, int, str, int | None]:
+        """The key by which equal failures are counted in one event."""
         return self.code, self.campaign, self.cluster, self.exit_status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSuccessRecord:
-    """How the tasks of a campaign fared at one cluster."""
+    """Counts of a campaign's recent successes and failures at one cluster."""
 
     campaign: int
     cluster: str
-    errors_in_row: int = 0  # the last tasks, that failed by themselves
-    error_host: str = ""  # where all of them ran; empty: on several, or nobody knows
+    errors_in_row: int = 0  # last tasks that failed by themselves
+    error_host: str = ""  # host of all these failures; empty: several hosts or unknown
     successes: int = 0
-    durations_s: tuple[int, ...] = ()  # of the last successes
-    is_trusted: bool = False  # its owner has said that short tasks are right there
-    wiped_in_row: int = 0  # tasks that nikita deleted as they waited, since one began there
+    durations_s: tuple[int, ...] = ()  # run times of the last successes
+    is_trusted: bool = False  # the owner confirmed that short tasks are right at this cluster
+    wiped_in_row: int = 0  # waiting tasks that nikita deleted since a task started there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EventChanges:
-    """What becomes of the events in one cycle."""
+class CampaignEventChanges:
+    """Events and success records that one cycle changes."""
 
-    events: tuple[CampaignEvent, ...] = ()  # new ones, and known ones that changed
+    events: tuple[CampaignEvent, ...] = ()  # new and changed events
     records: tuple[ClusterSuccessRecord, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownEvents:
-    """What everybody may see: the open ones, and those that were closed of late."""
+class ShownCampaignEvents:
+    """The open events and the recently closed ones, as all users may see them."""
 
     at: datetime
     events: tuple[CampaignEvent, ...] = ()

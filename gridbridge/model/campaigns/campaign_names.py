@@ -1,8 +1,8 @@
-"""The names of a campaign's files, of an array of its tasks, and of a task.
+"""Names of campaign files, arrays and tasks, and the split of a task's parameters.
 
-An array is submitted held under its name, gc.<site>.<campaign>.<array>, which is its account
-(`qsub -A`) for ever. Its parts are letters, digits and `-`, as in the name of a transfer. A task's
-name is the first word of its parameters. Hot programs load this module.
+An array is submitted, held, as `gc.<site>.<campaign>.<array>`. That name stays its account (`qsub
+-A`). Its parts are letters, digits and `-`, as in a transfer's name. The first parameter of a task
+is the task's name. Hot programs import this module.
 """
 
 from gridbridge.errors import ParseError
@@ -10,31 +10,31 @@ from gridbridge.model.ids import is_cluster_name
 
 PREFIX = "gc"
 RELEASED = "campaign"
-ADDS_TO = "adds_to"  # of a part's first line: the campaign whose tasks it adds to
-UNIQUE = "token"  # in a first line: a random word, so that no two files are alike
-SPECIAL = frozenset("'\"\\")  # to sh, in a line of parameters
-BLANKS = dict.fromkeys(map(ord, "\t\r\n"), " ")  # to sh: those of Unicode are none
+ADDS_TO = "adds_to"  # key in the first line of added tasks: their campaign
+UNIQUE = "token"  # key in the first line: a random word that makes each file unique
+SPECIAL = frozenset("'\"\\")  # characters that sh treats specially in a line of parameters
+BLANKS = dict.fromkeys(map(ord, "\t\r\n"), " ")  # sh splits at no Unicode blanks
 
 
-def file_of(campaign: int, part: int = 0) -> str:
-    """Return how the file of a campaign is called, or that of a part, from 1."""
+def campaign_file_name(campaign: int, part: int = 0) -> str:
+    """Return the file name of a campaign, or of its part with tasks added later, from 1."""
     return f"c.{campaign}.{part}" if part else f"c.{campaign}"
 
 
-def released_name(campaign: int) -> str:
-    """Return the name of a campaign's arrays from their release on, where one can be given."""
+def released_array_name(campaign: int) -> str:
+    """Return the job name that a campaign's arrays get when they are released."""
     return f"{RELEASED}.{campaign}"
 
 
-def is_of_campaign(name: str) -> bool:
-    """Say whether a job of this name is an array of a campaign's, held still or released."""
+def is_campaign_job_name(name: str) -> bool:
+    """Say whether a job name is that of a campaign's array, held or released."""
     word, _, number = name.partition(".")
     is_released = word == RELEASED and number.isascii() and number.isdigit()
-    return is_released or (word == PREFIX and is_array(name))
+    return is_released or (word == PREFIX and is_array_name(name))
 
 
-class ArrayId:
-    """One array of tasks of one campaign, as it was submitted to one cluster."""
+class CampaignArrayId:
+    """Site, campaign and number of an array; its text is the array's name."""
 
     __slots__ = ("array", "campaign", "site")
 
@@ -47,38 +47,41 @@ class ArrayId:
         return f"{PREFIX}.{self.site}.{self.campaign}.{self.array}"
 
 
-def parse_array(name: str) -> ArrayId:
-    """Read an array's name; ParseError for anything else."""
+def parse_array_name(name: str) -> CampaignArrayId:
+    """Parse an array's name, gc.<site>.<campaign>.<array>; ParseError otherwise."""
     parts = name.split(".")
     is_ours = len(parts) == 4 and parts[0] == PREFIX and is_cluster_name(parts[1])
     if not is_ours or not all(part.isascii() and part.isdigit() for part in parts[2:]):
         raise ParseError(f"{name!r} is not gc.<site>.<campaign>.<array>")
-    return ArrayId(parts[1], int(parts[2]), int(parts[3]))
+    return CampaignArrayId(parts[1], int(parts[2]), int(parts[3]))
 
 
-def is_array(name: str) -> bool:
-    """Say whether this is an array's name."""
+def is_array_name(name: str) -> bool:
+    """Say whether a name is an array's name, gc.<site>.<campaign>.<array>."""
     try:
-        parse_array(name)
+        parse_array_name(name)
     except ParseError:
         return False
     return True
 
 
-def words(line: str) -> tuple[str, ...]:
-    """Split a line of parameters as sh would, but nothing in it is run."""
+def split_parameters(line: str) -> tuple[str, ...]:
+    """Split a line of task parameters into words as sh does, without expansion."""
     if SPECIAL.isdisjoint(line):
         return tuple(word for word in line.translate(BLANKS).split(" ") if word)
-    import shlex  # ten times as slow, and few campaigns have quotation marks
+    import shlex  # ten times slower, and few campaigns use quotes
 
     try:
         return tuple(shlex.split(line))
-    except ValueError:  # a quotation mark that stands alone
+    except ValueError:  # an unclosed quotation mark
         return tuple(line.split())
 
 
-def is_closed(line: str) -> bool:
-    """Say whether all quotation marks of a line are closed, so that it is split as by sh."""
+def has_closed_quotes(line: str) -> bool:
+    """Say whether every quotation mark of a parameter line is closed.
+
+    sh splits only such a line as `split_parameters` does.
+    """
     if SPECIAL.isdisjoint(line):
         return True
     import shlex
@@ -90,8 +93,8 @@ def is_closed(line: str) -> bool:
     return True
 
 
-def first_word(line: str) -> tuple[str, int]:
-    """Return the first word of a line that begins with it, and where it ends in the line."""
+def first_parameter(line: str) -> tuple[str, int]:
+    """Return the first word of a line of parameters, and the offset of its end."""
     if SPECIAL.isdisjoint(line):
         first = line.translate(BLANKS).partition(" ")[0]
         return first, len(first)
@@ -100,7 +103,7 @@ def first_word(line: str) -> tuple[str, int]:
 
     letters = io.StringIO(line)
     reader = shlex.shlex(letters, posix=True)
-    reader.whitespace_split, reader.commenters = True, ""  # as shlex.split has it
+    reader.whitespace_split, reader.commenters = True, ""  # the settings of shlex.split
     try:
         first, end = reader.get_token() or "", letters.tell()
         list(reader)

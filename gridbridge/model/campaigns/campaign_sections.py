@@ -1,11 +1,29 @@
-"""What gridbridge.toml says of campaigns."""
+"""The sections of gridbridge.toml that configure campaigns."""
 
 import re
 from dataclasses import dataclass
+from enum import StrEnum
 
-from gridbridge.model.campaigns.job_ratio import JobRatioRule
-from gridbridge.model.campaigns.usage_sharing import ShareBy
 from gridbridge.model.settings import TextFormat, setting
+
+
+class FairShareUnit(StrEnum):
+    """The unit among which free slots are shared: user, project, group, or none."""
+
+    NONE = "none"  # first come, first served
+    USER = "user"
+    PROJECT = "project"
+    GROUP = "group"
+
+
+class JobRatioRule(StrEnum):
+    """The law by which a job ratio follows the outcomes of sent tasks."""
+
+    MEASURED = "measured"
+    SLOW_START = "slow-start"
+    TWO_WAY = "two-way"
+    ADAPTIVE = "adaptive"
+
 
 NAME = "@?[A-Za-z_][A-Za-z0-9_.-]*"
 SCRIPT = TextFormat(
@@ -24,7 +42,7 @@ PRIORITIES = TextFormat(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunnerSection:
-    """The one process that sends campaigns' tasks."""
+    """[runner]: the program that sends campaigns' tasks."""
 
     interval_s: float = setting(15.0, "the pause between two cycles of --loop", "s", 5, 3600)
     forgotten_s: float = setting(
@@ -47,8 +65,8 @@ class RunnerSection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CampaignsAt:
-    """How campaigns use a cluster."""
+class ClusterCampaignsSection:
+    """[campaigns.CLUSTER]: how campaigns use a cluster."""
 
     predictor: JobRatioRule = setting(
         JobRatioRule.MEASURED, "the law by which the job ratio changes"
@@ -75,11 +93,11 @@ class CampaignsAt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Metascheduler:
-    """What decides which campaigns get the free slots."""
+class MetaschedulerSection:
+    """[metascheduler]: which campaigns get the free slots."""
 
-    share_by: ShareBy = setting(
-        ShareBy.NONE, "by whom free slots are shared evenly; none: first come, first served"
+    share_by: FairShareUnit = setting(
+        FairShareUnit.NONE, "by whom free slots are shared evenly; none: first come, first served"
     )
     half_life_h: float = setting(24.0, "the time after which past use counts half", "h", 0.1, 8760)
     first_tasks: int = setting(
@@ -92,7 +110,7 @@ class Metascheduler:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NikitaSection:
-    """What deletes tasks that wait or run where they should not."""
+    """[nikita]: when tasks that wait or run too long are deleted."""
 
     interval_s: float = setting(60.0, "the pause between two cycles of --loop", "s", 5, 3600)
     grace_s: float = setting(
@@ -107,8 +125,8 @@ class NikitaSection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failures:
-    """How often tasks are tried again, and when a cluster gets no more of a campaign."""
+class FailuresSection:
+    """[failures]: how often tasks are retried, and when a cluster is closed."""
 
     asked: int = setting(
         100, "how often a task may ask to run again (66 and 67)", "times", 0, 1000000
@@ -137,8 +155,8 @@ class Failures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finalize:
-    """What makes the end of a campaign shorter."""
+class FinalizeSection:
+    """[finalize]: speculative attempts at the end of a campaign."""
 
     copies: int = setting(2, "the most speculative attempts of a task; 0: none", "copies", 0, 2)
     least_s: float = setting(
@@ -150,8 +168,8 @@ class Finalize:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Notifications:
-    """How people are told of their campaigns."""
+class NotificationsSection:
+    """[notifications]: how users are notified of events of their campaigns."""
 
     mail: str = setting(
         "/usr/sbin/sendmail", "the program that sends mails; empty: none are sent", form=SCRIPT

@@ -1,4 +1,4 @@
-"""What nikita looks at, and what it wipes: tasks that wait or run where they should not."""
+"""Values of nikita: the tasks that it looks at, and those that it deletes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,58 +8,68 @@ from enum import StrEnum
 from gridbridge.model.campaigns.preemption import BlockedRequest, Preemption
 
 
-class WipedFor(StrEnum):
-    """Why a task was deleted."""
+class CancellationReason(StrEnum):
+    """Why nikita deletes a task."""
 
-    OVERFLOW = "overflow"  # more wait at its cluster than may
-    WAITED = "waited"  # for too long
-    OVERRAN = "overran"  # it ran on long after its walltime
-    CANCELLED = "cancelled"  # its owner cancelled the campaign: it is never marked
-    MADE_WAY = "made-way"  # a local job lacked what it held
-    UNWANTED = "unwanted"  # its owner cancelled the task
-    MOVED = "moved"  # it waits there, and could start elsewhere (gridbridge rebalance)
-    UNNEEDED = "unneeded"  # it is a prologue that waits, and no task is left
-    LEFT = "left"  # MOVED or UNNEEDED, and deleted: held before it began
-    NEVER_BEGAN = "never-began"  # OVERFLOW or WAITED, and deleted: held before it began
+    OVERFLOW = "overflow"  # more tasks wait at the cluster than the flood rate allows
+    WAITED = "waited"  # the task waited too long
+    OVERRAN = "overran"  # the task ran on long after its walltime
+    CANCELLED = "cancelled"  # the owner cancelled the campaign; no mark is stored
+    MADE_WAY = "made-way"  # preempted: a local job lacked resources that the task held
+    UNWANTED = "unwanted"  # the owner cancelled the task
+    MOVED = "moved"  # moved by gridbridge rebalance: it waits, and could start elsewhere
+    UNNEEDED = "unneeded"  # a waiting prologue without remaining tasks
+    LEFT = "left"  # MOVED or UNNEEDED, after the task was held and deleted
+    NEVER_BEGAN = "never-began"  # OVERFLOW or WAITED, after the task was held and deleted
 
 
-OF_WAITING = (WipedFor.OVERFLOW, WipedFor.WAITED, WipedFor.NEVER_BEGAN)
-OF_MOVES = (WipedFor.MOVED, WipedFor.UNNEEDED, WipedFor.LEFT)
-ONLY_WAITING = (*OF_WAITING, *OF_MOVES)  # for these reasons a task that runs is not deleted
-HELD = (WipedFor.LEFT, WipedFor.NEVER_BEGAN)  # these tasks are held before they are deleted
-IF_WAITING = tuple(  # a task that runs by then runs on
-    wiped_for for wiped_for in ONLY_WAITING if wiped_for not in HELD
+REASONS_OF_WAITING = (
+    CancellationReason.OVERFLOW,
+    CancellationReason.WAITED,
+    CancellationReason.NEVER_BEGAN,
+)
+REASONS_OF_MOVES = (CancellationReason.MOVED, CancellationReason.UNNEEDED, CancellationReason.LEFT)
+REASONS_ONLY_WAITING = (
+    *REASONS_OF_WAITING,
+    *REASONS_OF_MOVES,
+)  # for these reasons a running task is not deleted
+REASONS_HELD_FIRST = (
+    CancellationReason.LEFT,
+    CancellationReason.NEVER_BEGAN,
+)  # these tasks are held first, then deleted
+REASONS_IF_STILL_WAITING = tuple(  # a task that has started by then is left running
+    wiped_for for wiped_for in REASONS_ONLY_WAITING if wiped_for not in REASONS_HELD_FIRST
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancellationMark:
-    """A task is to be wiped."""
+    """A stored mark: a task is to be deleted, for this reason."""
 
-    wiped_for: WipedFor
+    wiped_for: CancellationReason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClockJump:
-    """The clock of this host was set forward."""
+    """A step by which this host's clock was set forward."""
 
-    at: datetime  # by the new time
+    at: datetime  # time after the jump
     by_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CancellationClocks:
-    """What this host's clocks said at one moment, and how the settable one was set before that."""
+class HostClockReadings:
+    """Readings of this host's wall and monotonic clocks, with earlier clock jumps."""
 
-    boot: str  # which start of the machine
+    boot: str  # boot id of the machine
     wall: datetime
-    steady_s: float  # since that start
+    steady_s: float  # since the boot
     leaps: tuple[ClockJump, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MissingSince:
-    """Since when a cluster has not listed a task whose end is not known; None: it lists it."""
+class TaskMissingSince:
+    """Since when a cluster has not listed a task with unknown end; None: it lists it."""
 
     campaign: int
     array: int
@@ -68,68 +78,67 @@ class MissingSince:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ListedArray:
-    """Tasks of an array of which a cluster says the same."""
+class SameStateTasks:
+    """Tasks of an array that a cluster lists in the same state since the same time."""
 
     campaign: int
     array: int
     cluster: str
     places: tuple[range, ...]
-    since: datetime  # when they began to wait, or to run
+    since: datetime  # when these tasks began to wait or to run
     is_waiting: bool
     walltime_s: int
     is_test: bool = False
-    slots: int = 1  # of one task
-    marked: WipedFor | None = None  # they were to be wiped before
-    is_cancelled: bool = False  # their owner cancelled the campaign
+    slots: int = 1  # slots of one task
+    marked: CancellationReason | None = None  # reason of an earlier mark
+    is_cancelled: bool = False  # the owner cancelled the campaign
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CancellationPatience:
-    """How long nikita leaves tasks alone."""
+class CancellationTimeouts:
+    """How long nikita lets tasks wait, or run on after their walltime."""
 
-    grace_s: float  # of waiting tasks above the flood rate
+    grace_s: float  # for waiting tasks above the flood rate
     waiting_s: float
     over_walltime_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ListedAttempt:
-    """All tasks of campaigns at the clusters that answered, and work there."""
+class CancellationSituation:
+    """All that nikita's decision looks at: the listed tasks and the limits."""
 
     now: datetime
-    parts: tuple[ListedArray, ...]
-    allowed: Mapping[str, int]  # to wait, by cluster
-    patience: CancellationPatience
-    to_wide: frozenset[str] = frozenset()  # clusters where one task of several slots may wait, too
-    contests: tuple[BlockedRequest, ...] = ()  # local requests that wait for what tasks hold
+    parts: tuple[SameStateTasks, ...]
+    allowed: Mapping[str, int]  # tasks that may wait, by cluster
+    patience: CancellationTimeouts
+    to_wide: frozenset[str] = frozenset()  # clusters where one multi-slot task may wait besides
+    contests: tuple[BlockedRequest, ...] = ()  # local requests that wait for resources of tasks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayCancellation:
-    """Some tasks of an array are deleted."""
+    """Tasks of an array that are deleted for one reason."""
 
     campaign: int
     array: int
     cluster: str
-    wiped_for: WipedFor
+    wiped_for: CancellationReason
     places: tuple[range, ...]
 
     @property
     def tasks(self) -> int:
-        """How many they are."""
+        """The number of deleted tasks."""
         return sum(map(len, self.places))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancellationPlan:
-    """What nikita does in one cycle."""
+    """The deletions of one cycle of nikita."""
 
     wipes: tuple[ArrayCancellation, ...] = ()
-    repeated: tuple[
-        ArrayCancellation, ...
-    ] = ()  # of those that were to be wiped, and are still there
+    # of those that were to be wiped, and are still there
+    repeated: tuple[ArrayCancellation, ...] = ()
     moved: tuple[ArrayCancellation, ...] = ()  # those of them that wait still, and start elsewhere
-    cancelled: tuple[ArrayCancellation, ...] = ()  # campaigns and tasks, by their owners
-    spared: tuple[ArrayCancellation, ...] = ()  # of those, too: they were to wait no more, and run
-    ways: tuple[Preemption, ...] = ()  # for local requests, one a cluster
+    cancelled: tuple[ArrayCancellation, ...] = ()  # campaigns and tasks that their owners cancelled
+    spared: tuple[ArrayCancellation, ...] = ()  # marked earlier for waiting, but running now
+    ways: tuple[Preemption, ...] = ()  # preemptions for local requests, one per cluster

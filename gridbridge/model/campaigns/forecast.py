@@ -1,4 +1,4 @@
-"""When a campaign will end, as far as that can be told."""
+"""The forecast of a campaign's end, and the progress from which it is computed."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,36 +6,36 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterThroughput:
-    """What a cluster does for a campaign."""
+    """Run times of ended and running tasks of a campaign at one cluster."""
 
     cluster: str
-    durations_s: tuple[float, ...] = ()  # of tasks that ended there, a sample
-    elapsed_s: tuple[float, ...] = ()  # of those that run
-    ended: int = 0  # tasks, in the last `watched_s`
+    durations_s: tuple[float, ...] = ()  # run times of a sample of ended tasks
+    elapsed_s: tuple[float, ...] = ()  # elapsed times of running tasks
+    ended: int = 0  # ended tasks in the last `watched_s`
     watched_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignProgress:
-    """A campaign at a moment."""
+    """The progress of a campaign, from which its end is forecast."""
 
-    left: int  # tasks that don't run yet
+    left: int  # tasks that have not started
     services: tuple[ClusterThroughput, ...]
-    pause_s: float = 0.0  # between two cycles: so long a free slot may wait for a task
+    pause_s: float = 0.0  # pause between cycles, for which a free slot may wait
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignForecast:
-    """The end of a campaign; None is unknown."""
+    """The forecast end of a campaign; None where it is unknown."""
 
-    throughput: float | None = None  # tasks a second
-    p50_s: float | None = None  # by then it has ended, with this probability
+    throughput: float | None = None  # tasks per second
+    p50_s: float | None = None  # seconds until the end, with a probability of 50 %
     p90_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredForecast:
-    """A forecast that was made halfway, and what came of it."""
+    """A forecast made halfway through a campaign, with the campaign's actual end."""
 
     campaign: int
     made_at: datetime

@@ -1,25 +1,27 @@
-"""Which properties of hosts a campaign's tasks ask for at a cluster, as the service keeps them.
+"""Host properties that a campaign requests at a cluster, as the service stores them.
 
-`mem>=2000,gpu=YES;gpu=2` is two conditions, of which the second has two ways to hold. OAR takes
-them as the condition of `oarsub -p`, Grid Engine each as one of `qsub -l`. Hot programs load this
-module.
+`mem>=2000,gpu=YES;gpu=2` are two conditions; `;` separates the alternatives of the second. OAR gets
+all conditions in `oarsub -p`, Grid Engine gets one `qsub -l` each. Hot programs import this module.
 """
 
 from gridbridge.model.request import RELATIONS
 
-ALL, ANY = ",", ";"  # between what has to hold, and between the ways in which it may
+ALL, ANY = ",", ";"  # ALL separates conditions, ANY separates alternatives
 
 Pair = tuple[str, str]
 
 
-def wanted(text: str) -> tuple[Pair, ...]:
-    """Return the names, each with its relation unless that is `=`, and their values; each once."""
+def parse_required_properties(text: str) -> tuple[Pair, ...]:
+    """Return the conditions without alternatives as unique pairs (name, value).
+
+    The name ends with the relation, unless that is `=`.
+    """
     conditions = dict.fromkeys(text.split(ALL))
     return tuple(_pair(condition) for condition in conditions if condition and ANY not in condition)
 
 
-def either(text: str) -> tuple[tuple[Pair, ...], ...]:
-    """Return what may hold in several ways, each as its pairs."""
+def parse_alternative_properties(text: str) -> tuple[tuple[Pair, ...], ...]:
+    """Return each condition with alternatives, as pairs (name, value)."""
     clauses = (clause.split(ANY) for clause in text.split(ALL) if ANY in clause)
     return tuple(tuple(map(_pair, clause)) for clause in clauses)
 

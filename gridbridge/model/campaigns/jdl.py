@@ -1,4 +1,4 @@
-"""What a campaign's JDL asks for, with every inherited key in its place."""
+"""The JDL of a campaign, in which each cluster has the keys that it inherits."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -6,81 +6,81 @@ from enum import StrEnum
 
 from gridbridge.model.amounts import HOUR_S
 
-OUTLINED = ":"  # in the place of what runs, where something does
+OUTLINED = ":"  # stands for the shell lines that `outline` removes
 
 
 class CampaignType(StrEnum):
     """How a campaign is scheduled (CiGri scheduler specification, campaign types)."""
 
     DEFAULT = "default"
-    TEST = "test"  # one task at each required cluster, and no other
+    TEST = "test"  # one task at each cluster, and no more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AtCluster:
-    """How a campaign's tasks run at one cluster."""
+    """The JDL's settings for a campaign's tasks at one cluster."""
 
-    exec_file: str  # a command line of sh, to which a task's parameters are added
-    exec_directory: str = ""  # empty: the owner's home there
-    slots: int = 1  # of each task
-    nodes: int = 1  # of OAR, with as many of the slots on each; 0: wherever they are free
-    environment: str = ""  # of Grid Engine: the parallel environment of more than one slot
+    exec_file: str  # shell command to which a task's parameters are appended
+    exec_directory: str = ""  # empty: the owner's home directory at the cluster
+    slots: int = 1  # slots of each task
+    nodes: int = 1  # OAR: nodes with equal slots each; 0: any nodes
+    environment: str = ""  # Grid Engine: parallel environment of multi-slot tasks
     walltime_s: int = HOUR_S
     is_besteffort: bool = True
     project: str = ""
     queue: str = ""
-    properties: str = ""  # of the hosts: "mem>=2000,gpu=YES", as `wanted` reads it
-    prologue: str = ""  # lines of sh: once here, before the first task
+    properties: str = ""  # host properties such as "mem>=2000,gpu=YES"
+    prologue: str = ""  # shell lines that run once before the first task
     prologue_walltime_s: int = HOUR_S
-    epilogue: str = ""  # the same, after the last
+    epilogue: str = ""  # shell lines that run once after the last task
     epilogue_walltime_s: int = HOUR_S
-    max_jobs: int = 0  # tasks of the campaign there at once; 0: as many as there is room for
+    max_jobs: int = 0  # most tasks at once; 0: no limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetWish:
-    """A dataset that is added when its campaign is brought (gridbridge data)."""
+    """A dataset that submission of the campaign registers (gridbridge data)."""
 
-    path: str  # absolute, on the transfer host
+    path: str  # absolute path on the transfer host
     replicas: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Jdl:
-    """A campaign as it was asked for, without its tasks' parameters."""
+    """The JDL of a campaign, without the parameters of its tasks."""
 
     name: str
     type: CampaignType = CampaignType.DEFAULT
     clusters: Mapping[str, AtCluster] = field(default_factory=dict)
     is_idempotent: bool = False  # several attempts of a task may run at the same time
-    outputs: tuple[str, ...] = ()  # files that a task leaves in a folder of its own
+    outputs: tuple[str, ...] = ()  # files that each task leaves in its own folder
     datasets: Mapping[str, DatasetWish] = field(default_factory=dict)
-    may_move: bool = True  # its waiting tasks, by rebalancing
+    may_move: bool = True  # rebalancing may move its waiting tasks
 
     @property
     def has_steps(self) -> bool:
-        """Whether it has a prologue or an epilogue anywhere."""
+        """Whether the campaign has a prologue or an epilogue at any cluster."""
         return any(request.prologue or request.epilogue for request in self.clusters.values())
 
     @property
     def has_epilogue(self) -> bool:
-        """Whether it has an epilogue anywhere."""
+        """Whether the campaign has an epilogue at any cluster."""
         return any(request.epilogue for request in self.clusters.values())
 
     @property
     def outline(self) -> "Jdl":
-        """The same without the lines of sh and the words that only its tasks need."""
+        """The same JDL without shell lines and other texts that only its tasks need."""
         return replace(
             self, clusters={name: _outline(request) for name, request in self.clusters.items()}
         )
 
     @property
     def may_be_copied(self) -> bool:
-        """Whether a task that runs long may get a copy."""
+        """Whether long-running tasks of the campaign may get speculative attempts."""
         return (self.is_idempotent or bool(self.outputs)) and self.type is CampaignType.DEFAULT
 
     def slots_at(self, cluster: str) -> int:
-        """Return how many slots a task takes at a cluster; 1 where it may not run."""
+        """Return the slots of a task at a cluster; 1 if the campaign does not name the cluster."""
         return self.clusters[cluster].slots if cluster in self.clusters else 1
 
 

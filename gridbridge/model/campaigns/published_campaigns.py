@@ -1,4 +1,4 @@
-"""What everybody may see of campaigns: their states and numbers, never their parameters."""
+"""Campaigns and clusters as every user may see them: states and numbers, no parameters."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,31 +8,31 @@ from gridbridge.model.campaigns.jdl import CampaignType
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownAtCluster:
-    """A campaign at one of its clusters."""
+class ShownCampaignAtCluster:
+    """A campaign's task counts and rates at one of its clusters."""
 
     cluster: str
-    waiting: int = 0  # there
+    waiting: int = 0  # tasks that wait there
     running: int = 0
-    ended: int | None = None  # for good; None, as below, unless a single campaign is shown
-    failed: int | None = None  # of those
-    job_ratio: float | None = None  # tasks that are sent for a free slot
-    ended_per_h: float | None = None  # in the last hour; None: none did
+    ended: int | None = None  # finally ended tasks; None in lists of many campaigns
+    failed: int | None = None  # failed tasks among the ended
+    job_ratio: float | None = None  # tasks sent for each free slot
+    ended_per_h: float | None = None  # ended tasks in the last hour; None: none
     mean_s: float | None = None  # mean run time of a task there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownErrors:
-    """What became of the forecasts that were made halfway, of the campaigns that have ended."""
+class ShownForecastErrors:
+    """How accurate the halfway forecasts of ended campaigns were."""
 
     forecasts: int
     p90_held: int
-    median_error: float  # of the P50, as a share of the time that was left
+    median_error: float  # of the P50, as a share of the remaining time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownCampaign:
-    """One campaign."""
+    """A campaign as every user may see it."""
 
     number: int
     name: str
@@ -42,60 +42,61 @@ class ShownCampaign:
     state: CampaignState
     clusters: tuple[str, ...]
     tasks: int
-    ended: int  # for good
-    failed: int  # of those
-    cancelled: int = 0  # of those that ended, by their owner
-    waiting: int = 0  # not sent, or to be sent again
-    ended_per_h: float | None = None  # tasks; None, as below: unknown
+    ended: int  # finally ended tasks
+    failed: int  # failed tasks among the ended
+    cancelled: int = 0  # ended tasks that their owner cancelled
+    waiting: int = 0  # tasks that are unsent or to be sent again
+    ended_per_h: float | None = None  # ended tasks per hour; None: unknown, as below
     mean_s: float | None = None  # mean run time of ended tasks
-    p50_at: datetime | None = None  # by then all have ended, with this probability
+    p50_at: datetime | None = None  # time by which all tasks have ended, with a probability of 50 %
     p90_at: datetime | None = None
-    forecast_error: float | None = None  # of the P50 that was told halfway, once it has ended
-    at: tuple[ShownAtCluster, ...] = ()
-    events: int = 0  # that are open
-    sinks: tuple[str, ...] = ()  # clusters whose results its owner has not trusted
-    ending_at: tuple[str, ...] = ()  # clusters at which tasks of a cancelled one may live
+    forecast_error: float | None = None  # error of the halfway P50, after the end
+    at: tuple[ShownCampaignAtCluster, ...] = ()
+    events: int = 0  # open events
+    sinks: tuple[str, ...] = ()  # black holes that the owner has not confirmed
+    ending_at: tuple[str, ...] = ()  # clusters where tasks of a cancelled campaign may live
 
     @property
     def tasks_running(self) -> int:
-        """How many tasks run, as their clusters list them; a task and its copies count as one."""
+        """The running tasks, as clusters list them; a task and its copies count once."""
         listed = sum(at.running for at in self.at)
         return min(listed, self.tasks - self.ended)
 
     @property
     def tasks_waiting(self) -> int:
-        """How many tasks wait: here, on their way, or at a cluster."""
+        """The waiting tasks: unsent, being sent, or waiting at a cluster."""
         return self.tasks - self.ended - self.tasks_running if self.state.is_alive else 0
 
     @property
     def tasks_to_fix(self) -> int:
-        """How many failed tasks may be tried again; none of a cancelled campaign."""
+        """The failed tasks that may be retried; none in a cancelled campaign."""
         return 0 if self.state is CampaignState.CANCELLED else self.failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownCampaigns:
-    """All of them, by number."""
+    """All campaigns as every user may see them, by number."""
 
     at: datetime
     campaigns: tuple[ShownCampaign, ...] = ()
-    errors: ShownErrors | None = None
+    errors: ShownForecastErrors | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownGridCluster:
-    """One cluster as campaigns find it; what is None was not asked of late, or not answered."""
+    """A cluster's slots and campaign tasks; None where it did not answer recently."""
 
     name: str
     kind: str
     answered_at: datetime | None = None
     slots: int | None = None
     used: int | None = None
-    free: int | None = None  # for best-effort tasks
-    free_for_normal: int | None = None  # for ordinary ones, for which best-effort ones make way
-    waiting: int = 0  # tasks of campaigns
-    running: int = 0  # the same
-    used_by_campaigns: int = 0  # slots of those that run
+    free: int | None = None  # free slots for best-effort tasks
+    # free slots for ordinary tasks, which preempt best-effort tasks
+    free_for_normal: int | None = None
+    waiting: int = 0  # waiting tasks of campaigns
+    running: int = 0  # running tasks of campaigns
+    used_by_campaigns: int = 0  # slots of campaigns' running tasks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

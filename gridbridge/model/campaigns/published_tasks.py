@@ -1,91 +1,92 @@
-"""What everybody may see of a task, and when tasks of a campaign ended."""
+"""Tasks of campaigns as every user may see them, and counts of ended tasks."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from datetime import datetime
 
 from gridbridge.model.campaigns.campaign import CampaignState, TaskOutcome, is_cancelled
-from gridbridge.model.campaigns.speculation import ShownCopy
+from gridbridge.model.campaigns.speculation import ShownSpeculativeAttempt
 
-WAITING, SENT, DROPPED = "waiting", "sent", "dropped"  # of tasks that have not ended
-WORDS = {
+WAITING, SENT, DROPPED = "waiting", "sent", "dropped"  # words for tasks that have not ended
+OUTCOME_WORDS = {
     outcome: outcome.value for outcome in TaskOutcome
-}  # of what has ended: pages show 100,000 at once
-WORDS |= {TaskOutcome.PENDING: SENT, TaskOutcome.UNWANTED: TaskOutcome.CANCELLED.value}
+}  # a table, since lists show 100,000 tasks at once
+OUTCOME_WORDS |= {TaskOutcome.PENDING: SENT, TaskOutcome.UNWANTED: TaskOutcome.CANCELLED.value}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskPreemption:
-    """An attempt ended because a local job lacked what it held."""
+    """An attempt that was preempted since a local job lacked resources that it held."""
 
     attempt: int
     cluster: str
     job: int
-    lacked: tuple[str, ...]  # resources
+    lacked: tuple[str, ...]  # resources that the local job lacked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskMove:
-    """An attempt waited where others could not start it, and was deleted to start elsewhere."""
+    """A waiting attempt that rebalancing deleted, to start the task at another cluster."""
 
     attempt: int
     cluster: str
-    to: str = ""  # where the next attempt was sent; empty: none was yet
+    to: str = ""  # cluster of the next attempt; empty: not sent yet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedTask:
-    """One task, by its last attempt."""
+    """A task as every user may see it, by its last attempt."""
 
     number: int
-    attempt: int = 0  # 0: it was never sent
+    attempt: int = 0  # 0: never sent
     outcome: TaskOutcome = TaskOutcome.PENDING
-    is_waiting: bool = True  # to be sent, or sent again
+    is_waiting: bool = True  # the task waits to be sent
     cluster: str = ""
-    job_id: int = 0  # of its array there; 0: not known
-    place: int = 0  # in that array, from 1
+    job_id: int = 0  # job id of its array; 0: unknown
+    place: int = 0  # index in that array, from 1
     exit_status: int | None = None
     wallclock_s: int | None = None
-    beyond_s: int | None = None  # this is a copy, made when the task had run for longer
-    copies: tuple[ShownCopy, ...] = ()  # its other attempts that ran, or run, beside this one
-    made_way: tuple[TaskPreemption, ...] = ()  # its attempts that ended for local jobs
-    moved: tuple[TaskMove, ...] = ()  # its attempts that rebalancing ended before they began
-    is_suspect: bool = False  # it succeeded at a sink (decisions/campaigns/failures/black_hole.py)
+    beyond_s: int | None = None  # a speculative attempt, made when the task had run longer
+    copies: tuple[ShownSpeculativeAttempt, ...] = ()  # other attempts that ran beside this attempt
+    made_way: tuple[TaskPreemption, ...] = ()  # attempts that were preempted for local jobs
+    moved: tuple[TaskMove, ...] = ()  # attempts that rebalancing deleted before their start
+    # it succeeded at a sink (decisions/campaigns/cluster_success_records.py)
+    is_suspect: bool = False
 
     @property
     def word(self) -> str:
-        """Its state in a word: waiting, sent, or how it ended."""
+        """The task's state in one word: waiting, sent, or its outcome."""
         if self.is_waiting:
             return WAITING
         if not self.attempt:
             return DROPPED
-        return WORDS[self.outcome]
+        return OUTCOME_WORDS[self.outcome]
 
     @property
     def has_ended(self) -> bool:
-        """Whether it ended for good."""
+        """Whether the task has ended and will not run again."""
         return not self.is_waiting and self.outcome is not TaskOutcome.PENDING
 
     @property
     def has_failed(self) -> bool:
-        """Whether it ended for good, without success."""
+        """Whether the task has ended without success and will not run again."""
         return self.has_ended and self.outcome is not TaskOutcome.SUCCESS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskEndTimes:
-    """How many tasks of a campaign a cycle found ended for good at one cluster."""
+    """Counts of a campaign's tasks at one cluster that one cycle found ended."""
 
     at: datetime
     cluster: str
     tasks: int
-    failed: int  # of those
+    failed: int  # failed tasks
     timed: int = 0  # tasks with known run times
-    wallclock_s: int = 0  # the sum of these run times
-    cancelled: int = 0  # of `tasks`, by their owner: none of them failed or has a run time
+    wallclock_s: int = 0  # sum of the known run times
+    cancelled: int = 0  # tasks that their owner cancelled: neither failed nor timed
 
     def taken_back(self) -> "TaskEndTimes":
-        """Return the negative count, for tasks that are to run again."""
+        """Return the negative counts, for ended tasks that are to run again."""
         return TaskEndTimes(
             at=self.at,
             cluster=self.cluster,
@@ -103,8 +104,10 @@ COUNTS = tuple(
 )
 
 
-def end_of(task: PublishedTask, at: datetime, state: CampaignState | None = None) -> TaskEndTimes:
-    """Count one task that ended for good, of a campaign in this state."""
+def count_ended_task(
+    task: PublishedTask, at: datetime, state: CampaignState | None = None
+) -> TaskEndTimes:
+    """Return the counts of one ended task of a campaign in this state."""
     if task.has_ended and is_cancelled(task.outcome, state):
         return TaskEndTimes(at=at, cluster=task.cluster, tasks=1, failed=0, cancelled=1)
     return TaskEndTimes(
@@ -117,10 +120,10 @@ def end_of(task: PublishedTask, at: datetime, state: CampaignState | None = None
     )
 
 
-def added_up(ends: Iterable[TaskEndTimes], at: datetime) -> tuple[TaskEndTimes, ...]:
-    """Add counts up by cluster, in the order of names; clusters with a sum of 0 are left out.
+def sum_task_ends(ends: Iterable[TaskEndTimes], at: datetime) -> tuple[TaskEndTimes, ...]:
+    """Add up counts by cluster, sorted by name; clusters with a sum of 0 are left out.
 
-    `at` is the moment of the sums.
+    `at` is the time of the sums.
     """
     sums: dict[str, dict[str, int]] = {}
     for end in ends:

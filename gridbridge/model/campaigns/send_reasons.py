@@ -1,79 +1,80 @@
-"""Why a campaign's tasks did or did not go to a cluster in the last cycle, in numbers."""
+"""The reasons why a campaign's tasks went, or did not go, to a cluster in the last cycle."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from gridbridge.model.campaigns.campaign_events import EventCode
+from gridbridge.model.campaigns.campaign_events import CampaignEventCode
 
 
 class SendCause(StrEnum):
-    """Why; a closed set."""
+    """Why tasks of a campaign were sent to a cluster or not; a closed set."""
 
     SENT = "sent"
     NO_ANSWER = "no_answer"
-    DROPPED = "dropped"  # it has left gridbridge.toml
+    DROPPED = "dropped"  # the cluster was removed from gridbridge.toml
     CLOSED = "closed"  # an event closes the cluster to the campaign
-    PREPARING = "preparing"  # its prologue or epilogue runs there, or waits
-    DRAINED = "drained"  # somebody wants nothing more to be sent there
-    STRESSED = "stressed"  # its stress script says that it is above its limit
-    TRIED = "tried"  # a test has its task there
-    MAX_JOBS = "max_jobs"  # as many of its tasks are there as its JDL allows
-    MAX_ARRAYS = "max_arrays"  # its owner, or everybody, has as many arrays as the cluster takes
-    TOO_LARGE = "too_large"  # the whole cluster has fewer slots than one task needs
-    KEPT_OFF = "kept_off"  # the tasks that are left failed there, and wait for another cluster
+    PREPARING = "preparing"  # a prologue or epilogue waits or runs at the cluster
+    DRAINED = "drained"  # the cluster is drained
+    STRESSED = "stressed"  # the stress script is above its limit
+    TRIED = "tried"  # a test campaign has sent its task there
+    MAX_JOBS = "max_jobs"  # the JDL's max_jobs tasks are there
+    MAX_ARRAYS = "max_arrays"  # the cluster's limit of arrays is reached
+    TOO_LARGE = "too_large"  # one task needs more slots than the cluster has
+    KEPT_OFF = "kept_off"  # the remaining tasks avoid this cluster
     FULL = "full"  # too few free slots for one task
-    WAITING_THERE = "waiting_there"  # what is free goes to tasks that wait there already
-    JOB_RATIO = "job_ratio"  # as many of its tasks wait there as its job ratio sends
-    ELSEWHERE = "elsewhere"  # all of its tasks went to other clusters
-    OTHERS_FIRST = "others_first"  # what is free goes to other campaigns
+    WAITING_THERE = "waiting_there"  # free slots are kept for tasks that wait there
+    JOB_RATIO = "job_ratio"  # the job ratio allows no more tasks
+    ELSEWHERE = "elsewhere"  # all tasks went to other clusters
+    OTHERS_FIRST = "others_first"  # free slots went to other campaigns
 
 
-class CampaignOrder(StrEnum):
-    """Why other campaigns are served before one."""
+class PrecedenceReason(StrEnum):
+    """Why other campaigns were served before a campaign."""
 
     TEST = "test"
-    TESTS = "tests"  # so many of its owner's tests come first there already
-    AFFINITY = "affinity"  # the cluster runs campaigns of their owners before those of others
-    SHARE = "share"  # who shares with its owner has used less
+    TESTS = "tests"  # the owner has the most tests that come first there
+    AFFINITY = "affinity"  # the cluster has an affinity to the other owners
+    SHARE = "share"  # the other claimant has used less
     PRIORITY = "priority"
     AGE = "age"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendReason:
-    """Of one campaign and one cluster."""
+    """Why one campaign sent tasks to one cluster or not, with the numbers of that cycle."""
 
     campaign: int
     cluster: str
     cause: SendCause
-    sent: int = 0  # tasks, in that cycle
+    sent: int = 0  # tasks sent in that cycle
     free_slots: int = 0
-    slots: int = 1  # of one task
-    all_slots: int = 0  # of the cluster; 0: not known
-    listed: int = 0  # of its tasks there
-    waiting: int = 0  # of those, not running yet
+    slots: int = 1  # slots of one task
+    all_slots: int = 0  # slots of the cluster; 0: unknown
+    listed: int = 0  # listed tasks of the campaign there
+    waiting: int = 0  # listed tasks that wait
     max_jobs: int = 0
-    job_ratio: float | None = None  # tasks for each free slot; tests have none
-    waiting_there: int = 0  # tasks of all campaigns
-    may_wait: int = 0  # more of them, by the flood rate
-    code: EventCode | None = None  # of the event that closes it
-    until: datetime | None = None  # then one task is tried; None: its owner has to close it
-    stress: float | None = None  # None: the script did not tell
+    job_ratio: float | None = None  # tasks for each free slot; None for tests
+    waiting_there: int = 0  # waiting tasks of all campaigns
+    may_wait: int = 0  # further tasks that the flood rate allows to wait
+    code: CampaignEventCode | None = None  # code of the event that closes the cluster
+    until: datetime | None = None  # time of the next probe; None: the owner has to close the event
+    stress: float | None = None  # None: no output of the stress script
     stress_limit: float = 0.0
-    before: tuple[int, ...] = ()  # campaigns to which what was free went
-    order: CampaignOrder | None = None  # why that
-    own: float = 0.0  # priority, or slot-seconds used, by `order`
+    before: tuple[int, ...] = ()  # campaigns that got the free slots
+    order: PrecedenceReason | None = None  # why these campaigns came first
+    own: float = 0.0  # the campaign's priority or used slot-seconds, by `order`
     theirs: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownCycle:
-    """The last cycle, as everybody may see it."""
+class ShownSendReasons:
+    """The send reasons of the last cycle, as every user may see them."""
 
     at: datetime
-    free_slots: Mapping[str, int] = field(default_factory=dict)  # of the clusters that answered
+    # free slots of the clusters that answered
+    free_slots: Mapping[str, int] = field(default_factory=dict)
     besteffort_slots: Mapping[str, int] = field(default_factory=dict)  # free for best-effort tasks
     reasons: tuple[SendReason, ...] = ()
-    stressed: tuple[str, ...] = ()  # clusters to which nothing is sent while they are
+    stressed: tuple[str, ...] = ()  # clusters whose stress is above the limit

@@ -1,4 +1,4 @@
-"""Copies of tasks at the end of a campaign: what is looked at, and what is decided."""
+"""Speculative attempts at the end of a campaign: what is decided from, and decisions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,13 +8,13 @@ from gridbridge.model.campaigns.campaign import Array, TaskOutcome
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompetingAttempt:
-    """One attempt of a task that had a copy; all of them run for the same task."""
+    """One of several attempts of the same task that compete by speculation."""
 
     campaign: int
     task: int
     attempt: int
     array: int
-    place: int  # in its array
+    place: int  # index in its array
     cluster: str
     outcome: TaskOutcome
     is_copy: bool
@@ -22,54 +22,55 @@ class CompetingAttempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveAttempt:
-    """One attempt that has not ended as far as is known."""
+    """An attempt without a known end, with its elapsed time."""
 
     task: int
     attempt: int
     cluster: str
-    elapsed_s: float  # since it began; since it was sent, where its cluster does not answer
+    elapsed_s: float  # since its start, or since its sending if the cluster is silent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StragglerTail:
-    """The tasks of a campaign near its end of which every live attempt has run for a while."""
+class CampaignStragglers:
+    """Long-running tasks of a campaign near its end, with all their attempts."""
 
     campaign: int
-    sent_s: float  # since the last of its tasks was sent
-    durations_s: tuple[float, ...]  # of tasks that ended
+    sent_s: float  # since the last task of the campaign was sent
+    durations_s: tuple[float, ...]  # run times of ended tasks
     live: tuple[LiveAttempt, ...]
-    failed_at: Mapping[int, tuple[str, ...]] = field(default_factory=dict)  # clusters, by task
+    # clusters that failed a task, by task
+    failed_at: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeculativeAttempts:
-    """Tasks of a campaign that get a copy at a cluster."""
+    """Tasks of a campaign that get a speculative attempt at a cluster."""
 
     campaign: int
     cluster: str
     tasks: tuple[int, ...]
-    beyond_s: int  # they have run for longer
+    beyond_s: int  # the tasks had run longer than this
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SupersededAttempts:
-    """Attempts of an array whose tasks have succeeded otherwise: they are ended."""
+    """Attempts of an array to be ended, since their tasks succeeded by another attempt."""
 
     array: Array
     places: tuple[range, ...]
-    is_whole: bool  # nothing else of the array is left
+    is_whole: bool  # no other task of the array is left
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownCopy:
-    """An attempt besides the one that a task is shown by."""
+class ShownSpeculativeAttempt:
+    """A further attempt of a shown task, beside its last one."""
 
     attempt: int
     cluster: str
     outcome: TaskOutcome
-    beyond_s: int | None  # why it was made; None: it is no copy
+    beyond_s: int | None  # run time that caused the attempt; None: not speculative
 
     @property
     def is_live(self) -> bool:
-        """Whether it has not ended as far as is known."""
+        """Whether no end of the attempt is known."""
         return self.outcome is TaskOutcome.PENDING

@@ -1,4 +1,4 @@
-"""Who wants to be told of campaigns, how, and what a message says."""
+"""Subscriptions of users to messages about their campaigns, and these messages."""
 
 import re
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ from enum import StrEnum
 from gridbridge.model.settings import TextFormat
 
 
-class Severity(StrEnum):
-    """How much something matters; who asks for one is told of it and of those above."""
+class NotificationSeverity(StrEnum):
+    """The severity of an event; subscribers also get all higher severities."""
 
     LOW = "low"
     MEDIUM = "medium"
@@ -17,16 +17,16 @@ class Severity(StrEnum):
 
     @property
     def rank(self) -> int:
-        """Its place, the lowest first."""
-        return list(Severity).index(self)
+        """The position of the severity, from the lowest."""
+        return list(NotificationSeverity).index(self)
 
 
 class NotificationChannel(StrEnum):
-    """How somebody is told."""
+    """The channel by which a user gets messages."""
 
     MAIL = "mail"
-    JABBER = "jabber"  # CiGri's word: the command that root configured, with an identity
-    PROGRAM = "program"  # the person's own, run as that person
+    JABBER = "jabber"  # CiGri's word for the command that root configured
+    PROGRAM = "program"  # the subscriber's own program, run as the subscriber
 
 
 IDENTITIES = {
@@ -48,35 +48,35 @@ IDENTITIES = {
 
 
 class NotificationOccasion(StrEnum):
-    """What somebody may be told of besides events; CiGri's words."""
+    """Occasions of messages besides events, called as in CiGri."""
 
     NEW_CAMPAIGN = "NEW_CAMPAIGN"
     FINISHED_CAMPAIGN = "FINISHED_CAMPAIGN"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subscription:
-    """One person's wish to be told."""
+class NotificationSubscription:
+    """A user's subscription to messages of one channel and severity."""
 
-    number: int = 0  # 0: not yet kept
+    number: int = 0  # 0: not yet stored
     uid: int
     owner: str
     way: NotificationChannel
-    identity: str  # an address, a name, or a path
-    severity: Severity
-    token: str  # of the file that asked for it, which is its owner's
-    told_until: datetime  # what happened before was told, or was given up
-    tries: int = 0  # in a row, that failed
-    next_at: datetime  # nothing is sent before
+    identity: str  # address, name or path, by the channel
+    severity: NotificationSeverity
+    token: str  # token of the subscriber's request file
+    told_until: datetime  # events up to this time were sent or given up
+    tries: int = 0  # failed deliveries in a row
+    next_at: datetime  # earliest time of the next message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotifiableEvent:
-    """One thing that somebody may be told."""
+    """An event or occasion that subscribers may be notified of."""
 
     at: datetime
-    uid: int  # whose campaign it is; root's: of a cluster
-    severity: Severity
+    uid: int  # owner of the campaign; root for events of clusters
+    severity: NotificationSeverity
     code: str
     campaign: int
     cluster: str
@@ -85,15 +85,15 @@ class NotifiableEvent:
 
     @property
     def word(self) -> str:
-        """Return it as programs are told: numbers and known words alone."""
+        """The event as programs get it: CAMPAIGN:CODE:CLUSTER:TASKS."""
         return f"{self.campaign}:{self.code}:{self.cluster}:{self.tasks}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notification:
-    """What one subscription is told at once."""
+    """One message to a subscriber, about all events since the last message."""
 
-    subscription: Subscription
+    subscription: NotificationSubscription
     until: datetime
     subject: str
     lines: tuple[str, ...]

@@ -1,8 +1,8 @@
 """Parses gridbridge-as-user's arguments about a campaign and its arrays."""
 
 from gridbridge.errors import ParseError, UntrustedFile
-from gridbridge.model.campaigns.attempt_numbers import read_places
-from gridbridge.model.campaigns.campaign_names import ArrayId
+from gridbridge.model.campaigns.attempt_numbers import parse_index_ranges
+from gridbridge.model.campaigns.campaign_names import CampaignArrayId
 from gridbridge.model.ids import is_cluster_name
 from gridbridge.model.places import CONFIG
 from gridbridge.model.remote_cluster import remote_cluster_from_section
@@ -40,7 +40,7 @@ class ArrayOrder:
             raise OwnerNotReady(f"{CONFIG}: no cluster {cluster!r}")
         self.file, self.campaign, self.cluster = file, int(campaign), cluster
         self.is_of_copies = self.verb == SEND_COPIES
-        self.arrays = tuple(ArrayId(site, self.campaign, int(number)) for number in numbers)
+        self.arrays = tuple(CampaignArrayId(site, self.campaign, int(number)) for number in numbers)
         if self.verb in (DELETE, DELETE_WAITING) and self._told:
             _require_places(self._told[0])  # an empty text would delete the whole array
 
@@ -100,6 +100,6 @@ def read_array_config() -> "dict[str, dict[str, object]]":
 
 def _require_places(text: str) -> None:
     try:
-        read_places(text)
+        parse_index_ranges(text)
     except ParseError as error:
         raise OwnerRefusal(str(error)) from error

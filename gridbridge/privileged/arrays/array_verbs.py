@@ -15,8 +15,8 @@ from typing import NoReturn
 
 from gridbridge.campaigns.store.root_ledger import RootLedger
 from gridbridge.errors import CampaignFileChanged, LedgerUnreadable
-from gridbridge.model.campaigns.attempt_numbers import read_attempts, read_places
-from gridbridge.model.campaigns.campaign_names import file_of
+from gridbridge.model.campaigns.attempt_numbers import parse_attempt_ranges, parse_index_ranges
+from gridbridge.model.campaigns.campaign_names import campaign_file_name
 from gridbridge.model.places import CAMPAIGNS
 from gridbridge.privileged import owner
 from gridbridge.privileged.arrays.array_order import (
@@ -100,11 +100,11 @@ def _claims_file(campaign: int, ledger: RootLedger, folder: str) -> bool:
         uid_blocking_campaign_file,
     )
 
-    if os.path.isdir(folder) and not os.path.lexists(f"{folder}/{file_of(campaign)}"):
+    if os.path.isdir(folder) and not os.path.lexists(f"{folder}/{campaign_file_name(campaign)}"):
         return False
     try:
         if (uid := uid_blocking_campaign_file(campaign, folder)) is not None:
-            owner.require_ordinary_account(read_array_config(), file_of(campaign), uid)
+            owner.require_ordinary_account(read_array_config(), campaign_file_name(campaign), uid)
             return True
         brought = VerifiedCampaignFiles(campaign, folder)
         owner.require_ordinary_account(read_array_config(), brought.file, brought.uid)
@@ -151,8 +151,8 @@ def _acted(order: ArrayOrder, ledger: RootLedger) -> str:
 def _require_there(order: ArrayOrder, ledger: RootLedger, array: int) -> None:
     """Refuse places outside of an array: a task held at such a place would stay held."""
     tasks = next((row[2] for row in ledger.arrays() if row[0] == str(array)), "")
-    size = len(read_attempts(tasks)) if tasks else 0
-    if any(span[-1] > size for span in read_places(order.indices)):
+    size = len(parse_attempt_ranges(tasks)) if tasks else 0
+    if any(span[-1] > size for span in parse_index_ranges(order.indices)):
         raise OwnerRefusal(f"{order.file}: array {array} has only {size} places")
 
 

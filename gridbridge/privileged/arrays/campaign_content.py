@@ -5,10 +5,12 @@ import json
 from gridbridge.batch.task_script import ScriptTask, script
 from gridbridge.campaigns.store.campaign_reader import VerifiedCampaignFiles
 from gridbridge.errors import ParseError, SpeculativeCopyRefused
-from gridbridge.model.campaigns.attempt_numbers import read_attempts
-from gridbridge.model.campaigns.campaign_names import UNIQUE, ArrayId, words
-from gridbridge.model.campaigns.host_properties import either, wanted
-from gridbridge.model.campaigns.prologues import is_step
+from gridbridge.model.campaigns.attempt_numbers import is_prologue_task, parse_attempt_ranges
+from gridbridge.model.campaigns.campaign_names import UNIQUE, CampaignArrayId, split_parameters
+from gridbridge.model.campaigns.host_properties import (
+    parse_alternative_properties,
+    parse_required_properties,
+)
 from gridbridge.model.request import JobRequest, JobSpec
 from gridbridge.privileged.arrays.array_order import ArrayOrder
 from gridbridge.privileged.arrays.prologue_jobs import PrologueJobs
@@ -46,12 +48,12 @@ class VerifiedTasks:
             self._header: Header = header["clusters"][order.cluster] | whole
             is_declared = header.get("is_idempotent") is True or bool(outputs)
             self._steps = PrologueJobs(order, header["clusters"])
-            self._asked = tuple(map(read_attempts, order.tasks))
+            self._asked = tuple(map(parse_attempt_ranges, order.tasks))
             self._lines = _lines(self._asked, brought, ledger)
             self._step_tasks = {
                 index: self._steps.task(attempts)
                 for index, attempts in enumerate(self._asked)
-                if is_step(attempts[0][0])
+                if is_prologue_task(attempts[0][0])
             }
         except (*ODD, ParseError) as error:
             raise OwnerRefusal(f"{order.file}: {error!r}") from error
@@ -65,7 +67,7 @@ class VerifiedTasks:
         if script_tasks := self._step_tasks.get(index):
             return script_tasks
         script_tasks = tuple(
-            ScriptTask(n, k, words(self._lines[n].decode("utf-8", "surrogateescape")))
+            ScriptTask(n, k, split_parameters(self._lines[n].decode("utf-8", "surrogateescape")))
             for n, k in self._asked[index]
         )
         if self._order.is_of_copies:
@@ -74,7 +76,7 @@ class VerifiedTasks:
                 task.copy = copies.get(task.number, 0) + 1
         return script_tasks
 
-    def spec(self, array: ArrayId, tasks: tuple[ScriptTask, ...], person: str) -> JobSpec:
+    def spec(self, array: CampaignArrayId, tasks: tuple[ScriptTask, ...], person: str) -> JobSpec:
         """Return an array's job spec for the cluster."""
         header, section = self._steps.header(self._header, tasks), self._order.section
         text = {key: str(header.get(key, "")) for key in HEADER_KEYS}
@@ -82,8 +84,8 @@ class VerifiedTasks:
         assert isinstance(section, dict)
         hosts = str(header.get("properties", ""))
         request = JobRequest(
-            hard=(("h_rt", str(amounts["walltime_s"])), *wanted(hosts)),
-            either=either(hosts),
+            hard=(("h_rt", str(amounts["walltime_s"])), *parse_required_properties(hosts)),
+            either=parse_alternative_properties(hosts),
             types=("besteffort",) if header.get("is_besteffort") else (),
             project=text["project"],
             targets=text["queue"],
@@ -122,7 +124,7 @@ def _lines(
     attempts: "tuple[Attempts, ...]", brought: VerifiedCampaignFiles, ledger: "RootLedger"
 ) -> dict[int, bytes]:
     """Return the parameters of tasks; OwnerRefusal if too long, KeyError if missing."""
-    numbers = [[task for task, _ in pairs if not is_step(task)] for pairs in attempts]
+    numbers = [[task for task, _ in pairs if not is_prologue_task(task)] for pairs in attempts]
     lines = brought.lines({task for array_tasks in numbers for task in array_tasks}, ledger)
     for array_tasks in numbers:
         sizes = [len(lines[task]) for task in array_tasks]

@@ -3,8 +3,12 @@
 from gridbridge.batch import arrays_of
 from gridbridge.batch.submission_result import Result
 from gridbridge.errors import GridbridgeError, RemoteJobNotOurs
-from gridbridge.model.campaigns.attempt_numbers import ranges_of, read_places, write_places
-from gridbridge.model.campaigns.campaign_names import released_name
+from gridbridge.model.campaigns.attempt_numbers import (
+    format_index_ranges,
+    group_into_ranges,
+    parse_index_ranges,
+)
+from gridbridge.model.campaigns.campaign_names import released_array_name
 from gridbridge.model.request import JobSpec
 from gridbridge.privileged.arrays.array_order import DELETE, DELETE_WAITING, ArrayOrder
 from gridbridge.privileged.arrays.queue_choice import request_slots_per_host, restrict_to_own_queues
@@ -70,14 +74,14 @@ class ClusterSite:
     def _delete_waiting(self, name: str, job: str) -> str:
         """Hold tasks, delete those that wait, and release tasks that had begun."""
         adapter, far = self._adapter, self._far
-        indices = {index for span in read_places(self._order.indices) for index in span}
-        held = adapter.hold_places(far, job, name, ranges_of(indices))
+        indices = {index for span in parse_index_ranges(self._order.indices) for index in span}
+        held = adapter.hold_places(far, job, name, group_into_ranges(indices))
         waiting = {index for span in held for index in span}
-        if begun := ranges_of(indices - waiting):
+        if begun := group_into_ranges(indices - waiting):
             adapter.release_places(far, job, begun)
-        if going := ranges_of(indices & waiting):
-            adapter.delete_places(far, job, name, write_places(going))
-        return write_places(begun)
+        if going := group_into_ranges(indices & waiting):
+            adapter.delete_places(far, job, name, format_index_ranges(going))
+        return format_index_ranges(begun)
 
     def _is_there(self, name: str, job: str) -> bool:
         """Say whether the array's job still exists; RemoteJobNotOurs if the id is another job's."""
@@ -90,7 +94,7 @@ class ClusterSite:
 
     @property
     def _name(self) -> str:
-        return released_name(self._order.campaign)
+        return released_array_name(self._order.campaign)
 
 
 def _keep_connection() -> None:

@@ -10,7 +10,7 @@ import time
 from gridbridge.batch import arrays_of
 from gridbridge.campaigns.store.root_ledger import RootLedger
 from gridbridge.errors import CommandFailed, GridbridgeError
-from gridbridge.model.campaigns.campaign_names import ArrayId
+from gridbridge.model.campaigns.campaign_names import CampaignArrayId
 from gridbridge.privileged.arrays.array_order import ArrayOrder
 from gridbridge.privileged.owner import OwnerNotReady
 from gridbridge.privileged.setuid_worker import OwnerWorker
@@ -75,7 +75,7 @@ def _answers(order: ArrayOrder, person: str) -> "Answers":
         names: dict[str, str] = {}
         for word in words:
             number, _, job = word.partition("=")
-            name = str(ArrayId(order.arrays[0].site, order.campaign, int(number)))
+            name = str(CampaignArrayId(order.arrays[0].site, order.campaign, int(number)))
             plain = job.removesuffix(BY_NAME)
             jobs[number] = [plain] if plain == job else job_ids(name, plain)
             names.update(dict.fromkeys(jobs[number], name))

@@ -1,7 +1,7 @@
 """The prologue and epilogue of a campaign at a cluster, each a task with one slot."""
 
 from gridbridge.batch.task_script import ScriptTask
-from gridbridge.model.campaigns.prologues import step_of
+from gridbridge.model.campaigns.attempt_numbers import parse_prologue_task
 from gridbridge.privileged.arrays.array_order import ArrayOrder
 from gridbridge.privileged.owner import OwnerRefusal
 
@@ -23,7 +23,7 @@ class PrologueJobs:
     def task(self, attempts: "Attempts") -> tuple[ScriptTask, ...]:
         """Return a prologue's or epilogue's task; OwnerRefusal if missing, or for copies."""
         ((number, attempt),) = attempts
-        step, cluster = step_of(number, self._clusters)
+        step, cluster = parse_prologue_task(number, self._clusters)
         lines = self._clusters[cluster].get(step)
         if self._order.is_of_copies or cluster != self._order.cluster or not lines:
             raise OwnerRefusal(f"{self._order.file}: no {step} at {self._order.cluster}")

@@ -1,13 +1,13 @@
 """The progress of an array in a call of send-arrays, and its report to the service."""
 
-from gridbridge.model.campaigns.campaign_names import ArrayId
+from gridbridge.model.campaigns.campaign_names import CampaignArrayId
 from gridbridge.privileged import owner
 
 
 class SentArray:
     """An array and its progress in a call of send-arrays."""
 
-    def __init__(self, array: ArrayId, index: int) -> None:
+    def __init__(self, array: CampaignArrayId, index: int) -> None:
         self.array = array
         self.place = index  # position in the order
         self.job = ""

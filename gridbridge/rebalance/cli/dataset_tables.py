@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from gridbridge.cli import output
-from gridbridge.cli.options import clock
+from gridbridge.cli.options import format_local_time
 from gridbridge.model.rebalance.datasets import (
     Dataset,
     RefusedReplicaArea,
@@ -104,10 +104,10 @@ def print_dataset_report(report: DatasetReport, now: datetime, *, is_json: bool)
     for replica in _sorted(report.dataset) if report.dataset else ():
         state = "whole" if replica.is_whole_now else f"not whole: {printable(replica.why)}"
         storage = printable(replica.storage)
-        output.line(f"  {storage}: {state} (as of {clock(replica.checked_at, now)})")
+        output.line(f"  {storage}: {state} (as of {format_local_time(replica.checked_at, now)})")
     for outcome in report.done:
         why = f": not done, {outcome.why}" if outcome.why else ""
-        output.line(f"  {clock(outcome.at, now):<10} the service {_deed(outcome)}{why}")
+        output.line(f"  {format_local_time(outcome.at, now):<10} the service {_deed(outcome)}{why}")
     return DONE
 
 
@@ -155,7 +155,7 @@ def _plain(replica: Replica) -> dict[str, object]:
 def _row(replica: Replica, now: datetime) -> tuple[str, ...]:
     size, whole = str(replica.size_bytes), "yes" if replica.is_whole_now else "no"
     storage, why = printable(replica.storage), printable(replica.why)
-    return storage, size, whole, clock(replica.checked_at, now), why
+    return storage, size, whole, format_local_time(replica.checked_at, now), why
 
 
 def _sorted(dataset: Dataset) -> list[Replica]:

@@ -5,10 +5,9 @@ from dataclasses import replace
 
 import click
 
-from gridbridge.cli import output
+from gridbridge.cli import output, plot_files
 from gridbridge.cli.command_group import CommandGroup
 from gridbridge.cli.options import CONFIG_FILE, JSON
-from gridbridge.cli.plots import plot_file
 from gridbridge.model.rebalance.moves import MovePlan, RecheckedMoves, RejectedMove
 from gridbridge.program import log_file
 from gridbridge.rebalance.mover.rule_choice import (
@@ -27,7 +26,7 @@ PLOT = click.option(
     "--plot",
     "picture",
     metavar="FILE",
-    callback=plot_file.named,
+    callback=plot_files.check_plot_file_name,
     help="Draw the hosts before and after: .png, .svg ...",
 )
 

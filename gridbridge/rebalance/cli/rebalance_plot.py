@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from gridbridge.cli.plots import plot_file
+from gridbridge.cli import plot_files
 from gridbridge.model.rebalance.moves import HostLoad
 from gridbridge.model.status_report import count
 
@@ -30,7 +30,7 @@ def draw_host_loads(hosts: Sequence[HostLoad], title: str, path: str) -> None:
     load.set_ylim(0, 105)
     disk.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
     _name(load, hosts)
-    plot_file.save(figure, path, DOTS)
+    plot_files.save_plot(figure, path, DOTS)
 
 
 def _panel(axes: Axes, hosts: Sequence[HostLoad], label: str, before: Value, after: Value) -> None:

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
 from gridbridge.decisions.rebalance import waiting_tasks
 from gridbridge.decisions.rebalance.waiting_tasks import drop_all_moves, recheck_moves
-from gridbridge.model.campaigns.cancellation import ArrayCancellation, WipedFor
+from gridbridge.model.campaigns.cancellation import ArrayCancellation, CancellationReason
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.moves import PlacementMove, RecheckedMoves
 from gridbridge.model.rebalance.observed_tasks import (
@@ -142,7 +142,7 @@ def _wipe(task: ListedCampaignTask) -> ArrayCancellation:
         campaign=task.campaign,
         array=task.array,
         cluster=task.cluster,
-        wiped_for=WipedFor.MOVED,
+        wiped_for=CancellationReason.MOVED,
         places=(range(task.place, task.place + 1),),
     )
 

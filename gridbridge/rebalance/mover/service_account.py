@@ -9,7 +9,7 @@ from gridbridge.shell.account import become
 
 def load_policy_as_service_account(path: str) -> Policy:
     """Become the service account, and return the configuration."""
-    policy = policy_file.load(path)
+    policy = policy_file.load_configuration(path)
     if not policy.is_personal:
         become(policy.site.service_account)
     as_user_call.reach(policy)

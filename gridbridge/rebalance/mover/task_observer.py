@@ -13,10 +13,10 @@ from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
 from gridbridge.errors import GridbridgeError, describe_error
+from gridbridge.model.campaigns.attempt_numbers import is_prologue_task
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState
-from gridbridge.model.campaigns.campaign_events import BARRING, EventCode
-from gridbridge.model.campaigns.cancellation import OF_MOVES, CancellationMark
-from gridbridge.model.campaigns.prologues import is_step
+from gridbridge.model.campaigns.campaign_events import BLACKLISTING_EVENTS, CampaignEventCode
+from gridbridge.model.campaigns.cancellation import REASONS_OF_MOVES, CancellationMark
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.observed_tasks import (
     ListedCampaignTask,
@@ -87,7 +87,7 @@ class RebalanceTaskObserver:
             closed=frozenset(
                 (event.campaign, event.cluster)
                 for event in self._events.open()
-                if event.code in BARRING
+                if event.code in BLACKLISTING_EVENTS
             ),
             drained=drains.list_drained_clusters(),
             dead=dead,
@@ -104,7 +104,7 @@ class RebalanceTaskObserver:
         heard = {
             event.cluster: event.opened_at
             for event in self._events.open()
-            if event.code is EventCode.GET_JOBS
+            if event.code is CampaignEventCode.GET_JOBS
         }
         for transfer in transfers:
             last = transfer.seen_at or transfer.created_at
@@ -134,7 +134,7 @@ class RebalanceTaskObserver:
                 continue
             listed = _of(array, by_number[array.campaign])
             for attempt in self._campaigns.pending(array):
-                if not is_step(attempt.task):
+                if not is_prologue_task(attempt.task):
                     yield listed(
                         task=attempt.task,
                         place=attempt.place,
@@ -205,7 +205,7 @@ class RebalanceTaskObserver:
             marked = marks.get((array.campaign, array.number), {})
             moved = dict.fromkeys(index for index, mark in marked.items() if _is_moved(mark))
             for index, row in (moved | dict(_places(array, snapshot))).items():
-                if index in at and not is_step(at[index]):
+                if index in at and not is_prologue_task(at[index]):
                     since = moved_at.get((array.campaign, array.number, index), NEVER)
                     is_moved = index in moved
                     is_stuck = is_moved and not happened_within(since, now, STUCK)
@@ -245,4 +245,4 @@ def _places(array: Array, snapshot: ClusterSnapshot) -> Iterator[tuple[int, JobS
 
 
 def _is_moved(mark: CancellationMark) -> bool:
-    return mark.wiped_for in OF_MOVES
+    return mark.wiped_for in REASONS_OF_MOVES

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import click
 
 from gridbridge.cli import output
-from gridbridge.cli.options import CONFIG_FILE, JSON, clock
+from gridbridge.cli.options import CONFIG_FILE, JSON, format_local_time
 from gridbridge.model.status_report import RecordedDecision, printable
 from gridbridge.site import decision_replay as service
 
@@ -67,7 +67,7 @@ def print_decision_list(decisions: tuple[RecordedDecision, ...], is_json: bool) 
     rows = [
         [
             str(decision.number),
-            clock(decision.at, now),
+            format_local_time(decision.at, now),
             decision.program,
             printable(decision.sentence),
         ]

@@ -67,10 +67,10 @@ def setup_host(is_applied: bool) -> None:
     Example:
       gridbridge setup host --apply
     """
-    policy = policy_file.load(CONFIG)
+    policy = policy_file.load_configuration(CONFIG)
     steps = service.plan_host_setup(policy)
     if apply_or_print_steps(steps, policy, is_applied=is_applied):
-        complain_of_remaining_steps(service.plan_host_setup(policy_file.load(CONFIG)))
+        complain_of_remaining_steps(service.plan_host_setup(policy_file.load_configuration(CONFIG)))
 
 
 @setup.command()
@@ -120,7 +120,7 @@ def transfer(
     """
     if short_jobs and pending_limit:
         raise click.UsageError("--short-jobs and --pending-limit exclude each other")
-    policy = policy_file.load(CONFIG)
+    policy = policy_file.load_configuration(CONFIG)
     options = TransferQueueRequest(
         cluster=cluster,
         queue=queue,
@@ -135,7 +135,7 @@ def transfer(
     if is_removed:
         service.forget_former_settings(policy)
     steps_left = service.plan_leftover_removal if is_removed else service.plan_transfer_queue
-    complain_of_remaining_steps(steps_left(policy_file.load(CONFIG), options))
+    complain_of_remaining_steps(steps_left(policy_file.load_configuration(CONFIG), options))
     if not is_removed and (closed := service.new_queue_closed_reason(options)):
         _warn(closed)
 
@@ -167,7 +167,7 @@ def setup_besteffort(
       gridbridge setup besteffort beta --apply
       gridbridge setup besteffort --remove --apply
     """
-    policy = policy_file.load(CONFIG)
+    policy = policy_file.load_configuration(CONFIG)
     request = BestEffortRequest(cluster=cluster or policy.site.cluster, like=like, most=most)
     planned = (
         besteffort_setup.plan_besteffort_removal
@@ -197,7 +197,7 @@ def setup_order(is_applied: bool) -> None:
       gridbridge setup order
       gridbridge setup order --apply
     """
-    policy = policy_file.load(CONFIG)
+    policy = policy_file.load_configuration(CONFIG)
     steps = queue_order_setup.plan_queue_numbers(policy)
     if not is_applied:
         print_setup_script(steps)
@@ -227,7 +227,7 @@ def setup_balance(is_applied: bool, is_removed: bool) -> None:
       gridbridge setup balance
       gridbridge setup balance --apply
     """
-    policy = policy_file.load(CONFIG)
+    policy = policy_file.load_configuration(CONFIG)
     planned = (
         balancer_setup.plan_balancer_removal if is_removed else balancer_setup.plan_balancer_setup
     )

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import click
 
 from gridbridge.cli import output
-from gridbridge.cli.options import CONFIG_FILE, FOLDER, JSON, clock
+from gridbridge.cli.options import CONFIG_FILE, FOLDER, JSON, format_local_time
 from gridbridge.model.status_report import ClusterReport, QueueReport, SiteReport, TransferReport
 from gridbridge.program import reports
 from gridbridge.state.published_json import to_json_types
@@ -87,9 +87,9 @@ def _transfer(report: TransferReport, now: datetime) -> tuple[str, ...]:
     shown = report.transfer
     return (
         *(report.job, shown.owner, shown.local_state or "-"),
-        clock(shown.local_since, now),
+        format_local_time(shown.local_since, now),
         *(shown.remote, _number(shown.remote_id), shown.remote_state or "-"),
-        *(clock(shown.since, now), shown.remote_host or "-", report.waits_for),
+        *(format_local_time(shown.since, now), shown.remote_host or "-", report.waits_for),
     )
 
 

@@ -13,7 +13,7 @@ import click
 from gridbridge.campaigns.tools import campaign_explanation
 from gridbridge.campaigns.tools.campaign_explanation import CampaignExplanation
 from gridbridge.cli import error_boundary, output
-from gridbridge.cli.options import CONFIG_FILE, FOLDER, JSON, clock
+from gridbridge.cli.options import CONFIG_FILE, FOLDER, JSON, format_local_time
 from gridbridge.errors import GridbridgeError, ParseError, StateError
 from gridbridge.model.status_report import (
     FIRST_EVENTS,
@@ -190,7 +190,7 @@ def _show_campaign(answer: CampaignExplanation, now: datetime) -> None:
 def _as_of(at: datetime, now: datetime) -> str:
     """Say when the last cycle was, and whether the next cycle is late."""
     late = "; no cycle since: gridbridge-runner may not run" if now - at > LATE else ""
-    return f"as of {clock(at, now)}{late}"
+    return f"as of {format_local_time(at, now)}{late}"
 
 
 def print_attempts(alarm: str, tasks: tuple[TaskExplanation, ...], now: datetime) -> None:
@@ -223,4 +223,4 @@ def _show(attempt: TransferAttempt, now: datetime) -> None:
         if attempt.left_out and number == FIRST_EVENTS:
             are = count(attempt.left_out, "line is", "lines are")
             output.line(f"  {'...':<10} {are} not shown")
-        output.line(f"  {clock(event.at, now):<10} {event.text}")
+        output.line(f"  {format_local_time(event.at, now):<10} {event.text}")

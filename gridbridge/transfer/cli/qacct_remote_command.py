@@ -6,7 +6,14 @@ from datetime import UTC, datetime
 import click
 
 from gridbridge.cli import error_boundary, output
-from gridbridge.cli.options import CONFIG_FILE, FOLDER, JSON, VERSION, FiniteNumber, clock
+from gridbridge.cli.options import (
+    CONFIG_FILE,
+    FOLDER,
+    JSON,
+    VERSION,
+    FiniteNumberRange,
+    format_local_time,
+)
 from gridbridge.model.accounting import AccountingRecord, RemoteRecord
 from gridbridge.state.published_json import to_json_types
 from gridbridge.transfer.remote_tools import qacct_remote as service
@@ -41,7 +48,7 @@ MOST_DAYS = 36500.0
     "-d",
     "days",
     metavar="DAYS",
-    type=FiniteNumber(0, MOST_DAYS, min_open=True),
+    type=FiniteNumberRange(0, MOST_DAYS, min_open=True),
     help="Count only jobs that ended in the last DAYS days.",
 )
 @CONFIG_FILE
@@ -86,7 +93,7 @@ def qacct_remote(
 
 def main() -> None:
     """Run qacct_remote within the commands' error boundary."""
-    error_boundary.run(qacct_remote, "qacct_remote")
+    error_boundary.run_program(qacct_remote, "qacct_remote")
 
 
 def _print_job(job: str, now: datetime, path: str, folder: str, is_json: bool) -> None:
@@ -144,7 +151,7 @@ def _row(
         waited_s = (record.started_at - record.submitted_at).total_seconds()
     return (
         *(job, record.owner, cluster, str(record.job_id), record.host or "-"),
-        *(clock(record.started_at, now), clock(record.ended_at, now)),
+        *(format_local_time(record.started_at, now), format_local_time(record.ended_at, now)),
         *(_seconds(waited_s), _seconds(record.wallclock_s), _cpu(record.user_s, record.system_s)),
         *(_size(record.max_rss_kb), _number(record.failed), _number(record.exit_status), by),
     )

@@ -119,4 +119,4 @@ def _single(job: str) -> Sequence[str]:
 
 def main() -> None:
     """Run qalter_remote within the commands' error boundary."""
-    error_boundary.run(qalter_remote, "qalter_remote")
+    error_boundary.run_program(qalter_remote, "qalter_remote")

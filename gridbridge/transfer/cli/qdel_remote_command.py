@@ -52,4 +52,4 @@ def qdel_remote(
 
 def main() -> None:
     """Run qdel_remote within the commands' error boundary."""
-    error_boundary.run(qdel_remote, "qdel_remote")
+    error_boundary.run_program(qdel_remote, "qdel_remote")

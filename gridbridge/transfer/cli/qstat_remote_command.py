@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import click
 
 from gridbridge.cli import error_boundary, output
-from gridbridge.cli.options import CONFIG_FILE, FOLDER, JSON, VERSION, clock
+from gridbridge.cli.options import CONFIG_FILE, FOLDER, JSON, VERSION, format_local_time
 from gridbridge.model.status_report import TransferReport
 from gridbridge.program import reports
 from gridbridge.state.published_json import to_json_types
@@ -94,7 +94,7 @@ def qstat_remote(
 
 def main() -> None:
     """Run qstat_remote within the commands' error boundary."""
-    error_boundary.run(qstat_remote, "qstat_remote")
+    error_boundary.run_program(qstat_remote, "qstat_remote")
 
 
 def _me() -> str:
@@ -138,7 +138,7 @@ def _show_task(task: RemoteTaskDetail, now: datetime) -> None:
     transfer = task.attempt.transfer
     output.line(task.attempt.where)
     facts = (
-        ("transfer", f"{transfer.transfer}, sent at {clock(transfer.created_at, now)}"),
+        ("transfer", f"{transfer.transfer}, sent at {format_local_time(transfer.created_at, now)}"),
         ("here", task.attempt.here),
         ("there", task.attempt.there),
         ("waits for", task.attempt.waits_for),
@@ -154,6 +154,10 @@ def _row(report: TransferReport, now: datetime) -> tuple[str, ...]:
     transfer = report.transfer
     return (
         *(report.job, transfer.owner, transfer.remote, str(transfer.remote_id or "-")),
-        *(transfer.remote_state or "-", clock(transfer.since, now), transfer.remote_host or "-"),
+        *(
+            transfer.remote_state or "-",
+            format_local_time(transfer.since, now),
+            transfer.remote_host or "-",
+        ),
         *(transfer.local_state or "-", report.waits_for),
     )

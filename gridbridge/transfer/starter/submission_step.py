@@ -87,9 +87,9 @@ def _was_sent(account: str) -> bool:
     """Say whether a job's account is that of a transfer or a campaign."""
     if not account.startswith("gc."):
         return is_transfer_name(account)
-    from gridbridge.model.campaigns.campaign_names import is_array  # few jobs need this
+    from gridbridge.model.campaigns.campaign_names import is_array_name  # few jobs need this
 
-    return is_array(account)
+    return is_array_name(account)
 
 
 def find_or_submit_remote_job(step: "StarterStep") -> str:

@@ -7,7 +7,11 @@ import pytest
 from gridbridge.batch.gridengine.crowded_cell_reader import ComplexTable, read_amount, read_crowd
 from gridbridge.errors import ParseError
 from gridbridge.model import amounts
-from gridbridge.model.campaigns.crowded_cell import CrowdedCell, HostResources, ResourceShortage
+from gridbridge.model.campaigns.preemption import (
+    CrowdedCell,
+    QueueInstanceResources,
+    WaitingLocalRequest,
+)
 from gridbridge.model.site.setup_findings import ComplexRow
 
 CROWD = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9" / "crowd.xml"
@@ -48,7 +52,7 @@ def test_a_request_for_a_host_alone_has_its_environment_and_queues(cell: Crowded
     """It takes a slot for each of its processes, and what each job takes without asking."""
     (alone,) = (one for one in cell.asked if one.alone)
 
-    assert alone == ResourceShortage(
+    assert alone == WaitingLocalRequest(
         job=alone.job,
         slots=2,
         defaults={"slots": 2, "boot": 1},
@@ -76,7 +80,7 @@ def test_places_are_of_local_queues_with_what_is_free_there(cell: CrowdedCell) -
     places = {one.name: one for one in cell.places}
 
     assert {"all.q@beta-n1", "all.q@beta-n2"} == {*places}
-    assert places["all.q@beta-n1"] == HostResources(
+    assert places["all.q@beta-n1"] == QueueInstanceResources(
         name="all.q@beta-n1", slots=2, free={"mem": G, "boot": 3}, alone=frozenset({"alone"})
     )
     assert places["all.q@beta-n2"].slots == 1

@@ -13,7 +13,7 @@ from gridbridge.batch.gridengine.qacct import (
     read_lines,
     read_tasks,
 )
-from gridbridge.decisions.campaigns.ending.outcome_classifier import outcome_of
+from gridbridge.decisions.campaigns.attempt_ends import classify_job_end
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.campaign import TaskOutcome
 from gridbridge.model.job import ArrayEndQuery
@@ -151,10 +151,14 @@ def test_open_cluster_scheduler_names_who_deleted() -> None:
     """So a running task that anybody deletes is cancelled there; 8.1.9 tells the signal alone."""
     (killed,) = read(UNSEEN / "ocs-9.2-qacct.txt")
 
-    assert outcome_of(end_of(killed), walltime_s=60) is TaskOutcome.CANCELLED
-    assert outcome_of(end_of(replace(killed, deleted_by="")), walltime_s=60) is TaskOutcome.SIGNAL
+    assert classify_job_end(end_of(killed), walltime_s=60) is TaskOutcome.CANCELLED
     assert (
-        outcome_of(end_of(replace(killed, deleted_by="NONE")), walltime_s=60) is TaskOutcome.SIGNAL
+        classify_job_end(end_of(replace(killed, deleted_by="")), walltime_s=60)
+        is TaskOutcome.SIGNAL
+    )
+    assert (
+        classify_job_end(end_of(replace(killed, deleted_by="NONE")), walltime_s=60)
+        is TaskOutcome.SIGNAL
     )
     assert (killed.task, killed.deleted_by, killed.max_rss_kb) == (3, "alice@new-master", 4832)
     assert killed.ended_at == datetime(2025, 1, 31, 12, 0, 9, 500_000, tzinfo=UTC)

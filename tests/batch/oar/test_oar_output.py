@@ -16,7 +16,7 @@ from gridbridge.batch.oar.oar_output import (
     read_properties,
     read_resources,
 )
-from gridbridge.decisions.campaigns.ending.outcome_classifier import outcome_of
+from gridbridge.decisions.campaigns.attempt_ends import classify_job_end
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.campaign import TaskOutcome
 from gridbridge.model.job import JobEnd
@@ -259,7 +259,7 @@ def test_an_end_means_the_same_in_whatever_order_its_events_are_told(
     found = set()
     for some in permutations(cast("list[object]", known["events"])):
         end = status._end_of(OarJob(known | {"events": list(some)}))
-        found.add(end and outcome_of(end, 3600))
+        found.add(end and classify_job_end(end, 3600))
 
     assert found == {outcome}
 

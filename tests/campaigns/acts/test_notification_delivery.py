@@ -7,12 +7,12 @@ import pytest
 
 from gridbridge.campaigns.acts.site_programs import deliver_notification
 from gridbridge.errors import CommandFailed
-from gridbridge.model.campaigns.campaign_sections import Notifications
+from gridbridge.model.campaigns.campaign_sections import NotificationsSection
 from gridbridge.model.campaigns.subscriptions import (
     Notification,
     NotificationChannel,
-    Severity,
-    Subscription,
+    NotificationSeverity,
+    NotificationSubscription,
 )
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -20,9 +20,9 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 def message(way: NotificationChannel, identity: str) -> Notification:
     """Return what somebody is to be told."""
-    known = {"uid": 1000, "owner": "alice", "severity": Severity.HIGH, "token": "ab"}
+    known = {"uid": 1000, "owner": "alice", "severity": NotificationSeverity.HIGH, "token": "ab"}
     known |= {"told_until": NOON, "next_at": NOON}
-    one = Subscription(way=way, identity=identity, **known)  # type: ignore[arg-type]
+    one = NotificationSubscription(way=way, identity=identity, **known)  # type: ignore[arg-type]
     return Notification(
         subscription=one,
         subject="gridbridge: campaign 12: BLACKLIST",
@@ -33,16 +33,18 @@ def message(way: NotificationChannel, identity: str) -> Notification:
 
 
 @pytest.fixture(name="policy")
-def _policy(tmp_path: Path) -> Notifications:
+def _policy(tmp_path: Path) -> NotificationsSection:
     """Return programs that note what they are given."""
     for name in ("mail", "chat"):
         program = tmp_path / name
         program.write_text(f'#!/bin/sh\n{{ echo "$# $*"; cat; }} >{tmp_path}/{name}.told\n')
         program.chmod(0o755)
-    return Notifications(mail=f"{tmp_path}/mail", command=f"{tmp_path}/chat")
+    return NotificationsSection(mail=f"{tmp_path}/mail", command=f"{tmp_path}/chat")
 
 
-def test_the_sites_command_is_given_whom_and_what(policy: Notifications, tmp_path: Path) -> None:
+def test_the_sites_command_is_given_whom_and_what(
+    policy: NotificationsSection, tmp_path: Path
+) -> None:
     """One word, and the lines on its standard input; nothing in them is run."""
     deliver_notification(message(NotificationChannel.JABBER, "alice@chat"), policy)
 
@@ -55,7 +57,7 @@ def test_the_sites_command_is_given_whom_and_what(policy: Notifications, tmp_pat
     assert not (tmp_path / "mail.told").exists()
 
 
-def test_a_mail_is_given_to_the_sites_mailer(policy: Notifications, tmp_path: Path) -> None:
+def test_a_mail_is_given_to_the_sites_mailer(policy: NotificationsSection, tmp_path: Path) -> None:
     deliver_notification(message(NotificationChannel.MAIL, "alice@example.org"), policy)
 
     first, *lines = (tmp_path / "mail.told").read_text().splitlines()
@@ -64,7 +66,7 @@ def test_a_mail_is_given_to_the_sites_mailer(policy: Notifications, tmp_path: Pa
     assert "campaign 12: closed" in lines
 
 
-def test_a_program_that_fails_has_told_nobody(policy: Notifications, tmp_path: Path) -> None:
+def test_a_program_that_fails_has_told_nobody(policy: NotificationsSection, tmp_path: Path) -> None:
     (tmp_path / "chat").write_text("#!/bin/sh\nexit 75\n")
 
     with pytest.raises(CommandFailed):

@@ -27,7 +27,7 @@ from gridbridge.model.campaigns.owner_request import OwnerReply, OwnerVerb
 from gridbridge.model.campaigns.published_campaigns import (
     ShownCampaign,
     ShownCampaigns,
-    ShownErrors,
+    ShownForecastErrors,
 )
 
 pytestmark = pytest.mark.usefixtures("utc")
@@ -114,7 +114,9 @@ def test_what_can_not_be_read_is_told_in_a_line(
     (tmp_path / "published/campaigns.json").write_text('{"at": 7, "campaigns": "none"}')
 
     with pytest.raises(SystemExit) as ended:
-        error_boundary.run(partial(gridstat, ["--published", str(tmp_path / folder)]), "gridstat")
+        error_boundary.run_program(
+            partial(gridstat, ["--published", str(tmp_path / folder)]), "gridstat"
+        )
 
     out, err = capsys.readouterr()
     assert (ended.value.code, out, len(err.splitlines())) == (2, "", 1)
@@ -125,7 +127,7 @@ def test_what_can_not_be_read_is_told_in_a_line(
 def test_gridstat_tells_how_good_earlier_forecasts_were(tmp_path: Path) -> None:
     """Below the forecast of a campaign that goes on."""
     listed = (shown(1, 3, CampaignState.IN_TREATMENT), shown(2, 3, CampaignState.CANCELLED))
-    errors = ShownErrors(forecasts=12, p90_held=11, median_error=0.08)
+    errors = ShownForecastErrors(forecasts=12, p90_held=11, median_error=0.08)
     known = ShownCampaigns(at=NOON, campaigns=listed, errors=errors)
     published_campaign_files.publish_campaign_value(known, str(tmp_path))
     told = (
@@ -355,7 +357,7 @@ def test_who_looks_for_a_mistake_of_ours_sees_where_an_error_came_from(
     monkeypatch.setattr("sys.argv", ["gridsub", *options, "-j", text])
 
     with pytest.raises(SystemExit) as ended:
-        error_boundary.run(gridsub, "gridsub")
+        error_boundary.run_program(gridsub, "gridsub")
 
     told = capsys.readouterr()
     lines = told.err.splitlines()

@@ -19,11 +19,11 @@ from gridbridge.campaigns.tools import campaign_client, event_commands
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
-    EventCode,
-    EventKind,
-    ShownEvents,
+    CampaignEventCode,
+    CampaignEventKind,
+    ShownCampaignEvents,
 )
-from gridbridge.model.campaigns.campaign_names import file_of
+from gridbridge.model.campaigns.campaign_names import campaign_file_name
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.owner_request import OwnerReply
 from gridbridge.model.campaigns.published_campaigns import (
@@ -41,8 +41,8 @@ pytestmark = pytest.mark.usefixtures("utc")
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 FAILED = CampaignEvent(
     number=3,
-    kind=EventKind.TASK,
-    code=EventCode.EXIT_ERROR,
+    kind=CampaignEventKind.TASK,
+    code=CampaignEventCode.EXIT_ERROR,
     campaign=12,
     cluster="beta",
     exit_status=3,
@@ -53,8 +53,8 @@ FAILED = CampaignEvent(
 )
 REFUSED = CampaignEvent(
     number=4,
-    kind=EventKind.CAMPAIGN,
-    code=EventCode.RUNNER_SUBMIT_ERROR,
+    kind=CampaignEventKind.CAMPAIGN,
+    code=CampaignEventCode.RUNNER_SUBMIT_ERROR,
     campaign=12,
     cluster="gamma",
     opened_at=NOON,
@@ -63,8 +63,8 @@ REFUSED = CampaignEvent(
 )
 DOWN = CampaignEvent(
     number=5,
-    kind=EventKind.CLUSTER,
-    code=EventCode.GET_JOBS,
+    kind=CampaignEventKind.CLUSTER,
+    code=CampaignEventCode.GET_JOBS,
     cluster="gamma",
     opened_at=NOON,
     last_at=NOON,
@@ -106,7 +106,7 @@ def _published(tmp_path: Path) -> str:
         ShownCampaigns(at=NOON, campaigns=(one, quiet)), folder
     )
     published_campaign_files.publish_campaign_value(
-        ShownEvents(at=NOON, events=(FAILED, REFUSED, DOWN, OVER)), folder
+        ShownCampaignEvents(at=NOON, events=(FAILED, REFUSED, DOWN, OVER)), folder
     )
     published_campaign_files.publish_campaign_value(ShownGrid(at=NOON, clusters=GRID), folder)
     return folder
@@ -235,9 +235,9 @@ def test_what_follows_from_an_older_state_file_is_told_as_the_campaign_is(
     published_campaign_files.publish_campaign_value(
         ShownCampaigns(at=NOON, campaigns=(one,)), published
     )
-    event = replace(REFUSED, code=EventCode.RESTORED, cluster="", until=None)
+    event = replace(REFUSED, code=CampaignEventCode.RESTORED, cluster="", until=None)
     published_campaign_files.publish_campaign_value(
-        ShownEvents(at=NOON, events=(event,)), published
+        ShownCampaignEvents(at=NOON, events=(event,)), published
     )
 
     assert then in run(gridevents, published).output
@@ -311,7 +311,9 @@ def test_a_task_that_was_added_is_told_as_the_others_are(tmp_path: Path) -> None
     (tmp_path / "campaign.12").mkdir()
     (tmp_path / "c.12").write_bytes(campaign_files.encode_campaign_file(header, ("a",)))
     for part, lines in ((1, ("b", "c 8")), (2, ("d 9",))):
-        (tmp_path / file_of(12, part)).write_bytes(campaign_files.encode_campaign_file({}, lines))
+        (tmp_path / campaign_file_name(12, part)).write_bytes(
+            campaign_files.encode_campaign_file({}, lines)
+        )
 
     told = [
         event_commands.first_task_details(replace(FAILED, first_task=task), str(tmp_path))[0]
@@ -325,7 +327,7 @@ def test_only_the_owner_reads_where_tasks_could_not_start(tmp_path: Path) -> Non
     """As the JDL says it."""
     header = {"clusters": {"beta": {"exec_directory": "$HOME/a\x1bb"}}}
     (tmp_path / "c.12").write_bytes(campaign_files.encode_campaign_file(header, ("a",)))
-    event = replace(FAILED, kind=EventKind.CAMPAIGN, code=EventCode.SETUP_ERROR)
+    event = replace(FAILED, kind=CampaignEventKind.CAMPAIGN, code=CampaignEventCode.SETUP_ERROR)
 
     assert event_commands.failed_start_directory(event, str(tmp_path)) == "$HOME/a?b"
     assert event_commands.failed_start_directory(event, str(tmp_path / "none")) == ""
@@ -391,7 +393,9 @@ def test_a_cluster_of_no_campaign_is_shown_as_the_poller_saw_it(
 def test_a_cluster_is_told_with_its_open_events(published: str) -> None:
     """In all that is known of it, with the words of who refused."""
     events = (replace(REFUSED, why="no queue"), DOWN, OVER)
-    published_campaign_files.publish_campaign_value(ShownEvents(at=NOON, events=events), published)
+    published_campaign_files.publish_campaign_value(
+        ShownCampaignEvents(at=NOON, events=events), published
+    )
 
     lines = run(gridclusters, published, "-I").output.splitlines()
 
@@ -402,7 +406,7 @@ def test_a_cluster_is_told_with_its_open_events(published: str) -> None:
 
 
 def test_a_cluster_that_no_campaign_needs_is_not_asked(published: str) -> None:
-    published_campaign_files.publish_campaign_value(ShownEvents(at=NOON), published)
+    published_campaign_files.publish_campaign_value(ShownCampaignEvents(at=NOON), published)
 
     assert run(gridclusters, published, "-i").output.splitlines()[1] == (
         "2: gamma (oar, free:unknown/unknown, not asked: no campaign goes on there)"

@@ -12,7 +12,7 @@ from matplotlib.dates import date2num
 from matplotlib.figure import Figure
 
 from gridbridge.campaigns.cli import campaign_plot
-from gridbridge.cli.plots import plot_file
+from gridbridge.cli import plot_files
 from gridbridge.errors import OutputError
 from gridbridge.model.campaigns.published_tasks import TaskEndTimes
 from tests.campaigns.cli.test_task_argument import SWEEP
@@ -71,12 +71,12 @@ def test_without_a_forecast_or_after_the_end_there_is_no_band(
     assert [] == [*axes(band, ended).patches]
 
 
-@pytest.mark.parametrize("ending", plot_file.ENDINGS)
+@pytest.mark.parametrize("ending", plot_files.ENDINGS)
 def test_each_ending_that_is_taken_is_a_picture(tmp_path: Path, ending: str) -> None:
     """It is written whole, and nothing stays beside it."""
     figure = Figure(figsize=(1, 1))
 
-    plot_file.save(figure, f"{tmp_path}/a.{ending.upper()}", 50)
+    plot_files.save_plot(figure, f"{tmp_path}/a.{ending.upper()}", 50)
 
     assert [f"a.{ending.upper()}"] == [one.name for one in tmp_path.iterdir()]
     assert ending in figure.canvas.get_supported_filetypes()
@@ -87,6 +87,6 @@ def test_what_can_not_be_put_in_its_place_leaves_nothing_beside_it(tmp_path: Pat
     (tmp_path / "a.png").mkdir()
 
     with pytest.raises(OutputError, match=r"a\.png: Is a directory"):
-        plot_file.save(Figure(figsize=(1, 1)), f"{tmp_path}/a.png", 50)
+        plot_files.save_plot(Figure(figsize=(1, 1)), f"{tmp_path}/a.png", 50)
 
     assert ["a.png"] == [one.name for one in tmp_path.iterdir()]

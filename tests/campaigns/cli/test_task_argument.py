@@ -27,12 +27,12 @@ from gridbridge.campaigns.tools.campaign_outputs import OutputFolder
 from gridbridge.model.campaigns.campaign import CampaignState, TaskOutcome
 from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
 from gridbridge.model.campaigns.published_campaigns import (
-    ShownAtCluster,
     ShownCampaign,
+    ShownCampaignAtCluster,
     ShownCampaigns,
 )
 from gridbridge.model.campaigns.published_tasks import PublishedTask, TaskEndTimes
-from gridbridge.model.campaigns.speculation import ShownCopy
+from gridbridge.model.campaigns.speculation import ShownSpeculativeAttempt
 
 pytestmark = pytest.mark.usefixtures("utc")
 
@@ -50,8 +50,8 @@ SWEEP = ShownCampaign(
     failed=1,
     waiting=1999,
     at=(
-        ShownAtCluster(cluster="beta", waiting=1),
-        ShownAtCluster(cluster="gamma", running=1, ended_per_h=12.0),
+        ShownCampaignAtCluster(cluster="beta", waiting=1),
+        ShownCampaignAtCluster(cluster="gamma", running=1, ended_per_h=12.0),
     ),
     ended_per_h=12.0,
 )
@@ -341,7 +341,7 @@ def test_a_summary_counts_the_tasks_of_some_campaigns(site: Site) -> None:
 
 def test_of_46_tasks_sent_to_14_slots_14_run(site: Site) -> None:
     """The others wait at their cluster, or are on their way there."""
-    there = ShownAtCluster(cluster="beta", waiting=30, running=14)
+    there = ShownCampaignAtCluster(cluster="beta", waiting=30, running=14)
     site.show(replace(SWEEP, tasks=46, ended=0, failed=0, waiting=0, at=(there,)))
 
     _, row = site.stat("-s", "7").output.splitlines()
@@ -560,7 +560,9 @@ def test_a_campaign_of_which_nothing_ended_has_no_picture(site: Site) -> None:
 
 def test_attempts_beside_the_one_that_counts_have_lines_of_their_own(site: Site) -> None:
     """One success, however often the task ran."""
-    lost = ShownCopy(attempt=1, cluster="beta", outcome=TaskOutcome.COPY, beyond_s=None)
+    lost = ShownSpeculativeAttempt(
+        attempt=1, cluster="beta", outcome=TaskOutcome.COPY, beyond_s=None
+    )
     won = replace(TASKS[0], attempt=2, cluster="gamma", beyond_s=95, copies=(lost,))
     published_task_files.publish_campaign_tasks(7, 0, (won,), site.published)
 

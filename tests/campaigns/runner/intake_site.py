@@ -13,7 +13,7 @@ from gridbridge.campaigns.store import campaign_files, campaign_inbox
 from gridbridge.campaigns.store.campaign_register import NAME, CampaignNumberRegister
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.model.campaigns.admission import AdmissionRule
-from gridbridge.model.campaigns.campaign_names import UNIQUE, file_of
+from gridbridge.model.campaigns.campaign_names import UNIQUE, campaign_file_name
 from gridbridge.model.campaigns.campaign_sections import RunnerSection
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.model.campaigns.owner_request import OwnerReply, OwnerVerb
@@ -68,7 +68,7 @@ class Site:
 
     def give(self, data: bytes, number: int, part: int = 0) -> None:
         """Put a file there as the service called it, which our state file does not know."""
-        (self.brought / file_of(number, part)).write_bytes(data)
+        (self.brought / campaign_file_name(number, part)).write_bytes(data)
         digest = hashlib.sha256(data).hexdigest()
         CampaignNumberRegister(str(self.brought)).note(number, os.getuid(), digest, part)
 

@@ -21,8 +21,8 @@ from gridbridge.campaigns.store.campaign_reader import MAX_FIRST_BYTES
 from gridbridge.campaigns.store.campaign_register import CampaignNumberRegister
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
 from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
-from gridbridge.decisions.campaigns.failures.blacklist import opened_now
-from gridbridge.decisions.campaigns.failures.event_messages import text
+from gridbridge.decisions.campaigns.campaign_event_messages import describe_campaign_event
+from gridbridge.decisions.campaigns.cluster_blacklist import new_campaign_event
 from gridbridge.errors import StateError
 from gridbridge.model.campaigns.admission import AdmissionRefusal, AdmissionRule, CampaignCandidate
 from gridbridge.model.campaigns.campaign import (
@@ -32,10 +32,10 @@ from gridbridge.model.campaigns.campaign import (
     TaskOutcome,
     WaitingTasks,
 )
-from gridbridge.model.campaigns.campaign_events import EventCode, EventKind
+from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventKind
 from gridbridge.model.campaigns.campaign_names import ADDS_TO
 from gridbridge.model.campaigns.campaign_sections import RunnerSection
-from gridbridge.model.campaigns.cancellation import CancellationMark, WipedFor
+from gridbridge.model.campaigns.cancellation import CancellationMark, CancellationReason
 from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
 from gridbridge.model.campaigns.owner_request import OwnerReply, OwnerRequest, OwnerVerb
 from gridbridge.shell.clock import Clock
@@ -138,11 +138,11 @@ def test_that_tasks_were_tried_again_after_a_backup_is_told(
     assert found
     events = CampaignEventRows(site.database).open()
     assert (found.state, [one.why for one in events]) == (CampaignState.TERMINATED, told)
-    assert all(one.code is EventCode.RESTORED for one in events)
+    assert all(one.code is CampaignEventCode.RESTORED for one in events)
     assert published_task_files.campaigns_with_interrupted_changes(str(site.published)) == (
         {1} if told else set()
     )
-    assert [text(one, found.state).rpartition("; ")[2] for one in events] == [
+    assert [describe_campaign_event(one, found.state).rpartition("; ")[2] for one in events] == [
         "gridevents -c 1 -r takes over what became of them" for _ in told
     ]
 
@@ -268,7 +268,10 @@ def test_the_file_of_a_campaign_that_ended_long_ago_is_removed(site: Site) -> No
     site.campaigns.is_now(2, CampaignState.TERMINATED, datetime.now(UTC))
     events = CampaignEventRows(site.campaigns.database)
     events.put(
-        opened_now(EventKind.TASK, EventCode.EXIT_ERROR, one, "beta", long_ago) for one in (1, 2)
+        new_campaign_event(
+            CampaignEventKind.TASK, CampaignEventCode.EXIT_ERROR, one, "beta", long_ago
+        )
+        for one in (1, 2)
     )
 
     site.intake.sweep()
@@ -345,14 +348,14 @@ def test_what_is_not_over_takes_nobodys_place_when_campaigns_are_purged(site: Si
 @pytest.mark.parametrize(
     ("code", "is_deleted", "is_open"),
     [
-        (EventCode.SINK, True, False),
-        (EventCode.SINK, False, True),
-        (EventCode.OWNER_UNKNOWN, False, True),
-        (EventCode.NO_LEDGER, True, True),
+        (CampaignEventCode.SINK, True, False),
+        (CampaignEventCode.SINK, False, True),
+        (CampaignEventCode.OWNER_UNKNOWN, False, True),
+        (CampaignEventCode.NO_LEDGER, True, True),
     ],
 )
 def test_an_event_lasts_while_something_of_its_campaign_is_to_be_deleted(
-    site: Site, code: EventCode, is_deleted: bool, is_open: bool
+    site: Site, code: CampaignEventCode, is_deleted: bool, is_open: bool
 ) -> None:
     """Else each sweep would close it, and root be told of it once more; a cycle closes root's."""
     site.bring(asdict(SWEEP), "a 1")
@@ -363,7 +366,7 @@ def test_an_event_lasts_while_something_of_its_campaign_is_to_be_deleted(
     site.campaigns.array_is(array, ArrayState.OVER if is_deleted else ArrayState.RELEASED)
     site.campaigns.is_now(1, CampaignState.CANCELLED, long_ago)
     events = CampaignEventRows(site.campaigns.database)
-    events.put([opened_now(EventKind.CAMPAIGN, code, 1, "beta", long_ago)])
+    events.put([new_campaign_event(CampaignEventKind.CAMPAIGN, code, 1, "beta", long_ago)])
 
     site.intake.sweep()
 
@@ -750,7 +753,9 @@ def test_a_task_that_was_sent_is_marked_until_it_has_ended(site: Site) -> None:
     assert told == [OwnerReply.DONE, OwnerReply.DONE]
     assert not site.intake.touched()
     marks = CancellationMarkRows(site.database).all()
-    assert marks == {(1, array.number): {2: CancellationMark(wiped_for=WipedFor.UNWANTED)}}
+    assert marks == {
+        (1, array.number): {2: CancellationMark(wiped_for=CancellationReason.UNWANTED)}
+    }
     ends = [replace(one, outcome=TaskOutcome.SUCCESS) for one in site.campaigns.pending(array)]
     site.campaigns.ended(ends)
     assert site.ask(OwnerVerb.CANCEL_TASK, 1, 1) is OwnerReply.TASK_ENDED

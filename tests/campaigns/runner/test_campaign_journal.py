@@ -14,7 +14,11 @@ from gridbridge.model.campaigns.campaign import (
     CampaignState,
     TaskOutcome,
 )
-from gridbridge.model.campaigns.cycle_plan import ClusterRoom, ClusterView, CycleSituation
+from gridbridge.model.campaigns.cycle_plan import (
+    CampaignCycleSituation,
+    ClusterCapacity,
+    ListedTaskCounts,
+)
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -43,46 +47,50 @@ def test_what_was_kept_leads_to_the_same_decision() -> None:
         job_id=7,
         intended_at=NOON,
     )
-    seen = CycleSituation(
+    seen = CampaignCycleSituation(
         campaigns=(CAMPAIGN,),
         waiting={1: 7},
         arrays=(array,),
-        room={"beta": ClusterRoom(free_slots=4)},
+        room={"beta": ClusterCapacity(free_slots=4)},
         max_tasks=100,
-        there=(ClusterView(campaign=1, cluster="beta", waiting=1, listed=1),),
+        there=(ListedTaskCounts(campaign=1, cluster="beta", waiting=1, listed=1),),
         tried={1: frozenset({"beta"})},
         ended=(
             Attempt(campaign=1, task=0, attempt=1, array=1, place=1, outcome=TaskOutcome.RESUBMIT),
         ),
     )
-    plan = rules.plan(seen)
+    plan = rules.plan_campaign_cycle(seen)
 
     entry = campaign_journal.entry(seen, plan, NOON)
 
     assert entry
     assert entry.sentence == "1 task ended, 1 of them runs again; sent: 3 of campaign 1 to beta"
     kept = json.loads(json.dumps(entry.inputs))
-    assert campaign_journal.again(kept) == rules.sentences(plan) == kept["actions"]
+    assert campaign_journal.again(kept) == rules.describe_cycle_plan(plan) == kept["actions"]
 
 
 def test_what_a_campaign_runs_is_not_kept_with_each_decision() -> None:
     """A script of 60 kB in each cycle would push all other decisions out of the journal."""
     wish = AtCluster(exec_file="s" * 60_000, prologue="p" * 60_000, max_jobs=5)
     one = replace(CAMPAIGN, jdl=Jdl(name="sweep", clusters={"beta": wish}))
-    room = {"beta": ClusterRoom(free_slots=4)}
-    seen = CycleSituation(campaigns=(one,), waiting={1: 7}, arrays=(), room=room, max_tasks=100)
-    plan = rules.plan(seen)
+    room = {"beta": ClusterCapacity(free_slots=4)}
+    seen = CampaignCycleSituation(
+        campaigns=(one,), waiting={1: 7}, arrays=(), room=room, max_tasks=100
+    )
+    plan = rules.plan_campaign_cycle(seen)
 
     entry = campaign_journal.entry(seen, plan, NOON)
 
     assert entry
     assert plan.steps
     assert len(json.dumps(entry.inputs)) < 2000
-    assert campaign_journal.again(json.loads(json.dumps(entry.inputs))) == rules.sentences(plan)
+    assert campaign_journal.again(
+        json.loads(json.dumps(entry.inputs))
+    ) == rules.describe_cycle_plan(plan)
 
 
 def test_a_cycle_that_does_nothing_is_not_kept() -> None:
     """One comes every 15 s."""
-    seen = CycleSituation(campaigns=(), waiting={}, arrays=(), room={}, max_tasks=100)
+    seen = CampaignCycleSituation(campaigns=(), waiting={}, arrays=(), room={}, max_tasks=100)
 
-    assert campaign_journal.entry(seen, rules.plan(seen), NOON) is None
+    assert campaign_journal.entry(seen, rules.plan_campaign_cycle(seen), NOON) is None

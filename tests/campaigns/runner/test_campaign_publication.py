@@ -20,7 +20,7 @@ from gridbridge.campaigns.store import campaign_rows, published_campaign_files, 
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
-from gridbridge.decisions.campaigns.failures.blacklist import opened_now
+from gridbridge.decisions.campaigns.cluster_blacklist import new_campaign_event
 from gridbridge.model.campaigns.campaign import (
     Array,
     Attempt,
@@ -29,18 +29,22 @@ from gridbridge.model.campaigns.campaign import (
     TaskOutcome,
     WaitingTasks,
 )
-from gridbridge.model.campaigns.campaign_events import ClusterSuccessRecord, EventCode, EventKind
+from gridbridge.model.campaigns.campaign_events import (
+    CampaignEventCode,
+    CampaignEventKind,
+    ClusterSuccessRecord,
+)
 from gridbridge.model.campaigns.cycle_plan import (
-    ClusterRoom,
-    ClusterView,
-    CyclePlan,
-    CycleSituation,
+    CampaignCyclePlan,
+    CampaignCycleSituation,
+    ClusterCapacity,
+    ListedTaskCounts,
 )
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.model.campaigns.owner_request import OwnerRequest, OwnerVerb
 from gridbridge.model.campaigns.published_campaigns import ShownCampaigns, ShownGrid
 from gridbridge.model.campaigns.published_tasks import PublishedTask, TaskPreemption
-from gridbridge.model.campaigns.send_reasons import ShownCycle
+from gridbridge.model.campaigns.send_reasons import ShownSendReasons
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection as SiteSection
@@ -231,7 +235,9 @@ def test_tasks_that_wait_again_are_shown_so_though_the_request_was_cut_off(site:
     _, attempts = site.send(2)
     site.publication.end([site.ended(one, TaskOutcome.PROGRAM_ERROR) for one in attempts])
     events = CampaignEventRows(site.database)
-    failed = opened_now(EventKind.TASK, EventCode.EXIT_ERROR, 1, "beta", NOON)
+    failed = new_campaign_event(
+        CampaignEventKind.TASK, CampaignEventCode.EXIT_ERROR, 1, "beta", NOON
+    )
     events.put([replace(failed, exit_status=3, tasks=2)])
     asked = OwnerRequest(token="t", uid=1000, verb=OwnerVerb.RESUBMIT, numbers=(1,))
     OwnerRequestHandler(site.database, Clock(), site.folder, begin=site.publication.begin).do(asked)
@@ -246,7 +252,7 @@ def test_tasks_that_wait_again_are_shown_so_though_the_request_was_cut_off(site:
 def test_a_sink_is_shown_until_its_owner_trusts_it(site: Site) -> None:
     """Whatever has closed its event."""
     events = CampaignEventRows(site.database)
-    sink = opened_now(EventKind.CAMPAIGN, EventCode.SINK, 1, "beta", NOON)
+    sink = new_campaign_event(CampaignEventKind.CAMPAIGN, CampaignEventCode.SINK, 1, "beta", NOON)
     shown = []
 
     for record in ((), (ClusterSuccessRecord(campaign=1, cluster="beta", is_trusted=True),)):
@@ -262,12 +268,15 @@ def test_a_sink_is_shown_until_its_owner_trusts_it(site: Site) -> None:
 
 def test_a_cycle_shows_which_clusters_are_under_stress(site: Site) -> None:
     """`gridsub --check` tells of them."""
-    room = {"beta": ClusterRoom(free_slots=1, is_stressed=True), "gamma": ClusterRoom(free_slots=2)}
-    seen = CycleSituation(campaigns=(), waiting={}, arrays=(), room=room, max_tasks=1)
+    room = {
+        "beta": ClusterCapacity(free_slots=1, is_stressed=True),
+        "gamma": ClusterCapacity(free_slots=2),
+    }
+    seen = CampaignCycleSituation(campaigns=(), waiting={}, arrays=(), room=room, max_tasks=1)
 
-    site.publication.show_cycle(seen, CyclePlan())
+    site.publication.show_cycle(seen, CampaignCyclePlan())
 
-    shown = published_campaign_files.read_published_campaign_value(ShownCycle, site.folder)
+    shown = published_campaign_files.read_published_campaign_value(ShownSendReasons, site.folder)
     assert shown
     assert (shown.stressed, shown.free_slots) == (("beta",), {"beta": 1, "gamma": 2})
 
@@ -275,9 +284,9 @@ def test_a_cycle_shows_which_clusters_are_under_stress(site: Site) -> None:
 def test_slots_of_tasks_that_run_are_shown_by_cluster(site: Site) -> None:
     """Where a cluster does not tell how many slots each has, so many as were asked for."""
     (one,) = site.campaigns.all()
-    known = ClusterView(campaign=1, cluster="beta", waiting=2, listed=6, slots=2.5)
-    untold = ClusterView(campaign=one.number, cluster="beta", waiting=0, listed=3)
-    seen = CycleSituation(
+    known = ListedTaskCounts(campaign=1, cluster="beta", waiting=2, listed=6, slots=2.5)
+    untold = ListedTaskCounts(campaign=one.number, cluster="beta", waiting=0, listed=3)
+    seen = CampaignCycleSituation(
         campaigns=(one,), waiting={}, arrays=(), room={}, max_tasks=1, there=(known, untold)
     )
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": Cluster()}, queues={})
@@ -298,7 +307,7 @@ def test_a_cluster_of_no_campaign_is_shown_as_others_saw_it(site: Site) -> None:
     )
     clusters = {"beta": Cluster(), "gamma": Cluster()}
     policy = Policy(site=SiteSection(cluster="alpha"), clusters=clusters, queues={})
-    seen = CycleSituation(campaigns=(), waiting={}, arrays=(), room={}, max_tasks=1)
+    seen = CampaignCycleSituation(campaigns=(), waiting={}, arrays=(), room={}, max_tasks=1)
 
     CampaignEventPublisher(policy, site.database, Clock(), site.folder).show_clusters(
         seen, {"beta": beta}
@@ -346,7 +355,9 @@ def test_what_is_tried_again_is_taken_back(site: Site) -> None:
     outcomes = (TaskOutcome.PROGRAM_ERROR, TaskOutcome.PROGRAM_ERROR, TaskOutcome.SUCCESS)
     site.publication.end(map(site.ended, attempts, outcomes))
     site.campaigns.count(1, 3, 2)
-    event = opened_now(EventKind.TASK, EventCode.EXIT_ERROR, 1, "beta", NOON)
+    event = new_campaign_event(
+        CampaignEventKind.TASK, CampaignEventCode.EXIT_ERROR, 1, "beta", NOON
+    )
     CampaignEventRows(site.database).put([replace(event, exit_status=3, tasks=2)])
     requests = OwnerRequestHandler(
         site.database, Clock(), folder=site.folder, published=site.folder

@@ -24,7 +24,7 @@ from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
 from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
 from gridbridge.campaigns.store.speculative_attempts import SpeculativeAttemptRows
 from gridbridge.decisions.campaigns import campaign_cycle as cycle
-from gridbridge.decisions.campaigns.speculation_rules import by_task
+from gridbridge.decisions.campaigns.competing_attempts import group_attempts_by_task
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import (
     Array,
@@ -34,21 +34,25 @@ from gridbridge.model.campaigns.campaign import (
     CampaignState,
     TaskOutcome,
 )
-from gridbridge.model.campaigns.campaign_events import CampaignEvent, EventCode, EventKind
-from gridbridge.model.campaigns.campaign_sections import Failures, Finalize
+from gridbridge.model.campaigns.campaign_events import (
+    CampaignEvent,
+    CampaignEventCode,
+    CampaignEventKind,
+)
+from gridbridge.model.campaigns.campaign_sections import FailuresSection, FinalizeSection
 from gridbridge.model.campaigns.cycle_plan import (
-    ClusterRoom,
-    CyclePlan,
-    CycleSituation,
-    KeptOff,
+    CampaignCyclePlan,
+    CampaignCycleSituation,
+    ClusterCapacity,
+    ExcludedTaskCount,
     TaskSend,
 )
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.model.campaigns.speculation import (
+    CampaignStragglers,
     LiveAttempt,
-    ShownCopy,
+    ShownSpeculativeAttempt,
     SpeculativeAttempts,
-    StragglerTail,
 )
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.states import JobFact, JobState
@@ -60,7 +64,7 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 COPY, SUCCESS, SITE_FAULT = TaskOutcome.COPY, TaskOutcome.SUCCESS, TaskOutcome.SITE_FAULT
 WALLTIME = TaskOutcome.WALLTIME
-OFF_GAMMA = (KeptOff(tasks=1, avoid=("gamma",), never=("gamma",)),)
+OFF_GAMMA = (ExcludedTaskCount(tasks=1, avoid=("gamma",), never=("gamma",)),)
 RUNNING, WAITING = JobState([JobFact.RUNNING]), JobState([JobFact.WAITING])
 FIRST = SpeculativeAttempts(campaign=1, cluster="gamma", tasks=(1,), beyond_s=60)
 
@@ -83,7 +87,9 @@ class Site:
         self.tries = CampaignAttemptRows(self.database, self.campaigns)
         self.grid = Copying()
         learnt = CycleStatisticsRecorder(self.database)
-        self.actions = CyclePlanExecutor(self.database, learnt, Clock(), Failures(), self.grid)
+        self.actions = CyclePlanExecutor(
+            self.database, learnt, Clock(), FailuresSection(), self.grid
+        )
         clusters = {name: AtCluster(exec_file="run") for name in ("beta", "gamma")}
         one = Campaign(
             number=0,
@@ -96,7 +102,7 @@ class Site:
             jdl=Jdl(name="sweep", clusters=clusters, is_idempotent=True),
         )
         self.campaigns.add(one, "token")
-        self.actions.do(CyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=2),)))
+        self.actions.do(CampaignCyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=2),)))
 
     @property
     def campaign(self) -> Campaign:
@@ -107,10 +113,10 @@ class Site:
 
     def copy(self) -> Array:
         """Copy the second task to gamma."""
-        self.actions.do(CyclePlan(copies=(FIRST,)))
+        self.actions.do(CampaignCyclePlan(copies=(FIRST,)))
         return self.campaigns.open_arrays()[-1]
 
-    def cycle(self, *ended: tuple[int, int, TaskOutcome]) -> CyclePlan:
+    def cycle(self, *ended: tuple[int, int, TaskOutcome]) -> CampaignCyclePlan:
         """Do what a cycle decides that sees attempts of the second task end."""
         arrays = self.campaigns.open_arrays()
         found = tuple(
@@ -126,18 +132,18 @@ class Site:
             if {*self.campaigns.pending(array)}
             <= {replace(one, outcome=TaskOutcome.PENDING, wallclock_s=None) for one in found}
         )
-        seen = CycleSituation(
+        seen = CampaignCycleSituation(
             campaigns=self.campaigns.unfinished(),
             waiting=self.campaigns.waiting(),
             arrays=arrays,
-            room={name: ClusterRoom(free_slots=0) for name in ("beta", "gamma")},
+            room={name: ClusterCapacity(free_slots=0) for name in ("beta", "gamma")},
             max_tasks=100,
             ended=found,
             over=tuple(one for one in over if one.state is ArrayState.RELEASED),
-            earlier=self.tries.earlier(found, by_task(self.copies.rivals([1]))),
+            earlier=self.tries.earlier(found, group_attempts_by_task(self.copies.rivals([1]))),
             rivals=self.copies.rivals([1]),
         )
-        plan = cycle.plan(seen)
+        plan = cycle.plan_campaign_cycle(seen)
         self.grid.told.clear()
         self.actions.do(plan)
         return plan
@@ -171,7 +177,7 @@ def test_what_has_ended_meanwhile_is_not_copied(site: Site) -> None:
     """What the decision looked at is looked at again."""
     site.cycle((1, 1, SUCCESS))
 
-    site.actions.do(CyclePlan(copies=(FIRST, replace(FIRST, tasks=(7,)))))
+    site.actions.do(CampaignCyclePlan(copies=(FIRST, replace(FIRST, tasks=(7,)))))
 
     assert len(site.campaigns.open_arrays()) == 1
 
@@ -232,10 +238,12 @@ def test_a_task_never_returns_to_where_it_overran_beside_a_copy(
 
 def test_a_task_gets_no_copy_where_it_overran(site: Site) -> None:
     """Nor where it could not start; the other task has been nowhere else."""
-    site.actions.do(CyclePlan(copies=(FIRST,)))
+    site.actions.do(CampaignCyclePlan(copies=(FIRST,)))
     site.cycle((1, 1, TaskOutcome.PREEMPTED), (1, 2, WALLTIME))
     site.actions.do(
-        CyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=1, kept_off=OFF_GAMMA),))
+        CampaignCyclePlan(
+            sends=(TaskSend(campaign=1, cluster="beta", tasks=1, kept_off=OFF_GAMMA),)
+        )
     )
     rows = (replace(row(1), job_id=73),)
 
@@ -265,7 +273,7 @@ def test_a_task_whose_copy_is_refused_after_it_failed_runs_again(site: Site) -> 
     site.cycle((1, 1, SITE_FAULT))
     site.grid.failing["submit"] = ArrayRefused("no queue")
 
-    site.actions.do(CyclePlan(resumed=(begun,)))
+    site.actions.do(CampaignCyclePlan(resumed=(begun,)))
 
     (waiting,) = site.campaigns.waiting_of(1)
     assert (waiting.first, waiting.attempt) == (1, 3)
@@ -308,11 +316,17 @@ def test_tasks_are_shown_by_the_attempt_that_counts(site: Site, tmp_path: Path) 
 
     assert (both.attempt, both.copies) == (
         1,
-        (ShownCopy(attempt=2, cluster="gamma", outcome=TaskOutcome.PENDING, beyond_s=60),),
+        (
+            ShownSpeculativeAttempt(
+                attempt=2, cluster="gamma", outcome=TaskOutcome.PENDING, beyond_s=60
+            ),
+        ),
     )
     assert (won.attempt, won.cluster, won.beyond_s) == (2, "gamma", 60)
     assert won.copies == (
-        ShownCopy(attempt=1, cluster="beta", outcome=TaskOutcome.PENDING, beyond_s=None),
+        ShownSpeculativeAttempt(
+            attempt=1, cluster="beta", outcome=TaskOutcome.PENDING, beyond_s=None
+        ),
     )
     published_task_files.publish_campaign_tasks(1, 0, found, str(tmp_path))
     assert published_task_files.read_published_campaign_tasks(1, 0, str(tmp_path)) == {
@@ -328,8 +342,8 @@ def test_a_failed_task_is_tried_again_under_a_number_that_no_copy_had(
     site.cycle((1, 2, SITE_FAULT))
     site.cycle((1, 1, TaskOutcome.PROGRAM_ERROR))
     event = CampaignEvent(
-        kind=EventKind.TASK,
-        code=EventCode.EXIT_ERROR,
+        kind=CampaignEventKind.TASK,
+        code=CampaignEventCode.EXIT_ERROR,
         campaign=1,
         cluster="beta",
         opened_at=NOON,
@@ -349,7 +363,7 @@ def look(site: Site, *rows: JobStatus, waiting: bool = False) -> tuple[LiveAttem
 
 def tails(
     site: Site, jobs: dict[int, tuple[JobStatus, ...]], *, waiting: bool = False
-) -> tuple[StragglerTail, ...]:
+) -> tuple[CampaignStragglers, ...]:
     """Return the end of the campaign after two minutes, when beta lists these jobs."""
     answers = {
         name: ClusterSnapshot(
@@ -364,8 +378,12 @@ def tails(
     if waiting:
         del answers["beta"]
     arrays = tuple(replace(one, intended_at=NOON) for one in site.campaigns.open_arrays())
-    return StragglerTailFinder(site.campaigns, Finalize()).look(
-        [site.campaign], arrays, answers, by_task(site.copies.rivals([1])), NOON + 2 * MINUTE
+    return StragglerTailFinder(site.campaigns, FinalizeSection()).look(
+        [site.campaign],
+        arrays,
+        answers,
+        group_attempts_by_task(site.copies.rivals([1])),
+        NOON + 2 * MINUTE,
     )
 
 
@@ -428,7 +446,7 @@ def test_tasks_at_a_cluster_that_does_not_answer_run_as_far_as_is_known(site: Si
 def test_nothing_is_copied_that_was_not_declared(site: Site) -> None:
     """Nor while the campaign is paused."""
     one = site.campaign
-    look = StragglerTailFinder(site.campaigns, Finalize()).look
+    look = StragglerTailFinder(site.campaigns, FinalizeSection()).look
     plain = replace(one, jdl=replace(one.jdl, is_idempotent=False))
     paused = replace(one, state=CampaignState.PAUSED)
 

@@ -21,8 +21,8 @@ from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
 from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
-from gridbridge.decisions.campaigns.ending.write_batches import PORTION
-from gridbridge.decisions.campaigns.failures.blacklist import opened_now
+from gridbridge.decisions.campaigns.cluster_blacklist import new_campaign_event
+from gridbridge.decisions.campaigns.plan_write_batches import ENDS_PER_TRANSACTION
 from gridbridge.errors import (
     AlreadySubmitted,
     CampaignFileUnreadable,
@@ -31,20 +31,25 @@ from gridbridge.errors import (
     OwnerUnknown,
 )
 from gridbridge.model.campaigns.campaign import (
-    AT_ONCE,
+    PRIORITY_AT_ONCE,
     Array,
     ArrayState,
+    ArraySubmissionResult,
     Attempt,
     Campaign,
     CampaignState,
     LedgerArray,
-    SentTask,
     TaskOutcome,
     WaitingTasks,
 )
-from gridbridge.model.campaigns.campaign_events import EventCode, EventKind
-from gridbridge.model.campaigns.campaign_sections import Failures
-from gridbridge.model.campaigns.cycle_plan import CyclePlan, KeptOff, Retry, TaskSend
+from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventKind
+from gridbridge.model.campaigns.campaign_sections import FailuresSection
+from gridbridge.model.campaigns.cycle_plan import (
+    CampaignCyclePlan,
+    ExcludedTaskCount,
+    TaskRetry,
+    TaskSend,
+)
 from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
@@ -61,11 +66,13 @@ class Grid:
         self.ledger: tuple[LedgerArray, ...] = ()  # what root knows
         self.takes = 9  # arrays of one call
 
-    def send(self, arrays: tuple[tuple[Array, tuple[Attempt, ...]], ...]) -> tuple[SentTask, ...]:
+    def send(
+        self, arrays: tuple[tuple[Array, tuple[Attempt, ...]], ...]
+    ) -> tuple[ArraySubmissionResult, ...]:
         """Take arrays, and start them."""
         return tuple(self._send(*each) for each in arrays[: self.takes])
 
-    def _send(self, array: Array, attempts: tuple[Attempt, ...]) -> SentTask:
+    def _send(self, array: Array, attempts: tuple[Attempt, ...]) -> ArraySubmissionResult:
         tasks = ",".join(f"{one.task}:{one.attempt}" for one in attempts)
         job_id = 0
         try:
@@ -73,8 +80,8 @@ class Grid:
             job_id = 70 + array.number
             self._tell(f"release {array.number} {job_id}")
         except GridbridgeError as error:
-            return SentTask(job_id=job_id, error=error)
-        return SentTask(job_id=job_id)
+            return ArraySubmissionResult(job_id=job_id, error=error)
+        return ArraySubmissionResult(job_id=job_id)
 
     def release(self, array: Array) -> None:
         """Start it."""
@@ -130,14 +137,14 @@ def _campaigns(tmp_path: Path) -> Iterator[CampaignRows]:
 
 
 @pytest.fixture(name="do")
-def _do(tmp_path: Path, campaigns: CampaignRows, grid: Grid) -> Callable[[CyclePlan], None]:
+def _do(tmp_path: Path, campaigns: CampaignRows, grid: Grid) -> Callable[[CampaignCyclePlan], None]:
     database = campaigns._database
     learnt = CycleStatisticsRecorder(database)
-    return CyclePlanExecutor(database, learnt, Clock(), Failures(), grid).do
+    return CyclePlanExecutor(database, learnt, Clock(), FailuresSection(), grid).do
 
 
-SEND = CyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=2),))
-OFF_BETA = (KeptOff(tasks=2, avoid=("beta",)),)
+SEND = CampaignCyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=2),))
+OFF_BETA = (ExcludedTaskCount(tasks=2, avoid=("beta",)),)
 
 
 def only(campaigns: CampaignRows) -> Array:
@@ -147,7 +154,7 @@ def only(campaigns: CampaignRows) -> Array:
 
 
 def test_an_array_is_submitted_and_then_released(
-    campaigns: CampaignRows, grid: Grid, do: Callable[[CyclePlan], None]
+    campaigns: CampaignRows, grid: Grid, do: Callable[[CampaignCyclePlan], None]
 ) -> None:
     """Never the other way round, and under the id that was noted."""
     do(SEND)
@@ -163,13 +170,13 @@ def test_more_tasks_than_an_array_has_go_in_several_by_one_call(
     """One that was not begun in that call is resumed by the next cycle."""
     database = campaigns.database
     do = CyclePlanExecutor(
-        database, CycleStatisticsRecorder(database), Clock(), Failures(), grid, most=2
+        database, CycleStatisticsRecorder(database), Clock(), FailuresSection(), grid, most=2
     ).do
     grid.takes = 1
-    do(CyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=3),)))
+    do(CampaignCyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=3),)))
     first, second = campaigns.open_arrays()
     grid.takes = 9
-    do(CyclePlan(resumed=(second,)))
+    do(CampaignCyclePlan(resumed=(second,)))
 
     assert (first.size, second.size, second.state) == (2, 1, ArrayState.INTENDED)
     assert grid.told == [
@@ -182,11 +189,11 @@ def test_more_tasks_than_an_array_has_go_in_several_by_one_call(
 
 
 def test_an_array_is_as_small_as_its_cluster_wants_it(
-    campaigns: CampaignRows, grid: Grid, do: Callable[[CyclePlan], None]
+    campaigns: CampaignRows, grid: Grid, do: Callable[[CampaignCyclePlan], None]
 ) -> None:
     """All of them go by one call."""
     grid.takes = 9
-    do(CyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=3, array_tasks=2),)))
+    do(CampaignCyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=3, array_tasks=2),)))
 
     assert [one.size for one in campaigns.open_arrays()] == [2, 1]
     assert [told for told in grid.told if told[:6] == "submit"] == [
@@ -205,7 +212,7 @@ def test_an_array_is_as_small_as_its_cluster_wants_it(
 def test_the_next_cycle_goes_on_where_one_failed(
     campaigns: CampaignRows,
     grid: Grid,
-    do: Callable[[CyclePlan], None],
+    do: Callable[[CampaignCyclePlan], None],
     step: str,
     state: ArrayState,
     rest: list[str],
@@ -217,7 +224,7 @@ def test_the_next_cycle_goes_on_where_one_failed(
 
     grid.failing.clear()
     grid.told.clear()
-    do(CyclePlan(resumed=(begun,)))
+    do(CampaignCyclePlan(resumed=(begun,)))
 
     assert begun.state is state
     assert grid.told == rest
@@ -225,24 +232,24 @@ def test_the_next_cycle_goes_on_where_one_failed(
 
 
 def test_nothing_is_left_of_an_array_that_was_submitted_again(
-    campaigns: CampaignRows, grid: Grid, do: Callable[[CyclePlan], None]
+    campaigns: CampaignRows, grid: Grid, do: Callable[[CampaignCyclePlan], None]
 ) -> None:
     """A cluster may have taken the first submission after all, late."""
     grid.failing["submit"] = GridbridgeError("no answer")
     do(SEND)
     grid.failing.clear()
-    do(CyclePlan(resumed=(only(campaigns),)))
+    do(CampaignCyclePlan(resumed=(only(campaigns),)))
 
-    do(CyclePlan(over=(only(campaigns),)))
+    do(CampaignCyclePlan(over=(only(campaigns),)))
 
     assert grid.told[-2:] == ["release 1 71", "delete 1 71"]
     do(SEND)
-    do(CyclePlan(over=(only(campaigns),)))
+    do(CampaignCyclePlan(over=(only(campaigns),)))
     assert grid.told[-1] == "release 2 72"
 
 
 def test_tasks_that_a_cluster_refuses_are_tried_at_another(
-    campaigns: CampaignRows, grid: Grid, do: Callable[[CyclePlan], None]
+    campaigns: CampaignRows, grid: Grid, do: Callable[[CampaignCyclePlan], None]
 ) -> None:
     """They have not ended; the cluster is closed to the campaign for a while."""
     grid.failing["submit"] = ArrayRefused("no such queue")
@@ -252,15 +259,19 @@ def test_tasks_that_a_cluster_refuses_are_tried_at_another(
     found = campaigns.find(1)
     assert found
     assert (found.ended, found.failed, campaigns.open_arrays()) == (0, 0, ())
-    assert told_of(campaigns) == {(EventCode.RUNNER_SUBMIT_ERROR, "beta", 2, 0)}
+    assert told_of(campaigns) == {(CampaignEventCode.RUNNER_SUBMIT_ERROR, "beta", 2, 0)}
     assert whys(campaigns) == {"no such queue"}
     grid.failing.clear()
-    do(CyclePlan(sends=(TaskSend(campaign=1, cluster="gamma", tasks=3, kept_off=OFF_BETA),)))
+    do(
+        CampaignCyclePlan(
+            sends=(TaskSend(campaign=1, cluster="gamma", tasks=3, kept_off=OFF_BETA),)
+        )
+    )
     assert grid.told[-2:] == ["submit 2 gamma 0:2,1:2,2:1", "release 2 72"]
 
 
 def test_a_task_of_a_test_that_a_cluster_refuses_goes_to_no_other(
-    campaigns: CampaignRows, grid: Grid, do: Callable[[CyclePlan], None]
+    campaigns: CampaignRows, grid: Grid, do: Callable[[CampaignCyclePlan], None]
 ) -> None:
     """Each cluster gets one of its own, and that it is refused is what was asked."""
     usual = campaigns.find(1)
@@ -269,7 +280,7 @@ def test_a_task_of_a_test_that_a_cluster_refuses_goes_to_no_other(
     number = campaigns.add(test, "another")
     grid.failing["submit"] = ArrayRefused("no such queue")
 
-    do(CyclePlan(sends=(TaskSend(campaign=number, cluster="beta", tasks=1),)))
+    do(CampaignCyclePlan(sends=(TaskSend(campaign=number, cluster="beta", tasks=1),)))
 
     found = campaigns.find(number)
     assert found
@@ -284,7 +295,7 @@ def test_a_task_of_a_test_that_a_cluster_refuses_goes_to_no_other(
 def test_a_task_that_its_owner_cancelled_does_not_run_again_where_its_array_is_refused(
     campaigns: CampaignRows,
     grid: Grid,
-    do: Callable[[CyclePlan], None],
+    do: Callable[[CampaignCyclePlan], None],
     error: GridbridgeError,
     waiting: dict[int, int],
     failed: int,
@@ -295,7 +306,7 @@ def test_a_task_that_its_owner_cancelled_does_not_run_again_where_its_array_is_r
     assert CancellationMarkRows(campaigns.database).cancel(1, 0)
     grid.failing["submit"] = error
 
-    do(CyclePlan(resumed=(only(campaigns),)))
+    do(CampaignCyclePlan(resumed=(only(campaigns),)))
 
     found = campaigns.find(1)
     assert found
@@ -305,36 +316,36 @@ def test_a_task_that_its_owner_cancelled_does_not_run_again_where_its_array_is_r
 
 
 def test_a_task_does_not_go_back_where_it_was_refused(
-    campaigns: CampaignRows, grid: Grid, do: Callable[[CyclePlan], None]
+    campaigns: CampaignRows, grid: Grid, do: Callable[[CampaignCyclePlan], None]
 ) -> None:
     """As long as the decision names no such tasks."""
     grid.failing["submit"] = ArrayRefused("no such queue")
     do(SEND)
     grid.failing.clear()
 
-    do(CyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=3),)))
-    do(CyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=3, kept_off=OFF_BETA),)))
+    do(CampaignCyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=3),)))
+    do(CampaignCyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=3, kept_off=OFF_BETA),)))
 
     submitted = [told for told in grid.told if told.startswith("submit")]
     assert submitted[1:] == ["submit 2 beta 2:1", "submit 3 beta 0:2,1:2"]
 
 
 def test_as_many_of_each_kind_are_taken_as_is_told(
-    campaigns: CampaignRows, grid: Grid, do: Callable[[CyclePlan], None]
+    campaigns: CampaignRows, grid: Grid, do: Callable[[CampaignCyclePlan], None]
 ) -> None:
     """However urgent others are: those that are free to go to beta are left for it."""
     campaigns.drop_waiting(1)
-    free = WaitingTasks(first=0, last=9, attempt=2, priority=AT_ONCE)
+    free = WaitingTasks(first=0, last=9, attempt=2, priority=PRIORITY_AT_ONCE)
     off_beta = WaitingTasks(first=10, last=19, attempt=2, avoid=("beta",))
     campaigns.wait_again(1, free, off_beta)
-    kinds = (KeptOff(tasks=5, avoid=("beta",)),)
+    kinds = (ExcludedTaskCount(tasks=5, avoid=("beta",)),)
 
     do(
-        CyclePlan(
+        CampaignCyclePlan(
             sends=(TaskSend(campaign=1, cluster="gamma", tasks=6, kept_off=kinds, array_tasks=4),)
         )
     )
-    do(CyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=9),)))
+    do(CampaignCyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=9),)))
 
     assert [told for told in grid.told if told[:6] == "submit"] == [
         "submit 1 gamma 10:2,11:2,12:2,13:2",
@@ -344,7 +355,7 @@ def test_as_many_of_each_kind_are_taken_as_is_told(
 
 
 def test_a_task_runs_again_before_all_others_or_after_them_as_it_asked(
-    campaigns: CampaignRows, grid: Grid, do: Callable[[CyclePlan], None]
+    campaigns: CampaignRows, grid: Grid, do: Callable[[CampaignCyclePlan], None]
 ) -> None:
     """By its exit status, 66 or 67, as in CiGri."""
     do(SEND)
@@ -353,38 +364,42 @@ def test_a_task_runs_again_before_all_others_or_after_them_as_it_asked(
         replace(one, outcome=outcome)
         for one, outcome in zip(campaigns.pending(only(campaigns)), outcomes, strict=True)
     )
-    again = (Retry(campaign=1, task=one.task, attempt=1, outcome=one.outcome) for one in ended)
-    do(CyclePlan(ended=ended, again=tuple(again), over=(only(campaigns),)))
+    again = (TaskRetry(campaign=1, task=one.task, attempt=1, outcome=one.outcome) for one in ended)
+    do(CampaignCyclePlan(ended=ended, again=tuple(again), over=(only(campaigns),)))
 
-    do(CyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=3, array_tasks=1),)))
+    do(CampaignCyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=3, array_tasks=1),)))
 
     submitted = [told for told in grid.told if told.startswith("submit")]
     assert submitted[1:] == ["submit 2 beta 1:2", "submit 3 beta 2:1", "submit 4 beta 0:2"]
 
 
 def test_refusals_have_an_end(
-    campaigns: CampaignRows, grid: Grid, do: Callable[[CyclePlan], None]
+    campaigns: CampaignRows, grid: Grid, do: Callable[[CampaignCyclePlan], None]
 ) -> None:
     """Each cluster once, and three times more: then the tasks have failed for good."""
     grid.failing["submit"] = ArrayRefused("no such queue")
-    off_beta = (KeptOff(tasks=3, avoid=("beta",)),)
+    off_beta = (ExcludedTaskCount(tasks=3, avoid=("beta",)),)
 
     failed = []
     for kept_off in ((), *[off_beta] * 4):
-        do(CyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=3, kept_off=kept_off),)))
+        do(
+            CampaignCyclePlan(
+                sends=(TaskSend(campaign=1, cluster="beta", tasks=3, kept_off=kept_off),)
+            )
+        )
         found = campaigns.find(1)
         assert found
         failed.append(found.failed)
 
     assert failed == [0, 0, 0, 0, 3]
     assert told_of(campaigns) == {
-        (EventCode.RUNNER_SUBMIT_ERROR, "beta", 15, 0),
-        (EventCode.NOT_STARTED, "beta", 3, 0),
+        (CampaignEventCode.RUNNER_SUBMIT_ERROR, "beta", 15, 0),
+        (CampaignEventCode.NOT_STARTED, "beta", 3, 0),
     }
 
 
 def test_what_root_refuses_fails_with_all_that_waits(
-    campaigns: CampaignRows, grid: Grid, do: Callable[[CyclePlan], None]
+    campaigns: CampaignRows, grid: Grid, do: Callable[[CampaignCyclePlan], None]
 ) -> None:
     """Its file is not what it was: no cluster would get anything else."""
     grid.failing["submit"] = CampaignRefused("not the file")
@@ -394,25 +409,25 @@ def test_what_root_refuses_fails_with_all_that_waits(
     found = campaigns.find(1)
     assert found
     assert (found.ended, found.failed, campaigns.waiting()) == (3, 3, {})
-    assert told_of(campaigns) == {(EventCode.FILE_REFUSED, "", 0, 0)}
+    assert told_of(campaigns) == {(CampaignEventCode.FILE_REFUSED, "", 0, 0)}
     assert whys(campaigns) == {"not the file"}
 
 
 def test_what_root_refuses_to_try_again_is_what_it_came_to_before(
-    campaigns: CampaignRows, grid: Grid, do: Callable[[CyclePlan], None]
+    campaigns: CampaignRows, grid: Grid, do: Callable[[CampaignCyclePlan], None]
 ) -> None:
     """One task had failed by itself and one with its host; nobody overwrites that."""
-    do(CyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=2),)))
+    do(CampaignCyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=2),)))
     failed, lost = campaigns.pending(only(campaigns))
     ended = (
         replace(failed, outcome=TaskOutcome.PROGRAM_ERROR, exit_status=3),
         replace(lost, outcome=TaskOutcome.SITE_FAULT),
     )
-    again = [Retry(campaign=1, task=one.task, attempt=1, outcome=one.outcome) for one in ended]
-    do(CyclePlan(ended=ended, again=tuple(again), over=(only(campaigns),)))
+    again = [TaskRetry(campaign=1, task=one.task, attempt=1, outcome=one.outcome) for one in ended]
+    do(CampaignCyclePlan(ended=ended, again=tuple(again), over=(only(campaigns),)))
     grid.failing["submit"] = CampaignRefused("not the file")
 
-    do(CyclePlan(sends=(TaskSend(campaign=1, cluster="gamma", tasks=3),)))
+    do(CampaignCyclePlan(sends=(TaskSend(campaign=1, cluster="gamma", tasks=3),)))
 
     found = campaigns.find(1)
     assert found
@@ -427,30 +442,32 @@ def test_what_root_refuses_to_try_again_is_what_it_came_to_before(
 
 @pytest.mark.parametrize("sent", [1, 3], ids=["waits", "sent"])
 def test_what_root_refuses_to_try_again_is_counted_by_its_event_as_before(
-    campaigns: CampaignRows, grid: Grid, do: Callable[[CyclePlan], None], sent: int
+    campaigns: CampaignRows, grid: Grid, do: Callable[[CampaignCyclePlan], None], sent: int
 ) -> None:
     """Its owner may have it tried again once the file is put right."""
     tries = CampaignAttemptRows(campaigns.database, campaigns)
-    do(CyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=2),)))
+    do(CampaignCyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=2),)))
     ended = [
         replace(one, outcome=TaskOutcome.PROGRAM_ERROR, exit_status=3)
         for one in campaigns.pending(only(campaigns))
     ]
-    do(CyclePlan(ended=tuple(ended), over=(only(campaigns),)))
+    do(CampaignCyclePlan(ended=tuple(ended), over=(only(campaigns),)))
     tries.judge_anew(1, [0, 1])
     campaigns.wait_again(1, WaitingTasks(first=0, last=1, attempt=2))
     campaigns.count(1, -2, -2)
     grid.failing["submit"] = CampaignRefused("not the file")
 
-    do(CyclePlan(sends=(TaskSend(campaign=1, cluster="gamma", tasks=sent),)))
+    do(CampaignCyclePlan(sends=(TaskSend(campaign=1, cluster="gamma", tasks=sent),)))
 
-    event = opened_now(EventKind.TASK, EventCode.EXIT_ERROR, 1, "beta", NOON)
+    event = new_campaign_event(
+        CampaignEventKind.TASK, CampaignEventCode.EXIT_ERROR, 1, "beta", NOON
+    )
     found = tries.failed(replace(event, exit_status=3), [TaskOutcome.PROGRAM_ERROR], -1, 9)
     assert [one.task for one in found] == [0, 1]
 
 
 def test_what_had_ended_before_the_state_file_was_replaced_has_ended(
-    campaigns: CampaignRows, grid: Grid, do: Callable[[CyclePlan], None]
+    campaigns: CampaignRows, grid: Grid, do: Callable[[CampaignCyclePlan], None]
 ) -> None:
     """Root's ledger knows it; nobody has touched the campaign's file."""
     grid.failing["submit"] = CampaignEnded("the campaign has ended")
@@ -461,11 +478,11 @@ def test_what_had_ended_before_the_state_file_was_replaced_has_ended(
     assert found
     assert (found.state, found.ended_at is not None) == (CampaignState.CANCELLED, True)
     assert (campaigns.open_arrays(), campaigns.waiting()) == ((), {})
-    assert told_of(campaigns) == {(EventCode.RESTORED, "", 0, 0)}
+    assert told_of(campaigns) == {(CampaignEventCode.RESTORED, "", 0, 0)}
 
 
 def test_of_an_array_without_attempts_that_live_nothing_is_sent(
-    campaigns: CampaignRows, grid: Grid, do: Callable[[CyclePlan], None]
+    campaigns: CampaignRows, grid: Grid, do: Callable[[CampaignCyclePlan], None]
 ) -> None:
     """Root would refuse the whole campaign for it; it is over, and what bears its name goes."""
     grid.failing["submit"] = GridbridgeError("lost")
@@ -476,7 +493,7 @@ def test_of_an_array_without_attempts_that_live_nothing_is_sent(
     grid.failing.clear()
     grid.told.clear()
 
-    do(CyclePlan(resumed=(array,)))
+    do(CampaignCyclePlan(resumed=(array,)))
 
     known = only(campaigns)
     assert grid.told == []
@@ -484,7 +501,7 @@ def test_of_an_array_without_attempts_that_live_nothing_is_sent(
 
 
 def test_a_campaign_that_has_ended_stays_as_it_ended(
-    campaigns: CampaignRows, grid: Grid, do: Callable[[CyclePlan], None]
+    campaigns: CampaignRows, grid: Grid, do: Callable[[CampaignCyclePlan], None]
 ) -> None:
     """Though an array of it is known, as by root's ledger, that nobody knows to be submitted."""
     grid.failing["submit"] = GridbridgeError("lost")
@@ -492,12 +509,12 @@ def test_a_campaign_that_has_ended_stays_as_it_ended(
     campaigns.is_now(1, CampaignState.TERMINATED, NOON)
     grid.failing["submit"] = CampaignEnded("the campaign has ended")
 
-    do(CyclePlan(resumed=(only(campaigns),)))
+    do(CampaignCyclePlan(resumed=(only(campaigns),)))
 
     found = campaigns.find(1)
     assert found
     assert (found.state, campaigns.open_arrays()) == (CampaignState.TERMINATED, ())
-    assert (EventCode.RESTORED, "", 0, 0) not in told_of(campaigns)
+    assert (CampaignEventCode.RESTORED, "", 0, 0) not in told_of(campaigns)
 
 
 def test_a_cluster_that_takes_nothing_now_is_told_of_until_it_does(
@@ -507,37 +524,41 @@ def test_a_cluster_that_takes_nothing_now_is_told_of_until_it_does(
     now = [NOON]
     clock = Clock(lambda: now[0].timestamp())
     do = CyclePlanExecutor(
-        campaigns.database, CycleStatisticsRecorder(campaigns.database), clock, Failures(), grid
+        campaigns.database,
+        CycleStatisticsRecorder(campaigns.database),
+        clock,
+        FailuresSection(),
+        grid,
     ).do
     grid.failing["submit"] = ArrayDeferred("unreachable")
     do(SEND)
     now[0] += timedelta(seconds=61)
-    do(CyclePlan(resumed=(only(campaigns),)))
+    do(CampaignCyclePlan(resumed=(only(campaigns),)))
 
-    assert told_of(campaigns) == {(EventCode.SUBMIT_JOB, "beta", 4, 1)}
+    assert told_of(campaigns) == {(CampaignEventCode.SUBMIT_JOB, "beta", 4, 1)}
     (event,) = CampaignEventRows(campaigns._database).open()
     assert event.until
     assert event.until - event.last_at == timedelta(seconds=120)
     assert event.why == "unreachable"
     grid.failing.clear()
-    do(CyclePlan(resumed=(only(campaigns),)))
+    do(CampaignCyclePlan(resumed=(only(campaigns),)))
     assert told_of(campaigns) == set()
 
 
 @pytest.mark.parametrize(
     ("trouble", "code"),
     [
-        (OwnerUnknown("uid 1000 has no account"), EventCode.OWNER_UNKNOWN),
-        (LedgerUnreadable("c.1: Input/output error"), EventCode.NO_LEDGER),
-        (CampaignFileUnreadable("c.1: No such file or directory"), EventCode.NO_FILE),
+        (OwnerUnknown("uid 1000 has no account"), CampaignEventCode.OWNER_UNKNOWN),
+        (LedgerUnreadable("c.1: Input/output error"), CampaignEventCode.NO_LEDGER),
+        (CampaignFileUnreadable("c.1: No such file or directory"), CampaignEventCode.NO_FILE),
     ],
 )
 def test_what_root_can_not_do_for_nobody_is_told_as_that(
     campaigns: CampaignRows,
     grid: Grid,
-    do: Callable[[CyclePlan], None],
+    do: Callable[[CampaignCyclePlan], None],
     trouble: GridbridgeError,
-    code: EventCode,
+    code: CampaignEventCode,
 ) -> None:
     """No cluster is to blame. It is over once root acts as the owner again."""
     grid.failing["submit"] = trouble
@@ -545,12 +566,12 @@ def test_what_root_can_not_do_for_nobody_is_told_as_that(
 
     assert told_of(campaigns) == {(code, "beta", 2, 0)}
     grid.failing.clear()
-    do(CyclePlan(resumed=(only(campaigns),)))
+    do(CampaignCyclePlan(resumed=(only(campaigns),)))
     assert told_of(campaigns) == set()
 
 
 def test_an_array_that_root_can_not_delete_stays_until_it_can(
-    campaigns: CampaignRows, grid: Grid, do: Callable[[CyclePlan], None]
+    campaigns: CampaignRows, grid: Grid, do: Callable[[CampaignCyclePlan], None]
 ) -> None:
     """It is told once, however often that is tried."""
     grid.failing["release"] = ArrayDeferred("unreachable")
@@ -559,12 +580,12 @@ def test_an_array_that_root_can_not_delete_stays_until_it_can(
     held = only(campaigns)
     grid.failing["delete"] = LedgerUnreadable("root's ledger has nothing of array 1")
     for _ in range(2):
-        do(CyclePlan(deleted=(held,)))
+        do(CampaignCyclePlan(deleted=(held,)))
 
     assert only(campaigns) == held
-    assert told_of(campaigns) == {(EventCode.NO_LEDGER, "beta", 2, 0)}
+    assert told_of(campaigns) == {(CampaignEventCode.NO_LEDGER, "beta", 2, 0)}
     grid.failing.clear()
-    do(CyclePlan(deleted=(held,)))
+    do(CampaignCyclePlan(deleted=(held,)))
     assert campaigns.open_arrays() == ()
     assert told_of(campaigns) == set()
 
@@ -572,7 +593,7 @@ def test_an_array_that_root_can_not_delete_stays_until_it_can(
 def test_what_root_knows_better_is_taken_over(
     campaigns: CampaignRows,
     grid: Grid,
-    do: Callable[[CyclePlan], None],
+    do: Callable[[CampaignCyclePlan], None],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """The state file is an older one: nothing is submitted twice, and nothing is forgotten."""
@@ -587,34 +608,34 @@ def test_what_root_knows_better_is_taken_over(
     assert known.state is ArrayState.SUBMITTED
     assert [(one.task, one.attempt) for one in campaigns.pending(known)] == [(1, 1)]
     assert campaigns.waiting() == {1: 2}
-    assert told_of(campaigns) == {(EventCode.RESTORED, "", 0, 0)}
+    assert told_of(campaigns) == {(CampaignEventCode.RESTORED, "", 0, 0)}
     grid.failing.clear()
-    do(CyclePlan(resumed=(known,), sends=SEND.sends))
+    do(CampaignCyclePlan(resumed=(known,), sends=SEND.sends))
     assert grid.told[-3:] == ["release 1 44", "submit 2 beta 0:1,2:1", "release 2 72"]
 
 
 def test_what_waits_again_after_that_keeps_off_where_it_overran(
-    campaigns: CampaignRows, grid: Grid, do: Callable[[CyclePlan], None]
+    campaigns: CampaignRows, grid: Grid, do: Callable[[CampaignCyclePlan], None]
 ) -> None:
     """It was begun at gamma, where root's ledger has another task."""
     do(SEND)
     overran = replace(campaigns.pending(only(campaigns))[0], outcome=TaskOutcome.WALLTIME)
     off_beta = {"avoid": ("beta",), "never": ("beta",)}
-    again = Retry(campaign=1, task=0, attempt=1, outcome=TaskOutcome.WALLTIME, **off_beta)
-    do(CyclePlan(ended=(overran,), again=(again,)))
+    again = TaskRetry(campaign=1, task=0, attempt=1, outcome=TaskOutcome.WALLTIME, **off_beta)
+    do(CampaignCyclePlan(ended=(overran,), again=(again,)))
     grid.ledger = (
         LedgerArray(number=1, cluster="beta", tasks=((0, 1), (1, 1)), job_id=71),
         LedgerArray(number=2, cluster="gamma", tasks=((2, 1),), job_id=44),
     )
     grid.failing["submit"] = AlreadySubmitted("array 2 has other tasks")
 
-    kinds = (KeptOff(tasks=1, **off_beta),)
-    do(CyclePlan(sends=(TaskSend(campaign=1, cluster="gamma", tasks=1, kept_off=kinds),)))
+    kinds = (ExcludedTaskCount(tasks=1, **off_beta),)
+    do(CampaignCyclePlan(sends=(TaskSend(campaign=1, cluster="gamma", tasks=1, kept_off=kinds),)))
 
     assert campaigns.waiting_of(1) == (WaitingTasks(first=0, last=0, attempt=2, **off_beta),)
 
 
-def told_of(campaigns: CampaignRows) -> set[tuple[EventCode, str, int, int]]:
+def told_of(campaigns: CampaignRows) -> set[tuple[CampaignEventCode, str, int, int]]:
     """Return the open events: what, where, how many tasks, how many probes."""
     events = CampaignEventRows(campaigns._database).open()
     return {(one.code, one.cluster, one.tasks, one.probes) for one in events}
@@ -640,7 +661,7 @@ def test_why_is_one_short_line_for_everybodys_terminal(said: str, why: str) -> N
 
 
 def test_a_task_that_runs_again_waits_with_its_next_attempt(
-    campaigns: CampaignRows, do: Callable[[CyclePlan], None]
+    campaigns: CampaignRows, do: Callable[[CampaignCyclePlan], None]
 ) -> None:
     """It has not ended, so that it is not counted."""
     do(SEND)
@@ -649,8 +670,8 @@ def test_a_task_that_runs_again_waits_with_its_next_attempt(
         for n, outcome in enumerate((TaskOutcome.SUCCESS, TaskOutcome.RESUBMIT))
     )
 
-    again = Retry(campaign=1, task=1, attempt=1, outcome=TaskOutcome.RESUBMIT)
-    do(CyclePlan(ended=(first, second), again=(again,), over=(only(campaigns),)))
+    again = TaskRetry(campaign=1, task=1, attempt=1, outcome=TaskOutcome.RESUBMIT)
+    do(CampaignCyclePlan(ended=(first, second), again=(again,), over=(only(campaigns),)))
     do(SEND)
 
     found = campaigns.find(1)
@@ -664,21 +685,23 @@ def test_what_was_noted_before_a_kill_is_counted_once(
     campaigns: CampaignRows, grid: Grid, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Many ends take several transactions; the next cycle notes those that are left."""
-    array = campaigns.add_array(1, "beta", [(task, 1) for task in range(PORTION + 2)], NOON)
+    array = campaigns.add_array(
+        1, "beta", [(task, 1) for task in range(ENDS_PER_TRANSACTION + 2)], NOON
+    )
     learnt = CycleStatisticsRecorder(campaigns.database)
-    act = CyclePlanExecutor(campaigns.database, learnt, Clock(), Failures(), grid)
+    act = CyclePlanExecutor(campaigns.database, learnt, Clock(), FailuresSection(), grid)
     with monkeypatch.context() as killed:
         killed.setattr(learnt, "keep", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            act.do(CyclePlan(ended=succeeded(campaigns, array), over=(array,)))
+            act.do(CampaignCyclePlan(ended=succeeded(campaigns, array), over=(array,)))
     left = succeeded(campaigns, array)
-    act.do(CyclePlan(ended=left, over=(array,)))
+    act.do(CampaignCyclePlan(ended=left, over=(array,)))
 
     assert len(left) == 2
     assert campaigns.open_arrays() == ()
     found = campaigns.find(1)
     assert found
-    assert (found.ended, found.failed) == (PORTION + 2, 0)
+    assert (found.ended, found.failed) == (ENDS_PER_TRANSACTION + 2, 0)
 
 
 def succeeded(campaigns: CampaignRows, array: Array) -> tuple[Attempt, ...]:
@@ -698,7 +721,7 @@ def succeeded(campaigns: CampaignRows, array: Array) -> tuple[Attempt, ...]:
 def test_an_array_of_a_cancelled_campaign_is_deleted(
     campaigns: CampaignRows,
     grid: Grid,
-    do: Callable[[CyclePlan], None],
+    do: Callable[[CampaignCyclePlan], None],
     fails: str,
     known: int,
     left: list[int],
@@ -709,7 +732,7 @@ def test_an_array_of_a_cancelled_campaign_is_deleted(
     noted = LedgerArray(number=1, cluster="beta", tasks=((0, 1), (1, 1)), job_id=known)
     grid.ledger = (noted,) if known else ()
 
-    do(CyclePlan(deleted=(only(campaigns),)))
+    do(CampaignCyclePlan(deleted=(only(campaigns),)))
 
     assert grid.told[-1].startswith("delete 1")
     assert [one.job_id for one in campaigns.open_arrays()] == left
@@ -717,24 +740,24 @@ def test_an_array_of_a_cancelled_campaign_is_deleted(
 
 
 def test_what_root_knows_more_of_is_taken_over_before_anything_is_sent(
-    campaigns: CampaignRows, grid: Grid, do: Callable[[CyclePlan], None]
+    campaigns: CampaignRows, grid: Grid, do: Callable[[CampaignCyclePlan], None]
 ) -> None:
     """A task that was moved since the backup is waited for where it went, not where it was."""
-    do(CyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=2),)))
+    do(CampaignCyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=2),)))
     grid.ledger = (
         LedgerArray(number=1, cluster="beta", tasks=((0, 1), (1, 1)), job_id=71),
         LedgerArray(number=2, cluster="gamma", tasks=((1, 2),), job_id=44),
     )
     grid.told.clear()
 
-    do(CyclePlan(behind=(1,), sends=(TaskSend(campaign=1, cluster="beta", tasks=1),)))
+    do(CampaignCyclePlan(behind=(1,), sends=(TaskSend(campaign=1, cluster="beta", tasks=1),)))
 
     first, second = campaigns.open_arrays()
     assert (second.number, second.cluster, second.job_id) == (2, "gamma", 44)
     assert [(one.task, one.attempt) for one in campaigns.pending(first)] == [(0, 1)]
     assert [(one.task, one.attempt) for one in campaigns.pending(second)] == [(1, 2)]
     assert grid.told == []
-    assert told_of(campaigns) == {(EventCode.RESTORED, "", 0, 0)}
+    assert told_of(campaigns) == {(CampaignEventCode.RESTORED, "", 0, 0)}
 
 
 @pytest.mark.parametrize(
@@ -757,8 +780,10 @@ def test_an_array_of_an_owner_without_account_is_deleted_by_the_service(
 
     database = campaigns.database
     learnt = CycleStatisticsRecorder(database)
-    act = CyclePlanExecutor(database, learnt, Clock(), Failures(), grid, ownerless=for_nobody)
-    act.do(CyclePlan(deleted=(array,)))
+    act = CyclePlanExecutor(
+        database, learnt, Clock(), FailuresSection(), grid, ownerless=for_nobody
+    )
+    act.do(CampaignCyclePlan(deleted=(array,)))
 
     assert asked == [array]
     assert [(one.state, one.job_id) for one in campaigns.open_arrays()] == expected

@@ -13,30 +13,35 @@ from gridbridge.campaigns.store.campaign_parts import AddedTaskPartRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
 from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
-from gridbridge.decisions.campaigns.completion_forecast import error_of, errors
+from gridbridge.decisions.campaigns.completion_forecast import (
+    forecast_error_share,
+    summarize_forecast_errors,
+)
 from gridbridge.model.campaigns.campaign import (
+    AddedTasks,
     Attempt,
     Campaign,
     CampaignState,
-    TaskBatch,
     TaskOutcome,
 )
-from gridbridge.model.campaigns.cycle_plan import ClusterView, CyclePlan, CycleSituation
-from gridbridge.model.campaigns.forecast import StoredForecast
-from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
-from gridbridge.model.campaigns.job_ratio import (
+from gridbridge.model.campaigns.campaign_sections import JobRatioRule
+from gridbridge.model.campaigns.cycle_plan import (
+    CampaignCyclePlan,
+    CampaignCycleSituation,
     JobRatio,
     JobRatioPrediction,
-    JobRatioRule,
-    RatioTerms,
+    JobRatioTerms,
+    ListedTaskCounts,
 )
-from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownErrors
+from gridbridge.model.campaigns.forecast import StoredForecast
+from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
+from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownForecastErrors
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 BETA = (1, "beta")
-TERMS = RatioTerms(
+TERMS = JobRatioTerms(
     old=1.0, slots=1.0, max_slots=9, free=4, submitted=0, running=0, waiting=0, allowed=0
 )
 RATIO = JobRatioPrediction(
@@ -85,14 +90,14 @@ class Site:
         self.campaigns.ended(ended)
         self.campaigns.count(1, tasks, 0)
         learnt = CycleStatisticsRecorder(self.database)
-        learnt.keep(CyclePlan(ended=ended, arrays=(array,)), self.now)
+        learnt.keep(CampaignCyclePlan(ended=ended, arrays=(array,)), self.now)
 
     def look(self, elapsed_s: tuple[float, ...], *, is_over: bool = False) -> None:
         """Have a cycle that sees so many tasks run."""
         found = self.campaigns.find(1)
         assert found
-        there = ClusterView(campaign=1, cluster="beta", waiting=0, listed=len(elapsed_s))
-        seen = CycleSituation(
+        there = ListedTaskCounts(campaign=1, cluster="beta", waiting=0, listed=len(elapsed_s))
+        seen = CampaignCycleSituation(
             campaigns=(found,),
             waiting=self.campaigns.waiting(),
             arrays=(),
@@ -101,7 +106,7 @@ class Site:
             there=(there,),
             ratios=(JobRatio(campaign=1, cluster="beta", ratio=0.5),),
         )
-        plan = CyclePlan(finished=(1,) if is_over else ())
+        plan = CampaignCyclePlan(finished=(1,) if is_over else ())
         self.forecasts.look(seen, plan, {BETA: elapsed_s})
         CycleStatisticsRecorder(self.database).keep(plan, self.now)
 
@@ -191,7 +196,7 @@ def test_the_first_forecast_after_the_half_is_kept_and_compared_with_the_end(sit
 
     again = site.predictions.forecasts()
     assert again == (replace(kept, ended_at=site.now),)
-    assert told.forecast_error == error_of(again[0])
+    assert told.forecast_error == forecast_error_share(again[0])
     assert told.p50_at is None
     assert site.forecasts.errors() is not None
     assert site.made().errors() == site.forecasts.errors()
@@ -206,7 +211,7 @@ def test_what_was_foretold_of_fewer_tasks_is_forgotten(site: Site) -> None:
     assert found
     assert site.predictions.forecasts()
 
-    part = TaskBatch(campaign=1, number=1, tasks=100, digest="abc")
+    part = AddedTasks(campaign=1, number=1, tasks=100, digest="abc")
     AddedTaskPartRows(site.database, campaigns).add(found, part, "token")
     site.forecasts.forget([1])
     site.look((30.0,) * 10)
@@ -230,10 +235,12 @@ def test_an_error_is_a_share_of_the_time_that_was_left(
     )
     ended = replace(kept, ended_at=NOON + timedelta(minutes=minutes))
 
-    assert error_of(kept) is None
-    assert error_of(ended) == error
-    assert errors([kept, ended]) == ShownErrors(forecasts=1, p90_held=held, median_error=abs(error))
-    assert errors([kept]) is None
+    assert forecast_error_share(kept) is None
+    assert forecast_error_share(ended) == error
+    assert summarize_forecast_errors([kept, ended]) == ShownForecastErrors(
+        forecasts=1, p90_held=held, median_error=abs(error)
+    )
+    assert summarize_forecast_errors([kept]) is None
 
 
 def test_tasks_that_ended_are_counted_by_the_minute(site: Site) -> None:

@@ -25,14 +25,14 @@ from gridbridge.model.campaigns.campaign import (
     CampaignState,
     TaskOutcome,
 )
-from gridbridge.model.campaigns.cancellation import CancellationPlan, WipedFor
-from gridbridge.model.campaigns.crowded_cell import (
-    CrowdedCell,
-    HostResources,
-    ResourceHolder,
-    ResourceShortage,
-)
+from gridbridge.model.campaigns.cancellation import CancellationPlan, CancellationReason
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
+from gridbridge.model.campaigns.preemption import (
+    CrowdedCell,
+    QueueInstanceResources,
+    ResourceHolder,
+    WaitingLocalRequest,
+)
 from gridbridge.model.campaigns.published_tasks import TaskPreemption
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
@@ -47,7 +47,7 @@ QUEUE = QueueStatus(
     name="gb-be1@n1", slots_used=3, slots_reserved=0, slots_total=3, is_besteffort=True
 )
 LOCAL = QueueStatus(name="all.q@n1", slots_used=0, slots_reserved=0, slots_total=3)
-PLACE = HostResources(name="all.q@n1", slots=3, free={"mem": 0})
+PLACE = QueueInstanceResources(name="all.q@n1", slots=3, free={"mem": 0})
 
 
 def tasks(*places: int) -> tuple[ResourceHolder, ...]:
@@ -59,7 +59,7 @@ def tasks(*places: int) -> tuple[ResourceHolder, ...]:
 
 
 CROWDED = CrowdedCell(
-    asked=(ResourceShortage(job=5, amounts={"mem": 2}),), holders=tasks(1, 2, 3), places=(PLACE,)
+    asked=(WaitingLocalRequest(job=5, amounts={"mem": 2}),), holders=tasks(1, 2, 3), places=(PLACE,)
 )
 
 
@@ -175,7 +175,7 @@ def test_just_enough_tasks_are_marked_and_deleted(
     assert beta.deleted == [(2, 3)]
     marked = CancellationMarkRows(nikita.database).all()[1, 1]
     assert {n: one.wiped_for for n, one in marked.items()} == dict.fromkeys(
-        (2, 3), WipedFor.MADE_WAY
+        (2, 3), CancellationReason.MADE_WAY
     )
     told = [one.getMessage() for one in caplog.records]
     assert "event=made_way cluster=beta job=5 tasks=2 for=mem" in told
@@ -258,7 +258,7 @@ def test_a_cell_that_does_not_answer_has_no_requests(
 def test_the_decision_is_made_again_from_what_was_kept(nikita: Nikita, beta: Beta) -> None:
     """With the one request that it was about."""
     beta.crowded = [
-        replace(CROWDED, asked=(ResourceShortage(job=4, amounts={"mem": 9}), *CROWDED.asked))
+        replace(CROWDED, asked=(WaitingLocalRequest(job=4, amounts={"mem": 9}), *CROWDED.asked))
     ]
     seen = nikita.gather()
 

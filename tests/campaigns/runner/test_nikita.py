@@ -19,6 +19,7 @@ from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
 from gridbridge.errors import GridbridgeError
+from gridbridge.model.campaigns.attempt_numbers import EPILOGUE, PROLOGUE
 from gridbridge.model.campaigns.campaign import (
     Array,
     ArrayState,
@@ -30,12 +31,11 @@ from gridbridge.model.campaigns.cancellation import (
     ArrayCancellation,
     CancellationMark,
     CancellationPlan,
-    ListedAttempt,
-    WipedFor,
+    CancellationReason,
+    CancellationSituation,
 )
-from gridbridge.model.campaigns.cycle_plan import PrologueStep
+from gridbridge.model.campaigns.cycle_plan import PrologueStart
 from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
-from gridbridge.model.campaigns.prologues import EPILOGUE, PROLOGUE
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
@@ -236,7 +236,7 @@ def test_no_task_ran_before_it_was_sent(
 
 @pytest.mark.parametrize(
     ("state", "since", "wiped_for"),
-    [(WAITING, None, WipedFor.WAITED), (RUNNING, NOON, WipedFor.OVERRAN)],
+    [(WAITING, None, CancellationReason.WAITED), (RUNNING, NOON, CancellationReason.OVERRAN)],
     ids=["waits", "runs"],
 )
 def test_a_clock_that_leaps_ahead_kills_nothing(
@@ -247,7 +247,7 @@ def test_a_clock_that_leaps_ahead_kills_nothing(
     caplog: pytest.LogCaptureFixture,
     state: JobState,
     since: datetime | None,
-    wiped_for: WipedFor,
+    wiped_for: CancellationReason,
 ) -> None:
     """It is told, and their time still comes."""
     there = beta(row(range(1, 2), state, since=since))
@@ -304,7 +304,7 @@ def test_a_decision_is_made_again_from_what_was_kept(
     assert nikita_journal.again(entry.inputs) == entry.inputs["actions"]
     assert entry.sentence == "wiped: 5 of campaign 1 at beta, which waited too long"
     assert nikita_journal.entry(seen, CancellationPlan(), NOON) is None
-    assert isinstance(seen, ListedAttempt)
+    assert isinstance(seen, CancellationSituation)
 
 
 def test_a_mark_is_kept_until_its_attempt_has_ended(nikita: Nikita, array: Array) -> None:
@@ -323,7 +323,7 @@ def test_a_mark_is_kept_until_its_attempt_has_ended(nikita: Nikita, array: Array
 def wipe(places: range) -> ArrayCancellation:
     """Return what is wiped of the one array."""
     return ArrayCancellation(
-        campaign=1, array=1, cluster="beta", wiped_for=WipedFor.OVERFLOW, places=(places,)
+        campaign=1, array=1, cluster="beta", wiped_for=CancellationReason.OVERFLOW, places=(places,)
     )
 
 
@@ -373,7 +373,7 @@ def begun(nikita: Nikita, step: str) -> Array:
     wish = AtCluster(exec_file="run", prologue="make", epilogue="clean")
     campaigns.add(replace(campaign(), jdl=Jdl(name="n", clusters={"beta": wish})), "token")
     tries = CampaignAttemptRows(nikita.database, campaigns)
-    made = tries.intend_step(PrologueStep(campaign=1, cluster="beta", step=step, attempt=1), NOON)
+    made = tries.intend_step(PrologueStart(campaign=1, cluster="beta", step=step, attempt=1), NOON)
     assert made
     campaigns.array_is(made, ArrayState.RELEASED, 77)
     return replace(made, job_id=77)
@@ -391,7 +391,7 @@ def test_a_prologue_or_epilogue_that_waits_is_left_alone(
     left = [*cell.deleted]
     (wipe,) = cycle(nikita, array, beta(row(range(1, 2), RUNNING, since=NOON))).wipes
 
-    assert (left, wipe.wiped_for) == ([], WipedFor.OVERRAN)
+    assert (left, wipe.wiped_for) == ([], CancellationReason.OVERRAN)
 
 
 def test_a_prologue_that_no_task_needs_is_deleted_while_it_waits(
@@ -399,7 +399,7 @@ def test_a_prologue_that_no_task_needs_is_deleted_while_it_waits(
 ) -> None:
     """As the runner has marked it; one that has begun goes on, and is marked no more."""
     array, marks = begun(nikita, PROLOGUE), CancellationMarkRows(nikita.database)
-    unneeded = replace(moved(range(1, 2)), wiped_for=WipedFor.UNNEEDED)
+    unneeded = replace(moved(range(1, 2)), wiped_for=CancellationReason.UNNEEDED)
     marks.put(unneeded)
     plan = cycle(nikita, array, beta(row(range(1, 2), RUNNING, since=NOON)))
     left = [*cell.deleted], marks.all()
@@ -408,7 +408,7 @@ def test_a_prologue_that_no_task_needs_is_deleted_while_it_waits(
 
     assert (left, len(plan.spared)) == (([], {}), 1)
     assert cell.deleted == [(1, (range(1, 2),))]
-    assert marks.all()[1, 1] == {1: CancellationMark(wiped_for=WipedFor.LEFT)}
+    assert marks.all()[1, 1] == {1: CancellationMark(wiped_for=CancellationReason.LEFT)}
 
 
 def test_the_prologue_of_a_cancelled_campaign_is_deleted(nikita: Nikita, cell: Cell) -> None:
@@ -515,7 +515,7 @@ def test_a_kill_is_left_to_a_runner_that_runs(nikita: Nikita, array: Array, fold
 def moved(places: range) -> ArrayCancellation:
     """Return the mark of tasks that are to start elsewhere."""
     return ArrayCancellation(
-        campaign=1, array=1, cluster="beta", wiped_for=WipedFor.MOVED, places=(places,)
+        campaign=1, array=1, cluster="beta", wiped_for=CancellationReason.MOVED, places=(places,)
     )
 
 
@@ -528,7 +528,9 @@ def test_a_move_is_done_for_what_waits_still(nikita: Nikita, array: Array, cell:
     cycle(nikita, array, beta(row(range(1, 6))))
 
     assert cell.deleted == [(1, (range(1, 4),))]
-    assert marks.all()[1, 1] == dict.fromkeys((1, 3), CancellationMark(wiped_for=WipedFor.LEFT))
+    assert marks.all()[1, 1] == dict.fromkeys(
+        (1, 3), CancellationMark(wiped_for=CancellationReason.LEFT)
+    )
 
 
 def test_what_waits_too_long_is_wiped_if_it_waits_still(
@@ -540,9 +542,9 @@ def test_what_waits_too_long_is_wiped_if_it_waits_still(
 
     plan = cycle(nikita, array, beta(row(range(1, 4))))
 
-    assert [one.wiped_for for one in plan.wipes] == [WipedFor.WAITED]
+    assert [one.wiped_for for one in plan.wipes] == [CancellationReason.WAITED]
     left = CancellationMarkRows(nikita.database).all()[1, 1]
-    assert left == dict.fromkeys((1, 3), CancellationMark(wiped_for=WipedFor.NEVER_BEGAN))
+    assert left == dict.fromkeys((1, 3), CancellationMark(wiped_for=CancellationReason.NEVER_BEGAN))
 
 
 def test_a_wipe_that_held_tasks_and_failed_is_done_again(
@@ -569,14 +571,14 @@ def test_a_move_of_which_nothing_is_known_is_done_again(
 
     cycle(nikita, array, beta(row(range(1, 6))))
 
-    assert {mark.wiped_for for mark in marks.all()[1, 1].values()} == {WipedFor.MOVED}
+    assert {mark.wiped_for for mark in marks.all()[1, 1].values()} == {CancellationReason.MOVED}
 
 
 def test_a_task_that_is_back_after_its_move_is_moved_again(
     nikita: Nikita, array: Array, cell: Cell
 ) -> None:
     """Its cluster came up with what it knew before the deletion, the hold at most."""
-    left = replace(moved(range(1, 4)), wiped_for=WipedFor.LEFT)
+    left = replace(moved(range(1, 4)), wiped_for=CancellationReason.LEFT)
     CancellationMarkRows(nikita.database).put(left)
 
     cycle(
@@ -613,7 +615,9 @@ def test_what_is_to_be_moved_leaves_a_cluster_where_no_work_can_start(
     plan = cycle(nikita, array, beta(*rows, state=QueueState([fact])))
 
     assert (plan.wipes, cell.deleted) == ((), [(1, (range(1, 3),))])
-    assert marks.all()[1, 1] == dict.fromkeys((1, 2), CancellationMark(wiped_for=WipedFor.LEFT))
+    assert marks.all()[1, 1] == dict.fromkeys(
+        (1, 2), CancellationMark(wiped_for=CancellationReason.LEFT)
+    )
 
 
 def test_a_task_that_its_owner_cancelled_is_deleted_where_no_work_can_start(
@@ -670,7 +674,7 @@ def test_after_a_deletion_that_hangs_its_owners_others_wait(
         campaign=1,
         array=1,
         cluster="beta",
-        wiped_for=WipedFor.CANCELLED,
+        wiped_for=CancellationReason.CANCELLED,
         places=(range(1, 2),),
     )
 

@@ -21,17 +21,25 @@ from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.subscription_rows import NotificationSubscriptionRows
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
-from gridbridge.model.campaigns.campaign_events import CampaignEvent, EventCode, EventKind
-from gridbridge.model.campaigns.campaign_sections import Notifications
+from gridbridge.model.campaigns.campaign_events import (
+    CampaignEvent,
+    CampaignEventCode,
+    CampaignEventKind,
+)
+from gridbridge.model.campaigns.campaign_sections import NotificationsSection
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.owner_request import OwnerReply, OwnerVerb
-from gridbridge.model.campaigns.subscriptions import Notification, NotificationChannel, Severity
+from gridbridge.model.campaigns.subscriptions import (
+    Notification,
+    NotificationChannel,
+    NotificationSeverity,
+)
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.retry import until
 from gridbridge.state.database import StateFile
 from tests.program.work.test_threads import without_room
 
-POLICY = Notifications(pause_s=60, retry_s=60, tries=3)
+POLICY = NotificationsSection(pause_s=60, retry_s=60, tries=3)
 MAIL = {"way": "mail", "identity": "alice@example.org", "severity": "low"}
 PROGRAM = {"way": "program", "identity": "/home/alice/told", "severity": "high"}
 
@@ -72,7 +80,7 @@ class Site:
         self.notifier = CampaignNotifier(self.database, POLICY, clock, self._tell)
         self.subscriptions = NotificationSubscriptionRows(self.database)
 
-    def _tell(self, message: Notification, policy: Notifications) -> None:
+    def _tell(self, message: Notification, policy: NotificationsSection) -> None:
         self.told.append(message)
         if self.error:
             raise self.error
@@ -98,10 +106,10 @@ class Site:
         )
         return CampaignRows(self.database).add(one, f"token-{self.watch.at}")
 
-    def event(self, code: EventCode, campaign: int) -> None:
+    def event(self, code: CampaignEventCode, campaign: int) -> None:
         """Have something happen to it."""
         event = CampaignEvent(
-            kind=EventKind.CAMPAIGN,
+            kind=CampaignEventKind.CAMPAIGN,
             code=code,
             campaign=campaign,
             cluster="beta",
@@ -180,7 +188,7 @@ def _keeps(site: Site) -> None:
     (one,) = site.subscriptions.all()
 
     assert tells(site.brought) == [f"tell.{one.token}"]
-    assert (one.way, one.severity) == (NotificationChannel.PROGRAM, Severity.LOW)
+    assert (one.way, one.severity) == (NotificationChannel.PROGRAM, NotificationSeverity.LOW)
     site.ask(OwnerVerb.UNSUBSCRIBE, PROGRAM)
     assert tells(site.brought) == []
 
@@ -190,12 +198,12 @@ def test_each_thing_is_told_once_and_many_as_one(site: Site) -> None:
     site.ask(OwnerVerb.SUBSCRIBE, MAIL)
     site.watch.forward(1)
     number = site.campaign()
-    site.event(EventCode.BLACKLIST, number)
+    site.event(CampaignEventCode.BLACKLIST, number)
     site.watch.forward(1)
     site.notifier.look()
     site.notifier.look()
     site.watch.forward(10)
-    site.event(EventCode.SINK, number)
+    site.event(CampaignEventCode.SINK, number)
     site.notifier.look()
 
     assert site.codes() == [["BLACKLIST", "NEW_CAMPAIGN"]]
@@ -206,7 +214,7 @@ def test_each_thing_is_told_once_and_many_as_one(site: Site) -> None:
 
 
 def test_what_happened_before_is_not_told(site: Site) -> None:
-    site.event(EventCode.BLACKLIST, site.campaign())
+    site.event(CampaignEventCode.BLACKLIST, site.campaign())
     site.watch.forward(1)
     site.ask(OwnerVerb.SUBSCRIBE, MAIL)
     site.notifier.look()
@@ -222,7 +230,7 @@ def test_a_clock_that_was_ahead_keeps_nobody_from_being_told(site: Site) -> None
     site.notifier.look()
     site.watch.forward(-86400)
     site.notifier.look()
-    for code in (EventCode.BLACKLIST, EventCode.SINK):
+    for code in (CampaignEventCode.BLACKLIST, CampaignEventCode.SINK):
         site.watch.forward(241)  # the longest pause
         site.event(code, number)
         site.watch.forward(1)
@@ -246,7 +254,7 @@ def test_a_message_that_fails_is_tried_three_times_and_then_dropped(
     assert len(site.told) == 3
     assert "event=told_nobody" in caplog.text
     site.error = None
-    site.event(EventCode.BLACKLIST, number)
+    site.event(CampaignEventCode.BLACKLIST, number)
     site.watch.forward(60)
     site.notifier.look()
     assert site.codes()[3:] == [["BLACKLIST"]]
@@ -259,7 +267,7 @@ def test_a_mail_that_hangs_holds_up_nobody(site: Site, monkeypatch: pytest.Monke
     goes_on = threading.Event()
     slow: list[Notification] = []
 
-    def tell(message: Notification, policy: Notifications) -> None:
+    def tell(message: Notification, policy: NotificationsSection) -> None:
         slow.append(message)
         goes_on.wait(10)
 
@@ -299,7 +307,7 @@ def test_a_run_of_one_cycle_notes_that_a_slow_mail_was_sent(
     monkeypatch.setattr("gridbridge.campaigns.runner.campaign_notifications.PATIENCE_S", 0.01)
     slow: list[Notification] = []
 
-    def tell(message: Notification, policy: Notifications) -> None:
+    def tell(message: Notification, policy: NotificationsSection) -> None:
         time.sleep(0.2)
         slow.append(message)
 
@@ -327,7 +335,7 @@ def test_a_mailer_that_prints_without_end_is_ended(tmp_path: Path, site: Site) -
     site.notifier.look()
 
     with pytest.raises(CommandFailed, match="64 KiB"):
-        site_programs.deliver_notification(site.told[0], Notifications(mail=str(mailer)))
+        site_programs.deliver_notification(site.told[0], NotificationsSection(mail=str(mailer)))
 
 
 def test_a_message_for_which_no_thread_can_be_started_was_not_told() -> None:

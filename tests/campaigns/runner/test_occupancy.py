@@ -12,10 +12,9 @@ from gridbridge.campaigns.runner.cluster_task_counts import (
     count_tasks_by_cluster,
 )
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState
-from gridbridge.model.campaigns.campaign_sections import CampaignsAt
-from gridbridge.model.campaigns.cycle_plan import ClusterRoom, ClusterView
+from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection, JobRatioRule
+from gridbridge.model.campaigns.cycle_plan import ClusterCapacity, ListedTaskCounts
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.job_ratio import JobRatioRule
 from gridbridge.model.cluster import Cluster, ClusterKind
 from gridbridge.model.job import ArrayLimits
 from gridbridge.model.policy import Policy
@@ -67,8 +66,8 @@ def seen(name: str, *rows: JobStatus) -> ClusterSnapshot:
 def test_each_cluster_has_its_own_law_rate_and_limits() -> None:
     """As its [campaigns.NAME] says; slots that send on, and best-effort ones, are not its size."""
     usual, own = (
-        CampaignsAt(),
-        CampaignsAt(
+        ClusterCampaignsSection(),
+        ClusterCampaignsSection(
             predictor=JobRatioRule.SLOW_START, flood_rate=0.5, stress_limit=2.0, affinity="alice"
         ),
     )
@@ -81,7 +80,7 @@ def test_each_cluster_has_its_own_law_rate_and_limits() -> None:
     found = cluster_capacities(policy, answers, stress, limits, drained={"gamma"})
 
     size = {"free_slots": 5, "besteffort_slots": 7, "max_slots": 8, "slots": 8, "used": 3}
-    assert found["beta"] == ClusterRoom(
+    assert found["beta"] == ClusterCapacity(
         law=JobRatioRule.MEASURED,
         flood_rate=usual.flood_rate,
         is_stressed=True,
@@ -89,7 +88,7 @@ def test_each_cluster_has_its_own_law_rate_and_limits() -> None:
         stress_limit=0.8,
         **size,
     )
-    assert found["gamma"] == ClusterRoom(
+    assert found["gamma"] == ClusterCapacity(
         law=JobRatioRule.SLOW_START,
         flood_rate=0.5,
         stress=1.9,
@@ -125,8 +124,11 @@ def test_what_a_task_takes_is_seen_of_those_that_run() -> None:
     (young,), (old,) = (
         count_tasks_by_cluster([array], answers, NOON + timedelta(seconds=age)) for age in (19, 21)
     )
-    assert (young, old) == (ClusterView(fresh=3, **counts), ClusterView(fresh=0, **counts))  # type: ignore[arg-type]
-    slow = {"beta": CampaignsAt(start_s=130.0)}
+    assert (young, old) == (
+        ListedTaskCounts(fresh=3, **counts),
+        ListedTaskCounts(fresh=0, **counts),
+    )  # type: ignore[arg-type]
+    slow = {"beta": ClusterCampaignsSection(start_s=130.0)}
     (told,) = count_tasks_by_cluster([array], answers, NOON + timedelta(seconds=129), slow)
     assert told.fresh == 3
 

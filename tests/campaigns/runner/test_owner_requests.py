@@ -21,15 +21,15 @@ from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_register import CampaignNumberRegister
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.decisions.campaigns.campaign_cycle import plan
+from gridbridge.decisions.campaigns.campaign_cycle import plan_campaign_cycle
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskOutcome, WaitingTasks
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
+    CampaignEventCode,
+    CampaignEventKind,
     ClusterSuccessRecord,
-    EventCode,
-    EventKind,
 )
-from gridbridge.model.campaigns.cycle_plan import CycleSituation, Retry
+from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, TaskRetry
 from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
 from gridbridge.model.campaigns.owner_request import OwnerReply, OwnerRequest, OwnerVerb
 from gridbridge.shell import runner
@@ -88,15 +88,15 @@ class Site:
         )
         self.campaigns.count(1, 4, 3)
 
-    def open(self, code: EventCode, **other: object) -> int:
+    def open(self, code: CampaignEventCode, **other: object) -> int:
         """Open an event; return its number."""
-        known = {"kind": EventKind.CAMPAIGN, "campaign": 1, "cluster": "beta"}
+        known = {"kind": CampaignEventKind.CAMPAIGN, "campaign": 1, "cluster": "beta"}
         values = {"opened_at": NOON, "last_at": NOON} | known | other
         event = CampaignEvent(code=code, **values)  # type: ignore[arg-type]
         self.events.put([event])
         return max(one.number for one in self.events.open())
 
-    def run(self, outcome: TaskOutcome, status: int | None = None) -> tuple[Retry, ...]:
+    def run(self, outcome: TaskOutcome, status: int | None = None) -> tuple[TaskRetry, ...]:
         """Have the last task run at beta and come to this; return whether it runs again."""
         array = self.campaigns.intend(1, "beta", 1, NOON)
         assert array
@@ -105,7 +105,7 @@ class Site:
         self.campaigns.ended(ended)
         found = self.campaigns.find(1)
         assert found
-        seen = CycleSituation(
+        seen = CampaignCycleSituation(
             campaigns=(found,),
             waiting={},
             arrays=(array,),
@@ -114,7 +114,7 @@ class Site:
             ended=tuple(ended),
             earlier=self.tries.earlier(ended),
         )
-        return plan(seen).again
+        return plan_campaign_cycle(seen).again
 
     def take_up(self, campaign: int, request: str) -> None:
         """Do as root does."""
@@ -141,14 +141,14 @@ def _site(tmp_path: Path) -> Iterator[Site]:
 
 def test_an_owner_closes_an_event_once(site: Site) -> None:
     """Nobody else but root does."""
-    number = site.open(EventCode.BLACKLIST)
+    number = site.open(CampaignEventCode.BLACKLIST)
 
     answers = [
         site.ask(OwnerVerb.FIX, number, uid, f"{n}") for n, uid in enumerate((BOB, ALICE, ALICE))
     ]
 
     assert answers == [OwnerReply.NOT_THEIRS, OwnerReply.DONE, OwnerReply.CLOSED]
-    assert site.ask(OwnerVerb.FIX, site.open(EventCode.BLACKLIST), ROOT) is OwnerReply.DONE
+    assert site.ask(OwnerVerb.FIX, site.open(CampaignEventCode.BLACKLIST), ROOT) is OwnerReply.DONE
     assert site.ask(OwnerVerb.FIX, 99) is OwnerReply.UNKNOWN
     assert site.events.open() == ()
 
@@ -182,7 +182,7 @@ def test_what_root_changes_is_logged(site: Site, caplog: pytest.LogCaptureFixtur
 
 def test_an_event_of_a_cluster_is_roots(site: Site) -> None:
     """It is about everybody's campaigns."""
-    number = site.open(EventCode.GET_JOBS, kind=EventKind.CLUSTER, campaign=0)
+    number = site.open(CampaignEventCode.GET_JOBS, kind=CampaignEventKind.CLUSTER, campaign=0)
 
     assert site.ask(OwnerVerb.FIX, number) is OwnerReply.NOT_THEIRS
     assert site.ask(OwnerVerb.FIX, number, ROOT) is OwnerReply.DONE
@@ -190,7 +190,7 @@ def test_an_event_of_a_cluster_is_roots(site: Site) -> None:
 
 def test_tasks_at_a_cluster_that_left_are_written_off_by_root(site: Site) -> None:
     """The next cycle counts them as lost. To close the event alone opens it again."""
-    number = site.open(EventCode.DROPPED, kind=EventKind.CLUSTER, campaign=0)
+    number = site.open(CampaignEventCode.DROPPED, kind=CampaignEventKind.CLUSTER, campaign=0)
 
     assert site.ask(OwnerVerb.RESUBMIT, number) is OwnerReply.NOT_THEIRS
     assert site.ask(OwnerVerb.RESUBMIT, number, ROOT) is OwnerReply.DONE
@@ -200,7 +200,7 @@ def test_tasks_at_a_cluster_that_left_are_written_off_by_root(site: Site) -> Non
 
 
 def test_tasks_of_disputed_ends_are_given_up_by_their_owner(site: Site) -> None:
-    number = site.open(EventCode.DISPUTED)
+    number = site.open(CampaignEventCode.DISPUTED)
 
     assert site.ask(OwnerVerb.RESUBMIT, number, BOB) is OwnerReply.NOT_THEIRS
     assert site.ask(OwnerVerb.RESUBMIT, number) is OwnerReply.DONE
@@ -213,15 +213,15 @@ def test_what_closed_a_cluster_is_counted_anew(site: Site) -> None:
     record = ClusterSuccessRecord(campaign=1, cluster="beta", errors_in_row=5, durations_s=(1, 1))
     site.events.put_records([record])
 
-    site.ask(OwnerVerb.FIX, site.open(EventCode.BLACKLIST))
-    site.ask(OwnerVerb.FIX, site.open(EventCode.SINK))
+    site.ask(OwnerVerb.FIX, site.open(CampaignEventCode.BLACKLIST))
+    site.ask(OwnerVerb.FIX, site.open(CampaignEventCode.SINK))
 
     assert site.events.records([1]) == (replace(record, errors_in_row=0, is_trusted=True),)
 
 
 def test_tasks_that_are_tried_again_say_nothing_of_a_sink(site: Site) -> None:
     """Its owner has typed -r for others, and not looked at what it did."""
-    number = site.open(EventCode.SINK)
+    number = site.open(CampaignEventCode.SINK)
 
     assert site.ask(OwnerVerb.RESUBMIT, number) is OwnerReply.NOT_AGAIN
     assert [one.number for one in site.events.open()] == [number]
@@ -230,7 +230,7 @@ def test_tasks_that_are_tried_again_say_nothing_of_a_sink(site: Site) -> None:
 
 def test_a_sink_that_something_else_closed_is_trusted_by_its_owner_alone(site: Site) -> None:
     """Until then its results are to be looked at, however long ago that was."""
-    number = site.open(EventCode.SINK)
+    number = site.open(CampaignEventCode.SINK)
     site.ask(OwnerVerb.CANCEL, 1)
     later = datetime.now(UTC) + timedelta(days=31)
     site.events.forget(later)
@@ -248,7 +248,9 @@ def test_a_sink_that_something_else_closed_is_trusted_by_its_owner_alone(site: S
 
 def test_a_request_that_comes_again_after_a_kill_is_done(site: Site) -> None:
     """Another one for the same event finds it closed."""
-    number = site.open(EventCode.EXIT_ERROR, exit_status=3, kind=EventKind.TASK, tasks=2)
+    number = site.open(
+        CampaignEventCode.EXIT_ERROR, exit_status=3, kind=CampaignEventKind.TASK, tasks=2
+    )
 
     answers = [site.ask(OwnerVerb.RESUBMIT, number, token=one) for one in ("t", "t", "u")]
 
@@ -260,8 +262,10 @@ def test_of_very_many_tasks_some_are_tried_again_in_each_look(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who has a million of them tried again does not keep all others waiting for minutes."""
-    number = site.open(EventCode.EXIT_ERROR, exit_status=3, kind=EventKind.TASK, tasks=2)
-    monkeypatch.setattr(owner_requests, "PORTION", 1)
+    number = site.open(
+        CampaignEventCode.EXIT_ERROR, exit_status=3, kind=CampaignEventKind.TASK, tasks=2
+    )
+    monkeypatch.setattr(owner_requests, "ENDS_PER_TRANSACTION", 1)
     times = count(0.0, 2 * owner_requests.AGAIN_S)
     slow = OwnerRequestHandler(site.database, Clock(lambda: 0.0, lambda: next(times)), site.folder)
     asked = OwnerRequest(token="t", uid=ALICE, verb=OwnerVerb.RESUBMIT, numbers=(number,))
@@ -280,7 +284,9 @@ def test_of_very_many_tasks_some_are_tried_again_in_each_look(
 
 def test_that_tasks_are_tried_again_is_noted_outside_the_state_file_once(site: Site) -> None:
     """One that is restored does not know it; what changed nothing is not noted."""
-    number = site.open(EventCode.EXIT_ERROR, exit_status=3, kind=EventKind.TASK, tasks=2)
+    number = site.open(
+        CampaignEventCode.EXIT_ERROR, exit_status=3, kind=CampaignEventKind.TASK, tasks=2
+    )
 
     for token in ("t", "t", "u"):
         site.ask(OwnerVerb.RESUBMIT, number, token=token)
@@ -291,7 +297,9 @@ def test_that_tasks_are_tried_again_is_noted_outside_the_state_file_once(site: S
 
 def test_whose_tasks_are_tried_again_is_told_before_they_are(site: Site) -> None:
     """So that a service which is killed meanwhile shows them anew."""
-    number = site.open(EventCode.EXIT_ERROR, exit_status=3, kind=EventKind.TASK, tasks=2)
+    number = site.open(
+        CampaignEventCode.EXIT_ERROR, exit_status=3, kind=CampaignEventKind.TASK, tasks=2
+    )
     site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
     site.refuses = True
 
@@ -302,8 +310,8 @@ def test_whose_tasks_are_tried_again_is_told_before_they_are(site: Site) -> None
 
 def test_the_tasks_of_an_event_are_tried_again_once(site: Site) -> None:
     """Those alone that ended so, also in a campaign that has ended."""
-    failed = {"kind": EventKind.TASK, "tasks": 2}
-    number = site.open(EventCode.EXIT_ERROR, exit_status=3, **failed)
+    failed = {"kind": CampaignEventKind.TASK, "tasks": 2}
+    number = site.open(CampaignEventCode.EXIT_ERROR, exit_status=3, **failed)
     site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
 
     assert site.ask(OwnerVerb.RESUBMIT, number) is OwnerReply.DONE
@@ -313,7 +321,7 @@ def test_the_tasks_of_an_event_are_tried_again_once(site: Site) -> None:
     assert (found.state, found.ended, found.failed) == (CampaignState.IN_TREATMENT, 2, 1)
     again = [(one.first, one.last, one.attempt) for one in site.campaigns.waiting_of(1)]
     assert again == [(0, 1, 2), (4, 4, 1)]
-    assert site.open(EventCode.EXIT_ERROR, exit_status=3, **failed) == number
+    assert site.open(CampaignEventCode.EXIT_ERROR, exit_status=3, **failed) == number
     assert site.ask(OwnerVerb.RESUBMIT, number) is OwnerReply.DONE
     found = site.campaigns.find(1)
     assert found
@@ -324,17 +332,19 @@ def test_what_its_owner_closed_is_not_tried_again_when_another_task_fails_alike(
     site: Site,
 ) -> None:
     """The event is opened again, and counts the new one alone."""
-    failed = {"kind": EventKind.TASK, "exit_status": 3}
-    number = site.open(EventCode.EXIT_ERROR, tasks=2, **failed)
+    failed = {"kind": CampaignEventKind.TASK, "exit_status": 3}
+    number = site.open(CampaignEventCode.EXIT_ERROR, tasks=2, **failed)
     assert site.ask(OwnerVerb.FIX, number) is OwnerReply.DONE
     site.run(TaskOutcome.PROGRAM_ERROR, 3)
-    assert site.open(EventCode.EXIT_ERROR, tasks=1, **failed) == number
+    assert site.open(CampaignEventCode.EXIT_ERROR, tasks=1, **failed) == number
 
     assert site.ask(OwnerVerb.RESUBMIT, number, token="u") is OwnerReply.DONE
 
     again = [(one.first, one.last, one.attempt) for one in site.campaigns.waiting_of(1)]
     assert again == [(4, 4, 2)]
-    other = site.open(EventCode.EXIT_ERROR, kind=EventKind.TASK, tasks=1, exit_status=4)
+    other = site.open(
+        CampaignEventCode.EXIT_ERROR, kind=CampaignEventKind.TASK, tasks=1, exit_status=4
+    )
     assert site.ask(OwnerVerb.RESUBMIT, other, token="v") is OwnerReply.DONE
     assert [one.first for one in site.campaigns.waiting_of(1)] == [2, 4]
 
@@ -344,7 +354,9 @@ def test_what_waits_again_counts_its_tries_though_its_owner_closed_the_event(sit
     site.run(TaskOutcome.SITE_FAULT)
     site.campaigns.wait_again(1, WaitingTasks(first=4, last=4, attempt=2))
 
-    site.ask(OwnerVerb.FIX, site.open(EventCode.SITE_FAULT, kind=EventKind.TASK, tasks=1))
+    site.ask(
+        OwnerVerb.FIX, site.open(CampaignEventCode.SITE_FAULT, kind=CampaignEventKind.TASK, tasks=1)
+    )
 
     array = site.campaigns.intend(1, "beta", 1, NOON)
     assert array
@@ -355,15 +367,27 @@ def test_what_waits_again_counts_its_tries_though_its_owner_closed_the_event(sit
 @pytest.mark.parametrize(
     ("outcome", "code", "times", "then", "avoid"),
     [
-        (TaskOutcome.WALLTIME, EventCode.WALLTIME, 1, TaskOutcome.PREEMPTED, ()),
-        (TaskOutcome.SITE_FAULT, EventCode.SITE_FAULT, 4, TaskOutcome.SITE_FAULT, ("beta",)),
-        (TaskOutcome.SETUP_ERROR, EventCode.NOT_STARTED, 5, TaskOutcome.SETUP_ERROR, ("beta",)),
+        (TaskOutcome.WALLTIME, CampaignEventCode.WALLTIME, 1, TaskOutcome.PREEMPTED, ()),
+        (
+            TaskOutcome.SITE_FAULT,
+            CampaignEventCode.SITE_FAULT,
+            4,
+            TaskOutcome.SITE_FAULT,
+            ("beta",),
+        ),
+        (
+            TaskOutcome.SETUP_ERROR,
+            CampaignEventCode.NOT_STARTED,
+            5,
+            TaskOutcome.SETUP_ERROR,
+            ("beta",),
+        ),
     ],
 )
 def test_what_is_tried_again_is_judged_anew(
     site: Site,
     outcome: TaskOutcome,
-    code: EventCode,
+    code: CampaignEventCode,
     times: int,
     then: TaskOutcome,
     avoid: tuple[str, ...],
@@ -373,7 +397,7 @@ def test_what_is_tried_again_is_judged_anew(
         site.campaigns.drop_waiting(1)
         site.campaigns.wait_again(1, WaitingTasks(first=4, last=4, attempt=attempt))
         site.run(outcome)
-    number = site.open(code, kind=EventKind.TASK, tasks=1)
+    number = site.open(code, kind=CampaignEventKind.TASK, tasks=1)
 
     assert site.ask(OwnerVerb.RESUBMIT, number) is OwnerReply.DONE
     (again,) = site.run(then)
@@ -385,9 +409,11 @@ def test_what_was_not_tried_again_when_the_runner_was_killed_follows(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In portions, so that nobody waits long for the state file; none of it counts twice."""
-    number = site.open(EventCode.EXIT_ERROR, exit_status=3, kind=EventKind.TASK, tasks=2)
+    number = site.open(
+        CampaignEventCode.EXIT_ERROR, exit_status=3, kind=CampaignEventKind.TASK, tasks=2
+    )
     site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
-    monkeypatch.setattr(owner_requests, "PORTION", 1)
+    monkeypatch.setattr(owner_requests, "ENDS_PER_TRANSACTION", 1)
     monkeypatch.setattr(OwnerRequestHandler, "_goes_on", lambda *_: 1 / 0)
 
     with pytest.raises(ZeroDivisionError):
@@ -404,10 +430,10 @@ def test_what_was_not_tried_again_when_the_runner_was_killed_follows(
 
 def test_root_is_asked_to_let_a_campaign_go_on_that_has_ended(site: Site) -> None:
     """By its owner's request, and its end is told again should nothing of it go on."""
-    going = site.open(EventCode.BLACKLIST)
+    going = site.open(CampaignEventCode.BLACKLIST)
     assert site.ask(OwnerVerb.RESUBMIT, going) is OwnerReply.DONE
     assert site.taken_up == []
-    number = site.open(EventCode.BLACKLIST)
+    number = site.open(CampaignEventCode.BLACKLIST)
     site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
     site.campaigns.end_is_noted(1)
 
@@ -421,7 +447,9 @@ def test_root_is_asked_to_let_a_campaign_go_on_that_has_ended(site: Site) -> Non
 def test_nothing_is_tried_again_where_root_does_not_let_it(
     site: Site, caplog: pytest.LogCaptureFixture
 ) -> None:
-    number = site.open(EventCode.EXIT_ERROR, exit_status=3, kind=EventKind.TASK, tasks=2)
+    number = site.open(
+        CampaignEventCode.EXIT_ERROR, exit_status=3, kind=CampaignEventKind.TASK, tasks=2
+    )
     site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
     site.refuses = True
 
@@ -440,7 +468,7 @@ def test_one_request_takes_so_many_campaigns_up_at_most(
     for one in range(2, TAKEN_UP_AT_ONCE + 3):
         site.campaigns.add(replace(found, number=one), f"token{one}")
         site.campaigns.is_now(one, CampaignState.TERMINATED, NOON)
-        numbers.append(site.open(EventCode.BLACKLIST, campaign=one))
+        numbers.append(site.open(CampaignEventCode.BLACKLIST, campaign=one))
     of_all = OwnerRequest(token="t", uid=ALICE, verb=OwnerVerb.RESUBMIT, numbers=tuple(numbers))
 
     told = site.requests.do(of_all)
@@ -453,8 +481,10 @@ def test_one_request_takes_so_many_campaigns_up_at_most(
 
 def test_nothing_is_tried_again_of_which_root_submits_nothing_more(site: Site) -> None:
     """Its tasks keep their ends, until its owner closes that event: the file is put right."""
-    number = site.open(EventCode.EXIT_ERROR, exit_status=3, kind=EventKind.TASK, tasks=2)
-    refused = site.open(EventCode.FILE_REFUSED, cluster="")
+    number = site.open(
+        CampaignEventCode.EXIT_ERROR, exit_status=3, kind=CampaignEventKind.TASK, tasks=2
+    )
+    refused = site.open(CampaignEventCode.FILE_REFUSED, cluster="")
     site.campaigns.is_now(1, CampaignState.TERMINATED, NOON)
 
     answers = [site.ask(OwnerVerb.RESUBMIT, one) for one in (number, refused)]
@@ -471,7 +501,7 @@ def test_nothing_is_tried_again_of_which_root_submits_nothing_more(site: Site) -
 
 def test_nothing_of_a_cancelled_campaign_is_tried_again(site: Site) -> None:
     """And its events are closed with it."""
-    number = site.open(EventCode.EXIT_ERROR, kind=EventKind.TASK, exit_status=3)
+    number = site.open(CampaignEventCode.EXIT_ERROR, kind=CampaignEventKind.TASK, exit_status=3)
     site.ask(OwnerVerb.CANCEL, 1)
 
     assert site.events.open() == ()
@@ -482,7 +512,9 @@ def test_nothing_of_a_cancelled_campaign_is_tried_again(site: Site) -> None:
 def test_no_task_of_a_test_is_tried_again(tmp_path: Path, state: CampaignState) -> None:
     """It sends one a cluster, so the failures stay as they are, and root is asked for nothing."""
     site = Site(tmp_path, CampaignType.TEST)
-    number = site.open(EventCode.EXIT_ERROR, exit_status=3, kind=EventKind.TASK, tasks=2)
+    number = site.open(
+        CampaignEventCode.EXIT_ERROR, exit_status=3, kind=CampaignEventKind.TASK, tasks=2
+    )
     site.campaigns.is_now(1, state, NOON)
     waiting = site.campaigns.waiting_of(1)
 

@@ -14,21 +14,25 @@ from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
 from gridbridge.errors import AlreadySubmitted, GridbridgeError
-from gridbridge.model.campaigns.attempt_numbers import read_attempts, write_attempts
+from gridbridge.model.campaigns.attempt_numbers import (
+    EPILOGUE,
+    PROLOGUE,
+    format_attempt_ranges,
+    parse_attempt_ranges,
+)
 from gridbridge.model.campaigns.campaign import (
     Array,
     ArrayState,
+    ArraySubmissionResult,
     Attempt,
     Campaign,
     CampaignState,
     LedgerArray,
-    SentTask,
     TaskOutcome,
 )
-from gridbridge.model.campaigns.campaign_sections import Failures
-from gridbridge.model.campaigns.cycle_plan import CyclePlan, PrologueStep, TaskSend
+from gridbridge.model.campaigns.campaign_sections import FailuresSection
+from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, PrologueStart, TaskSend
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.prologues import EPILOGUE, PROLOGUE
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 
@@ -61,14 +65,19 @@ class Site:
         self.job_id = 0  # of what a cluster took though its answer was lost
         self.ledger: tuple[LedgerArray, ...] = ()
         learnt = CycleStatisticsRecorder(self.database)
-        self.actions = CyclePlanExecutor(self.database, learnt, Clock(), Failures(), self)
+        self.actions = CyclePlanExecutor(self.database, learnt, Clock(), FailuresSection(), self)
 
-    def send(self, arrays: tuple[tuple[Array, tuple[Attempt, ...]], ...]) -> tuple[SentTask, ...]:
+    def send(
+        self, arrays: tuple[tuple[Array, tuple[Attempt, ...]], ...]
+    ) -> tuple[ArraySubmissionResult, ...]:
         """Take arrays."""
         for array, attempts in arrays:
-            tasks = write_attempts(tuple((one.task, one.attempt) for one in attempts))
+            tasks = format_attempt_ranges(tuple((one.task, one.attempt) for one in attempts))
             self.told.append(f"{array.cluster} {tasks}")
-        return tuple(SentTask(job_id=0 if self.trouble else 71, error=self.trouble) for _ in arrays)
+        return tuple(
+            ArraySubmissionResult(job_id=0 if self.trouble else 71, error=self.trouble)
+            for _ in arrays
+        )
 
     def release(self, array: Array) -> None:
         """Let it start."""
@@ -89,8 +98,8 @@ class Site:
 
     def begin(self, step: str, cluster: str = "gamma", attempt: int = 1) -> None:
         """Begin a step."""
-        one = PrologueStep(campaign=1, cluster=cluster, step=step, attempt=attempt)
-        self.actions.do(CyclePlan(steps=(one,)))
+        one = PrologueStart(campaign=1, cluster=cluster, step=step, attempt=attempt)
+        self.actions.do(CampaignCyclePlan(steps=(one,)))
 
     def known(self) -> list[tuple[str, str, int, TaskOutcome]]:
         """Return what is known of steps."""
@@ -131,7 +140,7 @@ def test_a_step_is_no_task(site: Site) -> None:
     (array,) = site.campaigns.open_arrays()
     (one,) = site.campaigns.pending(array)
     ended = replace(one, outcome=TaskOutcome.SUCCESS, wallclock_s=7)
-    site.actions.do(CyclePlan(stepped=(ended,), over=(array,)))
+    site.actions.do(CampaignCyclePlan(stepped=(ended,), over=(array,)))
 
     found = site.campaigns.find(1)
     assert found
@@ -163,7 +172,7 @@ def test_a_cancelled_campaign_is_unfinished_until_it_is_wound_up(site: Site) -> 
     """Then it may be purged; one that was cancelled before there were epilogues is so, too."""
     site.campaigns.is_now(1, CampaignState.CANCELLED)
     (before,) = site.campaigns.unfinished()
-    site.actions.do(CyclePlan(wound_up=(1,)))
+    site.actions.do(CampaignCyclePlan(wound_up=(1,)))
 
     found = site.campaigns.find(1)
     assert found
@@ -178,11 +187,13 @@ def test_a_cancelled_campaign_is_unfinished_until_it_is_wound_up(site: Site) -> 
 def test_a_state_file_that_is_older_than_the_ledger_knows_a_step_again(site: Site) -> None:
     """It does not wait as a task would."""
     site.trouble = AlreadySubmitted("another one")
-    tasks = read_attempts(f"{GAMMA_PROLOGUE}:1")
+    tasks = parse_attempt_ranges(f"{GAMMA_PROLOGUE}:1")
     site.ledger = (LedgerArray(number=1, cluster="gamma", tasks=tasks, job_id=70),)
     send = TaskSend(campaign=1, cluster="gamma", tasks=1)
-    site.actions.do(CyclePlan(sends=(send,)))
-    site.ledger += (LedgerArray(number=2, cluster="beta", tasks=read_attempts("0:1"), job_id=71),)
+    site.actions.do(CampaignCyclePlan(sends=(send,)))
+    site.ledger += (
+        LedgerArray(number=2, cluster="beta", tasks=parse_attempt_ranges("0:1"), job_id=71),
+    )
     site.begin(PROLOGUE, "beta")
 
     assert (PROLOGUE, "gamma", 1, TaskOutcome.PENDING) in site.known()
@@ -195,14 +206,14 @@ def test_an_array_that_the_ledger_has_with_other_tasks_gets_no_id(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A kill, or a ledger that can't be read now, would leave it with the ends of those tasks."""
-    told = SentTask(job_id=71, error=AlreadySubmitted("array 1 has other tasks"))
+    told = ArraySubmissionResult(job_id=71, error=AlreadySubmitted("array 1 has other tasks"))
     monkeypatch.setattr(site, "send", lambda arrays: (told,) * len(arrays))
 
     def ledger_arrays(_: int) -> None:
         raise GridbridgeError("it can't be read now")
 
     monkeypatch.setattr(site, "ledger_arrays", ledger_arrays)
-    site.actions.do(CyclePlan(sends=(TaskSend(campaign=1, cluster="gamma", tasks=1),)))
+    site.actions.do(CampaignCyclePlan(sends=(TaskSend(campaign=1, cluster="gamma", tasks=1),)))
 
     (array,) = site.campaigns.open_arrays()
     assert (array.state, array.job_id) == (ArrayState.INTENDED, 0)
@@ -217,7 +228,7 @@ def test_a_prologue_that_is_given_up_is_deleted_first(
     site.begin(PROLOGUE)
     (array,) = site.campaigns.open_arrays()
     site.job_id = job_id
-    site.actions.do(CyclePlan(unsent=(array,)))
+    site.actions.do(CampaignCyclePlan(unsent=(array,)))
 
     outcome = TaskOutcome.MOVED if is_over else TaskOutcome.PENDING
     assert site.known() == [(PROLOGUE, "gamma", 1, outcome)]

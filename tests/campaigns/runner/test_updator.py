@@ -19,9 +19,10 @@ from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
 from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
 from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
-from gridbridge.decisions.campaigns.ending.ended_attempts import Ends, MissingAttemptJudge
-from gridbridge.decisions.campaigns.failures.blacklist import opened_now
+from gridbridge.decisions.campaigns.attempt_ends import MissingAttemptJudge, ReportedEnds
+from gridbridge.decisions.campaigns.cluster_blacklist import new_campaign_event
 from gridbridge.errors import CampaignFileUnreadable, GridbridgeError, LedgerUnreadable
+from gridbridge.model.campaigns.attempt_numbers import EPILOGUE
 from gridbridge.model.campaigns.campaign import (
     Array,
     ArrayState,
@@ -34,16 +35,14 @@ from gridbridge.model.campaigns.campaign import (
 )
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
+    CampaignEventCode,
+    CampaignEventKind,
     ClusterSuccessRecord,
-    EventCode,
-    EventKind,
 )
-from gridbridge.model.campaigns.campaign_sections import Failures, Finalize
-from gridbridge.model.campaigns.cancellation import ArrayCancellation, WipedFor
-from gridbridge.model.campaigns.cycle_plan import KeptOff, PrologueStep
+from gridbridge.model.campaigns.campaign_sections import FailuresSection, FinalizeSection
+from gridbridge.model.campaigns.cancellation import ArrayCancellation, CancellationReason
+from gridbridge.model.campaigns.cycle_plan import ExcludedTaskCount, JobRatio, PrologueStart
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.job_ratio import JobRatio
-from gridbridge.model.campaigns.prologues import EPILOGUE
 from gridbridge.model.job import FutureJobEnd, JobEnd, KillReason
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection as SiteSection
@@ -98,7 +97,7 @@ class Site:
         self.living: frozenset[int] = frozenset()
         self.within_s = 0.0  # beta tells ends
 
-    def look(self, *rows: range, ended: Ends) -> tuple[list[int], bool]:
+    def look(self, *rows: range, ended: ReportedEnds) -> tuple[list[int], bool]:
         """Return the places whose attempts have ended, and whether the array is over."""
         seen = ClusterSnapshot(
             cluster="beta",
@@ -109,7 +108,7 @@ class Site:
             jobs={7: tuple(_row(some) for some in rows)},
         )
 
-        def ends(asked: Mapping[Array, range], late: Container[Array]) -> dict[Array, Ends]:
+        def ends(asked: Mapping[Array, range], late: Container[Array]) -> dict[Array, ReportedEnds]:
             self.asked += len(asked)
             self.searched += [self.array in late]
             return dict.fromkeys(asked, ended)
@@ -204,8 +203,8 @@ def test_a_disputed_end_is_none_until_its_owner_gives_it_up(site: Site) -> None:
     """Nobody saw what it came to, then; what was told of others counts."""
     well = JobEnd(exit_status=0, wallclock_s=3.0)
     given_up = CampaignEvent(
-        kind=EventKind.CAMPAIGN,
-        code=EventCode.DISPUTED,
+        kind=CampaignEventKind.CAMPAIGN,
+        code=CampaignEventCode.DISPUTED,
         campaign=1,
         cluster="beta",
         opened_at=NOON,
@@ -224,7 +223,12 @@ def test_a_disputed_end_is_none_until_its_owner_gives_it_up(site: Site) -> None:
 def test_a_cancelled_task_at_a_cluster_that_left_is_lost_to_nobody(site: Site) -> None:
     """The others run again elsewhere."""
     database = site.campaigns.database
-    known = {"kind": EventKind.CLUSTER, "code": EventCode.DROPPED, "campaign": 0, "cluster": "beta"}
+    known = {
+        "kind": CampaignEventKind.CLUSTER,
+        "code": CampaignEventCode.DROPPED,
+        "campaign": 0,
+        "cluster": "beta",
+    }
     CampaignEventRows(database).put(
         [CampaignEvent(**known, opened_at=NOON, last_at=NOON, until=NOON)]
     )  # type: ignore[arg-type]  # the event's own words
@@ -278,7 +282,7 @@ def test_what_was_deleted_before_it_began_has_ended_once_it_is_not_listed(site: 
     """The others may have a record that is to be written."""
     known: dict[str, Any] = {"campaign": 1, "array": site.array.number, "cluster": "beta"}
     site.updator._marks.put(
-        ArrayCancellation(**known, places=(range(2, 4),), wiped_for=WipedFor.LEFT)
+        ArrayCancellation(**known, places=(range(2, 4),), wiped_for=CancellationReason.LEFT)
     )
     site.within_s = 15.0
 
@@ -288,15 +292,15 @@ def test_what_was_deleted_before_it_began_has_ended_once_it_is_not_listed(site: 
 @pytest.mark.parametrize(
     ("wiped_for", "wiped"),
     [
-        (WipedFor.OVERFLOW, {(1, "beta")}),
-        (WipedFor.WAITED, {(1, "beta")}),
-        (WipedFor.NEVER_BEGAN, {(1, "beta")}),
-        (WipedFor.OVERRAN, set()),
-        (WipedFor.UNWANTED, set()),
+        (CancellationReason.OVERFLOW, {(1, "beta")}),
+        (CancellationReason.WAITED, {(1, "beta")}),
+        (CancellationReason.NEVER_BEGAN, {(1, "beta")}),
+        (CancellationReason.OVERRAN, set()),
+        (CancellationReason.UNWANTED, set()),
     ],
 )
 def test_a_cycle_sees_where_nikita_deletes_tasks_that_waited(
-    site: Site, wiped_for: WipedFor, wiped: set[tuple[int, str]]
+    site: Site, wiped_for: CancellationReason, wiped: set[tuple[int, str]]
 ) -> None:
     """As long as their ends are not known."""
     known: dict[str, Any] = {"campaign": 1, "array": site.array.number, "cluster": "beta"}
@@ -312,12 +316,12 @@ def test_a_cycle_sees_what_the_state_file_has_kept(site: Site) -> None:
     site.campaigns.add(replace(site.one, jdl=jdl), "another")
     site.campaigns.wait_again(1, WaitingTasks(first=0, last=2, attempt=2, avoid=("beta",)))
     tries = CampaignAttemptRows(database, site.campaigns)
-    tries.intend_step(PrologueStep(campaign=2, cluster="beta", step=EPILOGUE, attempt=1), NOON)
+    tries.intend_step(PrologueStart(campaign=2, cluster="beta", step=EPILOGUE, attempt=1), NOON)
     predictions = CampaignStatisticsRows(database)
     predictions.keep([RATIO])
     event = CampaignEvent(
-        kind=EventKind.CAMPAIGN,
-        code=EventCode.SINK,
+        kind=CampaignEventKind.CAMPAIGN,
+        code=CampaignEventCode.SINK,
         campaign=1,
         cluster="beta",
         opened_at=NOON,
@@ -330,8 +334,8 @@ def test_a_cycle_sees_what_the_state_file_has_kept(site: Site) -> None:
         site=SiteSection(cluster="alpha"),
         clusters={},
         queues={},
-        failures=Failures(site_fault=7),
-        finalize=Finalize(copies=1),
+        failures=FailuresSection(site_fault=7),
+        finalize=FinalizeSection(copies=1),
     )
 
     seen = CampaignSituationGatherer(
@@ -340,8 +344,8 @@ def test_a_cycle_sees_what_the_state_file_has_kept(site: Site) -> None:
 
     kept = JobRatio(campaign=1, cluster="beta", ratio=0.5, free=4, submitted=3)
     assert (seen.ratios, seen.records) == ((kept,), (record,))
-    assert [(one.code, one.cluster) for one in seen.events] == [(EventCode.SINK, "beta")]
-    assert seen.kept_off == {1: (KeptOff(tasks=3, avoid=("beta",)),)}
+    assert [(one.code, one.cluster) for one in seen.events] == [(CampaignEventCode.SINK, "beta")]
+    assert seen.kept_off == {1: (ExcludedTaskCount(tasks=3, avoid=("beta",)),)}
     assert (seen.failures.site_fault, seen.finalize.copies) == (7, 1)
     assert [(one.campaign, one.step) for one in seen.steps] == [(2, EPILOGUE)]
     assert (seen.last_arrays, seen.dropped) == ({2: {"beta": 1}}, {"beta"})
@@ -351,8 +355,8 @@ def test_a_cycle_sees_what_the_state_file_has_kept(site: Site) -> None:
 def test_a_cycle_sees_since_when_a_cluster_answers_again(site: Site) -> None:
     """Until then nobody noted the ends of tasks there; one that is away now is not back."""
     away = CampaignEvent(
-        kind=EventKind.CLUSTER,
-        code=EventCode.GET_JOBS,
+        kind=CampaignEventKind.CLUSTER,
+        code=CampaignEventCode.GET_JOBS,
         cluster="beta",
         opened_at=NOON,
         last_at=NOON,
@@ -478,7 +482,10 @@ def test_a_restored_campaign_is_taken_over_before_anything_is_sent(
     """The state file was lost; a campaign that has arrays here is looked at by their ends."""
     restored = replace(site.one, number=2, state=state)
     known = replace(site.one, number=1)
-    events = [opened_now(EventKind.CAMPAIGN, EventCode.RESTORED, n, "", NOON) for n in (1, 2)]
+    events = [
+        new_campaign_event(CampaignEventKind.CAMPAIGN, CampaignEventCode.RESTORED, n, "", NOON)
+        for n in (1, 2)
+    ]
     ledger = tuple(site.ledger[:arrays])
     look = OutdatedCampaignDetector(
         site.campaigns, lambda campaign: ledger if campaign == 2 else ()

@@ -18,10 +18,17 @@ from gridbridge.model.campaigns.campaign import (
     CampaignState,
     TaskOutcome,
 )
-from gridbridge.model.campaigns.campaign_sections import CampaignsAt, Metascheduler
-from gridbridge.model.campaigns.cycle_plan import CyclePlan, CycleSituation
+from gridbridge.model.campaigns.campaign_sections import (
+    ClusterCampaignsSection,
+    FairShareUnit,
+    MetaschedulerSection,
+)
+from gridbridge.model.campaigns.cycle_plan import (
+    CampaignCyclePlan,
+    CampaignCycleSituation,
+    DecayedUsage,
+)
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.usage_sharing import DecayedUsage, ShareBy
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.shell.clock import Clock
@@ -64,9 +71,11 @@ def _watch() -> Watch:
 
 
 @pytest.fixture(name="shares")
-def _shares(database: StateFile, watch: Watch) -> Callable[[ShareBy], CampaignUsageAccounting]:
-    def of(by: ShareBy) -> CampaignUsageAccounting:
-        section = Metascheduler(share_by=by, half_life_h=1.0, priorities="alice=1")
+def _shares(
+    database: StateFile, watch: Watch
+) -> Callable[[FairShareUnit], CampaignUsageAccounting]:
+    def of(by: FairShareUnit) -> CampaignUsageAccounting:
+        section = MetaschedulerSection(share_by=by, half_life_h=1.0, priorities="alice=1")
         policy = Policy(
             site=SiteSection(cluster="alpha"), clusters={}, queues={}, metascheduler=section
         )
@@ -93,23 +102,25 @@ def campaign(owner: str, number: int = 0) -> Campaign:
 
 def ended(
     *wallclocks_s: int, outcome: TaskOutcome = TaskOutcome.SUCCESS
-) -> tuple[CycleSituation, CyclePlan]:
+) -> tuple[CampaignCycleSituation, CampaignCyclePlan]:
     """Return a cycle in which tasks of alice's campaign ended."""
     known = Attempt(campaign=1, task=0, attempt=1, array=1, place=1, outcome=outcome)
-    seen = CycleSituation(
+    seen = CampaignCycleSituation(
         campaigns=(campaign("alice", 1), campaign("bob", 2)),
         waiting={},
         arrays=(ARRAY,),
         room={},
         max_tasks=9,
     )
-    return seen, CyclePlan(ended=tuple(replace(known, wallclock_s=one) for one in wallclocks_s))
+    return seen, CampaignCyclePlan(
+        ended=tuple(replace(known, wallclock_s=one) for one in wallclocks_s)
+    )
 
 
 def test_what_somebody_used_counts_half_after_a_half_life(
-    shares: Callable[[ShareBy], CampaignUsageAccounting], watch: Watch
+    shares: Callable[[FairShareUnit], CampaignUsageAccounting], watch: Watch
 ) -> None:
-    by_user = shares(ShareBy.USER)
+    by_user = shares(FairShareUnit.USER)
     by_user.count(*ended(100, 300))
     before = by_user.gather(())
     watch.at += timedelta(hours=1)
@@ -120,10 +131,10 @@ def test_what_somebody_used_counts_half_after_a_half_life(
 
 
 def test_tasks_that_succeeded_tell_how_fast_a_cluster_is(
-    shares: Callable[[ShareBy], CampaignUsageAccounting],
+    shares: Callable[[FairShareUnit], CampaignUsageAccounting],
 ) -> None:
     """For the campaigns that go on."""
-    first_come = shares(ShareBy.NONE)
+    first_come = shares(FairShareUnit.NONE)
     first_come.count(*ended(100, 300))
     first_come.count(*ended(1, outcome=TaskOutcome.PROGRAM_ERROR))
 
@@ -132,18 +143,18 @@ def test_tasks_that_succeeded_tell_how_fast_a_cluster_is(
 
 
 def test_a_cluster_where_nothing_succeeded_comes_last(
-    shares: Callable[[ShareBy], CampaignUsageAccounting],
+    shares: Callable[[FairShareUnit], CampaignUsageAccounting],
 ) -> None:
-    first_come = shares(ShareBy.NONE)
+    first_come = shares(FairShareUnit.NONE)
     first_come.count(*ended(100, outcome=TaskOutcome.PROGRAM_ERROR))
 
     assert first_come.gather((campaign("alice", 1),)).mean_s == {1: {"beta": NEVER_S}}
 
 
 def test_what_counts_nothing_any_more_is_forgotten(
-    shares: Callable[[ShareBy], CampaignUsageAccounting], watch: Watch, database: StateFile
+    shares: Callable[[FairShareUnit], CampaignUsageAccounting], watch: Watch, database: StateFile
 ) -> None:
-    by_user = shares(ShareBy.USER)
+    by_user = shares(FairShareUnit.USER)
     by_user.count(*ended(100))
     watch.at += timedelta(days=1)
     by_user.count(*ended())
@@ -152,9 +163,9 @@ def test_what_counts_nothing_any_more_is_forgotten(
 
 
 def test_little_that_was_used_before_hides_nothing_that_is_used_now(
-    shares: Callable[[ShareBy], CampaignUsageAccounting], watch: Watch
+    shares: Callable[[FairShareUnit], CampaignUsageAccounting], watch: Watch
 ) -> None:
-    by_user = shares(ShareBy.USER)
+    by_user = shares(FairShareUnit.USER)
     by_user.count(*ended(1))
     watch.at += timedelta(hours=3)
     by_user.count(*ended(100))
@@ -174,7 +185,7 @@ class Counted(CampaignUsageRows):
 
 
 def test_what_was_used_is_read_once_a_cycle(database: StateFile, watch: Watch) -> None:
-    section = Metascheduler(share_by=ShareBy.USER, half_life_h=1.0)
+    section = MetaschedulerSection(share_by=FairShareUnit.USER, half_life_h=1.0)
     policy = Policy(
         site=SiteSection(cluster="alpha"), clusters={}, queues={}, metascheduler=section
     )
@@ -192,16 +203,16 @@ def test_what_was_used_is_read_once_a_cycle(database: StateFile, watch: Watch) -
 @pytest.mark.parametrize(
     ("section", "affinity", "is_asked"),
     [
-        (Metascheduler(), "", False),
-        (Metascheduler(share_by=ShareBy.USER, priorities="alice=1"), "bob", False),
-        (Metascheduler(priorities="@physics=1"), "", True),
-        (Metascheduler(), "bob @lyon", True),
-        (Metascheduler(share_by=ShareBy.GROUP), "", True),
+        (MetaschedulerSection(), "", False),
+        (MetaschedulerSection(share_by=FairShareUnit.USER, priorities="alice=1"), "bob", False),
+        (MetaschedulerSection(priorities="@physics=1"), "", True),
+        (MetaschedulerSection(), "bob @lyon", True),
+        (MetaschedulerSection(share_by=FairShareUnit.GROUP), "", True),
     ],
     ids=["nothing", "people", "priority", "affinity", "share"],
 )
 def test_groups_are_asked_for_where_they_decide(
-    database: StateFile, watch: Watch, section: Metascheduler, affinity: str, is_asked: bool
+    database: StateFile, watch: Watch, section: MetaschedulerSection, affinity: str, is_asked: bool
 ) -> None:
     """A directory of accounts may be slow."""
     policy = Policy(
@@ -209,7 +220,7 @@ def test_groups_are_asked_for_where_they_decide(
         clusters={},
         queues={},
         metascheduler=section,
-        campaigns={"beta": CampaignsAt(affinity=affinity)},
+        campaigns={"beta": ClusterCampaignsSection(affinity=affinity)},
     )
     shares = CampaignUsageAccounting(
         policy, CampaignRows(database), CampaignUsageRows(database), watch.clock()
@@ -219,9 +230,9 @@ def test_groups_are_asked_for_where_they_decide(
 
 
 def test_what_the_file_says_is_gathered(
-    shares: Callable[[ShareBy], CampaignUsageAccounting],
+    shares: Callable[[FairShareUnit], CampaignUsageAccounting],
 ) -> None:
-    known = shares(ShareBy.GROUP).gather((campaign("root", 1),))
+    known = shares(FairShareUnit.GROUP).gather((campaign("root", 1),))
 
-    assert (known.by, known.priorities, known.first_tasks) == (ShareBy.GROUP, "alice=1", 5)
+    assert (known.by, known.priorities, known.first_tasks) == (FairShareUnit.GROUP, "alice=1", 5)
     assert known.groups["root"][0] == "root"

@@ -10,8 +10,8 @@ import pytest
 from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.model.campaigns.campaign import (
-    AT_ONCE,
-    LAST,
+    PRIORITY_AT_ONCE,
+    PRIORITY_LAST,
     ArrayState,
     Campaign,
     CampaignState,
@@ -76,8 +76,8 @@ def test_a_task_that_is_tried_again_comes_when_it_asked_to(campaigns: CampaignRo
     campaigns.add(SWEEP, "token")
     attempts(campaigns, 3)
 
-    campaigns.wait_again(1, WaitingTasks(first=1, last=1, attempt=2, priority=LAST))
-    campaigns.wait_again(1, WaitingTasks(first=2, last=2, attempt=2, priority=AT_ONCE))
+    campaigns.wait_again(1, WaitingTasks(first=1, last=1, attempt=2, priority=PRIORITY_LAST))
+    campaigns.wait_again(1, WaitingTasks(first=2, last=2, attempt=2, priority=PRIORITY_AT_ONCE))
 
     assert attempts(campaigns, 2) == [(2, 2, 1), (3, 1, 2)]
     assert attempts(campaigns, 99)[-1] == (1, 2, 7)

@@ -18,6 +18,7 @@ from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
 from gridbridge.campaigns.store.missing_tasks import MissingTaskRows
 from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
 from gridbridge.campaigns.store.speculative_attempts import SpeculativeAttemptRows
+from gridbridge.model.campaigns.attempt_numbers import EPILOGUE
 from gridbridge.model.campaigns.campaign import (
     Array,
     ArrayState,
@@ -27,10 +28,13 @@ from gridbridge.model.campaigns.campaign import (
     TaskOutcome,
     WaitingTasks,
 )
-from gridbridge.model.campaigns.cancellation import ArrayCancellation, MissingSince, WipedFor
-from gridbridge.model.campaigns.cycle_plan import PrologueStep
+from gridbridge.model.campaigns.cancellation import (
+    ArrayCancellation,
+    CancellationReason,
+    TaskMissingSince,
+)
+from gridbridge.model.campaigns.cycle_plan import PrologueStart
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.prologues import EPILOGUE
 from gridbridge.model.campaigns.speculation import SpeculativeAttempts
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection as SiteSection
@@ -109,15 +113,17 @@ class Site:
         copies = SpeculativeAttempts(campaign=1, cluster="gamma", tasks=tasks, beyond_s=60)
         assert self.copies.intend(copies, NOON)
         assert self.tries.intend_step(
-            PrologueStep(campaign=1, cluster="gamma", step=EPILOGUE, attempt=1), NOON
+            PrologueStart(campaign=1, cluster="gamma", step=EPILOGUE, attempt=1), NOON
         )
-        self.missing.note([MissingSince(campaign=1, array=self.array.number, place=5, since=NOON)])
+        self.missing.note(
+            [TaskMissingSince(campaign=1, array=self.array.number, place=5, since=NOON)]
+        )
         self.marks.put(
             ArrayCancellation(
                 campaign=1,
                 array=self.array.number,
                 cluster="beta",
-                wiped_for=WipedFor.OVERFLOW,
+                wiped_for=CancellationReason.OVERFLOW,
                 places=(range(7, 9),),
             )
         )

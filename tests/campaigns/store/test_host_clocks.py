@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from gridbridge.campaigns.store import host_clocks
-from gridbridge.model.campaigns.cancellation import CancellationClocks, ClockJump
+from gridbridge.model.campaigns.cancellation import ClockJump, HostClockReadings
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-KNOWN = CancellationClocks(
+KNOWN = HostClockReadings(
     boot="b", wall=NOON, steady_s=7.5, leaps=(ClockJump(at=NOON, by_s=3600.0),)
 )
 

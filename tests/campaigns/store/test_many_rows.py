@@ -14,10 +14,14 @@ from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
 from gridbridge.campaigns.store.missing_tasks import MissingTaskRows
 from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
 from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState, TaskOutcome
-from gridbridge.model.campaigns.campaign_sections import RunnerSection
-from gridbridge.model.campaigns.cancellation import ArrayCancellation, MissingSince, WipedFor
+from gridbridge.model.campaigns.campaign_sections import JobRatioRule, RunnerSection
+from gridbridge.model.campaigns.cancellation import (
+    ArrayCancellation,
+    CancellationReason,
+    TaskMissingSince,
+)
+from gridbridge.model.campaigns.cycle_plan import JobRatioPrediction, JobRatioTerms
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.job_ratio import JobRatioPrediction, JobRatioRule, RatioTerms
 from gridbridge.model.settings import Setting
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.transaction import PORTION
@@ -27,7 +31,7 @@ TASKS = 2 * PORTION + 1
 ARRAY: Setting = RunnerSection.__dataclass_fields__["max_tasks"].metadata["setting"]
 SUCCESS = TaskOutcome.SUCCESS
 IN_PORTIONS = 3  # statements, each in a transaction of its own
-TERMS = RatioTerms(
+TERMS = JobRatioTerms(
     old=1.0, slots=1.0, max_slots=9, free=9, submitted=1, running=1, waiting=0, allowed=1
 )
 
@@ -89,8 +93,8 @@ def test_tasks_that_are_missing_are_noted_and_forgotten_in_portions(database: Co
     """Those that are listed again, and those that have ended."""
     kept = MissingTaskRows(database)
 
-    def missed(since: datetime | None, places: range) -> list[MissingSince]:
-        return [MissingSince(campaign=1, array=1, place=place, since=since) for place in places]
+    def missed(since: datetime | None, places: range) -> list[TaskMissingSince]:
+        return [TaskMissingSince(campaign=1, array=1, place=place, since=since) for place in places]
 
     kept.note(missed(NOON, range(1, TASKS + 1)))
     assert (len(kept.all()), database.changes, database.joined) == (TASKS, IN_PORTIONS, 0)
@@ -110,7 +114,7 @@ def test_tasks_that_are_missing_are_noted_and_forgotten_in_portions(database: Co
 def test_tasks_are_marked_in_portions(database: Counting) -> None:
     """As long as they have not ended, or are spared."""
     marks = CancellationMarkRows(database)
-    whole = {"campaign": 1, "array": 1, "cluster": "beta", "wiped_for": WipedFor.OVERFLOW}
+    whole = {"campaign": 1, "array": 1, "cluster": "beta", "wiped_for": CancellationReason.OVERFLOW}
     wipe = ArrayCancellation(places=(range(1, 3), range(3, TASKS + 1)), **whole)  # type: ignore[arg-type]
 
     marks.put(wipe)

@@ -16,7 +16,7 @@ from gridbridge.errors import (
     LedgerUnreadable,
     SpeculativeCopyRefused,
 )
-from gridbridge.model.campaigns.attempt_numbers import Attempts, read_attempts
+from gridbridge.model.campaigns.attempt_numbers import Attempts, parse_attempt_ranges
 
 
 @pytest.fixture(name="folder")
@@ -137,9 +137,9 @@ def test_an_array_costs_what_it_has_however_many_were_sent(
 
     def counted(text: str) -> Attempts:
         read.append(text)
-        return read_attempts(text)
+        return parse_attempt_ranges(text)
 
-    monkeypatch.setattr("gridbridge.campaigns.store.root_ledger.read_attempts", counted)
+    monkeypatch.setattr("gridbridge.campaigns.store.root_ledger.parse_attempt_ranges", counted)
     with brought(folder) as ledger:
         ledger.intend(4, "beta", "0-9:1")
 

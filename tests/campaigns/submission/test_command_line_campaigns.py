@@ -14,7 +14,7 @@ from gridbridge.campaigns.submission import command_line_campaigns
 from gridbridge.campaigns.submission.command_line_campaigns import CommandLineOptions
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
 from gridbridge.errors import CommandLineMistake, ConfigError
-from gridbridge.model.campaigns.campaign_names import words
+from gridbridge.model.campaigns.campaign_names import split_parameters
 
 AT = CommandLineOptions(clusters=("beta", "gamma"))
 KNOWN = replace(AT, by_resource=frozenset({"beta"}))  # beta is a Grid Engine cluster
@@ -36,7 +36,9 @@ HOSTILE = [
 
 def run(said: ParsedJdl, folder: Path, place: int, system: str = "sge") -> str:
     """Run a task of a campaign as its array's script does, and return what it printed."""
-    tasks = tuple(ScriptTask(n, 1, words(line)) for n, line in enumerate(said.parameters))
+    tasks = tuple(
+        ScriptTask(n, 1, split_parameters(line)) for n, line in enumerate(said.parameters)
+    )
     known = {"campaign": "7", "user": "alice", "cluster": "beta", "slots": "2", "walltime": "1:0:0"}
     wish = said.jdl.clusters["beta"]
     known |= {"walltime_s": "3600", "directory": wish.exec_directory, "exec": wish.exec_file}

@@ -11,7 +11,10 @@ from gridbridge.campaigns.submission import jdl_reader
 from gridbridge.campaigns.submission.jdl_values import KEYS
 from gridbridge.campaigns.submission.jdl_writer import write_jdl
 from gridbridge.errors import ConfigError
-from gridbridge.model.campaigns.host_properties import either, wanted
+from gridbridge.model.campaigns.host_properties import (
+    parse_alternative_properties,
+    parse_required_properties,
+)
 from gridbridge.model.campaigns.jdl import AtCluster
 from gridbridge.model.request import JobRequest
 from tests.campaigns.submission.test_jdl_lines import wrong_with
@@ -206,7 +209,9 @@ def test_an_empty_value_is_a_value(text: str, kept: str) -> None:
     """OAR's properties are empty where nobody has set them; Grid Engine has no such request."""
     known = {"name": "n", "nb_jobs": 1, "exec_file": "x", "clusters": {"b": {"properties": text}}}
     said = jdl_reader.parse_jdl("n", json.dumps(known))
-    asked = JobRequest(hard=wanted(kept), either=either(kept))
+    asked = JobRequest(
+        hard=parse_required_properties(kept), either=parse_alternative_properties(kept)
+    )
 
     assert said.jdl.clusters["b"].properties == kept
     again = jdl_reader.parse_jdl("n", json.dumps(write_jdl(said.jdl, said.parameters)))

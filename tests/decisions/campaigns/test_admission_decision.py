@@ -4,7 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.campaigns.admission_decision import admit, unsettled
+from gridbridge.decisions.campaigns.admission_decision import (
+    apply_admission_rules,
+    explain_unapplied_rules,
+)
 from gridbridge.model.campaigns.admission import (
     AdmissionRefusal,
     AdmissionRule,
@@ -55,7 +58,7 @@ def candidate(tasks: int = 5, *groups: str) -> CampaignCandidate:
 
 def test_a_rule_changes_what_the_next_one_sees() -> None:
     """And each change is told with both values."""
-    told = admit(rules(best_effort, of_best_effort_alone, small), candidate())
+    told = apply_admission_rules(rules(best_effort, of_best_effort_alone, small), candidate())
 
     assert told.refusal == ""
     assert [each.is_besteffort for each in told.jdl.clusters.values()] == [True, True]
@@ -83,7 +86,7 @@ def test_a_refusal_names_its_rule(
     judges: tuple[Judge, ...], who: CampaignCandidate, why: str
 ) -> None:
     """A rule that is broken refuses, too."""
-    assert admit(rules(*judges), who).refusal.startswith(why)
+    assert apply_admission_rules(rules(*judges), who).refusal.startswith(why)
 
 
 def test_rules_that_leave_no_cluster_are_named_with_what_they_took() -> None:
@@ -97,11 +100,15 @@ def test_rules_that_leave_no_cluster_are_named_with_what_they_took() -> None:
 
     both = rules(no_beta, best_effort, no_gamma)
 
-    assert admit(rules(no_beta), candidate()).refusal == ""
+    assert apply_admission_rules(rules(no_beta), candidate()).refusal == ""
     told = (
         "the site's rules leave it no cluster: no_beta takes beta away; no_gamma takes gamma away"
     )
-    assert admit(both, candidate()).refusal == unsettled(both, candidate()) == told
+    assert (
+        apply_admission_rules(both, candidate()).refusal
+        == explain_unapplied_rules(both, candidate())
+        == told
+    )
 
 
 def _without(jdl: Jdl, cluster: str) -> Jdl:
@@ -112,9 +119,11 @@ def _without(jdl: Jdl, cluster: str) -> Jdl:
 def test_what_gridsub_made_of_it_is_settled() -> None:
     """The service finds nothing to change, and refuses what did not come by gridsub."""
     raw = candidate()
-    changed = replace(raw, jdl=admit(rules(best_effort), raw).jdl)
+    changed = replace(raw, jdl=apply_admission_rules(rules(best_effort), raw).jdl)
 
-    assert unsettled(rules(best_effort), changed) == ""
-    assert unsettled(rules(best_effort), candidate(5, "physics")) == ""
-    assert unsettled(rules(best_effort), raw).startswith("best_effort would still change it: ")
-    assert unsettled(rules(small), candidate(11)) == "small: at most 10 tasks"
+    assert explain_unapplied_rules(rules(best_effort), changed) == ""
+    assert explain_unapplied_rules(rules(best_effort), candidate(5, "physics")) == ""
+    assert explain_unapplied_rules(rules(best_effort), raw).startswith(
+        "best_effort would still change it: "
+    )
+    assert explain_unapplied_rules(rules(small), candidate(11)) == "small: at most 10 tasks"

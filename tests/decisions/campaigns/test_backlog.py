@@ -4,27 +4,34 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.campaigns.campaign_cycle import plan
-from gridbridge.decisions.campaigns.failures.blacklist import opened_now
-from gridbridge.model.campaigns.campaign_events import EventCode, EventKind
-from gridbridge.model.campaigns.cycle_plan import ClusterRoom, CycleSituation, KeptOff
-from gridbridge.model.campaigns.usage_sharing import ShareBy, UsageSharing
+from gridbridge.decisions.campaigns.campaign_cycle import plan_campaign_cycle
+from gridbridge.decisions.campaigns.cluster_blacklist import new_campaign_event
+from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventKind
+from gridbridge.model.campaigns.campaign_sections import FairShareUnit
+from gridbridge.model.campaigns.cycle_plan import (
+    CampaignCycleSituation,
+    ClusterCapacity,
+    ExcludedTaskCount,
+    FairShareInputs,
+)
 from tests.decisions.campaigns.test_slot_distribution import NOON, at, campaign
 
 BOTH = {"beta": at(), "gamma": at()}
 PROBED = replace(
-    opened_now(EventKind.CAMPAIGN, EventCode.SETUP_ERROR, 1, "beta", NOON), number=1, until=NOON
+    new_campaign_event(CampaignEventKind.CAMPAIGN, CampaignEventCode.SETUP_ERROR, 1, "beta", NOON),
+    number=1,
+    until=NOON,
 )
 
 
-def room(**free: int) -> dict[str, ClusterRoom]:
+def room(**free: int) -> dict[str, ClusterCapacity]:
     """Return clusters of a hundred slots, of which so many are free."""
-    return {name: ClusterRoom(free_slots=slots, max_slots=100) for name, slots in free.items()}
+    return {name: ClusterCapacity(free_slots=slots, max_slots=100) for name, slots in free.items()}
 
 
-def seen(**known: object) -> CycleSituation:
+def seen(**known: object) -> CampaignCycleSituation:
     """Return a campaign of two clusters with 100 tasks left, and a later one for beta alone."""
-    whole = CycleSituation(
+    whole = CampaignCycleSituation(
         campaigns=(campaign(1, BOTH), campaign(2, {"beta": at()})),
         waiting={1: 100, 2: 500},
         arrays=(),
@@ -35,28 +42,33 @@ def seen(**known: object) -> CycleSituation:
     return replace(whole, **known)  # type: ignore[arg-type]  # a test's
 
 
-def sent(look: CycleSituation) -> dict[tuple[int, str], int]:
+def sent(look: CampaignCycleSituation) -> dict[tuple[int, str], int]:
     """Return how many tasks go where."""
-    return {(one.campaign, one.cluster): one.tasks for one in plan(look).sends}
+    return {(one.campaign, one.cluster): one.tasks for one in plan_campaign_cycle(look).sends}
 
 
 def test_slots_that_a_campaigns_tasks_keep_off_go_to_the_next_one() -> None:
     """All of its tasks wait for gamma, which is full."""
-    keeping_off = {1: (KeptOff(tasks=100, avoid=("beta",)),)}
+    keeping_off = {1: (ExcludedTaskCount(tasks=100, avoid=("beta",)),)}
 
     assert sent(seen()) == {(1, "beta"): 100}
     assert sent(seen(kept_off=keeping_off)) == {(2, "beta"): 100}
 
 
 def test_some_of_its_tasks_take_what_the_others_leave() -> None:
-    keeping_off = {1: (KeptOff(tasks=60, avoid=("beta",)), KeptOff(tasks=10, never=("beta",)))}
+    keeping_off = {
+        1: (
+            ExcludedTaskCount(tasks=60, avoid=("beta",)),
+            ExcludedTaskCount(tasks=10, never=("beta",)),
+        )
+    }
 
     assert sent(seen(kept_off=keeping_off)) == {(1, "beta"): 30, (2, "beta"): 70}
 
 
 def test_those_that_may_go_to_one_cluster_alone_are_taken_first() -> None:
     """Gamma comes first for its room, and leaves beta those that are free to go there."""
-    keeping_off = {1: (KeptOff(tasks=50, avoid=("beta",)),)}
+    keeping_off = {1: (ExcludedTaskCount(tasks=50, avoid=("beta",)),)}
     look = seen(kept_off=keeping_off, room=room(beta=50, gamma=60))
 
     assert sent(look) == {(1, "gamma"): 60, (1, "beta"): 40, (2, "beta"): 10}
@@ -64,24 +76,35 @@ def test_those_that_may_go_to_one_cluster_alone_are_taken_first() -> None:
 
 def test_a_task_returns_where_it_failed_when_no_other_cluster_is_open() -> None:
     """But not to where it overran its walltime: gamma comes back, or its owner ends it."""
-    keeping_off = {1: (KeptOff(tasks=60, avoid=("beta",)), KeptOff(tasks=40, never=("beta",)))}
+    keeping_off = {
+        1: (
+            ExcludedTaskCount(tasks=60, avoid=("beta",)),
+            ExcludedTaskCount(tasks=40, never=("beta",)),
+        )
+    }
     away = seen(kept_off=keeping_off, room=room(beta=100))
     closed = replace(
-        opened_now(EventKind.CAMPAIGN, EventCode.BLACKLIST, 1, "gamma", NOON), number=1
+        new_campaign_event(
+            CampaignEventKind.CAMPAIGN, CampaignEventCode.BLACKLIST, 1, "gamma", NOON
+        ),
+        number=1,
     )
 
     assert sent(away) == {(1, "beta"): 60, (2, "beta"): 40}
     assert sent(seen(kept_off=keeping_off, events=(closed,))) == {(1, "beta"): 60, (2, "beta"): 40}
-    assert [one.kept_off for one in plan(away).sends] == [keeping_off[1][:1], ()]
+    assert [one.kept_off for one in plan_campaign_cycle(away).sends] == [keeping_off[1][:1], ()]
 
 
 def test_a_task_that_failed_at_two_of_three_goes_back_once_the_third_is_closed() -> None:
     """Each of the two is closed to it by the other's being open no longer."""
     three = (campaign(1, {**BOTH, "delta": at()}),)
-    keeping_off = {1: (KeptOff(tasks=100, avoid=("beta", "gamma")),)}
+    keeping_off = {1: (ExcludedTaskCount(tasks=100, avoid=("beta", "gamma")),)}
     look = seen(campaigns=three, kept_off=keeping_off, room=room(beta=30, gamma=20, delta=0))
     closed = replace(
-        opened_now(EventKind.CAMPAIGN, EventCode.BLACKLIST, 1, "delta", NOON), number=1
+        new_campaign_event(
+            CampaignEventKind.CAMPAIGN, CampaignEventCode.BLACKLIST, 1, "delta", NOON
+        ),
+        number=1,
     )
 
     assert sent(look) == {}
@@ -91,17 +114,17 @@ def test_a_task_that_failed_at_two_of_three_goes_back_once_the_third_is_closed()
 @pytest.mark.parametrize(
     "gamma",
     [
-        ClusterRoom(free_slots=4, max_slots=4, slots=4),
-        ClusterRoom(free_slots=100, max_slots=100, is_drained=True),
-        ClusterRoom(free_slots=100, max_slots=100, is_stressed=True),
-        ClusterRoom(free_slots=0, max_slots=0, slots=100),
+        ClusterCapacity(free_slots=4, max_slots=4, slots=4),
+        ClusterCapacity(free_slots=100, max_slots=100, is_drained=True),
+        ClusterCapacity(free_slots=100, max_slots=100, is_stressed=True),
+        ClusterCapacity(free_slots=0, max_slots=0, slots=100),
     ],
     ids=["too small", "drained", "stressed", "its queues are disabled"],
 )
-def test_a_cluster_that_can_not_start_a_task_is_not_open(gamma: ClusterRoom) -> None:
+def test_a_cluster_that_can_not_start_a_task_is_not_open(gamma: ClusterCapacity) -> None:
     """A task that lost its host at beta goes back there."""
     wide = (campaign(1, {"beta": at(slots=8), "gamma": at(slots=8)}),)
-    keeping_off = {1: (KeptOff(tasks=100, avoid=("beta",)),)}
+    keeping_off = {1: (ExcludedTaskCount(tasks=100, avoid=("beta",)),)}
     look = seen(campaigns=wide, kept_off=keeping_off, room=room(beta=80) | {"gamma": gamma})
 
     assert sent(look) == {(1, "beta"): 10}
@@ -114,21 +137,21 @@ def test_a_task_tries_a_closed_cluster_that_did_not_fail_there_if_one_waits(
     failed: int, taken: int
 ) -> None:
     """Each such try costs a task one of its tries; gamma is open and full."""
-    keeping_off = {1: (KeptOff(tasks=failed, avoid=("beta",)),)}
+    keeping_off = {1: (ExcludedTaskCount(tasks=failed, avoid=("beta",)),)}
     look = seen(kept_off=keeping_off, events=(PROBED,))
 
-    first, *_ = plan(look).sends
+    first, *_ = plan_campaign_cycle(look).sends
     assert (first.campaign, first.cluster, first.tasks) == (1, "beta", 1)
     assert sum(one.tasks for one in first.kept_off) == taken
 
 
-@pytest.mark.parametrize("by", [ShareBy.NONE, ShareBy.USER])
-def test_a_probe_takes_one_slot_and_the_others_go_to_others(by: ShareBy) -> None:
+@pytest.mark.parametrize("by", [FairShareUnit.NONE, FairShareUnit.USER])
+def test_a_probe_takes_one_slot_and_the_others_go_to_others(by: FairShareUnit) -> None:
     """In the same cycle; its own other tasks go to gamma."""
     bobs = replace(campaign(2, {"beta": at()}), owner="bob")
     both = (campaign(1, BOTH), bobs)
     left = {1: 100, 2: 100}
-    look = seen(campaigns=both, waiting=left, events=(PROBED,), sharing=UsageSharing(by=by))
+    look = seen(campaigns=both, waiting=left, events=(PROBED,), sharing=FairShareInputs(by=by))
 
     assert sent(look) == {(1, "beta"): 1, (2, "beta"): 99}
     assert sent(seen(events=(PROBED,), room=room(beta=100, gamma=60)))[1, "gamma"] == 60
@@ -136,8 +159,13 @@ def test_a_probe_takes_one_slot_and_the_others_go_to_others(by: ShareBy) -> None
 
 def test_what_is_sent_says_how_many_of_each_kind() -> None:
     """Gamma gets those that may go there alone, and the state file takes just these."""
-    keeping_off = {1: (KeptOff(tasks=50, avoid=("beta",)), KeptOff(tasks=4, never=("beta",)))}
+    keeping_off = {
+        1: (
+            ExcludedTaskCount(tasks=50, avoid=("beta",)),
+            ExcludedTaskCount(tasks=4, never=("beta",)),
+        )
+    }
     look = seen(kept_off=keeping_off, room=room(beta=50, gamma=60))
 
-    kinds = {(one.campaign, one.cluster): one.kept_off for one in plan(look).sends}
+    kinds = {(one.campaign, one.cluster): one.kept_off for one in plan_campaign_cycle(look).sends}
     assert kinds == {(1, "gamma"): keeping_off[1], (1, "beta"): (), (2, "beta"): ()}

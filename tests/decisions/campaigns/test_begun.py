@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.campaigns.campaign_cycle import plan
-from gridbridge.decisions.campaigns.failures.blacklist import opened_now
+from gridbridge.decisions.campaigns.campaign_cycle import plan_campaign_cycle
+from gridbridge.decisions.campaigns.cluster_blacklist import new_campaign_event
 from gridbridge.model.campaigns.campaign import Array, ArrayState, CampaignState
-from gridbridge.model.campaigns.campaign_events import EventCode, EventKind
-from gridbridge.model.campaigns.cycle_plan import ClusterView, CycleSituation
+from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventKind
+from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, ListedTaskCounts
 from tests.decisions.campaigns.test_slot_distribution import NOON, at, campaign, room
 
 BEGUN = Array(
@@ -21,9 +21,9 @@ BEGUN = Array(
 )
 
 
-def seen(max_jobs: int = 0, **known: object) -> CycleSituation:
+def seen(max_jobs: int = 0, **known: object) -> CampaignCycleSituation:
     """Return beta with a hundred free slots, and a campaign of which fifty tasks were begun."""
-    whole = CycleSituation(
+    whole = CampaignCycleSituation(
         campaigns=(campaign(1, {"beta": at(max_jobs=max_jobs)}),),
         waiting={1: 1000},
         arrays=(BEGUN,),
@@ -34,9 +34,9 @@ def seen(max_jobs: int = 0, **known: object) -> CycleSituation:
     return replace(whole, **known)  # type: ignore[arg-type]  # a test's
 
 
-def given(look: CycleSituation) -> tuple[int, int]:
+def given(look: CampaignCycleSituation) -> tuple[int, int]:
     """Return how many tasks go on, and how many are sent besides."""
-    found = plan(look)
+    found = plan_campaign_cycle(look)
     return sum(one.size for one in found.resumed), sum(one.tasks for one in found.sends)
 
 
@@ -68,13 +68,18 @@ def test_nothing_begins_at_a_cluster_that_is_drained_or_under_stress(why: str) -
 
 def test_tasks_that_wait_where_their_campaign_is_closed_out_have_their_slots_still() -> None:
     """Ten tasks of eight slots: another campaign gets the twenty that are left."""
-    closed = replace(opened_now(EventKind.CAMPAIGN, EventCode.BLACKLIST, 1, "beta", NOON), number=1)
+    closed = replace(
+        new_campaign_event(
+            CampaignEventKind.CAMPAIGN, CampaignEventCode.BLACKLIST, 1, "beta", NOON
+        ),
+        number=1,
+    )
     two = (campaign(1, {"beta": at(slots=8)}), campaign(2, {"beta": at()}))
     look = seen(
         campaigns=two,
         waiting={1: 0, 2: 500},
         arrays=(replace(BEGUN, state=ArrayState.RELEASED, size=10),),
-        there=(ClusterView(campaign=1, cluster="beta", waiting=10, listed=10),),
+        there=(ListedTaskCounts(campaign=1, cluster="beta", waiting=10, listed=10),),
         events=(closed,),
     )
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.campaigns.completion_forecast import forecast
-from gridbridge.decisions.campaigns.survival_curve import curve_of
+from gridbridge.decisions.campaigns.completion_forecast import forecast_campaign_end
+from gridbridge.decisions.campaigns.survival_curve import estimate_survival_curve
 from gridbridge.model.campaigns.forecast import (
     CampaignForecast,
     CampaignProgress,
@@ -31,7 +31,7 @@ def beta(*durations_s: float, elapsed_s: tuple[float, ...] = ()) -> ClusterThrou
 
 def test_tasks_that_outlived_all_others_may_take_much_longer_than_they_have_run() -> None:
     """Of tasks of a minute and of a quarter of an hour none of the long ones has ended yet."""
-    told = forecast(progress(0, beta(*[60.0] * 70, elapsed_s=(200.0,) * 30)))
+    told = forecast_campaign_end(progress(0, beta(*[60.0] * 70, elapsed_s=(200.0,) * 30)))
 
     assert told.p50_s is not None
     assert told.p90_s is not None
@@ -48,12 +48,12 @@ def test_tasks_that_outlived_all_others_may_take_much_longer_than_they_have_run(
 )
 def test_what_can_not_be_told_is_unknown(seen: CampaignProgress) -> None:
     """CiGri said "now"."""
-    assert forecast(seen) == UNKNOWN
+    assert forecast_campaign_end(seen) == UNKNOWN
 
 
 def test_tasks_of_one_length_end_when_they_must() -> None:
     """90 wait and 10 run, of 60 s each: nine more rounds."""
-    told = forecast(progress(90, beta(*[60.0] * 40, elapsed_s=(30.0,) * 10)))
+    told = forecast_campaign_end(progress(90, beta(*[60.0] * 40, elapsed_s=(30.0,) * 10)))
 
     assert told.throughput == pytest.approx(1 / 6, rel=0.05)
     assert told.p50_s == pytest.approx(570, rel=0.1)
@@ -70,7 +70,7 @@ def test_the_last_few_of_many_tasks_of_one_length_end_within_two_rounds(
     ended_s = tuple(600.0 + number % 3 for number in range(500))
     elapsed_s = tuple(10 + 580 * number / running for number in range(running))
 
-    told = forecast(progress(left, beta(*ended_s, elapsed_s=elapsed_s)))
+    told = forecast_campaign_end(progress(left, beta(*ended_s, elapsed_s=elapsed_s)))
 
     assert told.p50_s is not None
     assert told.p90_s is not None
@@ -80,7 +80,7 @@ def test_the_last_few_of_many_tasks_of_one_length_end_within_two_rounds(
 def test_what_has_run_long_already_ends_sooner() -> None:
     """The elapsed time of what runs is used."""
     young, old = (
-        forecast(progress(0, beta(*[600.0] * 30, elapsed_s=(elapsed,))))
+        forecast_campaign_end(progress(0, beta(*[600.0] * 30, elapsed_s=(elapsed,))))
         for elapsed in (10.0, 590.0)
     )
 
@@ -98,14 +98,14 @@ def test_a_rate_that_was_seen_counts_more_than_a_guess() -> None:
         watched_s=600.0,
     )
 
-    assert forecast(progress(100, seen)).throughput == pytest.approx(1 / 6)
+    assert forecast_campaign_end(progress(100, seen)).throughput == pytest.approx(1 / 6)
 
 
 def test_the_rate_of_an_hour_tells_when_ninety_more_will_have_ended() -> None:
     """CiGri's throughput method: 120 ended in an hour, 95 are left as it counts: 2850 s."""
     hour = {"durations_s": (60.0,) * 120, "elapsed_s": (30.0,) * 10}
     seen = ClusterThroughput(cluster="beta", ended=120, watched_s=3600.0, **hour)
-    told = forecast(progress(90, seen))
+    told = forecast_campaign_end(progress(90, seen))
 
     assert told.throughput == pytest.approx(1 / 30)
     assert told.p50_s == pytest.approx(2850, rel=0.1)
@@ -113,7 +113,7 @@ def test_the_rate_of_an_hour_tells_when_ninety_more_will_have_ended() -> None:
 
 def test_short_tasks_that_ended_first_don_t_deceive() -> None:
     """Three of ten were short; the others run three times as long already."""
-    curve = curve_of([10.0] * 3, [30.0] * 7)
+    curve = estimate_survival_curve([10.0] * 3, [30.0] * 7)
 
     assert curve.left_after(20.0) == pytest.approx(0.7)
     assert curve.mean > 25
@@ -177,7 +177,7 @@ def covered(seed: int, campaigns: int) -> Iterator[tuple[bool, bool]]:
         length = list(LENGTHS.values())[number % len(LENGTHS)]
         tasks, halt = random.choice([60, 200, 600]), random.uniform(0.1, 0.9)
         seen, took_s = run(random, length, tasks, halt)
-        told = forecast(seen)
+        told = forecast_campaign_end(seen)
         assert told.p50_s is not None
         assert told.p90_s is not None
         yield took_s <= told.p50_s, took_s <= told.p90_s
@@ -200,7 +200,7 @@ def test_a_forecast_is_a_time_to_come(
     left: int, durations_s: list[float], elapsed_s: list[float]
 ) -> None:
     """The P90 is after the P50."""
-    told = forecast(progress(left, beta(*durations_s, elapsed_s=tuple(elapsed_s))))
+    told = forecast_campaign_end(progress(left, beta(*durations_s, elapsed_s=tuple(elapsed_s))))
 
     if told.p50_s is not None:
         assert told.p90_s is not None

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gridbridge.decisions.campaigns.free_slots import FreeSlots
-from gridbridge.model.campaigns.cycle_plan import ClusterRoom
+from gridbridge.decisions.campaigns.cluster_capacity import FreeSlots
+from gridbridge.model.campaigns.cycle_plan import ClusterCapacity
 from gridbridge.model.campaigns.jdl import AtCluster
 
 ORDINARY = AtCluster(exec_file="run", is_besteffort=False)
@@ -13,14 +13,14 @@ YIELDING = AtCluster(exec_file="run", slots=2)
 @pytest.mark.parametrize(
     ("room", "ordinary", "besteffort"),
     [
-        (ClusterRoom(free_slots=5, besteffort_slots=3), 5, 3),
-        (ClusterRoom(free_slots=5, besteffort_slots=0), 5, 0),
-        (ClusterRoom(free_slots=5), 5, 5),
+        (ClusterCapacity(free_slots=5, besteffort_slots=3), 5, 3),
+        (ClusterCapacity(free_slots=5, besteffort_slots=0), 5, 0),
+        (ClusterCapacity(free_slots=5), 5, 5),
     ],
     ids=["both", "all suspended", "no best-effort queues"],
 )
 def test_each_kind_of_task_has_its_own_room(
-    room: ClusterRoom, ordinary: int, besteffort: int
+    room: ClusterCapacity, ordinary: int, besteffort: int
 ) -> None:
     """Where there are no best-effort queues all tasks are ordinary jobs."""
     free = FreeSlots({"beta": room})
@@ -30,7 +30,7 @@ def test_each_kind_of_task_has_its_own_room(
 
 def test_a_core_is_given_once() -> None:
     """Whichever kind of task gets it."""
-    free = FreeSlots({"beta": ClusterRoom(free_slots=5, besteffort_slots=4)})
+    free = FreeSlots({"beta": ClusterCapacity(free_slots=5, besteffort_slots=4)})
 
     free.take("beta", YIELDING, 1)
     free.take("beta", ORDINARY, 1)

@@ -7,15 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gridbridge.decisions.campaigns.cluster_capacity import max_waiting_tasks
 from gridbridge.decisions.campaigns.job_ratio_predictor import (
-    MOST,
-    allowed_to_wait,
-    first_ratio,
-    is_learnt,
-    next_ratio,
-    tasks_for,
+    MAX_RATIO,
+    count_tasks_for_slots,
+    have_sent_tasks_settled,
+    initial_job_ratio,
+    next_job_ratio,
 )
-from gridbridge.model.campaigns.job_ratio import JobRatioRule, RatioTerms
+from gridbridge.model.campaigns.campaign_sections import JobRatioRule
+from gridbridge.model.campaigns.cycle_plan import JobRatioTerms
 
 SLOW, TWO_WAY, ADAPTIVE, MEASURED = (
     JobRatioRule.SLOW_START,
@@ -25,11 +26,11 @@ SLOW, TWO_WAY, ADAPTIVE, MEASURED = (
 )
 
 
-def terms(old: float, submitted: int, **other: Any) -> RatioTerms:
+def terms(old: float, submitted: int, **other: Any) -> JobRatioTerms:
     """Return terms at a cluster of 16 slots, for tasks of one each."""
     known: dict[str, Any] = {"slots": 1, "max_slots": 16, "free": 16}
     seen = known | {"running": 0, "waiting": 0, "allowed": 0} | other
-    return RatioTerms(old=old, submitted=submitted, **seen)
+    return JobRatioTerms(old=old, submitted=submitted, **seen)
 
 
 @pytest.mark.parametrize(
@@ -56,9 +57,11 @@ def terms(old: float, submitted: int, **other: Any) -> RatioTerms:
         (ADAPTIVE, terms(0.5, 10), 1),
     ],
 )
-def test_the_laws_of_the_specification(law: JobRatioRule, seen: RatioTerms, ratio: float) -> None:
+def test_the_laws_of_the_specification(
+    law: JobRatioRule, seen: JobRatioTerms, ratio: float
+) -> None:
     """Where waiting is more than allowed: (S - E) / S, whose damaged lines mean just that."""
-    assert next_ratio(law, seen) == pytest.approx(ratio)
+    assert next_job_ratio(law, seen) == pytest.approx(ratio)
 
 
 @pytest.mark.parametrize(
@@ -80,15 +83,15 @@ def test_the_laws_of_the_specification(law: JobRatioRule, seen: RatioTerms, rati
         (terms(0.25, 5, waiting=5, slots=2), 1 / 16),
     ],
 )
-def test_measured_remembers_what_it_learnt(seen: RatioTerms, ratio: float) -> None:
+def test_measured_remembers_what_it_learnt(seen: JobRatioTerms, ratio: float) -> None:
     """It is never above what fits, nor below a task a cluster."""
-    assert next_ratio(MEASURED, seen) == pytest.approx(ratio)
+    assert next_job_ratio(MEASURED, seen) == pytest.approx(ratio)
 
 
 @pytest.mark.parametrize("law", [SLOW, ADAPTIVE])
 def test_a_law_that_doubles_does_so_only_after_a_trial(law: JobRatioRule) -> None:
     """Else a cluster that was full for an hour would be flooded after it."""
-    assert next_ratio(law, terms(0.5, 0)) == 0.5
+    assert next_job_ratio(law, terms(0.5, 0)) == 0.5
 
 
 @pytest.mark.parametrize("law", JobRatioRule)
@@ -96,16 +99,16 @@ def test_what_was_just_sent_tells_nothing_yet(law: JobRatioRule) -> None:
     """Some batch systems look at their queue now and then only; an excess tells, though."""
     young, flooded = terms(0.5, 5, fresh=5), terms(0.5, 5, fresh=5, waiting=9)
 
-    assert next_ratio(law, young) == 0.5
-    assert (is_learnt(young), is_learnt(flooded)) == (False, True)
+    assert next_job_ratio(law, young) == 0.5
+    assert (have_sent_tasks_settled(young), have_sent_tasks_settled(flooded)) == (False, True)
 
 
 def test_nothing_known_is_a_task_for_each_that_fits_and_one_a_cluster_for_slow_start() -> None:
     """The specification begins with one resource a task."""
-    assert first_ratio(MEASURED, 1, 100) == 1
-    assert first_ratio(ADAPTIVE, 4, 100) == 0.25
-    assert first_ratio(SLOW, 4, 100) == 0.01
-    assert first_ratio(SLOW, 1, 0) == 1
+    assert initial_job_ratio(MEASURED, 1, 100) == 1
+    assert initial_job_ratio(ADAPTIVE, 4, 100) == 0.25
+    assert initial_job_ratio(SLOW, 4, 100) == 0.01
+    assert initial_job_ratio(SLOW, 1, 0) == 1
 
 
 @pytest.mark.parametrize(
@@ -116,13 +119,13 @@ def test_a_ratio_sends_at_least_one_task_where_one_has_room(
     ratio: float, free: int, slots: int, tasks: int
 ) -> None:
     """Else nothing would ever be learnt there."""
-    assert tasks_for(ratio, free, slots) == tasks
+    assert count_tasks_for_slots(ratio, free, slots) == tasks
 
 
 def test_a_part_of_a_cluster_may_wait() -> None:
     """Rounded down; 0 is none, never another default."""
-    assert [allowed_to_wait(19, rate) for rate in (0, 0.1, 0.5, 1)] == [0, 1, 9, 19]
-    assert allowed_to_wait(100, 0.29) == 29
+    assert [max_waiting_tasks(19, rate) for rate in (0, 0.1, 0.5, 1)] == [0, 1, 9, 19]
+    assert max_waiting_tasks(100, 0.29) == 29
 
 
 @given(
@@ -139,10 +142,10 @@ def test_a_part_of_a_cluster_may_wait() -> None:
 )
 def test_a_ratio_stays_within_its_limits(law: JobRatioRule, **seen: Any) -> None:
     """Whatever happens; and an excess never raises what `measured` has."""
-    known = RatioTerms(**seen)
-    ratio = next_ratio(law, known)
+    known = JobRatioTerms(**seen)
+    ratio = next_job_ratio(law, known)
 
-    assert 0 <= ratio * known.slots <= (1 if law is MEASURED else MOST) + 1e-9
+    assert 0 <= ratio * known.slots <= (1 if law is MEASURED else MAX_RATIO) + 1e-9
     if law is MEASURED and known.waiting > known.allowed:
         least = 1 / max(known.max_slots, known.slots)
         assert ratio <= max(known.old, least) + 1e-9
@@ -168,4 +171,4 @@ def test_the_ratio_rises_where_tasks_begin_and_none_wait(
     """Where slots look free and are not, more tasks would be sent and deleted in turn."""
     settled = terms(0.5, 0, running=5)
 
-    assert next_ratio(MEASURED, replace(settled, **what)) == ratio
+    assert next_job_ratio(MEASURED, replace(settled, **what)) == ratio

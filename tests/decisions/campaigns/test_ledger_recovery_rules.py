@@ -6,18 +6,22 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gridbridge.decisions.campaigns.ledger_recovery_rules import adopt, without
+from gridbridge.decisions.campaigns.ledger_recovery_rules import (
+    plan_ledger_recovery,
+    remove_waiting_tasks,
+)
 from gridbridge.model.campaigns.attempt_numbers import Attempts
 from gridbridge.model.campaigns.campaign import (
     Array,
     ArrayState,
     Attempt,
+    AttemptOutcome,
     LedgerArray,
+    LedgerRecoveryStep,
+    StoredCampaign,
     TaskOutcome,
     WaitingTasks,
 )
-from gridbridge.model.campaigns.cycle_plan import AttemptOutcome
-from gridbridge.model.campaigns.ledger_recovery import RecoveryStep, StoredCampaign
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -39,14 +43,14 @@ def attempts(array: int, *tasks: tuple[int, int]) -> tuple[Attempt, ...]:
 
 def whole(
     kept: StoredCampaign, noted: Iterable[LedgerArray], refused: Array, most: int = 3
-) -> RecoveryStep:
+) -> LedgerRecoveryStep:
     """Return all portions of what becomes of a campaign as one, with what waits in the end."""
     waiting = [*kept.waiting]
-    portions = adopt(1, kept, noted, NOON, refused=refused, most=most)
+    portions = plan_ledger_recovery(1, kept, noted, NOON, refused=refused, most=most)
     for one in portions:
         assert {*one.no_longer} <= {*waiting}
         waiting = [each for each in waiting if each not in one.no_longer] + [*one.waiting]
-    return RecoveryStep(
+    return LedgerRecoveryStep(
         campaign=1,
         undone=tuple(each for one in portions for each in one.undone),
         arrays=tuple(sorted((each for one in portions for each in one.arrays), key=_number)),
@@ -77,7 +81,7 @@ def _place(one: Attempt) -> tuple[int, int]:
 )
 def test_tasks_are_taken_out_of_ranges(tasks: set[int], left: list[tuple[int, int]]) -> None:
     """What is left keeps its attempt."""
-    found = without([WaitingTasks(first=0, last=9, attempt=2)], tasks)
+    found = remove_waiting_tasks([WaitingTasks(first=0, last=9, attempt=2)], tasks)
 
     assert [(one.first, one.last) for one in found] == left
     assert {one.attempt for one in found} <= {2}
@@ -215,7 +219,7 @@ def test_of_an_array_that_never_ran_what_others_did_not_get_waits_again(
     since = LedgerArray(number=2, cluster="gamma", tasks=((4, 2),), job_id=8)
     kept = StoredCampaign(waiting=(WaitingTasks(first=0, last=9),), arrays=(), attempts=())
 
-    (found,) = adopt(1, kept, [never, since], NOON)
+    (found,) = plan_ledger_recovery(1, kept, [never, since], NOON)
 
     (one,) = (each for each in found.arrays if each.number == 1)
     is_given_up = not left

@@ -6,17 +6,21 @@ from datetime import UTC, datetime
 import pytest
 
 from gridbridge.decisions.campaigns.metascheduler import (
-    has_affinity,
-    order,
-    priority,
-    turns,
-    used_by,
+    explain_campaign_order,
+    owner_has_affinity,
+    owner_priority,
+    rank_campaign_offers,
+    sum_usage_by_claimant,
 )
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState
-from gridbridge.model.campaigns.cycle_plan import ClusterRoom, CycleSituation
+from gridbridge.model.campaigns.campaign_sections import FairShareUnit
+from gridbridge.model.campaigns.cycle_plan import (
+    CampaignCycleSituation,
+    ClusterCapacity,
+    FairShareInputs,
+)
 from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
-from gridbridge.model.campaigns.send_reasons import CampaignOrder
-from gridbridge.model.campaigns.usage_sharing import ShareBy, UsageSharing
+from gridbridge.model.campaigns.send_reasons import PrecedenceReason
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 GROUPS = {"alice": ("users", "staff"), "bob": ("users",)}
@@ -51,23 +55,25 @@ def array(number: int, cluster: str) -> Array:
     )
 
 
-def offered(seen: CycleSituation) -> list[tuple[int, tuple[str, ...]]]:
+def offered(seen: CampaignCycleSituation) -> list[tuple[int, tuple[str, ...]]]:
     """Return which campaigns are offered which clusters, in order."""
-    return [(one.campaign.number, one.clusters) for turn in turns(seen) for one in turn]
+    return [
+        (one.campaign.number, one.clusters) for turn in rank_campaign_offers(seen) for one in turn
+    ]
 
 
 def seen(
-    *campaigns: Campaign, sharing: UsageSharing | None = None, **affinities: str
-) -> CycleSituation:
+    *campaigns: Campaign, sharing: FairShareInputs | None = None, **affinities: str
+) -> CampaignCycleSituation:
     """Return what is seen of some campaigns, at clusters with affinities."""
-    rooms = {name: ClusterRoom(free_slots=9, affinity=who) for name, who in affinities.items()}
-    return CycleSituation(
+    rooms = {name: ClusterCapacity(free_slots=9, affinity=who) for name, who in affinities.items()}
+    return CampaignCycleSituation(
         campaigns=campaigns,
         waiting={},
         arrays=(),
         max_tasks=100,
         room=rooms,
-        sharing=sharing or UsageSharing(),
+        sharing=sharing or FairShareInputs(),
     )
 
 
@@ -92,11 +98,15 @@ def test_tests_that_run_count_among_those_that_come_first() -> None:
     arrays = tuple(array(number, "beta") for number in range(1, 5))
     sent = {number: frozenset({"beta"}) for number in range(1, 5)}
     now = replace(seen(paused, *tests[1:], beta=""), arrays=arrays, tried=sent, over=arrays[1:2])
-    larger = replace(now, room={"beta": ClusterRoom(free_slots=9, max_slots=16)})
+    larger = replace(now, room={"beta": ClusterCapacity(free_slots=9, max_slots=16)})
 
-    assert [one.campaign.number for one in turns(now)[-1]] == [5, 6]
-    assert order(campaign(9, "alice", "beta"), tests[4], "beta", now) == (CampaignOrder.TESTS, 0, 3)
-    assert [one.campaign.number for one in turns(larger)[-1]] == [6]
+    assert [one.campaign.number for one in rank_campaign_offers(now)[-1]] == [5, 6]
+    assert explain_campaign_order(campaign(9, "alice", "beta"), tests[4], "beta", now) == (
+        PrecedenceReason.TESTS,
+        0,
+        3,
+    )
+    assert [one.campaign.number for one in rank_campaign_offers(larger)[-1]] == [6]
 
 
 def test_the_example_of_the_specification() -> None:
@@ -118,7 +128,9 @@ def test_tests_come_first_whatever_the_priorities() -> None:
     usual = campaign(1, "alice", "beta")
     test = campaign(2, "bob", "beta", type_=CampaignType.TEST)
 
-    assert offered(seen(usual, test, sharing=UsageSharing(priorities="alice=9"), beta="alice")) == [
+    assert offered(
+        seen(usual, test, sharing=FairShareInputs(priorities="alice=9"), beta="alice")
+    ) == [
         (2, ("beta",)),
         (1, ("beta",)),
     ]
@@ -135,7 +147,7 @@ def test_several_tests_in_a_row_all_come_first_the_oldest_of_them_before_the_oth
 def test_higher_priorities_go_before_older_campaigns() -> None:
     older, newer = campaign(1, "alice", "beta"), campaign(2, "bob", "beta")
 
-    assert offered(seen(older, newer, sharing=UsageSharing(priorities="bob=1"), beta="")) == [
+    assert offered(seen(older, newer, sharing=FairShareInputs(priorities="bob=1"), beta="")) == [
         (2, ("beta",)),
         (1, ("beta",)),
     ]
@@ -158,7 +170,7 @@ def test_a_cluster_that_did_not_answer_is_not_offered() -> None:
 def test_a_persons_own_priority_counts_before_those_of_groups(
     owner: str, priorities: str, expected: int
 ) -> None:
-    assert priority(owner, UsageSharing(priorities=priorities, groups=GROUPS)) == expected
+    assert owner_priority(owner, FairShareInputs(priorities=priorities, groups=GROUPS)) == expected
 
 
 @pytest.mark.parametrize(
@@ -172,22 +184,22 @@ def test_a_persons_own_priority_counts_before_those_of_groups(
     ],
 )
 def test_an_affinity_is_of_users_and_groups(owner: str, affinity: str, expected: bool) -> None:
-    assert has_affinity(owner, affinity, UsageSharing(groups=GROUPS)) == expected
+    assert owner_has_affinity(owner, affinity, FairShareInputs(groups=GROUPS)) == expected
 
 
 @pytest.mark.parametrize(
     ("by", "expected"),
     [
-        (ShareBy.USER, {"alice": 3.0, "bob": 4.0}),
-        (ShareBy.PROJECT, {"of alice": 3.0, "of bob": 4.0}),
-        (ShareBy.GROUP, {"users": 7.0}),
+        (FairShareUnit.USER, {"alice": 3.0, "bob": 4.0}),
+        (FairShareUnit.PROJECT, {"of alice": 3.0, "of bob": 4.0}),
+        (FairShareUnit.GROUP, {"users": 7.0}),
     ],
 )
 def test_what_campaigns_used_is_added_up_by_who_shares(
-    by: ShareBy, expected: dict[str, float]
+    by: FairShareUnit, expected: dict[str, float]
 ) -> None:
     campaigns = (campaign(1, "alice", "beta"), campaign(2, "alice"), campaign(3, "bob", "beta"))
-    used_s = {1: 3.0, 3: 4.0} if by is ShareBy.PROJECT else {1: 1.0, 2: 2.0, 3: 4.0}
+    used_s = {1: 3.0, 3: 4.0} if by is FairShareUnit.PROJECT else {1: 1.0, 2: 2.0, 3: 4.0}
 
-    found = used_by(campaigns, UsageSharing(by=by, groups=GROUPS), used_s)
+    found = sum_usage_by_claimant(campaigns, FairShareInputs(by=by, groups=GROUPS), used_s)
     assert {name: used for name, used in found.items() if used} == expected

@@ -7,27 +7,31 @@ import pytest
 
 from gridbridge.decisions.campaigns import notification_rules
 from gridbridge.model.campaigns.campaign import Campaign, CampaignState
-from gridbridge.model.campaigns.campaign_events import CampaignEvent, EventCode, EventKind
-from gridbridge.model.campaigns.campaign_sections import Notifications
+from gridbridge.model.campaigns.campaign_events import (
+    CampaignEvent,
+    CampaignEventCode,
+    CampaignEventKind,
+)
+from gridbridge.model.campaigns.campaign_sections import NotificationsSection
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.subscriptions import (
     IDENTITIES,
     NotifiableEvent,
     NotificationChannel,
-    Severity,
-    Subscription,
+    NotificationSeverity,
+    NotificationSubscription,
 )
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 LATER = NOON + timedelta(seconds=5)
 ALICE, BOB = 1000, 1001
-WISH = Subscription(
+WISH = NotificationSubscription(
     number=1,
     uid=ALICE,
     owner="alice",
     way=NotificationChannel.MAIL,
     identity="alice@example.org",
-    severity=Severity.HIGH,
+    severity=NotificationSeverity.HIGH,
     token="t",
     told_until=NOON,
     next_at=NOON,
@@ -45,9 +49,9 @@ SWEEP = Campaign(
 
 
 def happened(
-    code: EventCode, uid: int = ALICE, campaign: int = 12, at: datetime = LATER
+    code: CampaignEventCode, uid: int = ALICE, campaign: int = 12, at: datetime = LATER
 ) -> NotifiableEvent:
-    kind = EventKind.CAMPAIGN if campaign else EventKind.CLUSTER
+    kind = CampaignEventKind.CAMPAIGN if campaign else CampaignEventKind.CLUSTER
     event = CampaignEvent(
         kind=kind,
         code=code,
@@ -57,42 +61,62 @@ def happened(
         opened_at=at,
         last_at=at,
     )
-    found = notification_rules.of_event(event, replace(SWEEP, uid=uid))
+    found = notification_rules.build_event_notification(event, replace(SWEEP, uid=uid))
     assert found
     return found
 
 
 @pytest.mark.parametrize(
     ("severity", "told"),
-    [(Severity.HIGH, ["BLACKLIST"]), (Severity.MEDIUM, ["BLACKLIST", "WALLTIME"])],
+    [
+        (NotificationSeverity.HIGH, ["BLACKLIST"]),
+        (NotificationSeverity.MEDIUM, ["BLACKLIST", "WALLTIME"]),
+    ],
 )
-def test_somebody_is_told_from_a_severity_on(severity: Severity, told: list[str]) -> None:
-    every = [happened(EventCode.BLACKLIST), happened(EventCode.WALLTIME)]
-    found = notification_rules.messages([replace(WISH, severity=severity)], every, LATER)
+def test_somebody_is_told_from_a_severity_on(
+    severity: NotificationSeverity, told: list[str]
+) -> None:
+    every = [happened(CampaignEventCode.BLACKLIST), happened(CampaignEventCode.WALLTIME)]
+    found = notification_rules.compose_due_notifications(
+        [replace(WISH, severity=severity)], every, LATER
+    )
 
     assert [word.split(":")[1] for word in found[0].words] == told
 
 
 def test_another_is_told_nothing_and_of_clusters_root_alone() -> None:
-    every = [happened(EventCode.BLACKLIST, uid=BOB), happened(EventCode.GET_JOBS, campaign=0)]
-    root = replace(WISH, uid=notification_rules.ROOT, severity=Severity.LOW)
+    every = [
+        happened(CampaignEventCode.BLACKLIST, uid=BOB),
+        happened(CampaignEventCode.GET_JOBS, campaign=0),
+    ]
+    root = replace(WISH, uid=notification_rules.ROOT, severity=NotificationSeverity.LOW)
 
-    assert notification_rules.messages([replace(WISH, severity=Severity.LOW)], every, LATER) == ()
-    (found,) = notification_rules.messages([root], every, LATER)
+    assert (
+        notification_rules.compose_due_notifications(
+            [replace(WISH, severity=NotificationSeverity.LOW)], every, LATER
+        )
+        == ()
+    )
+    (found,) = notification_rules.compose_due_notifications([root], every, LATER)
     assert found.words == ("0:GET_JOBS:beta:5",)
 
 
 def test_what_was_told_is_not_told_again_and_nothing_before_its_time() -> None:
-    every = [happened(EventCode.BLACKLIST)]
+    every = [happened(CampaignEventCode.BLACKLIST)]
 
-    assert notification_rules.messages([replace(WISH, told_until=LATER)], every, LATER) == ()
+    assert (
+        notification_rules.compose_due_notifications(
+            [replace(WISH, told_until=LATER)], every, LATER
+        )
+        == ()
+    )
     later = replace(WISH, next_at=LATER + timedelta(seconds=1))
-    assert notification_rules.messages([later], every, LATER) == ()
+    assert notification_rules.compose_due_notifications([later], every, LATER) == ()
 
 
 def test_many_things_are_one_message_of_thirty_lines() -> None:
-    every = [happened(EventCode.BLACKLIST, campaign=n) for n in range(1, 41)]
-    (found,) = notification_rules.messages([WISH], every, LATER)
+    every = [happened(CampaignEventCode.BLACKLIST, campaign=n) for n in range(1, 41)]
+    (found,) = notification_rules.compose_due_notifications([WISH], every, LATER)
 
     assert found.subject == "gridbridge: 40 messages"
     assert len(found.lines) == 31
@@ -103,15 +127,21 @@ def test_many_things_are_one_message_of_thirty_lines() -> None:
 
 def test_what_somebody_did_is_not_told() -> None:
     event = CampaignEvent(
-        kind=EventKind.TASK, code=EventCode.FRAG, campaign=1, opened_at=NOON, last_at=NOON
+        kind=CampaignEventKind.TASK,
+        code=CampaignEventCode.FRAG,
+        campaign=1,
+        opened_at=NOON,
+        last_at=NOON,
     )
 
-    assert notification_rules.of_event(event, SWEEP) is None
+    assert notification_rules.build_event_notification(event, SWEEP) is None
 
 
 def test_nobody_is_told_to_resume_what_has_ended() -> None:
     """The message is sent when it is, as the campaign is then."""
-    assert happened(EventCode.RESTORED).text.endswith("; it has ended, and nothing is to be done")
+    assert happened(CampaignEventCode.RESTORED).text.endswith(
+        "; it has ended, and nothing is to be done"
+    )
 
 
 def test_an_end_is_told_with_its_numbers() -> None:
@@ -127,22 +157,24 @@ def test_an_end_is_told_with_its_numbers() -> None:
         digest="",
         jdl=Jdl(name="two\nlines"),
     )
-    found = notification_rules.of_campaign(one, LATER, is_over=True)
-    (message,) = notification_rules.messages([WISH], [found], LATER)
+    found = notification_rules.build_campaign_notification(one, LATER, is_over=True)
+    (message,) = notification_rules.compose_due_notifications([WISH], [found], LATER)
 
     assert message.subject == "gridbridge: campaign 12: FINISHED_CAMPAIGN"
     (line,) = message.lines
     assert "has ended: 9 of 9 tasks, 2 of them failed" in line
-    fewer = notification_rules.of_campaign(replace(one, failed=0, cancelled=3), LATER, is_over=True)
+    fewer = notification_rules.build_campaign_notification(
+        replace(one, failed=0, cancelled=3), LATER, is_over=True
+    )
     assert fewer.text.endswith("has ended: 9 of 9 tasks, 0 of them failed, 3 cancelled")
     assert "\n" not in line
 
 
 @pytest.mark.parametrize(("tries", "seconds"), [(0, 7), (1, 60), (2, 120), (4, 480)])
 def test_each_pause_after_a_failure_is_twice_as_long(tries: int, seconds: float) -> None:
-    policy = Notifications(pause_s=7)
+    policy = NotificationsSection(pause_s=7)
 
-    assert notification_rules.pause(tries, policy) == timedelta(seconds=seconds)
+    assert notification_rules.notification_pause(tries, policy) == timedelta(seconds=seconds)
 
 
 @pytest.mark.parametrize(

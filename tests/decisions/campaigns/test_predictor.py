@@ -5,25 +5,33 @@ from typing import Any
 
 import pytest
 
-from gridbridge.decisions.campaigns.campaign_cycle import plan, sentences
-from gridbridge.decisions.campaigns.predictor import predict
-from gridbridge.model.campaigns.cycle_plan import ClusterRoom, ClusterView, CycleSituation
-from gridbridge.model.campaigns.job_ratio import JobRatio, JobRatioPrediction, JobRatioRule
+from gridbridge.decisions.campaigns.campaign_cycle import describe_cycle_plan, plan_campaign_cycle
+from gridbridge.decisions.campaigns.job_ratio_predictor import predict_job_ratios
+from gridbridge.model.campaigns.campaign_sections import JobRatioRule
+from gridbridge.model.campaigns.cycle_plan import (
+    CampaignCycleSituation,
+    ClusterCapacity,
+    JobRatio,
+    JobRatioPrediction,
+    ListedTaskCounts,
+)
 from tests.decisions.campaigns.test_slot_distribution import at, campaign
 
 ONE = campaign(1, {"beta": at()})
 
 
-def seen(free: int, *, waiting: int = 0, running: int = 0, **other: Any) -> CycleSituation:
+def seen(free: int, *, waiting: int = 0, running: int = 0, **other: Any) -> CampaignCycleSituation:
     """Return a campaign of many tasks at beta, of 100 slots."""
     law = {key: other.pop(key) for key in ("law", "flood_rate") if key in other}
     tasks = other.pop("tasks", {})
-    listed = ClusterView(
+    listed = ListedTaskCounts(
         campaign=1, cluster="beta", waiting=waiting, listed=waiting + running, **tasks
     )
     known: dict[str, Any] = {"campaigns": (ONE,), "waiting": {1: 1000}, "max_tasks": 1000}
-    room = {"beta": ClusterRoom(free_slots=free, max_slots=100, **law)}
-    return CycleSituation(**known | {"arrays": (), "room": room, "there": (listed,)} | other)
+    room = {"beta": ClusterCapacity(free_slots=free, max_slots=100, **law)}
+    return CampaignCycleSituation(
+        **known | {"arrays": (), "room": room, "there": (listed,)} | other
+    )
 
 
 def kept(ratio: float, submitted: int = 0) -> tuple[JobRatio, ...]:
@@ -31,9 +39,9 @@ def kept(ratio: float, submitted: int = 0) -> tuple[JobRatio, ...]:
     return (JobRatio(campaign=1, cluster="beta", ratio=ratio, submitted=submitted),)
 
 
-def sent(seen: CycleSituation) -> int:
+def sent(seen: CampaignCycleSituation) -> int:
     """Return how many tasks a cycle sends."""
-    return sum(one.tasks for one in plan(seen).sends)
+    return sum(one.tasks for one in plan_campaign_cycle(seen).sends)
 
 
 def until_sent(law: JobRatioRule, tasks: int, cycles: int) -> list[int]:
@@ -43,7 +51,7 @@ def until_sent(law: JobRatioRule, tasks: int, cycles: int) -> list[int]:
     counts: list[int] = []
     for _ in range(cycles):
         now = seen(100 - running, running=running, law=law, ratios=ratios)
-        decided = plan(replace(now, waiting={1: left}))
+        decided = plan_campaign_cycle(replace(now, waiting={1: left}))
         counts.append(sum(one.tasks for one in decided.sends))
         left, running = left - counts[-1], running + counts[-1]
         ratios = tuple(_ratio(one) for one in decided.predicted) or ratios
@@ -73,11 +81,11 @@ def test_a_cluster_that_starts_nothing_is_not_flooded() -> None:
     """Its slots look free; after the first try a task a cycle is too many already."""
     flooded = seen(100, waiting=100, ratios=kept(1.0, submitted=100), flood_rate=0.1)
 
-    decided = plan(flooded)
+    decided = plan_campaign_cycle(flooded)
 
     assert decided.sends == ()
     assert decided.predicted[0].ratio == pytest.approx(0.1)
-    assert sentences(decided) == [
+    assert describe_cycle_plan(decided) == [
         "campaign 1 at beta: job ratio 1 -> 0.1 "
         "(measured: 100 slots free, 100 sent, 0 run, 100 wait, 10 may)"
     ]
@@ -96,7 +104,7 @@ def test_what_may_wait_at_a_cluster_is_shared_by_all_campaigns() -> None:
 
     full = replace(seen(0, flood_rate=0.1), campaigns=two, waiting={1: 7, 2: 1000})
 
-    decided = plan(full)
+    decided = plan_campaign_cycle(full)
 
     assert [(one.campaign, one.tasks) for one in decided.sends] == [(1, 7), (2, 3)]
 
@@ -105,25 +113,28 @@ def test_no_task_waits_where_it_could_run_elsewhere() -> None:
     """What may wait is given away last."""
     one = campaign(1, {"beta": at(), "gamma": at()})
     room = {
-        name: ClusterRoom(free_slots=5, max_slots=100, flood_rate=0.1) for name in ("beta", "gamma")
+        name: ClusterCapacity(free_slots=5, max_slots=100, flood_rate=0.1)
+        for name in ("beta", "gamma")
     }
 
-    decided = plan(replace(seen(5), campaigns=(one,), waiting={1: 10}, room=room, there=()))
+    decided = plan_campaign_cycle(
+        replace(seen(5), campaigns=(one,), waiting={1: 10}, room=room, there=())
+    )
 
     assert {each.cluster: each.tasks for each in decided.sends} == {"beta": 5, "gamma": 5}
 
 
 def test_the_waiting_tasks_of_another_campaign_are_not_ones_own() -> None:
     """CiGri v2 counted all of them together, and learnt the wrong ratio."""
-    other = ClusterView(campaign=2, cluster="beta", waiting=50, listed=50)
+    other = ListedTaskCounts(campaign=2, cluster="beta", waiting=50, listed=50)
     both = replace(
         seen(0, running=10, ratios=kept(1.0, 10)),
         campaigns=(ONE, replace(ONE, number=2)),
         waiting={1: 9, 2: 9},
-        there=(ClusterView(campaign=1, cluster="beta", waiting=0, listed=10), other),
+        there=(ListedTaskCounts(campaign=1, cluster="beta", waiting=0, listed=10), other),
     )
 
-    found = predict(both)
+    found = predict_job_ratios(both)
 
     assert found[1, "beta"].terms.waiting == 0
     assert found[2, "beta"].terms.waiting == 50
@@ -131,7 +142,7 @@ def test_the_waiting_tasks_of_another_campaign_are_not_ones_own() -> None:
 
 def test_a_task_that_takes_two_slots_is_seen_to_take_them() -> None:
     """Whatever the JDL asks for: OAR may give a whole node."""
-    found = predict(seen(10, running=5, tasks={"slots": 2.0}, ratios=kept(1.0, 5)))
+    found = predict_job_ratios(seen(10, running=5, tasks={"slots": 2.0}, ratios=kept(1.0, 5)))
 
     assert found[1, "beta"].ratio == 0.5
     assert sent(seen(10, running=5, tasks={"slots": 2.0}, ratios=kept(1.0, 5))) == 5
@@ -139,19 +150,19 @@ def test_a_task_that_takes_two_slots_is_seen_to_take_them() -> None:
 
 def test_what_was_learnt_is_kept_until_something_is_free() -> None:
     """And nothing is written while nothing changes."""
-    full = plan(seen(0, running=100, ratios=kept(0.5)))
+    full = plan_campaign_cycle(seen(0, running=100, ratios=kept(0.5)))
 
     assert full.predicted == ()
 
 
 def test_what_was_sent_is_counted_until_it_tells_something() -> None:
     """A task that was sent some seconds ago waits as every task does."""
-    fresh = plan(seen(50, waiting=10, tasks={"fresh": 10}, ratios=kept(1.0, 10)))
+    fresh = plan_campaign_cycle(seen(50, waiting=10, tasks={"fresh": 10}, ratios=kept(1.0, 10)))
 
     assert [(one.ratio, one.submitted) for one in fresh.predicted] == [(1.0, 50)]
 
 
 def test_a_campaign_is_tried_at_a_cluster_that_answers() -> None:
     """There is no ratio for one that does not, nor for a campaign that has nothing to send."""
-    assert predict(replace(seen(5), room={})) == {}
-    assert predict(replace(seen(5), waiting={})) == {}
+    assert predict_job_ratios(replace(seen(5), room={})) == {}
+    assert predict_job_ratios(replace(seen(5), waiting={})) == {}

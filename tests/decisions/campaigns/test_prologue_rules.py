@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gridbridge.decisions.campaigns import send_explanation as why
-from gridbridge.decisions.campaigns.campaign_cycle import plan, sentences
+from gridbridge.decisions.campaigns.campaign_cycle import describe_cycle_plan, plan_campaign_cycle
+from gridbridge.model.campaigns.attempt_numbers import EPILOGUE, PROLOGUE, prologue_task_number
 from gridbridge.model.campaigns.campaign import (
     Array,
     ArrayState,
@@ -15,17 +16,16 @@ from gridbridge.model.campaigns.campaign import (
     CampaignState,
     TaskOutcome,
 )
-from gridbridge.model.campaigns.campaign_events import EventCode
+from gridbridge.model.campaigns.campaign_events import CampaignEventCode
 from gridbridge.model.campaigns.cycle_plan import (
-    ClusterRoom,
-    CyclePlan,
-    CycleSituation,
-    ProloguePhaseResult,
-    PrologueStep,
+    CampaignCyclePlan,
+    CampaignCycleSituation,
+    ClusterCapacity,
+    LastPrologueAttempt,
+    PrologueStart,
     TaskSend,
 )
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.campaigns.prologues import EPILOGUE, PROLOGUE, number_of
 from gridbridge.model.campaigns.send_reasons import SendCause
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -45,25 +45,25 @@ CANCELLED = replace(ONE, state=CampaignState.CANCELLED)
 BOTH = replace(ONE, jdl=Jdl(name="n", clusters=CLUSTERS))
 
 
-def seen(one: Campaign = ONE, waiting: int = 20, **other: object) -> CycleSituation:
+def seen(one: Campaign = ONE, waiting: int = 20, **other: object) -> CampaignCycleSituation:
     """Return what a cycle sees: ten free slots at each cluster."""
     names = one.jdl.clusters.keys()
     known: dict[str, object] = {
         "campaigns": (one,),
         "waiting": {1: waiting} if waiting else {},
         "arrays": (),
-        "room": {name: ClusterRoom(free_slots=10, max_slots=10) for name in names},
+        "room": {name: ClusterCapacity(free_slots=10, max_slots=10) for name in names},
         "max_tasks": 100,
         "at": NOON,
         "asked": frozenset(names),
         "last_arrays": {1: dict.fromkeys(names, 1)},
     }
-    return CycleSituation(**known | other)  # type: ignore[arg-type]
+    return CampaignCycleSituation(**known | other)  # type: ignore[arg-type]
 
 
-def stepped(step: str, outcome: TaskOutcome, attempt: int = 1) -> ProloguePhaseResult:
+def stepped(step: str, outcome: TaskOutcome, attempt: int = 1) -> LastPrologueAttempt:
     """Return a step at beta, whose array is 1."""
-    return ProloguePhaseResult(
+    return LastPrologueAttempt(
         campaign=1, cluster="beta", step=step, attempt=attempt, array=1, outcome=outcome
     )
 
@@ -75,47 +75,49 @@ def array(state: ArrayState = ArrayState.RELEASED) -> Array:
 
 def ended(step: str, outcome: TaskOutcome, attempt: int = 1) -> dict[str, object]:
     """Return what a cycle sees of a step that has ended now."""
-    task = number_of(step, "beta", ONE.jdl.clusters)
+    task = prologue_task_number(step, "beta", ONE.jdl.clusters)
     one = Attempt(campaign=1, task=task, attempt=attempt, array=1, place=1, outcome=outcome)
     before = stepped(step, TaskOutcome.PENDING, attempt)
     return {"steps": (before,), "stepped": (one,), "arrays": (array(),), "over": (array(),)}
 
 
-def begun(step: str, attempt: int = 1) -> PrologueStep:
+def begun(step: str, attempt: int = 1) -> PrologueStart:
     """Return a step at beta that begins."""
-    return PrologueStep(campaign=1, cluster="beta", step=step, attempt=attempt)
+    return PrologueStart(campaign=1, cluster="beta", step=step, attempt=attempt)
 
 
 def test_a_prologue_goes_before_the_first_task() -> None:
     """Once: tasks wait for it, and go to a cluster that needs none."""
-    found = plan(seen(BOTH))
+    found = plan_campaign_cycle(seen(BOTH))
 
     assert found.steps == (begun(PROLOGUE),)
     assert [one.cluster for one in found.sends] == ["gamma"]
-    assert "prologue of campaign 1 at beta begins" in sentences(found)
+    assert "prologue of campaign 1 at beta begins" in describe_cycle_plan(found)
 
 
 def test_nothing_is_told_as_sent_of_a_campaign_that_is_taken_over() -> None:
     """Root's ledger has arrays of it that a lost state file knew; those are not sent again."""
-    found = plan(seen(BOTH, behind=(1,)))
+    found = plan_campaign_cycle(seen(BOTH, behind=(1,)))
 
     assert (found.steps, [one.cluster for one in found.sends]) != ((), [])
-    assert sentences(found) == ["campaign 1: root's ledger has arrays of it; they are taken over"]
+    assert describe_cycle_plan(found) == [
+        "campaign 1: root's ledger has arrays of it; they are taken over"
+    ]
 
 
 def test_while_it_runs_nothing_is_sent_there() -> None:
     """And it is not begun again; `gridbridge why` tells."""
     looked = seen(BOTH, steps=(stepped(PROLOGUE, TaskOutcome.PENDING),), arrays=(array(),))
-    found = plan(looked)
+    found = plan_campaign_cycle(looked)
 
     assert (found.steps, [one.cluster for one in found.sends]) == ((), ["gamma"])
-    causes = {one.cluster: one.cause for one in why.reasons(looked, found)}
+    causes = {one.cluster: one.cause for one in why.explain_task_sends(looked, found)}
     assert causes == {"beta": SendCause.PREPARING, "gamma": SendCause.SENT}
 
 
 def test_its_success_lets_tasks_go() -> None:
     """In the same cycle; it is no task that ended."""
-    found = plan(seen(**ended(PROLOGUE, TaskOutcome.SUCCESS)))
+    found = plan_campaign_cycle(seen(**ended(PROLOGUE, TaskOutcome.SUCCESS)))
 
     assert found.sends == (TaskSend(campaign=1, cluster="beta", tasks=10),)
     assert (found.ended, len(found.stepped), found.steps) == ((), 1, ())
@@ -126,28 +128,28 @@ def test_its_success_lets_tasks_go() -> None:
 )
 def test_one_that_fails_closes_the_cluster_to_the_campaign(outcome: TaskOutcome) -> None:
     """Tasks go elsewhere; it is tried again as the next probe."""
-    found = plan(seen(BOTH, **ended(PROLOGUE, outcome)))
+    found = plan_campaign_cycle(seen(BOTH, **ended(PROLOGUE, outcome)))
 
     (event,) = found.changes.events
-    assert (event.code, event.cluster, event.tasks) == (EventCode.SETUP_ERROR, "beta", 0)
+    assert (event.code, event.cluster, event.tasks) == (CampaignEventCode.SETUP_ERROR, "beta", 0)
     assert (found.steps, [one.cluster for one in found.sends]) == ((), ["gamma"])
     assert found.finished == ()
 
     assert event.until
     later = seen(steps=(stepped(PROLOGUE, outcome),), events=(event,), at=event.until)
-    again = plan(later)
+    again = plan_campaign_cycle(later)
     assert (again.sends, again.steps) == ((), (begun(PROLOGUE, 2),))
-    (pushed,) = (one for one in again.changes.events if one.code is EventCode.SETUP_ERROR)
+    (pushed,) = (one for one in again.changes.events if one.code is CampaignEventCode.SETUP_ERROR)
     assert pushed.until == event.until + timedelta(seconds=120)
 
 
 def test_a_success_heals_the_cluster() -> None:
     """The event is over."""
-    event = plan(seen(**ended(PROLOGUE, TaskOutcome.SIGNAL))).changes.events[0]
-    found = plan(seen(events=(event,), **ended(PROLOGUE, TaskOutcome.SUCCESS, 2)))
+    event = plan_campaign_cycle(seen(**ended(PROLOGUE, TaskOutcome.SIGNAL))).changes.events[0]
+    found = plan_campaign_cycle(seen(events=(event,), **ended(PROLOGUE, TaskOutcome.SUCCESS, 2)))
 
     assert [(one.code, one.closed_at) for one in found.changes.events] == [
-        (EventCode.SETUP_ERROR, NOON)
+        (CampaignEventCode.SETUP_ERROR, NOON)
     ]
     assert found.sends
 
@@ -157,7 +159,7 @@ def test_a_success_heals_the_cluster() -> None:
 )
 def test_what_the_cluster_did_to_it_is_no_failure(outcome: TaskOutcome) -> None:
     """It runs again at once."""
-    found = plan(seen(**ended(PROLOGUE, outcome)))
+    found = plan_campaign_cycle(seen(**ended(PROLOGUE, outcome)))
 
     assert (found.changes.events, found.steps) == ((), (begun(PROLOGUE, 2),))
 
@@ -165,11 +167,11 @@ def test_what_the_cluster_did_to_it_is_no_failure(outcome: TaskOutcome) -> None:
 def test_an_epilogue_follows_the_last_task() -> None:
     """The campaign ends when it has ended."""
     ready = stepped(PROLOGUE, TaskOutcome.SUCCESS)
-    first = plan(seen(waiting=0, steps=(ready,)))
-    second = plan(
+    first = plan_campaign_cycle(seen(waiting=0, steps=(ready,)))
+    second = plan_campaign_cycle(
         seen(waiting=0, steps=(ready, stepped(EPILOGUE, TaskOutcome.PENDING)), arrays=(array(),))
     )
-    last = plan(seen(waiting=0, **ended(EPILOGUE, TaskOutcome.SUCCESS)))
+    last = plan_campaign_cycle(seen(waiting=0, **ended(EPILOGUE, TaskOutcome.SUCCESS)))
 
     assert (first.steps, first.finished) == ((begun(EPILOGUE),), ())
     assert (second.steps, second.finished) == ((), ())
@@ -189,22 +191,24 @@ def test_an_epilogue_runs_though_nothing_else_begins(
     state: CampaignState, why: dict[str, bool]
 ) -> None:
     """What is there goes to its end, also when we were killed before we submitted it."""
-    one, room = replace(ONE, state=state), {"beta": ClusterRoom(free_slots=10, **why)}  # type: ignore[arg-type]
+    one, room = replace(ONE, state=state), {"beta": ClusterCapacity(free_slots=10, **why)}  # type: ignore[arg-type]
     intended = array(ArrayState.INTENDED)
     cut_off = {"steps": (stepped(EPILOGUE, TaskOutcome.PENDING),), "arrays": (intended,)}
 
-    assert plan(seen(one, waiting=0, room=room)).steps == (begun(EPILOGUE),)
-    assert plan(seen(one, waiting=0, room=room, **cut_off)).resumed == (intended,)
+    assert plan_campaign_cycle(seen(one, waiting=0, room=room)).steps == (begun(EPILOGUE),)
+    assert plan_campaign_cycle(seen(one, waiting=0, room=room, **cut_off)).resumed == (intended,)
 
 
 def test_tasks_that_are_tried_again_after_the_epilogue_find_the_prologue_anew() -> None:
     """What it made is no more; and the epilogue follows them."""
     before = replace(stepped(PROLOGUE, TaskOutcome.SUCCESS), array=1)
     after = replace(stepped(EPILOGUE, TaskOutcome.SUCCESS), array=3)
-    first = plan(seen(waiting=2, steps=(before, after), last_arrays={1: {"beta": 3}}))
+    first = plan_campaign_cycle(
+        seen(waiting=2, steps=(before, after), last_arrays={1: {"beta": 3}})
+    )
     anew = replace(before, attempt=2, array=4)
-    then = plan(seen(waiting=2, steps=(anew, after), last_arrays={1: {"beta": 4}}))
-    last = plan(seen(waiting=0, steps=(anew, after), last_arrays={1: {"beta": 5}}))
+    then = plan_campaign_cycle(seen(waiting=2, steps=(anew, after), last_arrays={1: {"beta": 4}}))
+    last = plan_campaign_cycle(seen(waiting=0, steps=(anew, after), last_arrays={1: {"beta": 5}}))
 
     assert (first.sends, first.steps) == ((), (begun(PROLOGUE, 2),))
     assert (sum(one.tasks for one in then.sends), then.steps) == (2, ())
@@ -217,7 +221,7 @@ def test_nothing_is_sent_while_an_epilogue_runs() -> None:
         stepped(PROLOGUE, TaskOutcome.SUCCESS),
         replace(stepped(EPILOGUE, TaskOutcome.PENDING), array=2),
     )
-    found = plan(seen(waiting=2, steps=steps, arrays=(replace(array(), number=2),)))
+    found = plan_campaign_cycle(seen(waiting=2, steps=steps, arrays=(replace(array(), number=2),)))
 
     assert (found.sends, found.steps, found.finished) == ((), (), ())
 
@@ -226,14 +230,14 @@ def test_no_epilogue_runs_while_a_task_may_live() -> None:
     """Or waits."""
     other = replace(array(), number=2)
 
-    assert plan(seen(waiting=0, arrays=(other,))).steps == ()
-    assert begun(EPILOGUE) not in plan(seen(waiting=1)).steps
+    assert plan_campaign_cycle(seen(waiting=0, arrays=(other,))).steps == ()
+    assert begun(EPILOGUE) not in plan_campaign_cycle(seen(waiting=1)).steps
 
 
 def test_an_epilogue_waits_for_a_prologue_of_which_no_task_had_need() -> None:
     """Other clusters took all tasks meanwhile."""
     steps = (stepped(PROLOGUE, TaskOutcome.PENDING),)
-    found = plan(seen(waiting=0, steps=steps, arrays=(array(),)))
+    found = plan_campaign_cycle(seen(waiting=0, steps=steps, arrays=(array(),)))
 
     assert (found.steps, found.finished) == ((), ())
 
@@ -241,7 +245,7 @@ def test_an_epilogue_waits_for_a_prologue_of_which_no_task_had_need() -> None:
 def test_the_failure_of_a_prologue_that_came_too_late_is_no_event() -> None:
     """Its campaign has ended."""
     over = replace(ONE, state=CampaignState.TERMINATED)
-    found = plan(seen(over, waiting=0, **ended(PROLOGUE, TaskOutcome.SIGNAL)))
+    found = plan_campaign_cycle(seen(over, waiting=0, **ended(PROLOGUE, TaskOutcome.SIGNAL)))
 
     assert found.changes.events == ()
 
@@ -250,11 +254,14 @@ def test_a_prologue_that_waits_while_no_task_is_left_is_not_needed() -> None:
     """Its campaign would wait with it for as long as others have the cluster's slots."""
     known = {"steps": (stepped(PROLOGUE, TaskOutcome.PENDING),), "arrays": (array(),)}
     idle = {**known, "idle_steps": frozenset({(1, 1)})}
-    waits, runs = plan(seen(waiting=0, **idle)), plan(seen(waiting=0, **known))
+    waits, runs = (
+        plan_campaign_cycle(seen(waiting=0, **idle)),
+        plan_campaign_cycle(seen(waiting=0, **known)),
+    )
 
     assert (waits.unneeded, waits.finished, waits.deleted) == ((array(),), (), ())
     assert (runs.unneeded, runs.finished) == ((), ())
-    assert plan(seen(**idle)).unneeded == ()  # there are tasks for it
+    assert plan_campaign_cycle(seen(**idle)).unneeded == ()  # there are tasks for it
 
 
 @pytest.mark.parametrize("state", [CampaignState.IN_TREATMENT, CampaignState.TERMINATED])
@@ -264,11 +271,13 @@ def test_a_prologue_that_no_cluster_has_taken_is_given_up_when_no_task_is_left(
     """Its campaign would wait for a cluster that takes nothing; an ended one sends nothing."""
     one, begun_one = replace(ONE, state=state), array(ArrayState.INTENDED)
     known = {"steps": (stepped(PROLOGUE, TaskOutcome.PENDING),), "arrays": (begun_one,)}
-    found = plan(seen(one, waiting=0, **known))
-    away = plan(seen(one, waiting=0, **known, room={}))
+    found = plan_campaign_cycle(seen(one, waiting=0, **known))
+    away = plan_campaign_cycle(seen(one, waiting=0, **known, room={}))
 
     assert (found.unsent, found.resumed, found.deleted) == ((begun_one,), (), ())
-    assert [each for each in sentences(found) if each.startswith("not sent: the prologue")]
+    assert [
+        each for each in describe_cycle_plan(found) if each.startswith("not sent: the prologue")
+    ]
     assert (away.unsent, away.resumed) == ((), ())
 
 
@@ -277,13 +286,15 @@ def test_a_prologue_that_waits_is_taken_away_after_the_end_of_its_campaign_too()
     over = replace(ONE, state=CampaignState.TERMINATED)
     known = {"steps": (stepped(PROLOGUE, TaskOutcome.PENDING),), "arrays": (array(),)}
 
-    assert plan(seen(over, waiting=0, **known, idle_steps={(1, 1)})).unneeded == (array(),)
+    assert plan_campaign_cycle(seen(over, waiting=0, **known, idle_steps={(1, 1)})).unneeded == (
+        array(),
+    )
 
 
 def test_where_the_prologue_was_taken_away_as_it_waited_nothing_is_to_be_cleaned() -> None:
     """It is no failure; one before it may have begun, and left something."""
-    found = plan(seen(waiting=0, **ended(PROLOGUE, TaskOutcome.MOVED)))
-    second = plan(seen(waiting=0, **ended(PROLOGUE, TaskOutcome.MOVED, 2)))
+    found = plan_campaign_cycle(seen(waiting=0, **ended(PROLOGUE, TaskOutcome.MOVED)))
+    second = plan_campaign_cycle(seen(waiting=0, **ended(PROLOGUE, TaskOutcome.MOVED, 2)))
 
     assert (found.finished, found.steps, found.changes.events) == ((1,), (), ())
     assert (second.finished, second.steps) == ((), (begun(EPILOGUE),))
@@ -291,25 +302,25 @@ def test_where_the_prologue_was_taken_away_as_it_waited_nothing_is_to_be_cleaned
 
 def test_tasks_that_come_after_that_find_another_prologue() -> None:
     """As those that are tried again do."""
-    found = plan(seen(steps=(stepped(PROLOGUE, TaskOutcome.MOVED),)))
+    found = plan_campaign_cycle(seen(steps=(stepped(PROLOGUE, TaskOutcome.MOVED),)))
 
     assert (found.sends, found.steps) == ((), (begun(PROLOGUE, 2),))
 
 
 def test_no_epilogue_runs_where_nothing_ran() -> None:
     """Nor at a cluster that is configured no more."""
-    assert plan(seen(waiting=0, last_arrays={1: {}})).finished == (1,)
-    assert plan(seen(waiting=0, asked=frozenset())).finished == (1,)
+    assert plan_campaign_cycle(seen(waiting=0, last_arrays={1: {}})).finished == (1,)
+    assert plan_campaign_cycle(seen(waiting=0, asked=frozenset())).finished == (1,)
 
 
 def test_a_cancelled_campaign_runs_its_epilogue_once_its_tasks_are_gone() -> None:
     """What its prologue made is removed; a prologue is not waited for, but deleted."""
     ready = stepped(PROLOGUE, TaskOutcome.SUCCESS)
     of_tasks = replace(array(), number=2)
-    early = plan(seen(CANCELLED, waiting=0, steps=(ready,), arrays=(of_tasks,)))
+    early = plan_campaign_cycle(seen(CANCELLED, waiting=0, steps=(ready,), arrays=(of_tasks,)))
     running = stepped(PROLOGUE, TaskOutcome.PENDING)
-    preparing = plan(seen(CANCELLED, waiting=0, steps=(running,), arrays=(array(),)))
-    then = plan(seen(CANCELLED, waiting=0, steps=(ready,)))
+    preparing = plan_campaign_cycle(seen(CANCELLED, waiting=0, steps=(running,), arrays=(array(),)))
+    then = plan_campaign_cycle(seen(CANCELLED, waiting=0, steps=(ready,)))
 
     assert (early.deleted, early.steps) == ((of_tasks,), ())
     assert (preparing.deleted, preparing.steps) == ((array(),), ())
@@ -320,8 +331,8 @@ def test_a_cancelled_campaign_runs_its_epilogue_once_its_tasks_are_gone() -> Non
 def test_the_epilogue_of_a_cancelled_campaign_is_not_deleted(state: ArrayState) -> None:
     """Unless it was cancelled once more."""
     known = {"steps": (stepped(EPILOGUE, TaskOutcome.PENDING),), "arrays": (array(state),)}
-    found = plan(seen(CANCELLED, waiting=0, **known))
-    over = plan(seen(replace(CANCELLED, ended_at=NOON), waiting=0, **known))
+    found = plan_campaign_cycle(seen(CANCELLED, waiting=0, **known))
+    over = plan_campaign_cycle(seen(replace(CANCELLED, ended_at=NOON), waiting=0, **known))
 
     assert (found.deleted, found.wound_up, found.steps) == ((), (), ())
     assert bool(found.resumed) == (state is ArrayState.INTENDED)
@@ -331,32 +342,36 @@ def test_the_epilogue_of_a_cancelled_campaign_is_not_deleted(state: ArrayState) 
 @pytest.mark.parametrize("outcome", [TaskOutcome.SUCCESS, TaskOutcome.SIGNAL])
 def test_a_cancelled_campaign_is_over_with_its_epilogue(outcome: TaskOutcome) -> None:
     """Its failure is told as any other's."""
-    found = plan(seen(CANCELLED, waiting=0, **ended(EPILOGUE, outcome)))
+    found = plan_campaign_cycle(seen(CANCELLED, waiting=0, **ended(EPILOGUE, outcome)))
 
     assert (found.wound_up, found.finished) == ((1,), ())
     failed = outcome is TaskOutcome.SIGNAL
-    assert [one.code for one in found.changes.events] == [EventCode.EPILOG_EXIT_ERROR] * failed
+    assert [one.code for one in found.changes.events] == [
+        CampaignEventCode.EPILOG_EXIT_ERROR
+    ] * failed
 
 
 def test_a_prologue_that_was_deleted_is_no_event() -> None:
     """Its campaign was cancelled."""
-    found = plan(seen(CANCELLED, waiting=0, **ended(PROLOGUE, TaskOutcome.CANCELLED)))
+    found = plan_campaign_cycle(
+        seen(CANCELLED, waiting=0, **ended(PROLOGUE, TaskOutcome.CANCELLED))
+    )
 
     assert found.changes.events == ()
 
 
 def test_an_epilogue_that_fails_is_told_and_ends_the_campaign() -> None:
     """It is not tried again."""
-    found = plan(seen(waiting=0, **ended(EPILOGUE, TaskOutcome.PROGRAM_ERROR)))
+    found = plan_campaign_cycle(seen(waiting=0, **ended(EPILOGUE, TaskOutcome.PROGRAM_ERROR)))
 
     assert found.finished == (1,)
-    assert [one.code for one in found.changes.events] == [EventCode.EPILOG_EXIT_ERROR]
+    assert [one.code for one in found.changes.events] == [CampaignEventCode.EPILOG_EXIT_ERROR]
 
 
 @pytest.mark.parametrize(("attempt", "is_again"), [(1, True), (2, True), (3, False)])
 def test_an_epilogue_that_its_cluster_ended_runs_again(attempt: int, is_again: bool) -> None:
     """Three times at most."""
-    found = plan(seen(waiting=0, **ended(EPILOGUE, TaskOutcome.SITE_FAULT, attempt)))
+    found = plan_campaign_cycle(seen(waiting=0, **ended(EPILOGUE, TaskOutcome.SITE_FAULT, attempt)))
 
     assert found.steps == ((begun(EPILOGUE, attempt + 1),) if is_again else ())
     assert found.finished == (() if is_again else (1,))
@@ -364,10 +379,10 @@ def test_an_epilogue_that_its_cluster_ended_runs_again(attempt: int, is_again: b
 
 def test_an_epilogue_that_lost_its_place_each_time_is_told_as_that() -> None:
     """It failed by nothing of its own."""
-    found = plan(seen(waiting=0, **ended(EPILOGUE, TaskOutcome.PREEMPTED, 3)))
+    found = plan_campaign_cycle(seen(waiting=0, **ended(EPILOGUE, TaskOutcome.PREEMPTED, 3)))
 
     told = "campaign 1: its epilogue failed at beta: at last its place was needed"
-    assert told in sentences(found)
+    assert told in describe_cycle_plan(found)
 
 
 def test_the_submission_of_a_step_goes_on() -> None:
@@ -375,8 +390,8 @@ def test_the_submission_of_a_step_goes_on() -> None:
     begun_one = array(ArrayState.INTENDED)
     steps = (stepped(PROLOGUE, TaskOutcome.PENDING),)
 
-    found: CyclePlan = plan(seen(steps=steps, arrays=(begun_one,)))
-    dropped = plan(seen(CANCELLED, waiting=0, steps=steps, arrays=(begun_one,)))
+    found: CampaignCyclePlan = plan_campaign_cycle(seen(steps=steps, arrays=(begun_one,)))
+    dropped = plan_campaign_cycle(seen(CANCELLED, waiting=0, steps=steps, arrays=(begun_one,)))
 
     assert (found.resumed, found.deleted) == ((begun_one,), ())
     assert (dropped.resumed, dropped.deleted, dropped.steps) == ((), (begun_one,), ())

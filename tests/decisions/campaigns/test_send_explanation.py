@@ -5,26 +5,27 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gridbridge.decisions.campaigns.send_explanation import reasons
+from gridbridge.decisions.campaigns.send_explanation import explain_task_sends
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
-    EventChanges,
-    EventCode,
-    EventKind,
+    CampaignEventChanges,
+    CampaignEventCode,
+    CampaignEventKind,
 )
+from gridbridge.model.campaigns.campaign_sections import FairShareUnit
 from gridbridge.model.campaigns.cycle_plan import (
-    ClusterRoom,
-    ClusterView,
-    CyclePlan,
-    CycleSituation,
-    KeptOff,
+    CampaignCyclePlan,
+    CampaignCycleSituation,
+    ClusterCapacity,
+    ExcludedTaskCount,
+    FairShareInputs,
+    JobRatio,
+    ListedTaskCounts,
     TaskSend,
 )
 from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
-from gridbridge.model.campaigns.job_ratio import JobRatio
-from gridbridge.model.campaigns.send_reasons import CampaignOrder, SendCause, SendReason
-from gridbridge.model.campaigns.usage_sharing import ShareBy, UsageSharing
+from gridbridge.model.campaigns.send_reasons import PrecedenceReason, SendCause, SendReason
 from gridbridge.model.job import ArrayLimits
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -48,37 +49,39 @@ def campaign(
     )
 
 
-def seen(one: Campaign, free: int | None = 4, **other: object) -> CycleSituation:
+def seen(one: Campaign, free: int | None = 4, **other: object) -> CampaignCycleSituation:
     """Return what a cycle sees of it."""
-    room = {} if free is None else {"beta": ClusterRoom(free_slots=free)}
+    room = {} if free is None else {"beta": ClusterCapacity(free_slots=free)}
     known: dict[str, object] = {"waiting": {1: 5}, "arrays": (), "room": room, "max_tasks": 9}
-    return CycleSituation(campaigns=(one,), **(known | other))  # type: ignore[arg-type]
+    return CampaignCycleSituation(campaigns=(one,), **(known | other))  # type: ignore[arg-type]
 
 
 WISH = AtCluster(exec_file="run", slots=2, max_jobs=3)
-THERE = (ClusterView(campaign=1, cluster="beta", waiting=1, listed=3),)
+THERE = (ListedTaskCounts(campaign=1, cluster="beta", waiting=1, listed=3),)
 
 
 SENT = (TaskSend(campaign=1, cluster="beta", tasks=2),)
 
 
-def bar(code: EventCode, until: datetime | None, **other: object) -> CampaignEvent:
+def bar(code: CampaignEventCode, until: datetime | None, **other: object) -> CampaignEvent:
     """Return an open event that closes beta to campaign 1."""
     known: dict[str, object] = {"campaign": 1, "cluster": "beta", "opened_at": NOON}
-    kind = EventKind.CAMPAIGN
+    kind = CampaignEventKind.CAMPAIGN
     return CampaignEvent(kind=kind, code=code, last_at=NOON, until=until, **(known | other))  # type: ignore[arg-type]
 
 
-def stressed(stress: float | None) -> dict[str, ClusterRoom]:
-    return {"beta": ClusterRoom(free_slots=4, is_stressed=True, stress=stress, stress_limit=0.8)}
+def stressed(stress: float | None) -> dict[str, ClusterCapacity]:
+    return {
+        "beta": ClusterCapacity(free_slots=4, is_stressed=True, stress=stress, stress_limit=0.8)
+    }
 
 
 HOUR = NOON + timedelta(hours=1)
 RATIO = JobRatio(campaign=1, cluster="beta", ratio=0.25, free=4, submitted=0)
-ONE_WAITS = (ClusterView(campaign=1, cluster="beta", waiting=1, listed=1, fresh=1),)
-THREE_WAIT = (ClusterView(campaign=2, cluster="beta", waiting=3, listed=3),)
+ONE_WAITS = (ListedTaskCounts(campaign=1, cluster="beta", waiting=1, listed=1, fresh=1),)
+THREE_WAIT = (ListedTaskCounts(campaign=2, cluster="beta", waiting=3, listed=3),)
 ONE = AtCluster(exec_file="run")
-LIMITED = {"beta": ClusterRoom(free_slots=4, limits=ArrayLimits(of_person=1))}
+LIMITED = {"beta": ClusterCapacity(free_slots=4, limits=ArrayLimits(of_person=1))}
 OURS = Array(
     campaign=1,
     number=1,
@@ -87,7 +90,7 @@ OURS = Array(
     size=1,
     intended_at=NOON,
 )
-EIGHT = {"beta": ClusterRoom(free_slots=4, max_slots=8)}
+EIGHT = {"beta": ClusterCapacity(free_slots=4, max_slots=8)}
 
 
 @pytest.mark.parametrize(
@@ -103,7 +106,7 @@ EIGHT = {"beta": ClusterRoom(free_slots=4, max_slots=8)}
         ),
         (seen(campaign(WISH), 1), (), SendCause.FULL, {"free_slots": 1}),
         (
-            seen(campaign(WISH), room={"beta": ClusterRoom(free_slots=1, slots=1)}),
+            seen(campaign(WISH), room={"beta": ClusterCapacity(free_slots=1, slots=1)}),
             (),
             SendCause.TOO_LARGE,
             {"free_slots": 1, "all_slots": 1},
@@ -130,17 +133,20 @@ EIGHT = {"beta": ClusterRoom(free_slots=4, max_slots=8)}
         (
             seen(
                 campaign(WISH),
-                events=(bar(EventCode.BLACKLIST, None), bar(EventCode.SUBMIT_JOB, HOUR)),
+                events=(
+                    bar(CampaignEventCode.BLACKLIST, None),
+                    bar(CampaignEventCode.SUBMIT_JOB, HOUR),
+                ),
             ),
             (),
             SendCause.CLOSED,
-            {"code": EventCode.BLACKLIST},
+            {"code": CampaignEventCode.BLACKLIST},
         ),
         (
-            seen(campaign(WISH), events=(bar(EventCode.SUBMIT_JOB, HOUR),), at=NOON),
+            seen(campaign(WISH), events=(bar(CampaignEventCode.SUBMIT_JOB, HOUR),), at=NOON),
             (),
             SendCause.CLOSED,
-            {"code": EventCode.SUBMIT_JOB, "until": HOUR},
+            {"code": CampaignEventCode.SUBMIT_JOB, "until": HOUR},
         ),
         (
             seen(campaign(WISH), room=stressed(0.9)),
@@ -169,13 +175,13 @@ EIGHT = {"beta": ClusterRoom(free_slots=4, max_slots=8)}
             {},
         ),
         (
-            seen(campaign(WISH), room={"beta": ClusterRoom(free_slots=4, is_drained=True)}),
+            seen(campaign(WISH), room={"beta": ClusterCapacity(free_slots=4, is_drained=True)}),
             (),
             SendCause.DRAINED,
             {},
         ),
         (
-            seen(campaign(WISH), kept_off={1: (KeptOff(tasks=5, never=("beta",)),)}),
+            seen(campaign(WISH), kept_off={1: (ExcludedTaskCount(tasks=5, never=("beta",)),)}),
             (),
             SendCause.KEPT_OFF,
             {},
@@ -199,10 +205,13 @@ EIGHT = {"beta": ClusterRoom(free_slots=4, max_slots=8)}
     ],
 )
 def test_a_reason_is_one_of_a_closed_set(
-    rows: CycleSituation, sends: tuple[TaskSend, ...], cause: SendCause, numbers: dict[str, object]
+    rows: CampaignCycleSituation,
+    sends: tuple[TaskSend, ...],
+    cause: SendCause,
+    numbers: dict[str, object],
 ) -> None:
     """With the numbers that led to it."""
-    (told,) = reasons(rows, CyclePlan(sends=sends))
+    (told,) = explain_task_sends(rows, CampaignCyclePlan(sends=sends))
 
     usual = {"free_slots": 4, "slots": 2, "max_jobs": 3, "job_ratio": 0.5}
     expected = SendReason(campaign=1, cluster="beta", cause=cause, **(usual | numbers))  # type: ignore[arg-type]
@@ -211,47 +220,49 @@ def test_a_reason_is_one_of_a_closed_set(
 
 def test_an_event_of_the_same_cycle_closes_a_cluster() -> None:
     """The decision has looked at it."""
-    changes = EventChanges(events=(bar(EventCode.SINK, None),))
+    changes = CampaignEventChanges(events=(bar(CampaignEventCode.SINK, None),))
 
-    (told,) = reasons(seen(campaign(WISH)), CyclePlan(changes=changes))
+    (told,) = explain_task_sends(seen(campaign(WISH)), CampaignCyclePlan(changes=changes))
 
-    assert (told.cause, told.code) == (SendCause.CLOSED, EventCode.SINK)
+    assert (told.cause, told.code) == (SendCause.CLOSED, CampaignEventCode.SINK)
 
 
 @pytest.mark.parametrize(
     ("type_", "affinity", "sharing", "expected"),
     [
-        (CampaignType.TEST, "", UsageSharing(), (CampaignOrder.TEST, 0, 0)),
-        (CampaignType.DEFAULT, "bob", UsageSharing(), (CampaignOrder.AFFINITY, 0, 0)),
+        (CampaignType.TEST, "", FairShareInputs(), (PrecedenceReason.TEST, 0, 0)),
+        (CampaignType.DEFAULT, "bob", FairShareInputs(), (PrecedenceReason.AFFINITY, 0, 0)),
         (
             CampaignType.DEFAULT,
             "bob alice",
-            UsageSharing(by=ShareBy.USER, used_s={"alice": 9.0, "bob": 2.0}),
-            (CampaignOrder.SHARE, 9.0, 2.0),
+            FairShareInputs(by=FairShareUnit.USER, used_s={"alice": 9.0, "bob": 2.0}),
+            (PrecedenceReason.SHARE, 9.0, 2.0),
         ),
         (
             CampaignType.DEFAULT,
             "",
-            UsageSharing(priorities="bob=5 alice=1"),
-            (CampaignOrder.PRIORITY, 1, 5),
+            FairShareInputs(priorities="bob=5 alice=1"),
+            (PrecedenceReason.PRIORITY, 1, 5),
         ),
-        (CampaignType.DEFAULT, "", UsageSharing(), (CampaignOrder.AGE, 0, 0)),
+        (CampaignType.DEFAULT, "", FairShareInputs(), (PrecedenceReason.AGE, 0, 0)),
     ],
     ids=["test", "affinity", "share", "priority", "age"],
 )
 def test_who_was_served_before_is_named_and_why(
     type_: CampaignType,
     affinity: str,
-    sharing: UsageSharing,
-    expected: tuple[CampaignOrder, float, float],
+    sharing: FairShareInputs,
+    expected: tuple[PrecedenceReason, float, float],
 ) -> None:
     """With the numbers that decided."""
     ours = campaign(ONE)
     bobs = replace(campaign(ONE, type_), number=0, owner="bob")
-    room = {"beta": ClusterRoom(free_slots=4, affinity=affinity)}
+    room = {"beta": ClusterCapacity(free_slots=4, affinity=affinity)}
     rows = replace(seen(ours, room=room, sharing=sharing), campaigns=(bobs, ours))
 
-    (told,) = reasons(rows, CyclePlan(sends=(TaskSend(campaign=0, cluster="beta", tasks=4),)))
+    (told,) = explain_task_sends(
+        rows, CampaignCyclePlan(sends=(TaskSend(campaign=0, cluster="beta", tasks=4),))
+    )
 
     assert (told.cause, told.before) == (SendCause.OTHERS_FIRST, (0,))
     assert (told.order, told.own, told.theirs) == expected
@@ -265,6 +276,6 @@ def test_who_was_served_before_is_named_and_why(
         seen(campaign(WISH, state=CampaignState.CANCELLED)),
     ],
 )
-def test_what_waits_for_nothing_has_no_reason(rows: CycleSituation) -> None:
+def test_what_waits_for_nothing_has_no_reason(rows: CampaignCycleSituation) -> None:
     """Its state says enough."""
-    assert reasons(rows, CyclePlan()) == ()
+    assert explain_task_sends(rows, CampaignCyclePlan()) == ()

@@ -7,18 +7,19 @@ from datetime import UTC, datetime
 import pytest
 
 from gridbridge.decisions.campaigns import slot_distribution
-from gridbridge.decisions.campaigns.campaign_cycle import plan, sentences
-from gridbridge.decisions.campaigns.fairshare import HORIZON_S
-from gridbridge.decisions.campaigns.predictor import predict
+from gridbridge.decisions.campaigns.campaign_cycle import describe_cycle_plan, plan_campaign_cycle
+from gridbridge.decisions.campaigns.fairshare import COMMITTED_USE_S
+from gridbridge.decisions.campaigns.job_ratio_predictor import predict_job_ratios
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState
+from gridbridge.model.campaigns.campaign_sections import FairShareUnit
 from gridbridge.model.campaigns.cycle_plan import (
-    ClusterRoom,
-    ClusterView,
-    CycleSituation,
+    CampaignCycleSituation,
+    ClusterCapacity,
+    FairShareInputs,
+    ListedTaskCounts,
     TaskSend,
 )
 from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
-from gridbridge.model.campaigns.usage_sharing import ShareBy, UsageSharing
 from gridbridge.model.job import ArrayLimits
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -48,21 +49,21 @@ def at(slots: int = 1, max_jobs: int = 0) -> AtCluster:
     return AtCluster(exec_file="run", slots=slots, max_jobs=max_jobs)
 
 
-def sends(seen: CycleSituation) -> tuple[TaskSend, ...]:
+def sends(seen: CampaignCycleSituation) -> tuple[TaskSend, ...]:
     """Predict, and match."""
-    return slot_distribution.sends(seen, predict(seen))
+    return slot_distribution.distribute_free_slots(seen, predict_job_ratios(seen))
 
 
-def room(**free: int) -> dict[str, ClusterRoom]:
+def room(**free: int) -> dict[str, ClusterCapacity]:
     """Return the free slots of clusters."""
-    return {name: ClusterRoom(free_slots=slots) for name, slots in free.items()}
+    return {name: ClusterCapacity(free_slots=slots) for name, slots in free.items()}
 
 
 def test_the_first_campaign_is_served_first() -> None:
     """The second gets what the first leaves: first come, first served."""
     first, second = campaign(1, {"beta": at()}), campaign(2, {"beta": at(slots=2)})
 
-    seen = CycleSituation(
+    seen = CampaignCycleSituation(
         campaigns=(first, second),
         waiting={1: 3, 2: 9},
         arrays=(),
@@ -80,13 +81,13 @@ def test_tasks_that_wait_there_already_have_their_slots() -> None:
     """Else each cycle would send the same slots' worth once more."""
     one = campaign(1, {"beta": at(), "gamma": at()})
 
-    seen = CycleSituation(
+    seen = CampaignCycleSituation(
         campaigns=(one,),
         waiting={1: 50},
         arrays=(),
         max_tasks=100,
         room=room(beta=4, gamma=2),
-        there=(ClusterView(campaign=1, cluster="beta", waiting=4, listed=4),),
+        there=(ListedTaskCounts(campaign=1, cluster="beta", waiting=4, listed=4),),
     )
 
     assert sends(seen) == (TaskSend(campaign=1, cluster="gamma", tasks=2),)
@@ -98,7 +99,7 @@ def test_a_cluster_that_does_not_answer_gets_nothing() -> None:
 
     assert (
         sends(
-            CycleSituation(
+            CampaignCycleSituation(
                 campaigns=(one,), waiting={1: 5}, arrays=(), max_tasks=100, room=room(gamma=0)
             )
         )
@@ -110,13 +111,13 @@ def test_a_campaign_keeps_its_own_limit() -> None:
     """max_jobs counts what runs there, too."""
     one = campaign(1, {"beta": at(max_jobs=5)})
 
-    seen = CycleSituation(
+    seen = CampaignCycleSituation(
         campaigns=(one,),
         waiting={1: 50},
         arrays=(),
         max_tasks=100,
         room=room(beta=10),
-        there=(ClusterView(campaign=1, cluster="beta", waiting=0, listed=3),),
+        there=(ListedTaskCounts(campaign=1, cluster="beta", waiting=0, listed=3),),
     )
 
     assert sends(seen) == (TaskSend(campaign=1, cluster="beta", tasks=2),)
@@ -126,8 +127,8 @@ def test_a_campaign_keeps_its_own_limit() -> None:
 def test_a_campaign_that_has_its_limit_or_more_gets_none(listed: int) -> None:
     """CiGri v3 failed where nothing was allowed, and where nothing was said."""
     one = campaign(1, {"beta": at(max_jobs=5), "gamma": at()})
-    there = ClusterView(campaign=1, cluster="beta", waiting=0, listed=listed)
-    known = CycleSituation(
+    there = ListedTaskCounts(campaign=1, cluster="beta", waiting=0, listed=listed)
+    known = CampaignCycleSituation(
         campaigns=(one,), waiting={1: 50}, arrays=(), max_tasks=100, room=room(beta=9)
     )
 
@@ -142,7 +143,7 @@ def test_a_test_campaign_goes_first_and_sends_one_task_to_each_cluster_ever() ->
     usual = campaign(1, {"beta": at()})
     test = campaign(2, {"beta": at(), "gamma": at()}, CampaignType.TEST)
 
-    seen = CycleSituation(
+    seen = CampaignCycleSituation(
         campaigns=(usual, test),
         waiting={1: 50, 2: 2},
         arrays=(),
@@ -160,8 +161,8 @@ def test_a_test_campaign_goes_first_and_sends_one_task_to_each_cluster_ever() ->
 def test_nothing_is_sent_to_a_stressed_cluster() -> None:
     """Neither to start there nor to wait."""
     one = campaign(1, {"beta": at(), "gamma": at()})
-    stressed = ClusterRoom(free_slots=9, max_slots=100, flood_rate=0.5, is_stressed=True)
-    seen = CycleSituation(
+    stressed = ClusterCapacity(free_slots=9, max_slots=100, flood_rate=0.5, is_stressed=True)
+    seen = CampaignCycleSituation(
         campaigns=(one,),
         waiting={1: 8},
         arrays=(),
@@ -175,13 +176,13 @@ def test_nothing_is_sent_to_a_stressed_cluster() -> None:
 def test_the_cluster_that_ends_its_tasks_fastest_comes_first() -> None:
     """One of which that is not known yet comes before, so that it is found out."""
     one = campaign(1, {"beta": at(), "delta": at(), "gamma": at()})
-    seen = CycleSituation(
+    seen = CampaignCycleSituation(
         campaigns=(one,),
         waiting={1: 8},
         arrays=(),
         max_tasks=100,
         room=room(beta=9, delta=2, gamma=5),
-        sharing=UsageSharing(mean_s={1: {"beta": 60.0, "gamma": 20.0}}),
+        sharing=FairShareInputs(mean_s={1: {"beta": 60.0, "gamma": 20.0}}),
     )
 
     assert sends(seen) == (
@@ -194,12 +195,12 @@ def test_the_cluster_that_ends_its_tasks_fastest_comes_first() -> None:
 def test_who_has_an_affinity_comes_before_older_campaigns_of_others() -> None:
     """And leaves them what is left of it, before it takes of their cluster."""
     older, newer = (campaign(number, {"beta": at(), "gamma": at()}) for number in (1, 2))
-    seen = CycleSituation(
+    seen = CampaignCycleSituation(
         campaigns=(replace(older, owner="bob"), newer),
         waiting={1: 50, 2: 4},
         arrays=(),
         max_tasks=100,
-        room=room(beta=6, gamma=3) | {"beta": ClusterRoom(free_slots=6, affinity="alice")},
+        room=room(beta=6, gamma=3) | {"beta": ClusterCapacity(free_slots=6, affinity="alice")},
     )
 
     assert sends(seen) == (
@@ -212,20 +213,28 @@ def test_who_has_an_affinity_comes_before_older_campaigns_of_others() -> None:
 @pytest.mark.parametrize(
     ("sharing", "expected"),
     [
-        (UsageSharing(), {1: 8}),
-        (UsageSharing(by=ShareBy.USER), {1: 4, 2: 4}),
-        (UsageSharing(by=ShareBy.USER, used_s={"bob": 2 * HORIZON_S}), {1: 3, 2: 5}),
-        (UsageSharing(by=ShareBy.USER, used_s={"bob": 9 * HORIZON_S}), {2: 8}),
-        (UsageSharing(by=ShareBy.USER, used_s={"bob": 9 * HORIZON_S}, first_tasks=3), {1: 3, 2: 5}),
-        (UsageSharing(by=ShareBy.PROJECT), {1: 8}),
-        (UsageSharing(by=ShareBy.GROUP, groups={"alice": ("a",), "bob": ("b",)}), {1: 4, 2: 4}),
+        (FairShareInputs(), {1: 8}),
+        (FairShareInputs(by=FairShareUnit.USER), {1: 4, 2: 4}),
+        (FairShareInputs(by=FairShareUnit.USER, used_s={"bob": 2 * COMMITTED_USE_S}), {1: 3, 2: 5}),
+        (FairShareInputs(by=FairShareUnit.USER, used_s={"bob": 9 * COMMITTED_USE_S}), {2: 8}),
+        (
+            FairShareInputs(
+                by=FairShareUnit.USER, used_s={"bob": 9 * COMMITTED_USE_S}, first_tasks=3
+            ),
+            {1: 3, 2: 5},
+        ),
+        (FairShareInputs(by=FairShareUnit.PROJECT), {1: 8}),
+        (
+            FairShareInputs(by=FairShareUnit.GROUP, groups={"alice": ("a",), "bob": ("b",)}),
+            {1: 4, 2: 4},
+        ),
     ],
 )
 def test_free_slots_are_shared_by_what_each_has_had(
-    sharing: UsageSharing, expected: dict[int, int]
+    sharing: FairShareInputs, expected: dict[int, int]
 ) -> None:
     bobs, alices = campaign(1, {"beta": at()}), campaign(2, {"beta": at()})
-    seen = CycleSituation(
+    seen = CampaignCycleSituation(
         campaigns=(replace(bobs, owner="bob"), alices),
         waiting={1: 100, 2: 100},
         arrays=(),
@@ -249,14 +258,14 @@ def test_who_splits_work_into_many_campaigns_gets_no_more(
     bobs = tuple(
         replace(campaign(number, {"beta": at()}), owner="bob", tasks=5) for number in range(1, 20)
     )
-    seen = CycleSituation(
+    seen = CampaignCycleSituation(
         campaigns=(*bobs, campaign(20, {"beta": at()})),
         waiting={one.number: 5 for one in bobs} | {20: 100},
         arrays=(),
         max_tasks=100,
         room=room(beta=64),
-        there=(ClusterView(campaign=19, cluster="beta", waiting=0, listed=listed),),
-        sharing=UsageSharing(by=ShareBy.USER, first_tasks=5, used_s={"bob": 1e9}),
+        there=(ListedTaskCounts(campaign=19, cluster="beta", waiting=0, listed=listed),),
+        sharing=FairShareInputs(by=FairShareUnit.USER, first_tasks=5, used_s={"bob": 1e9}),
     )
 
     assert {one.campaign: one.tasks for one in sends(seen)} == expected
@@ -272,13 +281,13 @@ def test_where_slots_are_shared_the_fastest_cluster_comes_first_too(
     """However much room another one has."""
     bobs, alices = (campaign(number, {"beta": at(), "gamma": at()}) for number in (1, 2))
     mean_s = {"beta": 60.0, "gamma": 60.0} | {fastest: 20.0}
-    seen = CycleSituation(
+    seen = CampaignCycleSituation(
         campaigns=(replace(bobs, owner="bob"), alices),
         waiting={1: 2, 2: 2},
         arrays=(),
         max_tasks=100,
         room=room(beta=9, gamma=5),
-        sharing=UsageSharing(by=ShareBy.USER, mean_s={1: mean_s, 2: mean_s}),
+        sharing=FairShareInputs(by=FairShareUnit.USER, mean_s={1: mean_s, 2: mean_s}),
     )
 
     assert {(one.campaign, one.cluster): one.tasks for one in sends(seen)} == expected
@@ -286,14 +295,14 @@ def test_where_slots_are_shared_the_fastest_cluster_comes_first_too(
 
 def test_slots_that_somebody_holds_count_as_used() -> None:
     bobs, alices = campaign(1, {"beta": at()}), campaign(2, {"beta": at()})
-    seen = CycleSituation(
+    seen = CampaignCycleSituation(
         campaigns=(replace(bobs, owner="bob"), alices),
         waiting={1: 100, 2: 100},
         arrays=(),
         max_tasks=100,
         room=room(beta=4),
-        there=(ClusterView(campaign=1, cluster="beta", waiting=0, listed=2),),
-        sharing=UsageSharing(by=ShareBy.USER),
+        there=(ListedTaskCounts(campaign=1, cluster="beta", waiting=0, listed=2),),
+        sharing=FairShareInputs(by=FairShareUnit.USER),
     )
 
     assert {one.campaign: one.tasks for one in sends(seen)} == {1: 1, 2: 3}
@@ -303,22 +312,24 @@ def test_slots_that_somebody_holds_count_as_used() -> None:
 def test_a_paused_campaign_sends_nothing(type_: CampaignType) -> None:
     """And it does not end."""
     one = campaign(1, {"beta": at()}, type_, CampaignState.PAUSED)
-    seen = CycleSituation(
+    seen = CampaignCycleSituation(
         campaigns=(one,), waiting={1: 5}, arrays=(), max_tasks=100, room=room(beta=9)
     )
 
-    assert plan(seen).sends == ()
-    assert plan(seen).finished == ()
+    assert plan_campaign_cycle(seen).sends == ()
+    assert plan_campaign_cycle(seen).finished == ()
 
 
 def test_a_campaign_has_ended_once_nothing_of_it_waits_or_lives() -> None:
     """A cycle tells so in one sentence."""
     one = campaign(1, {"beta": at()})
 
-    decided = plan(CycleSituation(campaigns=(one,), waiting={}, arrays=(), max_tasks=100, room={}))
+    decided = plan_campaign_cycle(
+        CampaignCycleSituation(campaigns=(one,), waiting={}, arrays=(), max_tasks=100, room={})
+    )
 
     assert decided.finished == (1,)
-    assert sentences(decided) == ["campaign 1 has ended"]
+    assert describe_cycle_plan(decided) == ["campaign 1 has ended"]
 
 
 @pytest.mark.parametrize(
@@ -335,22 +346,22 @@ def test_a_test_ends_when_each_cluster_has_had_a_task_or_none_is_left(
 ) -> None:
     """It may have fewer tasks than clusters, or its owner cancels one."""
     one = campaign(1, {"beta": at(), "gamma": at()}, CampaignType.TEST)
-    rows = CycleSituation(
+    rows = CampaignCycleSituation(
         campaigns=(one,), waiting=waiting, arrays=(), max_tasks=9, room=room(beta=1)
     )
 
-    assert plan(replace(rows, tried={1: frozenset(tried)})).finished == finished
+    assert plan_campaign_cycle(replace(rows, tried={1: frozenset(tried)})).finished == finished
 
 
-def limited(**limits: int) -> dict[str, ClusterRoom]:
+def limited(**limits: int) -> dict[str, ClusterCapacity]:
     """Return beta with slots for all, and with limits of arrays."""
-    return {"beta": ClusterRoom(free_slots=90, limits=ArrayLimits(**limits))}
+    return {"beta": ClusterCapacity(free_slots=90, limits=ArrayLimits(**limits))}
 
 
 def test_arrays_are_as_small_as_a_cluster_wants_them() -> None:
     """Else it would refuse them, or let tasks of them wait beside free slots."""
     one = campaign(1, {"beta": at()})
-    rows = CycleSituation(
+    rows = CampaignCycleSituation(
         campaigns=(one,), waiting={1: 90}, arrays=(), max_tasks=50, room=limited(tasks=20)
     )
 
@@ -367,7 +378,7 @@ def array(campaign: int, number: int) -> Array:
     return Array(campaign=campaign, number=number, **known)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("by", [ShareBy.NONE, ShareBy.USER])
+@pytest.mark.parametrize("by", [FairShareUnit.NONE, FairShareUnit.USER])
 @pytest.mark.parametrize(
     ("limits", "expected"),
     [
@@ -381,18 +392,18 @@ def array(campaign: int, number: int) -> Array:
     ids=["none", "one more", "two more", "of all", "none more", "none more of anybody"],
 )
 def test_no_person_gets_more_arrays_than_a_cluster_takes(
-    by: ShareBy, limits: dict[str, int], expected: dict[int, int]
+    by: FairShareUnit, limits: dict[str, int], expected: dict[int, int]
 ) -> None:
     """Two are there; campaigns of one owner count together, and a third one is bob's."""
     first, second, third = (campaign(number, {"beta": at()}) for number in (1, 2, 3))
-    rows = CycleSituation(
+    rows = CampaignCycleSituation(
         campaigns=(first, second, replace(third, uid=1001, owner="bob")),
         waiting={1: 30, 2: 30, 3: 30},
         arrays=(array(1, 1), array(2, 1)),
         max_tasks=10,
         arrays_at_once=9,
-        room=limited(**limits) | {"gamma": ClusterRoom(free_slots=9)},
-        sharing=UsageSharing(by=by),
+        room=limited(**limits) | {"gamma": ClusterCapacity(free_slots=9)},
+        sharing=FairShareInputs(by=by),
     )
 
     assert {one.campaign: one.tasks for one in sends(rows)} == expected
@@ -401,7 +412,7 @@ def test_no_person_gets_more_arrays_than_a_cluster_takes(
 def test_an_array_that_is_over_leaves_room_for_the_next() -> None:
     """In the same cycle."""
     one = campaign(1, {"beta": at()})
-    rows = CycleSituation(
+    rows = CampaignCycleSituation(
         campaigns=(one,), waiting={1: 9}, arrays=(array(1, 1),), max_tasks=9, room={}
     )
     full = replace(rows, room=limited(of_person=1))
@@ -413,7 +424,7 @@ def test_an_array_that_is_over_leaves_room_for_the_next() -> None:
 def test_a_cycle_sends_several_arrays_of_a_campaign_where_there_is_room() -> None:
     """As many as one call of what acts as the owner sends."""
     one = campaign(1, {"beta": at()})
-    seen = CycleSituation(
+    seen = CampaignCycleSituation(
         campaigns=(one,), waiting={1: 90}, arrays=(), max_tasks=10, room=room(beta=70)
     )
 

@@ -6,7 +6,12 @@ from typing import Any
 import pytest
 
 from gridbridge.decisions.campaigns import campaign_cycle
-from gridbridge.decisions.campaigns.speculation_rules import by_task, numbered, settled
+from gridbridge.decisions.campaigns.competing_attempts import (
+    group_attempts_by_task,
+    number_retries_after_copies,
+    settle_competing_attempts,
+)
+from gridbridge.model.campaigns.attempt_numbers import PROLOGUE
 from gridbridge.model.campaigns.campaign import (
     Array,
     ArrayState,
@@ -15,25 +20,24 @@ from gridbridge.model.campaigns.campaign import (
     CampaignState,
     TaskOutcome,
 )
-from gridbridge.model.campaigns.campaign_events import EventCode
+from gridbridge.model.campaigns.campaign_events import CampaignEventCode
 from gridbridge.model.campaigns.cycle_plan import (
-    ClusterRoom,
-    ClusterView,
-    CyclePlan,
-    CycleSituation,
-    ProloguePhaseResult,
-    Retry,
+    CampaignCyclePlan,
+    CampaignCycleSituation,
+    ClusterCapacity,
+    FairShareInputs,
+    LastPrologueAttempt,
+    ListedTaskCounts,
+    TaskRetry,
     TaskSend,
 )
-from gridbridge.model.campaigns.prologues import PROLOGUE
 from gridbridge.model.campaigns.speculation import (
+    CampaignStragglers,
     CompetingAttempt,
     LiveAttempt,
     SpeculativeAttempts,
-    StragglerTail,
     SupersededAttempts,
 )
-from gridbridge.model.campaigns.usage_sharing import UsageSharing
 from gridbridge.model.job import ArrayLimits
 from tests.decisions.campaigns.failures.test_event_rules import NOON, SWEEP, event
 
@@ -98,9 +102,13 @@ def array(number: int, state: ArrayState = ArrayState.RELEASED, size: int = 1) -
 def test_which_attempt_decides(
     rivals: tuple[TaskOutcome, ...], now: dict[int, TaskOutcome], expected: dict[int, TaskOutcome]
 ) -> None:
-    known = by_task(rival(attempt, each) for attempt, each in enumerate(rivals, start=1))
+    known = group_attempts_by_task(
+        rival(attempt, each) for attempt, each in enumerate(rivals, start=1)
+    )
 
-    found = settled([ended(attempt, outcome) for attempt, outcome in now.items()], known)
+    found = settle_competing_attempts(
+        [ended(attempt, outcome) for attempt, outcome in now.items()], known
+    )
 
     assert {one.attempt: one.outcome for one in found} == expected
 
@@ -109,42 +117,46 @@ def test_a_task_without_a_copy_is_as_it_ended() -> None:
     """It is in no row."""
     one = ended(1, E, task=9)
 
-    assert settled([one], by_task([rival(1), rival(2)])) == (one,)
+    assert settle_competing_attempts([one], group_attempts_by_task([rival(1), rival(2)])) == (one,)
 
 
 def test_a_task_runs_again_under_a_number_that_no_copy_has() -> None:
     """Root's ledger takes each attempt once."""
-    again = Retry(campaign=1, task=TASK, attempt=1, outcome=P)
+    again = TaskRetry(campaign=1, task=TASK, attempt=1, outcome=P)
 
-    (found,) = numbered([again], by_task([rival(1), rival(2, COPY)]))
+    (found,) = number_retries_after_copies(
+        [again], group_attempts_by_task([rival(1), rival(2, COPY)])
+    )
 
     assert found.attempt == 2
 
 
-def seen(*rivals: CompetingAttempt, **known: Any) -> CycleSituation:
+def seen(*rivals: CompetingAttempt, **known: Any) -> CampaignCycleSituation:
     """Return a look at a campaign of which one task is left."""
     jdl = replace(SWEEP.jdl, is_idempotent=True)
     usual: dict[str, Any] = {
         "campaigns": (replace(SWEEP, jdl=jdl, ended=99),),
         "waiting": {},
         "arrays": (array(1), array(2)),
-        "room": {"beta": ClusterRoom(free_slots=4), "gamma": ClusterRoom(free_slots=4)},
+        "room": {"beta": ClusterCapacity(free_slots=4), "gamma": ClusterCapacity(free_slots=4)},
         "max_tasks": 100,
         "at": NOON,
         "rivals": rivals,
     }
-    return CycleSituation(**usual | known)
+    return CampaignCycleSituation(**usual | known)
 
 
 def test_the_loser_is_ended_and_the_campaign_ends_with_the_first_success() -> None:
     """However long the loser's cluster takes to end it."""
     look = seen(rival(1), rival(2), ended=(ended(2, S),), over=(array(2),))
 
-    plan = campaign_cycle.plan(look)
+    plan = campaign_cycle.plan_campaign_cycle(look)
 
     losers = (SupersededAttempts(array=array(1), places=(range(1, 2),), is_whole=False),)
     assert (plan.losers, plan.finished, plan.again) == (losers, (1,), ())
-    assert "not wanted any more: 1 of campaign 1 at beta" in campaign_cycle.sentences(plan)
+    assert "not wanted any more: 1 of campaign 1 at beta" in campaign_cycle.describe_cycle_plan(
+        plan
+    )
 
 
 def test_a_loser_is_ended_again_until_it_has_ended() -> None:
@@ -152,15 +164,15 @@ def test_a_loser_is_ended_again_until_it_has_ended() -> None:
     over = replace(SWEEP, state=CampaignState.TERMINATED, ended=100)
     look = seen(rival(1), rival(2, S), campaigns=(over,), arrays=(array(1),))
 
-    again = campaign_cycle.plan(look)
-    last = campaign_cycle.plan(
+    again = campaign_cycle.plan_campaign_cycle(look)
+    last = campaign_cycle.plan_campaign_cycle(
         replace(look, ended=(ended(1, TaskOutcome.CANCELLED),), over=(array(1),))
     )
 
     assert [one.array.number for one in again.losers] == [1]
     assert (again.finished, last.finished, last.losers) == ((), (), ())
     assert [one.outcome for one in last.ended] == [COPY]
-    assert campaign_cycle.sentences(last) == ["1 copy ended"]
+    assert campaign_cycle.describe_cycle_plan(last) == ["1 copy ended"]
 
 
 @pytest.mark.parametrize(
@@ -178,7 +190,7 @@ def test_copies_that_nobody_wants_any_more_are_not_released(
     copies = array(2, state)
     look = seen(rival(1, S), rival(2), *others, arrays=(array(1), copies))
 
-    plan = campaign_cycle.plan(look)
+    plan = campaign_cycle.plan_campaign_cycle(look)
 
     assert (copies in [one.array for one in plan.losers]) is lost
     assert (copies in plan.resumed) is is_resumed
@@ -188,7 +200,7 @@ def test_a_copy_that_fails_is_no_event_and_no_failure() -> None:
     """It closes no cluster, spends no retry, and does not run again."""
     look = seen(rival(1), rival(2), ended=(ended(2, E),), over=(array(2),))
 
-    plan = campaign_cycle.plan(look)
+    plan = campaign_cycle.plan_campaign_cycle(look)
 
     assert (plan.changes.events, plan.changes.records[:0], plan.again) == ((), (), ())
     assert [one.outcome for one in plan.ended] == [COPY]
@@ -199,13 +211,13 @@ def test_the_last_one_that_fails_is_judged_as_any_other() -> None:
     """The host of the original was lost after its copy had failed: the task runs again."""
     look = seen(rival(1), rival(2, COPY), ended=(ended(1, LOST),), over=(array(1),))
 
-    plan = campaign_cycle.plan(look)
+    plan = campaign_cycle.plan_campaign_cycle(look)
 
-    again = Retry(campaign=1, task=TASK, attempt=2, outcome=LOST, avoid=("beta",))
+    again = TaskRetry(campaign=1, task=TASK, attempt=2, outcome=LOST, avoid=("beta",))
     assert (plan.again, plan.finished) == ((again,), ())
 
 
-TAIL = StragglerTail(
+TAIL = CampaignStragglers(
     campaign=1,
     sent_s=100,
     durations_s=(10.0, 11.0, 12.0),
@@ -214,17 +226,17 @@ TAIL = StragglerTail(
 FIRST = SpeculativeAttempts(campaign=1, cluster="gamma", tasks=(TASK,), beyond_s=60)
 
 
-def copied(look: CycleSituation) -> tuple[SpeculativeAttempts, ...]:
+def copied(look: CampaignCycleSituation) -> tuple[SpeculativeAttempts, ...]:
     """Return what is copied."""
-    return campaign_cycle.plan(look).copies
+    return campaign_cycle.plan_campaign_cycle(look).copies
 
 
 def test_a_task_that_runs_long_is_copied_to_another_cluster() -> None:
     """The sentence tells beyond which time, and the same rows tell it again."""
-    plan = campaign_cycle.plan(seen(tails=(TAIL,)))
+    plan = campaign_cycle.plan_campaign_cycle(seen(tails=(TAIL,)))
 
     assert plan.copies == (FIRST,)
-    assert campaign_cycle.sentences(plan) == [
+    assert campaign_cycle.describe_cycle_plan(plan) == [
         "copied to gamma: 1 of campaign 1, which have run longer than 60 s"
     ]
 
@@ -233,18 +245,22 @@ def test_a_task_that_runs_long_is_copied_to_another_cluster() -> None:
     ("known", "expected"),
     [
         pytest.param({"ended": (ended(1, S),), "over": (array(1),)}, (), id="it has just ended"),
-        pytest.param({"events": (event(EventCode.BLACKLIST, "gamma"),)}, (), id="gamma is closed"),
         pytest.param(
-            {"events": (event(EventCode.SETUP_ERROR, "gamma", until=NOON),)},
+            {"events": (event(CampaignEventCode.BLACKLIST, "gamma"),)}, (), id="gamma is closed"
+        ),
+        pytest.param(
+            {"events": (event(CampaignEventCode.SETUP_ERROR, "gamma", until=NOON),)},
             (),
             id="and gets probes",
         ),
-        pytest.param({"room": {"beta": ClusterRoom(free_slots=9)}}, (), id="gamma does not answer"),
+        pytest.param(
+            {"room": {"beta": ClusterCapacity(free_slots=9)}}, (), id="gamma does not answer"
+        ),
         pytest.param(
             {"tails": (replace(TAIL, failed_at={TASK: ("gamma",)}),)}, (), id="it overran at gamma"
         ),
         pytest.param(
-            {"room": {"gamma": ClusterRoom(free_slots=9, is_stressed=True)}},
+            {"room": {"gamma": ClusterCapacity(free_slots=9, is_stressed=True)}},
             (),
             id="gamma is stressed",
         ),
@@ -253,7 +269,7 @@ def test_a_task_that_runs_long_is_copied_to_another_cluster() -> None:
             {"rivals": (rival(1), rival(2, COPY), rival(3, COPY))}, (), id="two copies failed"
         ),
         pytest.param(
-            {"sharing": UsageSharing(mean_s={1: {"beta": 3.0}})},
+            {"sharing": FairShareInputs(mean_s={1: {"beta": 3.0}})},
             (FIRST,),
             id="nothing known of gamma",
         ),
@@ -279,8 +295,10 @@ def test_a_copy_goes_only_where_the_prologue_has_run(
     gamma = replace(campaign.jdl.clusters["gamma"], prologue="make")
     jdl = replace(campaign.jdl, clusters={**campaign.jdl.clusters, "gamma": gamma})
     step = {"campaign": 1, "cluster": "gamma", "step": PROLOGUE, "attempt": 1, "array": 9}
-    steps = (ProloguePhaseResult(**step, outcome=outcome),) if outcome else ()  # type: ignore[arg-type]
-    plan = campaign_cycle.plan(replace(look, campaigns=(replace(campaign, jdl=jdl),), steps=steps))
+    steps = (LastPrologueAttempt(**step, outcome=outcome),) if outcome else ()  # type: ignore[arg-type]
+    plan = campaign_cycle.plan_campaign_cycle(
+        replace(look, campaigns=(replace(campaign, jdl=jdl),), steps=steps)
+    )
 
     assert (plan.copies, plan.steps) == (expected, ())
 
@@ -291,7 +309,7 @@ def test_copies_take_what_all_campaigns_tasks_have_left() -> None:
     look = seen(tails=(TAIL,), waiting={2: 6})
     look = replace(look, campaigns=(*look.campaigns, other))
 
-    plan = campaign_cycle.plan(look)
+    plan = campaign_cycle.plan_campaign_cycle(look)
 
     assert TaskSend(campaign=2, cluster="gamma", tasks=2) in plan.sends
     assert plan.copies == (FIRST,)
@@ -302,8 +320,8 @@ def test_a_cycle_without_copies_is_as_before() -> None:
     """Nothing of it looks at them."""
     one = Campaign(**{name: getattr(SWEEP, name) for name in SWEEP.__slots__})
 
-    assert campaign_cycle.plan(seen(campaigns=(one,), arrays=())) == replace(
-        CyclePlan(), finished=(1,)
+    assert campaign_cycle.plan_campaign_cycle(seen(campaigns=(one,), arrays=())) == replace(
+        CampaignCyclePlan(), finished=(1,)
     )
 
 
@@ -317,9 +335,9 @@ def test_copies_keep_to_max_jobs_with_the_tasks_that_are_there(
     gamma = replace(campaign.jdl.clusters["gamma"], max_jobs=2)
     jdl = replace(campaign.jdl, clusters={**campaign.jdl.clusters, "gamma": gamma})
     there = (
-        ClusterView(campaign=1, cluster="gamma", waiting=0, listed=listed),
-        ClusterView(campaign=2, cluster="gamma", waiting=0, listed=9),
-        ClusterView(campaign=1, cluster="beta", waiting=0, listed=9),
+        ListedTaskCounts(campaign=1, cluster="gamma", waiting=0, listed=listed),
+        ListedTaskCounts(campaign=2, cluster="gamma", waiting=0, listed=9),
+        ListedTaskCounts(campaign=1, cluster="beta", waiting=0, listed=9),
     )
 
     assert copied(replace(look, campaigns=(replace(campaign, jdl=jdl),), there=there)) == expected

@@ -8,39 +8,47 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.campaigns.throttle import SAID, plan, sentences
+from gridbridge.decisions.campaigns.task_cancellation_rules import (
+    REASON_WORDS,
+    describe_cancellations,
+    plan_task_cancellations,
+)
 from gridbridge.model.campaigns.cancellation import (
     ArrayCancellation,
-    CancellationPatience,
     CancellationPlan,
-    ListedArray,
-    ListedAttempt,
-    WipedFor,
+    CancellationReason,
+    CancellationSituation,
+    CancellationTimeouts,
+    SameStateTasks,
 )
 
 NOON = datetime(2026, 3, 29, 12, tzinfo=UTC)
-PATIENCE = CancellationPatience(grace_s=60, waiting_s=900, over_walltime_s=1800)
+PATIENCE = CancellationTimeouts(grace_s=60, waiting_s=900, over_walltime_s=1800)
 
 
-def part(age_s: float, places: range = range(1, 6), **other: Any) -> ListedArray:
+def part(age_s: float, places: range = range(1, 6), **other: Any) -> SameStateTasks:
     """Return five tasks of campaign 1 that wait at beta."""
     known: dict[str, Any] = {"campaign": 1, "array": 1, "cluster": "beta", "is_waiting": True}
     since = NOON - timedelta(seconds=age_s)
-    return ListedArray(**known | {"places": (places,), "since": since, "walltime_s": 3600} | other)
+    return SameStateTasks(
+        **known | {"places": (places,), "since": since, "walltime_s": 3600} | other
+    )
 
 
-def running(age_s: float, **other: Any) -> ListedArray:
+def running(age_s: float, **other: Any) -> SameStateTasks:
     """Return tasks that run."""
     return part(age_s, is_waiting=False, **other)
 
 
-def wiping(*parts: ListedArray, allowed: Mapping[str, int] | None = None) -> CancellationPlan:
+def wiping(*parts: SameStateTasks, allowed: Mapping[str, int] | None = None) -> CancellationPlan:
     """Decide, where nothing may wait unless it is said."""
     found = allowed or {"beta": 0}
-    return plan(ListedAttempt(now=NOON, parts=parts, allowed=found, patience=PATIENCE))
+    return plan_task_cancellations(
+        CancellationSituation(now=NOON, parts=parts, allowed=found, patience=PATIENCE)
+    )
 
 
-def wipe(wiped_for: WipedFor, *places: range, **other: Any) -> ArrayCancellation:
+def wipe(wiped_for: CancellationReason, *places: range, **other: Any) -> ArrayCancellation:
     """Return what is wiped of campaign 1."""
     known: dict[str, Any] = {"campaign": 1, "array": 1, "cluster": "beta"}
     return ArrayCancellation(**known | other, wiped_for=wiped_for, places=places)
@@ -51,7 +59,7 @@ def test_what_waits_beyond_the_flood_rate_is_wiped_newest_first() -> None:
     old, new = part(300, array=1), part(90, array=2)
 
     assert wiping(old, new, allowed={"beta": 7}).wipes == (
-        wipe(WipedFor.OVERFLOW, range(3, 6), array=2),
+        wipe(CancellationReason.OVERFLOW, range(3, 6), array=2),
     )
 
 
@@ -61,7 +69,7 @@ def test_the_flood_rate_is_of_a_cluster_not_of_a_campaign() -> None:
     elsewhere = part(100, cluster="gamma")
 
     assert wiping(one, other, elsewhere, allowed={"beta": 5, "gamma": 5}).wipes == (
-        wipe(WipedFor.OVERFLOW, range(1, 6), campaign=2),
+        wipe(CancellationReason.OVERFLOW, range(1, 6), campaign=2),
     )
 
 
@@ -88,7 +96,7 @@ def test_what_waits_too_long_is_wiped_however_few_they_are() -> None:
     late = part(901)
 
     assert wiping(late, part(899), allowed={"beta": 9}).wipes == (
-        wipe(WipedFor.WAITED, range(1, 6)),
+        wipe(CancellationReason.WAITED, range(1, 6)),
     )
 
 
@@ -114,51 +122,51 @@ def test_an_age_is_the_same_in_every_zone() -> None:
 
 def test_what_was_to_be_wiped_and_is_still_there_is_wiped_again() -> None:
     """The program may have been killed between its note and its act."""
-    marked = part(10, marked=WipedFor.OVERFLOW)
-    overran = running(10, marked=WipedFor.OVERRAN, array=2)
+    marked = part(10, marked=CancellationReason.OVERFLOW)
+    overran = running(10, marked=CancellationReason.OVERRAN, array=2)
     found = wiping(marked, overran)
 
     assert found == CancellationPlan(
         repeated=(
-            wipe(WipedFor.OVERFLOW, range(1, 6)),
-            wipe(WipedFor.OVERRAN, range(1, 6), array=2),
+            wipe(CancellationReason.OVERFLOW, range(1, 6)),
+            wipe(CancellationReason.OVERRAN, range(1, 6), array=2),
         )
     )
-    assert sentences(found) == ["wiped again: 5 of campaign 1 at beta"] * 2
+    assert describe_cancellations(found) == ["wiped again: 5 of campaign 1 at beta"] * 2
 
 
 def test_what_is_being_wiped_is_wiped_for_nothing_else_besides() -> None:
     """It makes no others go, which waited as few as may wait."""
-    marked, others = part(901, marked=WipedFor.OVERFLOW), part(100, array=2)
-    overran = running(9000, marked=WipedFor.OVERRAN, array=3)
+    marked, others = part(901, marked=CancellationReason.OVERFLOW), part(100, array=2)
+    overran = running(9000, marked=CancellationReason.OVERRAN, array=3)
 
     assert wiping(marked, others, overran, allowed={"beta": 5}) == CancellationPlan(
         repeated=(
-            wipe(WipedFor.OVERFLOW, range(1, 6)),
-            wipe(WipedFor.OVERRAN, range(1, 6), array=3),
+            wipe(CancellationReason.OVERFLOW, range(1, 6)),
+            wipe(CancellationReason.OVERRAN, range(1, 6), array=3),
         )
     )
 
 
 def test_what_was_to_be_wiped_for_its_waiting_and_runs_is_spared() -> None:
     """It has its place now."""
-    assert wiping(running(10, marked=WipedFor.WAITED)) == CancellationPlan(
-        spared=(wipe(WipedFor.WAITED, range(1, 6)),)
+    assert wiping(running(10, marked=CancellationReason.WAITED)) == CancellationPlan(
+        spared=(wipe(CancellationReason.WAITED, range(1, 6)),)
     )
 
 
 def test_a_task_that_its_owner_cancelled_is_deleted_though_it_runs() -> None:
-    unwanted = part(10, range(2, 3), is_waiting=False, marked=WipedFor.UNWANTED)
+    unwanted = part(10, range(2, 3), is_waiting=False, marked=CancellationReason.UNWANTED)
     other = part(10, range(1, 2), is_waiting=False)
 
     assert wiping(unwanted, other) == CancellationPlan(
-        cancelled=(wipe(WipedFor.UNWANTED, range(2, 3)),)
+        cancelled=(wipe(CancellationReason.UNWANTED, range(2, 3)),)
     )
 
 
 def test_each_wipe_is_told() -> None:
     """With how many tasks, whose, where and why."""
-    assert sentences(wiping(part(61), running(9000, array=2))) == [
+    assert describe_cancellations(wiping(part(61), running(9000, array=2))) == [
         "wiped: 5 of campaign 1 at beta, which run long after their walltime",
         "wiped: 5 of campaign 1 at beta, which wait beyond the flood rate",
     ]
@@ -166,7 +174,7 @@ def test_each_wipe_is_told() -> None:
 
 def test_each_reason_has_words() -> None:
     """A cycle tells what it does before it does it, so that none would end it."""
-    assert {*SAID} == {*WipedFor}
+    assert {*REASON_WORDS} == {*CancellationReason}
 
 
 @given(
@@ -189,12 +197,15 @@ def test_exactly_what_is_too_much_goes(ages: list[int], sizes: list[int], allowe
 
 def test_all_of_a_cancelled_campaign_is_deleted_whatever_it_does_and_never_marked() -> None:
     waiting, runs = part(1, is_cancelled=True), running(1, array=2, is_cancelled=True)
-    marked = part(1, array=3, is_cancelled=True, marked=WipedFor.WAITED)
+    marked = part(1, array=3, is_cancelled=True, marked=CancellationReason.WAITED)
     found = wiping(waiting, runs, marked)
 
-    cancelled = [wipe(WipedFor.CANCELLED, range(1, 6), array=n) for n in (1, 2, 3)]
+    cancelled = [wipe(CancellationReason.CANCELLED, range(1, 6), array=n) for n in (1, 2, 3)]
     assert found == CancellationPlan(cancelled=tuple(cancelled))
-    assert sentences(found)[0] == "wiped: 5 of campaign 1 at beta, which their owner cancelled"
+    assert (
+        describe_cancellations(found)[0]
+        == "wiped: 5 of campaign 1 at beta, which their owner cancelled"
+    )
 
 
 def test_tasks_that_a_cluster_lists_one_by_one_are_wiped_together() -> None:
@@ -203,21 +214,24 @@ def test_tasks_that_a_cluster_lists_one_by_one_are_wiped_together() -> None:
 
     singles = (range(1, 2), range(2, 3), range(3, 4))
     assert found.wipes == (
-        wipe(WipedFor.WAITED, *singles),
-        wipe(WipedFor.WAITED, range(1, 6), array=2),
+        wipe(CancellationReason.WAITED, *singles),
+        wipe(CancellationReason.WAITED, range(1, 6), array=2),
     )
 
 
 def test_what_is_to_start_elsewhere_is_deleted_only_while_it_waits() -> None:
     """It is held before that; what has begun is left alone."""
-    waits, runs = part(10, marked=WipedFor.MOVED), running(10, marked=WipedFor.MOVED, array=2)
+    waits, runs = (
+        part(10, marked=CancellationReason.MOVED),
+        running(10, marked=CancellationReason.MOVED, array=2),
+    )
     found = wiping(waits, runs)
 
     assert found == CancellationPlan(
-        moved=(wipe(WipedFor.MOVED, range(1, 6)),),
-        spared=(wipe(WipedFor.MOVED, range(1, 6), array=2),),
+        moved=(wipe(CancellationReason.MOVED, range(1, 6)),),
+        spared=(wipe(CancellationReason.MOVED, range(1, 6), array=2),),
     )
-    assert sentences(found) == [
+    assert describe_cancellations(found) == [
         "moved: 5 of campaign 1 at beta, which are to start elsewhere",
         "left alone: 5 of campaign 1 at beta, which run now",
     ]

@@ -83,7 +83,9 @@ def wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BalancerRunOption
     works.chmod(0o755)
     secret.write_text("[default]\nkey = 1\n")
     secret.chmod(0o640)
-    policy = policy_file.parse("FILE", SITE.format(works=works, secret=secret).encode())
+    policy = policy_file.parse_configuration(
+        "FILE", SITE.format(works=works, secret=secret).encode()
+    )
     seen = situation(instance(MASTER), instance("alpha-n1", (1,)), wait=[waiting(99, tasks=12)])
     monkeypatch.setattr(cell_observer, "observe_own_cluster", lambda *_: seen)
     monkeypatch.setattr(balance_service.host, "is_here", lambda name: name == MASTER)
@@ -165,7 +167,7 @@ def test_hosts_of_a_rack_of_which_none_is_told_any_more_are_let_go(
     rests = OwnedNode(name="alpha-n8", pool="rack", machine="alpha-n8", since=NOON, state=OFF)
     boots = OwnedNode(name="alpha-n9", pool="rack", machine="alpha-n9", since=NOON, state=BOOTS)
     memory.nodes.replace((rests, boots))
-    policy = policy_file.parse("FILE", text.encode())
+    policy = policy_file.parse_configuration("FILE", text.encode())
     round_ = ReportingBalancer(replace(wanted, policy=policy), Clock(), memory)
     plan = round_.decide(round_.gather())
 
@@ -190,7 +192,7 @@ def test_a_host_with_a_section_is_never_told_as_lost_though_nobody_squeezes(
     text += '[power."alpha-n7.cluster"]\nprovider = "rack"\n'
     memory = BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
     memory.keep_silent({f"{name.partition('.')[0]} ": NOON - timedelta(days=1) for name in names})
-    policy = policy_file.parse("FILE", text.encode())
+    policy = policy_file.parse_configuration("FILE", text.encode())
     ReportingBalancer(replace(wanted, policy=policy), Clock(), memory).gather()
 
     assert re.findall(r"event=no_machine host=(\S+)", caplog.text) == ["alpha-n8"]
@@ -206,7 +208,9 @@ def test_no_pool_has_the_name_of_what_switches_hosts(
     """Its nodes would be taken for hosts that are not squeezed any more."""
     own = f'{RACK}[power.alpha-n1]\nprovider = "rack"\n[squeeze]\nenabled = {enabled}\n'
     text = SITE.format(works=tmp_path / "works", secret=tmp_path / "secret") + own
-    policy = policy_file.parse("FILE", f'{text}[pool.rack]\nprovider = "works"\n'.encode())
+    policy = policy_file.parse_configuration(
+        "FILE", f'{text}[pool.rack]\nprovider = "works"\n'.encode()
+    )
 
     with pytest.raises(ConfigError, match=r"\[pool\.rack\] has the name of a provider of hosts"):
         balance_service.require_actionable_options(
@@ -227,7 +231,7 @@ def test_where_nobody_makes_nodes_any_more_those_left_are_told(
     )
     memory.nodes.replace((works, own, made))
     bare = f"{SITE.partition('[provider')[0]}[balance]\nmax_nodes = 9\n"
-    policy = policy_file.parse("FILE", bare.encode())
+    policy = policy_file.parse_configuration("FILE", bare.encode())
 
     with pytest.raises(ConfigError) as found:
         balance_service.require_actionable_options(

@@ -52,7 +52,7 @@ def look(folder: Path, there: ShownCluster | None, state: str = "") -> BalanceSi
         )
     queue = instance(MASTER, (1,), slots=5, queue="transfer-beta", state=state)
     seen = cell(instance(MASTER), queue)
-    policy = policy_file.parse("FILE", SITE.encode())
+    policy = policy_file.parse_configuration("FILE", SITE.encode())
     with (
         patch.object(cell_observer.cell_queries, "query_cell_outputs", return_value=((), ())),
         patch.object(cell_observer.cell_queries, "parse_cell_outputs", return_value=seen),
@@ -121,7 +121,10 @@ def test_a_snapshot_has_the_transfer_queues_that_would_start_sooner(tmp_path: Pa
         patch.object(cell_observer.cell_queries, "parse_cell_outputs", return_value=cell(queue)),
     ):
         cell_observer.save_observed_round(
-            policy_file.parse("FILE", SITE.encode()), str(tmp_path / "saved"), NOON, str(tmp_path)
+            policy_file.parse_configuration("FILE", SITE.encode()),
+            str(tmp_path / "saved"),
+            NOON,
+            str(tmp_path),
         )
     kept = saved_round_folder.read_saved_round(str(tmp_path / "saved"))[1]
 
@@ -143,7 +146,7 @@ def test_a_snapshot_has_how_the_last_round_saw_what_waits(tmp_path: Path) -> Non
         ),
     ):
         cell_observer.save_observed_round(
-            policy_file.parse("FILE", SITE.encode()), str(tmp_path), NOON
+            policy_file.parse_configuration("FILE", SITE.encode()), str(tmp_path), NOON
         )
 
     assert saved_round_folder.read_saved_round(str(tmp_path))[1].watched == known

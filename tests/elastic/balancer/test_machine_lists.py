@@ -58,7 +58,9 @@ def pool(site: Path, name: str, provider: str, priority: int = 0) -> None:
 
 def judged(site: Path) -> dict[str, FindingState]:
     """Return what the check says of providers' lists."""
-    found = capability_checks.check_provider_lists(policy_file.load(str(site)), str(site))
+    found = capability_checks.check_provider_lists(
+        policy_file.load_configuration(str(site)), str(site)
+    )
     return {each.item: each.state for each in found}
 
 

@@ -75,7 +75,7 @@ def test_nodes_that_boot_are_not_asked_for_again(path: str, tmp_path: Path) -> N
 
 
 def test_all_that_a_round_remembers_is_known(path: str) -> None:
-    policy = policy_file.parse("FILE", SITE.encode())
+    policy = policy_file.parse_configuration("FILE", SITE.encode())
     keep(path)
 
     found = round_state_reader.add_saved_balancer_state(SEEN, policy)
@@ -92,7 +92,7 @@ def test_nothing_that_waits_was_seen_in_the_future(path: str) -> None:
     keep(path)
 
     found = round_state_reader.add_saved_balancer_state(
-        replace(SEEN, now=before), policy_file.parse("FILE", SITE.encode())
+        replace(SEEN, now=before), policy_file.parse_configuration("FILE", SITE.encode())
     )
 
     assert {5: replace(WATCHED, at=before, room_since=before)} == found.watched
@@ -133,7 +133,7 @@ def test_what_this_account_may_not_read_is_hidden(
     assert (
         ()
         == round_state_reader.add_saved_balancer_state(
-            SEEN, policy_file.parse("FILE", SITE.encode())
+            SEEN, policy_file.parse_configuration("FILE", SITE.encode())
         ).nodes
     )
 
@@ -142,7 +142,7 @@ def test_hosts_that_rest_are_neither_broken_nor_nodes(path: str, tmp_path: Path)
     """Of nine hosts of the site's own eight rest: their daemons are silent, and that is right."""
     rack = "".join(f'[power.n{number}]\nprovider = "rack"\n' for number in range(1, 10))
     provider = '[provider.rack]\nkind = "power"\nway = "command"\nprogram = "/bin/true"\n'
-    policy = policy_file.parse("FILE", f"{SITE}{provider}{rack}".encode())
+    policy = policy_file.parse_configuration("FILE", f"{SITE}{provider}{rack}".encode())
     names = [f"n{number}" for number in range(1, 10)]
     keep(path)
     database = StateFile.open(f"sqlite:///{path}")
@@ -170,7 +170,7 @@ def test_a_node_of_which_no_round_noted_that_it_is_idle_is_so_since_now(path: st
     database.close()
 
     (found,) = round_state_reader.add_saved_balancer_state(
-        SEEN, policy_file.parse("FILE", SITE.encode())
+        SEEN, policy_file.parse_configuration("FILE", SITE.encode())
     ).nodes
 
     assert found.idle_since == SEEN.now

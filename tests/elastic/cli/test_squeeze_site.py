@@ -71,7 +71,7 @@ def test_without_max_nodes_the_sentence_names_the_key(folder: Path) -> None:
 )
 def test_what_a_site_lacks_for_hosts_to_rest_is_named(more: str, lacks: list[str]) -> None:
     found = squeeze_preview.missing_squeeze_settings(
-        policy_file.parse("FILE", (CELL + more).encode())
+        policy_file.parse_configuration("FILE", (CELL + more).encode())
     )
 
     assert [lack.partition(":")[0] for lack in found] == lacks

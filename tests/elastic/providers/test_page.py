@@ -55,5 +55,5 @@ def test_the_sections_on_the_page_are_a_configuration() -> None:
     assert blocks
 
     for block in blocks:
-        assert policy_file.parse("FILE", (SITE + block).encode()).providers
+        assert policy_file.parse_configuration("FILE", (SITE + block).encode()).providers
         assert tomllib.loads(block)["provider"]

@@ -27,7 +27,9 @@ Ipmi = Callable[..., HostPowerProvider]
 
 def provider_of(text: str, host: str = "n1") -> HostPowerProvider:
     """Return what a configuration says of a host."""
-    made = make_power_control_of_host(policy_file.parse("FILE", (SITE + text).encode()), host)
+    made = make_power_control_of_host(
+        policy_file.parse_configuration("FILE", (SITE + text).encode()), host
+    )
     assert isinstance(made, HostPowerProvider)
     return made
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gridbridge.model.campaigns.attempt_numbers import read_attempts
+from gridbridge.model.campaigns.attempt_numbers import parse_attempt_ranges
 from tests.lab.campaigns.runner import CAMPAIGN_S, HOST, jobs_of, ledger, shown, submit, until_state
 from tests.lab.campaigns.together import AT, AT_ONCE, FOLDER, PROJECT, Brought, jdl
 from tests.lab.grid import Grid
@@ -55,7 +55,7 @@ def test_a_task_that_overruns_its_time_is_tried_once_elsewhere(
         (task, row[2])
         for row in ledger(site, number)
         if row[0] == "array"
-        for task, _ in read_attempts(row[3])
+        for task, _ in parse_attempt_ranges(row[3])
     ]
 
     assert (1, 1) == (found["ended"], found["failed"])

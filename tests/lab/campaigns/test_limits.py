@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from gridbridge.model.campaigns.attempt_numbers import read_attempts
+from gridbridge.model.campaigns.attempt_numbers import parse_attempt_ranges
 from tests.lab.away import global_setting
 from tests.lab.campaigns import runner
 from tests.lab.campaigns.runner import CAMPAIGN_S, HOST, ledger, published, shown, submit
@@ -49,7 +49,7 @@ def test_a_campaign_keeps_to_the_limits_of_a_cell(site: Grid, name: str) -> None
     finally:
         runner.start(site)
     told = site.on(HOST, "gridevents", "-a", "--json", "-c", str(number), user="bob").out
-    sizes = [len(read_attempts(row[3])) for row in ledger(site, number) if row[0] == "array"]
+    sizes = [len(parse_attempt_ranges(row[3])) for row in ledger(site, number) if row[0] == "array"]
 
     assert (found["ended"], found["failed"]) == (7, 0)
     assert (max(sizes), sum(sizes)) == (2, 7)

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.attempt_numbers import (
-    read_attempts,
-    read_places,
-    write_attempts,
-    write_places,
+    format_attempt_ranges,
+    format_index_ranges,
+    parse_attempt_ranges,
+    parse_index_ranges,
 )
 
 
@@ -19,13 +19,13 @@ def test_consecutive_tasks_of_an_attempt_are_a_range() -> None:
     """Their order is that of the places in the array."""
     attempts = ((0, 1), (1, 1), (2, 1), (7, 2), (4, 1))
 
-    assert write_attempts(attempts) == "0-2:1,7:2,4:1"
+    assert format_attempt_ranges(attempts) == "0-2:1,7:2,4:1"
 
 
 @given(st.lists(st.tuples(st.integers(0, 10**6), st.integers(1, 9)), min_size=1, unique=True))
 def test_what_was_written_is_read(attempts: list[tuple[int, int]]) -> None:
     """Whatever tasks there are, in whatever order."""
-    assert list(read_attempts(write_attempts(tuple(attempts)))) == attempts
+    assert list(parse_attempt_ranges(format_attempt_ranges(tuple(attempts)))) == attempts
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_what_was_written_is_read(attempts: list[tuple[int, int]]) -> None:
 def test_what_is_no_range_is_refused(text: str) -> None:
     """Root reads it."""
     with pytest.raises(ParseError):
-        read_attempts(text)
+        parse_attempt_ranges(text)
 
 
 def test_too_many_are_refused_before_they_are_listed() -> None:
@@ -42,7 +42,7 @@ def test_too_many_are_refused_before_they_are_listed() -> None:
     text = ",".join(f"{first}00000-{first}99999:1" for first in range(1, 60))
     tracemalloc.start()
     with pytest.raises(ParseError, match="at most 100000 attempts"):
-        read_attempts(text)
+        parse_attempt_ranges(text)
     _, peak_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
@@ -54,7 +54,7 @@ def test_places_are_ranges_that_are_read_back(firsts: list[tuple[int, int]]) -> 
     """Of one place or of several."""
     places = tuple(range(first, first + length) for first, length in firsts)
 
-    assert read_places(write_places(places)) == places
+    assert parse_index_ranges(format_index_ranges(places)) == places
 
 
 @pytest.mark.parametrize(
@@ -63,4 +63,4 @@ def test_places_are_ranges_that_are_read_back(firsts: list[tuple[int, int]]) -> 
 def test_what_is_no_place_is_refused(text: str) -> None:
     """Nothing at all would stand for a whole array."""
     with pytest.raises(ParseError):
-        read_places(text)
+        parse_index_ranges(text)

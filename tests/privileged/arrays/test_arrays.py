@@ -12,7 +12,7 @@ import pytest
 from gridbridge.campaigns.store import campaign_files
 from gridbridge.campaigns.store.root_ledger import RootLedger
 from gridbridge.errors import CampaignClosed, GridbridgeError, LedgerUnreadable, RemoteJobNotOurs
-from gridbridge.model.campaigns.campaign_names import UNIQUE, words
+from gridbridge.model.campaigns.campaign_names import UNIQUE, split_parameters
 from gridbridge.model.places import REFUSED_THERE
 from gridbridge.privileged import as_user, owner
 from gridbridge.privileged import setuid_worker as worker_module
@@ -115,7 +115,7 @@ def test_a_line_is_split_as_sh_would(line: str) -> None:
     except ValueError:
         expected = line.split()
 
-    assert list(words(line)) == expected
+    assert list(split_parameters(line)) == expected
 
 
 def answers(person: str) -> Callable[[list[str]], str]:

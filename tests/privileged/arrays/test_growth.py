@@ -13,7 +13,7 @@ import pytest
 from gridbridge.campaigns.store import campaign_reader
 from gridbridge.campaigns.store.campaign_reader import VerifiedCampaignFiles
 from gridbridge.campaigns.store.root_ledger import RootLedger
-from gridbridge.model.campaigns.campaign_names import UNIQUE, ArrayId
+from gridbridge.model.campaigns.campaign_names import UNIQUE, CampaignArrayId
 from gridbridge.privileged.arrays.array_order import ArrayOrder
 from gridbridge.privileged.arrays.campaign_content import VerifiedTasks
 from gridbridge.shell import files
@@ -69,7 +69,7 @@ class Site:
     def content(self, ledger: RootLedger) -> VerifiedTasks:
         """Return what a call reads and checks."""
         order = SimpleNamespace(
-            arrays=tuple(ArrayId("alpha", 12, number + 1) for number in self._arrays),
+            arrays=tuple(CampaignArrayId("alpha", 12, number + 1) for number in self._arrays),
             tasks=tuple(map(self.tasks, self._arrays)),
             cluster="beta",
             campaign=12,
@@ -87,7 +87,7 @@ class Site:
         assert ledger.earlier(number, self.tasks(number - 1)) == []
         ledger.intend(number, "beta", self.tasks(number - 1))
         ledger.submitted(number, str(number))
-        array = ArrayId("alpha", 12, number)
+        array = CampaignArrayId("alpha", 12, number)
         assert content.spec(array, content.tasks(place), "alice").tasks == SIZE
 
 

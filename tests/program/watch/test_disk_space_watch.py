@@ -147,7 +147,9 @@ def test_home_tells_where_the_starters_of_our_queues_have_their_notes(tmp_path: 
     client = tmp_path / "qconf"
     client.write_text(QCONF)
     client.chmod(0o755)
-    policy = policy_file.parse("gridbridge.toml", SITE.format(folder=tmp_path).encode())
+    policy = policy_file.parse_configuration(
+        "gridbridge.toml", SITE.format(folder=tmp_path).encode()
+    )
     workers = OwnerThreadPools()
     tmpdirs = TmpdirFolderQuery(policy, workers, Time())
 

@@ -23,8 +23,12 @@ from gridbridge.model.campaigns.campaign import (
     TaskOutcome,
     WaitingTasks,
 )
-from gridbridge.model.campaigns.campaign_events import CampaignEvent, EventCode, EventKind
-from gridbridge.model.campaigns.cancellation import ArrayCancellation, WipedFor
+from gridbridge.model.campaigns.campaign_events import (
+    CampaignEvent,
+    CampaignEventCode,
+    CampaignEventKind,
+)
+from gridbridge.model.campaigns.cancellation import ArrayCancellation, CancellationReason
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.model.campaigns.published_tasks import TaskMove
 from gridbridge.model.cluster import Cluster
@@ -148,7 +152,10 @@ class Site:
         database = self.database()
         found = CancellationMarkRows(database).all().get((1, 1), {})
         database.close()
-        assert {mark.wiped_for for mark in found.values()} <= {WipedFor.MOVED, WipedFor.LEFT}
+        assert {mark.wiped_for for mark in found.values()} <= {
+            CancellationReason.MOVED,
+            CancellationReason.LEFT,
+        }
         return sorted(found)
 
 
@@ -245,13 +252,13 @@ def test_a_task_that_its_owner_cancels_as_it_is_to_be_moved_is_sent_nowhere(
     database.close()
 
     assert len(checked.moves) == 4
-    assert found[1].wiped_for is WipedFor.UNWANTED
-    assert {found[place].wiped_for for place in (2, 3, 4)} == {WipedFor.MOVED}
+    assert found[1].wiped_for is CancellationReason.UNWANTED
+    assert {found[place].wiped_for for place in (2, 3, 4)} == {CancellationReason.MOVED}
 
 
-@pytest.mark.parametrize("why", [WipedFor.MOVED, WipedFor.OVERFLOW])
+@pytest.mark.parametrize("why", [CancellationReason.MOVED, CancellationReason.OVERFLOW])
 def test_no_mark_takes_the_place_of_an_owners_and_none_takes_that_off(
-    site: Site, why: WipedFor
+    site: Site, why: CancellationReason
 ) -> None:
     wipe = ArrayCancellation(
         campaign=1, array=1, cluster="beta", wiped_for=why, places=(range(1, 3),)
@@ -265,7 +272,7 @@ def test_no_mark_takes_the_place_of_an_owners_and_none_takes_that_off(
     left = marks.all()[1, 1]
     database.close()
 
-    assert [put[place].wiped_for for place in (1, 2)] == [WipedFor.UNWANTED, why]
+    assert [put[place].wiped_for for place in (1, 2)] == [CancellationReason.UNWANTED, why]
     assert [*left] == [1]
 
 
@@ -390,9 +397,9 @@ def test_what_was_done_is_known_for_as_long_as_a_rest(
     assert known == {"gamma", *(["delta"] if is_known else [])}
 
 
-@pytest.mark.parametrize("mark", [WipedFor.MOVED, WipedFor.LEFT])
+@pytest.mark.parametrize("mark", [CancellationReason.MOVED, CancellationReason.LEFT])
 def test_what_is_deleted_to_be_moved_is_on_its_way_until_it_is_sent(
-    site: Site, mark: WipedFor
+    site: Site, mark: CancellationReason
 ) -> None:
     """Its old cluster lists it no more, and its campaign has not heard of that yet."""
     site.rebalance()
@@ -434,8 +441,8 @@ def test_of_a_cluster_that_is_silent_for_long_each_task_is_told_and_none_moved(
     site.silent = {"beta"}
     database = site.database()
     event = CampaignEvent(
-        kind=EventKind.CLUSTER,
-        code=EventCode.GET_JOBS,
+        kind=CampaignEventKind.CLUSTER,
+        code=CampaignEventCode.GET_JOBS,
         cluster="beta",
         opened_at=site.now - timedelta(seconds=silent_s),
         last_at=site.now,
@@ -458,8 +465,8 @@ def test_of_a_cluster_that_is_silent_for_long_each_task_is_told_and_none_moved(
 def test_a_cluster_that_is_closed_to_a_campaign_gets_none_of_its_tasks(site: Site) -> None:
     database = site.database()
     event = CampaignEvent(
-        kind=EventKind.CAMPAIGN,
-        code=EventCode.BLACKLIST,
+        kind=CampaignEventKind.CAMPAIGN,
+        code=CampaignEventCode.BLACKLIST,
         campaign=1,
         cluster="gamma",
         opened_at=NOON,

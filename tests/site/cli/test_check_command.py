@@ -27,7 +27,7 @@ from gridbridge.model.campaigns.published_campaigns import (
     ShownGrid,
     ShownGridCluster,
 )
-from gridbridge.model.campaigns.send_reasons import ShownCycle
+from gridbridge.model.campaigns.send_reasons import ShownSendReasons
 from gridbridge.model.published import ShownDrain
 from gridbridge.model.vocabulary import ClusterVocabulary
 from gridbridge.state import drains
@@ -80,7 +80,7 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "rules/10.py").write_text(RULES)
     published = str(tmp_path / "published")
     published_campaign_files.publish_campaign_value(
-        ShownCycle(at=NOON, free_slots={"beta": 3}), published
+        ShownSendReasons(at=NOON, free_slots={"beta": 3}), published
     )
     published_campaign_files.publish_campaign_value(
         ShownCampaigns(at=NOON, campaigns=(SWEEP,)), published
@@ -198,7 +198,7 @@ def test_a_check_counts_the_slots_that_are_free_for_such_tasks(
     site: Path, type_: str, free: int
 ) -> None:
     """Best-effort tasks make way for ordinary ones, and not for each other."""
-    cycle = ShownCycle(at=NOON, free_slots={"beta": 3}, besteffort_slots={"beta": 1})
+    cycle = ShownSendReasons(at=NOON, free_slots={"beta": 3}, besteffort_slots={"beta": 1})
     published_campaign_files.publish_campaign_value(cycle, str(site / "published"))
     array = ("--array", "1-9", "--clusters", "beta", "--type", type_)
 
@@ -235,7 +235,9 @@ def test_a_check_sends_nothing_where_nothing_goes(site: Path, is_drained: bool, 
     if is_drained:
         drains.make_drains_folder(published)
         drains.drain_cluster("beta", ShownDrain(by="root", at=NOON, reason="Monday"), published)
-    cycle = ShownCycle(at=NOON, free_slots={"beta": 3}, stressed=() if is_drained else ("beta",))
+    cycle = ShownSendReasons(
+        at=NOON, free_slots={"beta": 3}, stressed=() if is_drained else ("beta",)
+    )
     published_campaign_files.publish_campaign_value(cycle, published)
 
     _, lines = sub("--check", "--array", "1-9", "--clusters", "beta", "--", "run")

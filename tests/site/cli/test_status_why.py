@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
-from gridbridge.cli.options import clock
+from gridbridge.cli.options import format_local_time
 from gridbridge.program import reports
 from gridbridge.site.cli import status_command, why_command
 from tests.shown import NOW, ago, cluster, history, load, publish, queue, shown, transfer
@@ -155,7 +155,7 @@ def test_help_has_an_example(command: str) -> None:
 
 
 def test_a_time_of_another_day_or_of_the_future_has_its_date() -> None:
-    assert clock(ago(86399), NOW) == "12:00:01"
-    assert clock(ago(86400), NOW) == "2026-02-28 12:00:00"
-    assert clock(ago(-1), NOW) == "2026-03-01 12:00:01"
-    assert clock(None, NOW) == "-"
+    assert format_local_time(ago(86399), NOW) == "12:00:01"
+    assert format_local_time(ago(86400), NOW) == "2026-02-28 12:00:00"
+    assert format_local_time(ago(-1), NOW) == "2026-03-01 12:00:01"
+    assert format_local_time(None, NOW) == "-"

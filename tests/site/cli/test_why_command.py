@@ -14,20 +14,20 @@ from gridbridge.cli.main import gridbridge
 from gridbridge.model.campaigns.campaign import CampaignState, TaskOutcome
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
-    EventCode,
-    EventKind,
-    ShownEvents,
+    CampaignEventCode,
+    CampaignEventKind,
+    ShownCampaignEvents,
 )
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownCampaigns
 from gridbridge.model.campaigns.published_tasks import PublishedTask, TaskMove, TaskPreemption
 from gridbridge.model.campaigns.send_reasons import (
-    CampaignOrder,
+    PrecedenceReason,
     SendCause,
     SendReason,
-    ShownCycle,
+    ShownSendReasons,
 )
-from gridbridge.model.campaigns.speculation import ShownCopy
+from gridbridge.model.campaigns.speculation import ShownSpeculativeAttempt
 from gridbridge.site import home_jobs
 from gridbridge.site.home_jobs import HomeJob
 
@@ -79,7 +79,7 @@ def _published(tmp_path: Path) -> Path:
         7, 0, (SENT, ended, again, third, fourth), str(tmp_path)
     )
     published_campaign_files.publish_campaign_value(
-        ShownCycle(at=NOON, reasons=REASONS), str(tmp_path)
+        ShownSendReasons(at=NOON, reasons=REASONS), str(tmp_path)
     )
     return tmp_path
 
@@ -93,7 +93,7 @@ def show(published: Path, one: ShownCampaign) -> None:
 
 def test_a_cycle_of_late_is_told_by_its_time_alone(published: Path) -> None:
     published_campaign_files.publish_campaign_value(
-        ShownCycle(at=datetime.now(UTC), reasons=REASONS), str(published)
+        ShownSendReasons(at=datetime.now(UTC), reasons=REASONS), str(published)
     )
 
     assert "may not run" not in why(published, "7").output
@@ -191,8 +191,8 @@ def test_a_cancelled_campaign_says_where_its_tasks_are_to_end(published: Path) -
 def test_failed_tasks_are_told_with_what_runs_them_again(published: Path) -> None:
     """By their events while those are open; once they are closed, as another campaign."""
     event = CampaignEvent(
-        kind=EventKind.TASK,
-        code=EventCode.EXIT_ERROR,
+        kind=CampaignEventKind.TASK,
+        code=CampaignEventCode.EXIT_ERROR,
         campaign=7,
         cluster="beta",
         tasks=1,
@@ -201,7 +201,7 @@ def test_failed_tasks_are_told_with_what_runs_them_again(published: Path) -> Non
     )
     told = "  1 task failed: gridstat 7 --failed shows how, and "
     show(published, replace(SWEEP, state=CampaignState.TERMINATED, waiting=0))
-    events = ShownEvents(at=NOON, events=(event,))
+    events = ShownCampaignEvents(at=NOON, events=(event,))
 
     assert why(published, "7").output.splitlines()[-1] == (
         f"{told}gridsub --retry-failed 7 submits them as another campaign"
@@ -211,7 +211,11 @@ def test_failed_tasks_are_told_with_what_runs_them_again(published: Path) -> Non
         f"{told}gridevents -c 7 -r has them tried again"
     )
     refused = replace(
-        event, kind=EventKind.CAMPAIGN, code=EventCode.FILE_REFUSED, cluster="", tasks=0
+        event,
+        kind=CampaignEventKind.CAMPAIGN,
+        code=CampaignEventCode.FILE_REFUSED,
+        cluster="",
+        tasks=0,
     )
     published_campaign_files.publish_campaign_value(
         replace(events, events=(event, refused)), str(published)
@@ -223,8 +227,8 @@ def test_a_task_that_ended_is_told_the_events_of_its_cluster_alone(published: Pa
     """And where its last words are."""
     events = tuple(
         CampaignEvent(
-            kind=EventKind.TASK,
-            code=EventCode.EXIT_ERROR,
+            kind=CampaignEventKind.TASK,
+            code=CampaignEventCode.EXIT_ERROR,
             campaign=7,
             cluster=name,
             tasks=1,
@@ -234,7 +238,7 @@ def test_a_task_that_ended_is_told_the_events_of_its_cluster_alone(published: Pa
         for name in ("beta", "gamma")
     )
     published_campaign_files.publish_campaign_value(
-        ShownEvents(at=NOON, events=events), str(published)
+        ShownCampaignEvents(at=NOON, events=events), str(published)
     )
 
     assert why(published, "7.1").output.splitlines()[2:] == [
@@ -273,8 +277,8 @@ def test_each_cause_has_a_sentence() -> None:
 
 BLACKLIST = CampaignEvent(
     number=5,
-    kind=EventKind.CAMPAIGN,
-    code=EventCode.BLACKLIST,
+    kind=CampaignEventKind.CAMPAIGN,
+    code=CampaignEventCode.BLACKLIST,
     campaign=7,
     cluster="beta",
     tasks=5,
@@ -284,8 +288,8 @@ BLACKLIST = CampaignEvent(
 SILENT = replace(
     BLACKLIST,
     number=6,
-    kind=EventKind.CLUSTER,
-    code=EventCode.GET_JOBS,
+    kind=CampaignEventKind.CLUSTER,
+    code=CampaignEventCode.GET_JOBS,
     campaign=0,
     cluster="gamma",
 )
@@ -299,11 +303,11 @@ SILENT = replace(
             "since 2026-01-01 12:00 UTC; nothing is",
         ),
         (
-            {"cause": SendCause.CLOSED, "code": EventCode.BLACKLIST},
+            {"cause": SendCause.CLOSED, "code": CampaignEventCode.BLACKLIST},
             "closed to it by BLACKLIST, event 5; gridevents -e 5 -f opens it again",
         ),
         (
-            {"cause": SendCause.CLOSED, "code": EventCode.SUBMIT_JOB, "until": NOON},
+            {"cause": SendCause.CLOSED, "code": CampaignEventCode.SUBMIT_JOB, "until": NOON},
             "closed to it by SUBMIT_JOB; one task is tried after 2026-01-01 12:00:00 UTC",
         ),
         (
@@ -316,7 +320,7 @@ SILENT = replace(
             "4 slots were free, and its job ratio is 0.25, so 1 task that waits there is enough",
         ),
         (
-            {"cause": SendCause.OTHERS_FIRST, "free_slots": 4, "order": CampaignOrder.PRIORITY}
+            {"cause": SendCause.OTHERS_FIRST, "free_slots": 4, "order": PrecedenceReason.PRIORITY}
             | {"before": (3, 4), "own": 1, "theirs": 5},
             "4 slots were free, which went to campaigns 3, 4, of priority 5 against 1; it gets",
         ),
@@ -324,7 +328,7 @@ SILENT = replace(
             {
                 "cause": SendCause.OTHERS_FIRST,
                 "free_slots": 1,
-                "order": CampaignOrder.AGE,
+                "order": PrecedenceReason.AGE,
                 "before": (10,),
             },
             "1 slot was free, which went to campaign 10, which is older; it gets what they leave",
@@ -359,9 +363,9 @@ def test_what_keeps_a_task_is_named_with_what_would_change_it(
     """By the last cycle's numbers."""
     known = {"campaign": 7, "cluster": "beta"} | reason
     published_campaign_files.publish_campaign_value(
-        ShownEvents(at=NOON, events=(BLACKLIST, SILENT)), str(published)
+        ShownCampaignEvents(at=NOON, events=(BLACKLIST, SILENT)), str(published)
     )
-    cycle = ShownCycle(at=NOON, reasons=(SendReason(**known),))  # type: ignore[arg-type]
+    cycle = ShownSendReasons(at=NOON, reasons=(SendReason(**known),))  # type: ignore[arg-type]
     published_campaign_files.publish_campaign_value(cycle, str(published))
 
     lines = why(published, "7.19").output.splitlines()
@@ -373,13 +377,17 @@ def test_what_keeps_a_task_is_named_with_what_would_change_it(
 
 
 def test_each_order_has_a_sentence() -> None:
-    assert ORDERS.keys() == set(CampaignOrder)
+    assert ORDERS.keys() == set(PrecedenceReason)
 
 
 def test_a_task_tells_of_its_copies_and_why_they_were_made(published: Path) -> None:
     """Of the attempt that counts, and of those beside it."""
-    copy = ShownCopy(attempt=2, cluster="gamma", outcome=TaskOutcome.PENDING, beyond_s=95)
-    lost = ShownCopy(attempt=1, cluster="beta", outcome=TaskOutcome.COPY, beyond_s=None)
+    copy = ShownSpeculativeAttempt(
+        attempt=2, cluster="gamma", outcome=TaskOutcome.PENDING, beyond_s=95
+    )
+    lost = ShownSpeculativeAttempt(
+        attempt=1, cluster="beta", outcome=TaskOutcome.COPY, beyond_s=None
+    )
     won = replace(SENT, number=1, attempt=2, outcome=TaskOutcome.SUCCESS, beyond_s=95)
     tasks = (replace(SENT, copies=(copy,)), replace(won, copies=(lost,)))
     published_task_files.publish_campaign_tasks(7, 0, tasks, str(published))
@@ -409,7 +417,7 @@ def test_one_is_told_as_one(tmp_path: Path, number: int, sentence: str) -> None:
     )
     reason = SendReason(campaign=7, cluster="beta", **known)  # type: ignore[arg-type]
     published_campaign_files.publish_campaign_value(
-        ShownCycle(at=NOON, reasons=(reason,)), str(tmp_path)
+        ShownSendReasons(at=NOON, reasons=(reason,)), str(tmp_path)
     )
 
     lines = why(tmp_path, "7").output.splitlines()
@@ -421,13 +429,13 @@ def test_one_is_told_as_one(tmp_path: Path, number: int, sentence: str) -> None:
 
 def test_what_a_cluster_refused_was_not_sent_there(published: Path) -> None:
     """The event beside it says why."""
-    refused = replace(BLACKLIST, number=9, code=EventCode.SUBMIT_JOB, cluster="gamma")
+    refused = replace(BLACKLIST, number=9, code=CampaignEventCode.SUBMIT_JOB, cluster="gamma")
     published_campaign_files.publish_campaign_value(
-        ShownEvents(at=NOON, events=(refused,)), str(published)
+        ShownCampaignEvents(at=NOON, events=(refused,)), str(published)
     )
     reason = SendReason(campaign=7, cluster="gamma", cause=SendCause.SENT, sent=2, free_slots=2)
     published_campaign_files.publish_campaign_value(
-        ShownCycle(at=NOON, reasons=(reason,)), str(published)
+        ShownSendReasons(at=NOON, reasons=(reason,)), str(published)
     )
 
     lines = why(published, "7").output.splitlines()

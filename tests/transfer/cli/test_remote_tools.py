@@ -67,7 +67,7 @@ def run(
     """Run a program as its console script does and return its exit status."""
     monkeypatch.setattr("sys.argv", [name, *words])
     with pytest.raises(SystemExit) as ended:
-        error_boundary.run(command or PROGRAMS[name], name)
+        error_boundary.run_program(command or PROGRAMS[name], name)
     assert isinstance(ended.value.code, int)
     return ended.value.code
 
@@ -230,7 +230,7 @@ def test_qalter_remote_says_what_its_h_is_and_where_its_help_is(
 ) -> None:
     monkeypatch.setattr("sys.argv", ["qalter_remote", "-h"])
     with pytest.raises(SystemExit) as ended:
-        error_boundary.run(qalter_remote, "qalter_remote")
+        error_boundary.run_program(qalter_remote, "qalter_remote")
 
     told = "qalter_remote: -h needs u, U or n, as of qalter; the help is --help\n"
     assert (ended.value.code, capsys.readouterr().err) == (2, told)

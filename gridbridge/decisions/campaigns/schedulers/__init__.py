@@ -1,1 +1,1 @@
-"""Campaign schedulers: how many tasks of a campaign a cluster gets, a module for each policy."""
+"""Campaign schedulers, a module per policy: how many tasks of a campaign a cluster gets."""

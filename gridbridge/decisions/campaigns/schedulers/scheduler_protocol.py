@@ -1,66 +1,69 @@
-"""What a campaign scheduler is asked, and what it may look at."""
+"""The functions of a campaign scheduler, and the values that it decides from."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from gridbridge.model.campaigns.campaign import Campaign
-from gridbridge.model.campaigns.campaign_sections import Finalize
-from gridbridge.model.campaigns.job_ratio import JobRatioPrediction
+from gridbridge.model.campaigns.campaign_sections import FinalizeSection
+from gridbridge.model.campaigns.cycle_plan import JobRatioPrediction
 from gridbridge.model.campaigns.speculation import LiveAttempt, SpeculativeAttempts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulingOffer:
-    """One campaign at one cluster, as it is offered that in one cycle."""
+    """A cluster that is offered to a campaign in one cycle, with its free capacity."""
 
     campaign: Campaign
     cluster: str
-    free_slots: int  # that nobody has been given in this cycle
-    may_wait: int  # tasks, of all campaigns
-    most: int  # tasks that may be sent, by the campaign's max_jobs and the length of an array
-    waiting: int = 0  # tasks of the campaign there
-    given: int = 0  # tasks that it was given there in this cycle
-    is_tried: bool = False  # a task of the campaign was sent there before
-    predicted: JobRatioPrediction | None = None  # its job ratio there; None when nothing is known
+    free_slots: int  # free slots not yet allotted in this cycle
+    may_wait: int  # tasks of all campaigns that may wait
+    most: int  # most tasks to send, by max_jobs and array limits
+    waiting: int = 0  # waiting tasks of the campaign at the cluster
+    given: int = 0  # tasks allotted to the campaign in this cycle
+    is_tried: bool = False  # whether a task was sent to the cluster before
+    predicted: JobRatioPrediction | None = None  # job ratio at the cluster; None: unknown
 
     @property
     def slots(self) -> int:
-        """The slots of a task there."""
+        """The slots of one task at the cluster."""
         return self.campaign.jdl.clusters[self.cluster].slots
 
 
-class Scheduler(Protocol):
-    """A module with these two functions, which look at nothing else."""
+class CampaignScheduler(Protocol):
+    """A scheduler module: two functions that look at an offer alone."""
 
     def to_start(self, offer: SchedulingOffer, /) -> int:
-        """Return how many tasks to send because slots are free for them."""
+        """Return how many tasks to send to free slots."""
         ...
 
     def to_wait(self, offer: SchedulingOffer, /) -> int:
-        """Return how many to send besides, which will wait there."""
+        """Return how many further tasks to send, which will wait at the cluster."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CampaignTail:
-    """One campaign as it may be at its end."""
+class CampaignNearEnd:
+    """A campaign near its end, from which speculative attempts are chosen."""
 
     campaign: int
-    left: int  # tasks that have not ended
-    unsent: int  # of those: that no cluster has got
-    sent_s: float  # since the last of its tasks was sent
-    free: Mapping[str, int]  # tasks for which slots are left, by cluster, in the order of choice
-    durations_s: Sequence[float]  # of tasks that ended
-    live: Sequence[LiveAttempt]  # of each task all attempts, or none
-    made: Mapping[int, int]  # copies that tasks have had
-    limits: Finalize
-    failed_at: Mapping[int, Sequence[str]] = field(default_factory=dict)  # clusters, by task
+    left: int  # unfinished tasks
+    unsent: int  # unsent tasks
+    sent_s: float  # since the last task was sent
+    free: Mapping[str, int]  # tasks that fit into free slots, by cluster, best first
+    durations_s: Sequence[float]  # run times of ended tasks
+    live: Sequence[LiveAttempt]  # all live attempts of a task, or none
+    made: Mapping[int, int]  # speculative attempts so far, by task
+    limits: FinalizeSection
+    # clusters that failed a task, by task
+    failed_at: Mapping[int, Sequence[str]] = field(default_factory=dict)
 
 
 class TailScheduler(Protocol):
-    """A module with this function, for the end of campaigns whose tasks may be copied."""
+    """A module with a function that chooses speculative attempts near a campaign's end."""
 
-    def copies(self, end: CampaignTail, /) -> tuple[SpeculativeAttempts, ...]:
-        """Return which tasks get a copy where."""
+    def choose_speculative_attempts(
+        self, end: CampaignNearEnd, /
+    ) -> tuple[SpeculativeAttempts, ...]:
+        """Return which tasks get a speculative attempt at which cluster."""
         ...

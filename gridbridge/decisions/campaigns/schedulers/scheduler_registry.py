@@ -1,26 +1,29 @@
-"""Which scheduler a campaign has: a new one has its line here."""
+"""The scheduler of each campaign type; a new scheduler gets a line here."""
 
 from collections.abc import Mapping
 
 from gridbridge.decisions.campaigns.schedulers import speculative, test_campaigns, workqueue
-from gridbridge.decisions.campaigns.schedulers.scheduler_protocol import Scheduler, TailScheduler
+from gridbridge.decisions.campaigns.schedulers.scheduler_protocol import (
+    CampaignScheduler,
+    TailScheduler,
+)
 from gridbridge.model.campaigns.campaign import Campaign
 from gridbridge.model.campaigns.jdl import CampaignType
 
-BY_TYPE: Mapping[CampaignType, Scheduler] = {
+BY_TYPE: Mapping[CampaignType, CampaignScheduler] = {
     CampaignType.TEST: test_campaigns,
     CampaignType.DEFAULT: workqueue,
 }
 AT_THE_END: Mapping[CampaignType, TailScheduler] = {
     CampaignType.DEFAULT: speculative
-}  # others have no copies
+}  # other campaigns have no speculative attempts
 
 
-def scheduler_of(campaign: Campaign) -> Scheduler:
-    """Return the scheduler of a campaign."""
+def scheduler_of_campaign(campaign: Campaign) -> CampaignScheduler:
+    """Return the scheduler module of a campaign's type."""
     return BY_TYPE[campaign.jdl.type]
 
 
 def finalizer_of(campaign: Campaign) -> TailScheduler | None:
-    """Return what copies a campaign's tasks at its end; None where nothing does."""
+    """Return the module that chooses a campaign's speculative attempts; None without any."""
     return AT_THE_END.get(campaign.jdl.type) if campaign.jdl.may_be_copied else None

@@ -1,31 +1,31 @@
-"""The end of a campaign: a task that runs long gets a copy at another cluster.
+"""Choose speculative attempts for the long-running tasks at the end of a campaign.
 
-CiGri's scheduler specification only planned it: finalize scheduling ("the replication of remaining
-jobs") and the note "duplication of jobs at the end of a campaign if resources are free or timeout".
-That a task is copied only beyond the 95th percentile of those that ended, and twice at most, is
-ours: each copy takes a slot from somebody, and most of the last tasks end by themselves.
+CiGri's scheduler specification only plans it: finalize scheduling ("the replication of remaining
+jobs"). Two limits are ours: a task must run beyond the 95th percentile of ended tasks, and it gets
+two speculative attempts at most. Each takes a slot from somebody, and most of the last tasks end by
+themselves.
 """
 
 from collections.abc import Iterable, Sequence
 from math import ceil
 
-from gridbridge.decisions.campaigns.schedulers.scheduler_protocol import CampaignTail
-from gridbridge.model.campaigns.campaign_sections import Finalize
+from gridbridge.decisions.campaigns.schedulers.scheduler_protocol import CampaignNearEnd
+from gridbridge.model.campaigns.campaign_sections import FinalizeSection
 from gridbridge.model.campaigns.speculation import LiveAttempt, SpeculativeAttempts
 
-LEAST_ENDED = 3  # tasks, from which it is known how long one takes
-BEYOND = 0.95  # of the tasks that ended took less
+MIN_ENDED_TASKS = 3  # fewest ended tasks for a percentile
+RUN_TIME_QUANTILE = 0.95  # share of ended tasks that took less
 
 
-def copies(end: CampaignTail) -> tuple[SpeculativeAttempts, ...]:
-    """Return which tasks get a copy where, those that have run longest first.
+def choose_speculative_attempts(end: CampaignNearEnd) -> tuple[SpeculativeAttempts, ...]:
+    """Return which tasks get a speculative attempt where, longest running first.
 
-    A task gets one in a cycle, and another one only when the first has run too long as well. No
-    cluster gets a second attempt of a task while it has one, or once it has failed one.
+    A task gets one per cycle, and a second one only when the first has run too long, too. No
+    cluster gets another attempt of a task while it runs one, or after it failed one.
     """
-    beyond_s = usual_most_s(end.durations_s)
+    beyond_s = run_time_p95_s(end.durations_s)
     free = dict(end.free)
-    is_end = is_at_end(end.left, end.unsent, sum(free.values()), end.sent_s, end.limits)
+    is_end = is_campaign_near_end(end.left, end.unsent, sum(free.values()), end.sent_s, end.limits)
     if beyond_s is None or not is_end:
         return ()
     beyond_s = max(beyond_s, end.limits.least_s)
@@ -45,23 +45,25 @@ def copies(end: CampaignTail) -> tuple[SpeculativeAttempts, ...]:
     )
 
 
-def is_at_end(unfinished: int, unsent: int, free: int, sent_s: float, limits: Finalize) -> bool:
-    """Say whether a campaign is at its end: few tasks are left, or all were sent long ago.
+def is_campaign_near_end(
+    unfinished: int, unsent: int, free: int, sent_s: float, limits: FinalizeSection
+) -> bool:
+    """Say whether few tasks are left, or all were sent long ago.
 
-    Few are fewer than could start at once on slots that nobody else was given.
+    Few are fewer than could start at once on slots that nobody else got.
     """
     return unfinished < free or (not unsent and sent_s >= limits.limit_s)
 
 
-def usual_most_s(durations_s: Sequence[float]) -> float | None:
-    """Return how long 95 of 100 tasks take at most; None where that is not known."""
-    if len(durations_s) < LEAST_ENDED:
+def run_time_p95_s(durations_s: Sequence[float]) -> float | None:
+    """Return the 95th percentile of run times; None where too few tasks ended."""
+    if len(durations_s) < MIN_ENDED_TASKS:
         return None
-    return sorted(durations_s)[ceil(BEYOND * len(durations_s)) - 1]
+    return sorted(durations_s)[ceil(RUN_TIME_QUANTILE * len(durations_s)) - 1]
 
 
-def _late(end: CampaignTail, beyond_s: float) -> Iterable[tuple[int, frozenset[str]]]:
-    """Return the tasks that get a copy if there is room, with the clusters where none goes."""
+def _late(end: CampaignNearEnd, beyond_s: float) -> Iterable[tuple[int, frozenset[str]]]:
+    """Return the tasks that need a speculative attempt, each with the clusters to leave out."""
     of_task: dict[int, list[LiveAttempt]] = {}
     for attempt in end.live:
         of_task.setdefault(attempt.task, []).append(attempt)

@@ -1,24 +1,24 @@
-"""Usual campaigns: fill the free slots (CiGri scheduler specification, workqueue scheduling).
+"""Scheduler of usual campaigns: fill free slots (CiGri's workqueue scheduling).
 
-A campaign's job ratio says how many tasks fill the slots that are free, and the cluster's flood
-rate how many may wait there besides. Tasks of the campaign that wait there already count.
+The job ratio says how many tasks go to free slots, the flood rate how many may wait besides.
+Waiting tasks of the campaign at the cluster count already.
 """
 
-from gridbridge.decisions.campaigns.job_ratio_predictor import tasks_for
+from gridbridge.decisions.campaigns.job_ratio_predictor import count_tasks_for_slots
 from gridbridge.decisions.campaigns.schedulers.scheduler_protocol import SchedulingOffer
 
 
 def to_start(offer: SchedulingOffer) -> int:
-    """Send what the job ratio says; nothing where it is not known."""
+    """Send as many tasks as the job ratio gives; none without a job ratio."""
     if offer.predicted is None:
         return 0
     free_slots = offer.free_slots + offer.waiting * offer.slots
     ratio, slots = offer.predicted.ratio, max(1.0, offer.predicted.terms.slots)
-    return max(0, min(tasks_for(ratio, free_slots, slots) - offer.waiting, offer.most))
+    return max(0, min(count_tasks_for_slots(ratio, free_slots, slots) - offer.waiting, offer.most))
 
 
 def to_wait(offer: SchedulingOffer) -> int:
-    """Send as many as may wait, and as the campaign may have there."""
+    """Send as many tasks as may wait, within the limit of the offer."""
     if offer.predicted is None:
         return 0
     return max(0, min(offer.may_wait, offer.most - offer.given))

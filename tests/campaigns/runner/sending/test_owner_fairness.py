@@ -14,15 +14,15 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import (
     Array,
     ArrayState,
+    ArraySubmissionResult,
     Attempt,
     Campaign,
     LedgerArray,
-    SentTask,
 )
 from gridbridge.model.campaigns.campaign import CampaignState as State
-from gridbridge.model.campaigns.campaign_events import EventCode
-from gridbridge.model.campaigns.campaign_sections import Failures
-from gridbridge.model.campaigns.cycle_plan import CyclePlan, TaskSend
+from gridbridge.model.campaigns.campaign_events import CampaignEventCode
+from gridbridge.model.campaigns.campaign_sections import FailuresSection
+from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, TaskSend
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.model.campaigns.speculation import SupersededAttempts
 from gridbridge.shell.clock import Clock
@@ -44,13 +44,15 @@ class Grid:
         self.fails_by: type[GridbridgeError] = GridbridgeError
         self.told: list[tuple[int, str]] = []
 
-    def send(self, arrays: tuple[tuple[Array, tuple[Attempt, ...]], ...]) -> tuple[SentTask, ...]:
+    def send(
+        self, arrays: tuple[tuple[Array, tuple[Attempt, ...]], ...]
+    ) -> tuple[ArraySubmissionResult, ...]:
         """Take arrays, or tell for each that it failed."""
         try:
             self._call(arrays[0][0])
         except GridbridgeError as error:
-            return tuple(SentTask(error=error) for _ in arrays)
-        return tuple(SentTask(job_id=7) for _ in arrays)
+            return tuple(ArraySubmissionResult(error=error) for _ in arrays)
+        return tuple(ArraySubmissionResult(job_id=7) for _ in arrays)
 
     def release(self, array: Array) -> None:
         """Let it start."""
@@ -113,11 +115,11 @@ def _campaigns(tmp_path: Path) -> Iterator[CampaignRows]:
 
 
 @pytest.fixture(name="do")
-def _do(campaigns: CampaignRows, grid: Grid) -> Callable[[CyclePlan], None]:
+def _do(campaigns: CampaignRows, grid: Grid) -> Callable[[CampaignCyclePlan], None]:
     database = campaigns.database
     clock = Clock(lambda: NOON.timestamp() + grid.passed_s, lambda: grid.passed_s)
     return CyclePlanExecutor(
-        database, CycleStatisticsRecorder(database), clock, Failures(), grid
+        database, CycleStatisticsRecorder(database), clock, FailuresSection(), grid
     ).do
 
 
@@ -131,7 +133,7 @@ def sent(campaigns: CampaignRows, cluster: str = "gamma") -> tuple[Array, ...]:
 
 
 def test_after_a_call_that_hangs_its_owners_others_wait(
-    campaigns: CampaignRows, grid: Grid, do: Callable[[CyclePlan], None]
+    campaigns: CampaignRows, grid: Grid, do: Callable[[CampaignCyclePlan], None]
 ) -> None:
     """Each would cost its own 45 s; other people's go on, and so do the owner's elsewhere."""
     grid.took_s = {(number, "gamma"): 45.0 for number in BOBS}
@@ -139,22 +141,22 @@ def test_after_a_call_that_hangs_its_owners_others_wait(
         TaskSend(campaign=n, cluster=name, tasks=1) for n in (1, 2, 5) for name in ("gamma", "beta")
     ]
 
-    do(CyclePlan(sends=tuple(every)))
+    do(CampaignCyclePlan(sends=tuple(every)))
 
     assert grid.calls() == [(1, "gamma"), (1, "beta"), (2, "beta"), (5, "gamma"), (5, "beta")]
     told = {one.campaign: one.code for one in CampaignEventRows(campaigns.database).open()}
-    assert told == {1: EventCode.SUBMIT_JOB, 2: EventCode.SUBMIT_JOB}
+    assert told == {1: CampaignEventCode.SUBMIT_JOB, 2: CampaignEventCode.SUBMIT_JOB}
 
 
 def test_each_pause_is_twice_as_long_for_what_is_deleted_too(
-    campaigns: CampaignRows, grid: Grid, do: Callable[[CyclePlan], None]
+    campaigns: CampaignRows, grid: Grid, do: Callable[[CampaignCyclePlan], None]
 ) -> None:
     grid.took_s = {(number, "gamma"): 45.0 for number in BOBS}
     arrays = sent(campaigns)
     cycles = 0
     for _ in range(100):
         grid.passed_s += 15
-        do(CyclePlan(deleted=arrays))
+        do(CampaignCyclePlan(deleted=arrays))
         cycles += 1
 
     calls = grid.calls()
@@ -164,7 +166,7 @@ def test_each_pause_is_twice_as_long_for_what_is_deleted_too(
 
 
 def test_one_that_does_not_hang_ends_the_pauses(
-    campaigns: CampaignRows, grid: Grid, do: Callable[[CyclePlan], None]
+    campaigns: CampaignRows, grid: Grid, do: Callable[[CampaignCyclePlan], None]
 ) -> None:
     """What fails at once holds up nobody."""
     grid.took_s = {(number, "gamma"): 45.0 for number in BOBS}
@@ -172,24 +174,24 @@ def test_one_that_does_not_hang_ends_the_pauses(
         SupersededAttempts(array=one, places=(range(1, 2),), is_whole=False)
         for one in sent(campaigns)[:4]
     )
-    do(CyclePlan(losers=lost))
+    do(CampaignCyclePlan(losers=lost))
     first = grid.calls()
     grid.took_s = {(number, "gamma"): 1.0 for number in BOBS}
-    do(CyclePlan(losers=lost))
+    do(CampaignCyclePlan(losers=lost))
     paused = grid.calls()
     grid.passed_s += 60
-    do(CyclePlan(losers=lost))
+    do(CampaignCyclePlan(losers=lost))
 
     assert (len(first), len(paused), len(grid.calls())) == (1, 0, 4)
 
 
 def test_what_is_slow_and_succeeds_has_a_minute_of_a_cycle(
-    campaigns: CampaignRows, grid: Grid, do: Callable[[CyclePlan], None]
+    campaigns: CampaignRows, grid: Grid, do: Callable[[CampaignCyclePlan], None]
 ) -> None:
     """The rest has its turn in the next one, and nobody is told of a trouble."""
     grid.took_s = {(number, "gamma"): 35.0 for number in BOBS}
     grid.is_failing = False
-    sends = CyclePlan(
+    sends = CampaignCyclePlan(
         sends=tuple(TaskSend(campaign=n, cluster="gamma", tasks=1) for n in (*BOBS, ALICES))
     )
 
@@ -199,17 +201,21 @@ def test_what_is_slow_and_succeeds_has_a_minute_of_a_cycle(
     left = [one for one in campaigns.open_arrays() if one.state is ArrayState.INTENDED]
     assert [one.campaign for one in left] == [3, 4]
     assert CampaignEventRows(campaigns.database).open() == ()
-    do(CyclePlan(resumed=tuple(left)))
+    do(CampaignCyclePlan(resumed=tuple(left)))
     assert grid.calls() == [(3, "gamma"), (4, "gamma")]
 
 
 def test_what_its_cluster_refuses_has_not_hung(
-    campaigns: CampaignRows, grid: Grid, do: Callable[[CyclePlan], None]
+    campaigns: CampaignRows, grid: Grid, do: Callable[[CampaignCyclePlan], None]
 ) -> None:
     """However slow that cluster is: the owner's other campaigns are sent."""
     grid.took_s = {(1, "gamma"): 9.0}
     grid.fails_by = ArrayRefused
 
-    do(CyclePlan(sends=tuple(TaskSend(campaign=n, cluster="gamma", tasks=1) for n in (1, 2))))
+    do(
+        CampaignCyclePlan(
+            sends=tuple(TaskSend(campaign=n, cluster="gamma", tasks=1) for n in (1, 2))
+        )
+    )
 
     assert grid.calls() == [(1, "gamma"), (2, "gamma")]

@@ -5,18 +5,18 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gridbridge.decisions.campaigns.ending.ended_attempts import (
-    FORGOTTEN,
-    MissingArray,
+from gridbridge.decisions.campaigns.attempt_ends import (
+    DELETED_BEFORE_START,
+    ArrayWithMissingTasks,
     MissingAttemptJudge,
-    disputed_of,
-    ended,
-    forgotten,
-    overdue,
-    still_known,
-    without_end,
+    close_attempts_without_end,
+    dispute_overdue_future_ends,
+    judge_missing_attempts,
+    select_attempts_still_alive,
+    select_attempts_with_conflicting_ends,
+    select_unaccounted_attempts,
 )
-from gridbridge.decisions.campaigns.ending.write_batches import portions
+from gridbridge.decisions.campaigns.plan_write_batches import split_plan_into_transactions
 from gridbridge.model.campaigns.campaign import (
     Array,
     ArrayState,
@@ -25,13 +25,13 @@ from gridbridge.model.campaigns.campaign import (
     CampaignState,
     TaskOutcome,
 )
-from gridbridge.model.campaigns.cancellation import CancellationMark, WipedFor
-from gridbridge.model.campaigns.cycle_plan import CyclePlan, Retry
+from gridbridge.model.campaigns.cancellation import CancellationMark, CancellationReason
+from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, TaskRetry
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.model.job import FutureJobEnd, JobEnd, KillReason
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-GONE = MissingArray(is_listed=False, lives=None)
+GONE = ArrayWithMissingTasks(is_listed=False, lives=None)
 SWEEP = Campaign(
     number=1,
     uid=1000,
@@ -62,7 +62,7 @@ def test_a_task_that_nothing_tells_of_is_waited_for() -> None:
     """An accounting record comes some seconds later."""
     missing = {attempt(1): 0.0, attempt(2): 60.0, attempt(3): 61.0}
 
-    found = ended(missing, {1: JobEnd(exit_status=3, wallclock_s=4.6)}, 600, 60.0)
+    found = judge_missing_attempts(missing, {1: JobEnd(exit_status=3, wallclock_s=4.6)}, 600, 60.0)
 
     told = [(one.place, one.outcome, one.exit_status, one.wallclock_s) for one in found]
     assert told == [
@@ -74,27 +74,39 @@ def test_a_task_that_nothing_tells_of_is_waited_for() -> None:
 @pytest.mark.parametrize(
     ("end", "wiped_for", "outcome"),
     [
-        (FORGOTTEN, WipedFor.OVERFLOW, TaskOutcome.WIPED),
-        (FORGOTTEN, WipedFor.WAITED, TaskOutcome.WIPED),
-        (FORGOTTEN, WipedFor.NEVER_BEGAN, TaskOutcome.WIPED),
-        (JobEnd(signal=9), WipedFor.WAITED, TaskOutcome.PREEMPTED),
-        (JobEnd(signal=9, killed_for=KillReason.DELETION), WipedFor.WAITED, TaskOutcome.PREEMPTED),
-        (JobEnd(exit_status=0), WipedFor.WAITED, TaskOutcome.SUCCESS),
-        (JobEnd(signal=9, killed_for=KillReason.DELETION), WipedFor.OVERRAN, TaskOutcome.WALLTIME),
-        (JobEnd(exit_status=3), WipedFor.OVERRAN, TaskOutcome.PROGRAM_ERROR),
-        (FORGOTTEN, WipedFor.MOVED, TaskOutcome.MOVED),
-        (JobEnd(signal=9), WipedFor.MOVED, TaskOutcome.SIGNAL),
-        (JobEnd(signal=9, killed_for=KillReason.DELETION), WipedFor.MOVED, TaskOutcome.CANCELLED),
+        (DELETED_BEFORE_START, CancellationReason.OVERFLOW, TaskOutcome.WIPED),
+        (DELETED_BEFORE_START, CancellationReason.WAITED, TaskOutcome.WIPED),
+        (DELETED_BEFORE_START, CancellationReason.NEVER_BEGAN, TaskOutcome.WIPED),
+        (JobEnd(signal=9), CancellationReason.WAITED, TaskOutcome.PREEMPTED),
+        (
+            JobEnd(signal=9, killed_for=KillReason.DELETION),
+            CancellationReason.WAITED,
+            TaskOutcome.PREEMPTED,
+        ),
+        (JobEnd(exit_status=0), CancellationReason.WAITED, TaskOutcome.SUCCESS),
+        (
+            JobEnd(signal=9, killed_for=KillReason.DELETION),
+            CancellationReason.OVERRAN,
+            TaskOutcome.WALLTIME,
+        ),
+        (JobEnd(exit_status=3), CancellationReason.OVERRAN, TaskOutcome.PROGRAM_ERROR),
+        (DELETED_BEFORE_START, CancellationReason.MOVED, TaskOutcome.MOVED),
+        (JobEnd(signal=9), CancellationReason.MOVED, TaskOutcome.SIGNAL),
+        (
+            JobEnd(signal=9, killed_for=KillReason.DELETION),
+            CancellationReason.MOVED,
+            TaskOutcome.CANCELLED,
+        ),
     ],
 )
 def test_what_nikita_deleted_is_not_its_owners_deletion(
-    end: JobEnd, wiped_for: WipedFor, outcome: TaskOutcome
+    end: JobEnd, wiped_for: CancellationReason, outcome: TaskOutcome
 ) -> None:
     """What never started has lost nothing; what ended by itself ended so.
 
     What is moved is deleted only while it waits: who ended what began was somebody else.
     """
-    found = ended(
+    found = judge_missing_attempts(
         {attempt(1): 99.0}, {1: end}, 600, 60.0, {1: CancellationMark(wiped_for=wiped_for)}
     )
 
@@ -104,12 +116,12 @@ def test_what_nikita_deleted_is_not_its_owners_deletion(
 @pytest.mark.parametrize(
     ("held", "wiped_for", "outcome"),
     [
-        (WipedFor.LEFT, WipedFor.MOVED, TaskOutcome.MOVED),
-        (WipedFor.NEVER_BEGAN, WipedFor.WAITED, TaskOutcome.WIPED),
+        (CancellationReason.LEFT, CancellationReason.MOVED, TaskOutcome.MOVED),
+        (CancellationReason.NEVER_BEGAN, CancellationReason.WAITED, TaskOutcome.WIPED),
     ],
 )
 def test_what_was_held_and_deleted_has_ended_at_once_whatever_a_record_tells(
-    held: WipedFor, wiped_for: WipedFor, outcome: TaskOutcome
+    held: CancellationReason, wiped_for: CancellationReason, outcome: TaskOutcome
 ) -> None:
     """It never began, so that it has none of its own: nobody waits for that, or believes it."""
     array = Array(
@@ -122,7 +134,7 @@ def test_what_was_held_and_deleted_has_ended_at_once_whatever_a_record_tells(
     ends = judge.believed(array, {}, {1: JobEnd(exit_status=0)})
     missing = {attempt(place): 0.0 for place in (1, 2, 3)}
 
-    found = judge.ended(array, missing, ends, MissingArray(is_listed=False, lives=None))
+    found = judge.ended(array, missing, ends, ArrayWithMissingTasks(is_listed=False, lives=None))
 
     assert [(one.place, one.outcome) for one in found] == [(1, outcome), (2, outcome)]
 
@@ -156,7 +168,7 @@ def test_a_status_that_the_wrapper_changed_is_kept_as_it_was() -> None:
     missing = {attempt(1): 0.0, attempt(2): 0.0, attempt(3): 0.0}
     ends = {1: JobEnd(exit_status=199), 2: JobEnd(signal=63), 3: JobEnd(signal=11)}
 
-    found = ended(missing, ends, 600, 60.0)
+    found = judge_missing_attempts(missing, ends, 600, 60.0)
 
     assert [one.exit_status for one in found] == [99, 199, None]
 
@@ -171,28 +183,30 @@ def of(task: int, number: int = 1, outcome: TaskOutcome = TaskOutcome.SUCCESS) -
 def test_many_ends_are_noted_in_portions_that_keep_a_task_together() -> None:
     """A task's attempts say together what became of it, and whether it runs again."""
     copies = (of(1), of(1, 2, TaskOutcome.COPY))
-    again = Retry(campaign=1, task=2, attempt=1, outcome=TaskOutcome.SITE_FAULT)
+    again = TaskRetry(campaign=1, task=2, attempt=1, outcome=TaskOutcome.SITE_FAULT)
     rest = {"finished": (7,), "again": (again,)}
     ended = (copies[0], of(3), of(0), of(2), copies[1])
 
-    found = portions(CyclePlan(ended=ended, **rest), most=2)  # type: ignore[arg-type]
+    found = split_plan_into_transactions(CampaignCyclePlan(ended=ended, **rest), most=2)  # type: ignore[arg-type]
 
     assert found == (
-        CyclePlan(ended=(of(0), *copies)),
-        CyclePlan(ended=(of(2), of(3)), **rest),  # type: ignore[arg-type]
+        CampaignCyclePlan(ended=(of(0), *copies)),
+        CampaignCyclePlan(ended=(of(2), of(3)), **rest),  # type: ignore[arg-type]
     )
 
 
 def test_a_plan_without_ends_is_one_portion() -> None:
-    assert portions(CyclePlan(finished=(7,))) == (CyclePlan(finished=(7,)),)
+    assert split_plan_into_transactions(CampaignCyclePlan(finished=(7,))) == (
+        CampaignCyclePlan(finished=(7,)),
+    )
 
 
 def test_an_end_that_is_told_in_two_ways_is_none_and_is_not_forgotten() -> None:
     """One of the records is forged: then nobody knows which."""
     missing = {attempt(1): 9999.0, attempt(2): 9999.0}
 
-    assert forgotten(missing, {1: None}, 60.0) == (attempt(2),)
-    assert [one.place for one in ended(missing, {1: None}, 600, 60.0)] == [2]
+    assert select_unaccounted_attempts(missing, {1: None}, 60.0) == (attempt(2),)
+    assert [one.place for one in judge_missing_attempts(missing, {1: None}, 600, 60.0)] == [2]
 
 
 @pytest.mark.parametrize(
@@ -210,7 +224,7 @@ def test_a_task_that_a_list_leaves_out_is_asked_for(
     """A list that was cut short would have it run twice."""
     known = None if lives is None else frozenset(lives)
 
-    found = still_known((attempt(1), attempt(2)), known, is_listed)
+    found = select_attempts_still_alive((attempt(1), attempt(2)), known, is_listed)
 
     assert sorted(one.place for one in found) == kept
 
@@ -223,10 +237,10 @@ def test_an_end_that_is_to_come_is_not_judged_and_is_not_forgotten() -> None:
     missing = {attempt(1): 599.0, attempt(2): 601.0}
     ends = {1: AHEAD, 2: AHEAD}
 
-    found = ended(missing, ends, 600, 60.0)
+    found = judge_missing_attempts(missing, ends, 600, 60.0)
 
     assert [(one.place, one.outcome) for one in found] == [(2, TaskOutcome.SUCCESS)]
-    assert forgotten(missing, ends, 60.0) == (attempt(2),)
+    assert select_unaccounted_attempts(missing, ends, 60.0) == (attempt(2),)
 
 
 def test_an_end_that_is_to_come_and_contradicts_another_is_disputed_after_a_while() -> None:
@@ -234,11 +248,11 @@ def test_an_end_that_is_to_come_and_contradicts_another_is_disputed_after_a_whil
     missing = {attempt(1): 599.0, attempt(2): 601.0}
     ends = dict.fromkeys((1, 2), replace(AHEAD, end=None))
 
-    found = overdue(missing, ends)
+    found = dispute_overdue_future_ends(missing, ends)
 
     assert (found[1], found[2]) == (ends[1], None)
-    assert disputed_of(missing, found) == (attempt(2),)
-    assert ended(missing, found, 600, 60.0) == ()
+    assert select_attempts_with_conflicting_ends(missing, found) == (attempt(2),)
+    assert judge_missing_attempts(missing, found, 600, 60.0) == ()
 
 
 @pytest.mark.parametrize(
@@ -278,7 +292,7 @@ def test_what_ran_and_vanished_without_a_record_was_lost_by_its_cluster(
 
 def test_what_nikita_deleted_and_left_no_record_was_not_lost_by_its_cluster() -> None:
     judge = MissingAttemptJudge(
-        [SWEEP], (), {(1, 1): {1: CancellationMark(wiped_for=WipedFor.OVERRAN)}}, 60.0
+        [SWEEP], (), {(1, 1): {1: CancellationMark(wiped_for=CancellationReason.OVERRAN)}}, 60.0
     )
 
     (found,) = judge.ended(ARRAY, {attempt(1): 61.0}, {}, replace(GONE, ran={1}))
@@ -289,11 +303,11 @@ def test_what_nikita_deleted_and_left_no_record_was_not_lost_by_its_cluster() ->
 def test_what_its_owner_cancelled_is_that_though_no_cluster_tells_its_end() -> None:
     """Whether its cluster left or refused it: what nikita wished is over."""
     marks = {
-        2: CancellationMark(wiped_for=WipedFor.UNWANTED),
-        3: CancellationMark(wiped_for=WipedFor.MOVED),
+        2: CancellationMark(wiped_for=CancellationReason.UNWANTED),
+        3: CancellationMark(wiped_for=CancellationReason.MOVED),
     }
 
-    found = without_end(map(attempt, (1, 2, 3)), TaskOutcome.SITE_FAULT, marks)
+    found = close_attempts_without_end(map(attempt, (1, 2, 3)), TaskOutcome.SITE_FAULT, marks)
 
     assert [(one.place, one.outcome) for one in found] == [
         (1, TaskOutcome.SITE_FAULT),

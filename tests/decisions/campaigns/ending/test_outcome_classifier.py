@@ -11,10 +11,10 @@ import pytest
 from gridbridge.batch.gridengine.job_end import settled
 from gridbridge.batch.oar.oar_output import read_jobs
 from gridbridge.batch.oar.status import _end_of
-from gridbridge.decisions.campaigns.ending.outcome_classifier import outcome_of, outcome_of_wiped
+from gridbridge.decisions.campaigns.attempt_ends import classify_deleted_task_end, classify_job_end
 from gridbridge.model.accounting import AccountingRecord
 from gridbridge.model.campaigns.campaign import TaskOutcome
-from gridbridge.model.campaigns.cancellation import WipedFor
+from gridbridge.model.campaigns.cancellation import CancellationReason
 from gridbridge.model.job import JobEnd, KillReason
 
 WALLTIME_S = 60
@@ -88,7 +88,7 @@ KILL = 9  # as a wait status
 )
 def test_an_end_has_one_meaning(end: JobEnd, outcome: TaskOutcome) -> None:
     """What the cluster did comes before what the program said."""
-    assert outcome_of(end, WALLTIME_S) is outcome
+    assert classify_job_end(end, WALLTIME_S) is outcome
 
 
 @pytest.mark.parametrize(
@@ -106,9 +106,9 @@ def test_a_task_that_its_owner_cancelled_is_never_run_again(
     end: JobEnd, outcome: TaskOutcome
 ) -> None:
     """It may have ended by itself before it was deleted."""
-    found = outcome_of(end, WALLTIME_S)
+    found = classify_job_end(end, WALLTIME_S)
 
-    assert outcome_of_wiped(end, found, WipedFor.UNWANTED) is outcome
+    assert classify_deleted_task_end(end, found, CancellationReason.UNWANTED) is outcome
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_in_whatever_order_grid_engine_has_a_task_s_records_it_ended_once(
 
 def _told_by_records(records: Sequence[AccountingRecord]) -> TaskOutcome | None:
     end, is_disputed = settled(records, NOON)
-    return outcome_of(end, WALLTIME_S) if end and not is_disputed else None
+    return classify_job_end(end, WALLTIME_S) if end and not is_disputed else None
 
 
 @pytest.mark.parametrize(
@@ -177,4 +177,4 @@ def _told_by_events(code: int | None, types: Iterable[str]) -> TaskOutcome | Non
     shown = {"7": SHOWN | {"exit_code": code, "events": events}}
     (job,) = read_jobs(json.dumps(shown).encode())
     end = _end_of(job)
-    return outcome_of(end, WALLTIME_S) if end else None
+    return classify_job_end(end, WALLTIME_S) if end else None

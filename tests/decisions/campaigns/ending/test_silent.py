@@ -5,9 +5,13 @@ from typing import Any
 
 import pytest
 
-from gridbridge.decisions.campaigns.campaign_cycle import plan
+from gridbridge.decisions.campaigns.campaign_cycle import plan_campaign_cycle
 from gridbridge.model.campaigns.campaign import Array, ArrayState, CampaignState, TaskOutcome
-from gridbridge.model.campaigns.cycle_plan import ClusterRoom, CyclePlan, CycleSituation
+from gridbridge.model.campaigns.cycle_plan import (
+    CampaignCyclePlan,
+    CampaignCycleSituation,
+    ClusterCapacity,
+)
 from gridbridge.model.campaigns.jdl import AtCluster
 from gridbridge.model.campaigns.speculation import CompetingAttempt
 from tests.decisions.campaigns.test_slot_distribution import NOON, campaign
@@ -43,19 +47,19 @@ def rival(task: int, attempt: int, number: int, outcome: TaskOutcome) -> Competi
     )
 
 
-def decided(state: ArrayState, campaigns: CampaignState, **known: Any) -> CyclePlan:
+def decided(state: ArrayState, campaigns: CampaignState, **known: Any) -> CampaignCyclePlan:
     """Return what a cycle does about an array at beta, which answers, and one at gamma."""
     one = campaign(1, {"beta": WISH, "gamma": WISH}, state=campaigns)
-    seen = CycleSituation(
+    seen = CampaignCycleSituation(
         campaigns=(one,),
         waiting={},
         arrays=(array(1, "beta", state), array(2, "gamma", state)),
-        room={"beta": ClusterRoom(free_slots=0)},
+        room={"beta": ClusterCapacity(free_slots=0)},
         max_tasks=9,
         asked=frozenset({"beta", "gamma"}),
         at=NOON,
     )
-    return plan(replace(seen, **known))
+    return plan_campaign_cycle(replace(seen, **known))
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -64,7 +68,7 @@ def test_what_a_cancelled_campaign_has_there_is_deleted_once_it_answers(state: A
     later = decided(
         state,
         CampaignState.CANCELLED,
-        room=dict.fromkeys(("beta", "gamma"), ClusterRoom(free_slots=0)),
+        room=dict.fromkeys(("beta", "gamma"), ClusterCapacity(free_slots=0)),
     )
 
     assert [one.cluster for one in found.deleted] == ["beta"]

@@ -4,16 +4,16 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gridbridge.decisions.campaigns.failures.clock_jumps import moved, with_jumps
-from gridbridge.model.campaigns.cancellation import CancellationClocks, ClockJump
+from gridbridge.decisions.campaigns.clock_jumps import record_clock_jumps, shift_by_clock_jumps
+from gridbridge.model.campaigns.cancellation import ClockJump, HostClockReadings
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
 
-def at(wall: datetime, steady_s: float, *leaps: ClockJump, boot: str = "a") -> CancellationClocks:
+def at(wall: datetime, steady_s: float, *leaps: ClockJump, boot: str = "a") -> HostClockReadings:
     """Return what the clocks say."""
-    return CancellationClocks(boot=boot, wall=wall, steady_s=steady_s, leaps=leaps)
+    return HostClockReadings(boot=boot, wall=wall, steady_s=steady_s, leaps=leaps)
 
 
 def leap(by_s: float, when: datetime = NOON) -> ClockJump:
@@ -50,16 +50,16 @@ BEFORE = at(NOON, 1000.0)
     ],
 )
 def test_a_leap_is_time_that_the_steady_clock_did_not_see(
-    before: CancellationClocks | None, now: CancellationClocks, leaps: tuple[ClockJump, ...]
+    before: HostClockReadings | None, now: HostClockReadings, leaps: tuple[ClockJump, ...]
 ) -> None:
     """Nor did anybody see the time in which the machine was off."""
-    assert with_jumps(before, now).leaps == leaps
+    assert record_clock_jumps(before, now).leaps == leaps
 
 
 def test_what_was_noted_before_leaps_is_moved_by_them() -> None:
     """What was noted later is as old as it looks."""
     leaps = (leap(60), leap(3600, NOON + HOUR))
 
-    assert moved(NOON - HOUR, leaps) == NOON + timedelta(seconds=60)
-    assert moved(NOON, leaps) == NOON + HOUR
-    assert moved(NOON + HOUR, leaps) == NOON + HOUR
+    assert shift_by_clock_jumps(NOON - HOUR, leaps) == NOON + timedelta(seconds=60)
+    assert shift_by_clock_jumps(NOON, leaps) == NOON + HOUR
+    assert shift_by_clock_jumps(NOON + HOUR, leaps) == NOON + HOUR

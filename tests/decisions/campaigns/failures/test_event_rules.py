@@ -5,32 +5,34 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gridbridge.decisions.campaigns.campaign_cycle import plan, sentences
-from gridbridge.decisions.campaigns.failures.blacklist import happened
-from gridbridge.decisions.campaigns.failures.conflicting_ends import given_up
-from gridbridge.decisions.campaigns.failures.event_messages import text
-from gridbridge.decisions.campaigns.failures.removed_clusters import written_off
+from gridbridge.decisions.campaigns.campaign_cycle import describe_cycle_plan, plan_campaign_cycle
+from gridbridge.decisions.campaigns.campaign_event_messages import describe_campaign_event
+from gridbridge.decisions.campaigns.campaign_event_rules import (
+    select_given_up_conflicts,
+    select_written_off_clusters,
+)
+from gridbridge.decisions.campaigns.cluster_blacklist import repeat_event
 from gridbridge.model.campaigns.campaign import (
     Array,
     ArrayState,
     Attempt,
+    AttemptOutcome,
     Campaign,
     CampaignState,
     TaskOutcome,
 )
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
+    CampaignEventCode,
+    CampaignEventKind,
     ClusterSuccessRecord,
-    EventCode,
-    EventKind,
 )
-from gridbridge.model.campaigns.campaign_sections import Failures
-from gridbridge.model.campaigns.cancellation import MissingSince
+from gridbridge.model.campaigns.campaign_sections import FailuresSection
+from gridbridge.model.campaigns.cancellation import TaskMissingSince
 from gridbridge.model.campaigns.cycle_plan import (
-    AttemptOutcome,
-    ClusterRoom,
-    ClusterView,
-    CycleSituation,
+    CampaignCycleSituation,
+    ClusterCapacity,
+    ListedTaskCounts,
     TaskSend,
 )
 from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
@@ -54,17 +56,17 @@ SWEEP = Campaign(
 def test_what_a_cluster_refuses_is_told_in_its_words() -> None:
     """Nobody should have to look into the runner's log for it."""
     one = CampaignEvent(
-        kind=EventKind.CAMPAIGN,
-        code=EventCode.RUNNER_SUBMIT_ERROR,
+        kind=CampaignEventKind.CAMPAIGN,
+        code=CampaignEventCode.RUNNER_SUBMIT_ERROR,
         cluster="beta",
         opened_at=NOON,
         last_at=NOON,
     )
 
-    assert text(replace(one, why='unknown resource "foo"')) == (
+    assert describe_campaign_event(replace(one, why='unknown resource "foo"')) == (
         'beta refuses its arrays: unknown resource "foo"'
     )
-    assert text(one) == "beta refuses its arrays"
+    assert describe_campaign_event(one) == "beta refuses its arrays"
 
 
 @pytest.mark.parametrize(
@@ -80,10 +82,10 @@ def test_what_follows_from_an_older_state_file_fits_the_campaign(
     state: CampaignState, then: str
 ) -> None:
     """Nobody is told to resume what has ended."""
-    one = event(EventCode.RESTORED, cluster="")
+    one = event(CampaignEventCode.RESTORED, cluster="")
 
-    assert text(one, state) == f"the state file was an older one; {then}"
-    assert text(one) == "the state file was an older one"
+    assert describe_campaign_event(one, state) == f"the state file was an older one; {then}"
+    assert describe_campaign_event(one) == "the state file was an older one"
 
 
 def array(number: int = 1, cluster: str = "beta", at: datetime = NOON) -> Array:
@@ -109,35 +111,35 @@ def ended(*outcomes: TaskOutcome, array: int = 1) -> tuple[Attempt, ...]:
     )
 
 
-def seen(**other: object) -> CycleSituation:
+def seen(**other: object) -> CampaignCycleSituation:
     """Return a cycle's look at one campaign, with a slot free at each cluster."""
     known: dict[str, object] = {
         "campaigns": (SWEEP,),
         "waiting": {1: 50},
         "arrays": (array(),),
-        "room": {name: ClusterRoom(free_slots=4, max_slots=4) for name in CLUSTERS},
+        "room": {name: ClusterCapacity(free_slots=4, max_slots=4) for name in CLUSTERS},
         "asked": frozenset(CLUSTERS),
         "max_tasks": 100,
         "at": NOON,
-        "failures": Failures(program_errors=3, probe_s=60, probe_max_s=200),
+        "failures": FailuresSection(program_errors=3, probe_s=60, probe_max_s=200),
     }
-    return CycleSituation(**(known | other))  # type: ignore[arg-type]
+    return CampaignCycleSituation(**(known | other))  # type: ignore[arg-type]
 
 
-def event(code: EventCode, cluster: str = "beta", **other: object) -> CampaignEvent:
+def event(code: CampaignEventCode, cluster: str = "beta", **other: object) -> CampaignEvent:
     """Return an open event of a campaign at a cluster."""
-    known = {"kind": EventKind.CAMPAIGN, "campaign": 1, "opened_at": NOON, "last_at": NOON}
+    known = {"kind": CampaignEventKind.CAMPAIGN, "campaign": 1, "opened_at": NOON, "last_at": NOON}
     return CampaignEvent(number=9, code=code, cluster=cluster, **(known | other))  # type: ignore[arg-type]
 
 
-def told(look: CycleSituation) -> dict[EventCode, CampaignEvent]:
+def told(look: CampaignCycleSituation) -> dict[CampaignEventCode, CampaignEvent]:
     """Return what becomes of events, by their codes."""
-    return {one.code: one for one in plan(look).changes.events}
+    return {one.code: one for one in plan_campaign_cycle(look).changes.events}
 
 
-def sent(look: CycleSituation) -> dict[str, int]:
+def sent(look: CampaignCycleSituation) -> dict[str, int]:
     """Return how many tasks go where."""
-    return {one.cluster: one.tasks for one in plan(look).sends}
+    return {one.cluster: one.tasks for one in plan_campaign_cycle(look).sends}
 
 
 def test_one_failing_task_closes_nothing_and_is_told() -> None:
@@ -149,8 +151,8 @@ def test_one_failing_task_closes_nothing_and_is_told() -> None:
     (found,) = told(look).values()
 
     assert (found.code, found.kind, found.tasks, found.first_task) == (
-        EventCode.EXIT_ERROR,
-        EventKind.TASK,
+        CampaignEventCode.EXIT_ERROR,
+        CampaignEventKind.TASK,
         2,
         1,
     )
@@ -159,49 +161,62 @@ def test_one_failing_task_closes_nothing_and_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("outcome", "codes"), [(TaskOutcome.CANCELLED, {EventCode.FRAG}), (TaskOutcome.UNWANTED, set())]
+    ("outcome", "codes"),
+    [(TaskOutcome.CANCELLED, {CampaignEventCode.FRAG}), (TaskOutcome.UNWANTED, set())],
 )
-def test_what_its_owner_cancelled_is_no_event(outcome: TaskOutcome, codes: set[EventCode]) -> None:
+def test_what_its_owner_cancelled_is_no_event(
+    outcome: TaskOutcome, codes: set[CampaignEventCode]
+) -> None:
     """What somebody deleted at its cluster is one; neither runs again."""
     look = seen(ended=ended(outcome))
 
     assert told(look).keys() == codes
-    assert plan(look).again == ()
+    assert plan_campaign_cycle(look).again == ()
 
 
 @pytest.mark.parametrize(
     ("outcome", "code"),
     [
-        (TaskOutcome.PROGRAM_ERROR, EventCode.EXIT_ERROR),
-        (TaskOutcome.SIGNAL, EventCode.EXIT_ERROR),
-        (TaskOutcome.WALLTIME, EventCode.WALLTIME),
-        (TaskOutcome.SITE_FAULT, EventCode.SITE_FAULT),
-        (TaskOutcome.PREEMPTED, EventCode.PREEMPTED),
-        (TaskOutcome.SETUP_ERROR, EventCode.NOT_STARTED),
-        (TaskOutcome.RESUBMIT, EventCode.RESUBMIT),
-        (TaskOutcome.RESUBMIT_LAST, EventCode.RESUBMIT),
+        (TaskOutcome.PROGRAM_ERROR, CampaignEventCode.EXIT_ERROR),
+        (TaskOutcome.SIGNAL, CampaignEventCode.EXIT_ERROR),
+        (TaskOutcome.WALLTIME, CampaignEventCode.WALLTIME),
+        (TaskOutcome.SITE_FAULT, CampaignEventCode.SITE_FAULT),
+        (TaskOutcome.PREEMPTED, CampaignEventCode.PREEMPTED),
+        (TaskOutcome.SETUP_ERROR, CampaignEventCode.NOT_STARTED),
+        (TaskOutcome.RESUBMIT, CampaignEventCode.RESUBMIT),
+        (TaskOutcome.RESUBMIT_LAST, CampaignEventCode.RESUBMIT),
     ],
 )
-def test_each_task_that_is_not_tried_again_says_why(outcome: TaskOutcome, code: EventCode) -> None:
+def test_each_task_that_is_not_tried_again_says_why(
+    outcome: TaskOutcome, code: CampaignEventCode
+) -> None:
     """Also one that has used up what its cause allows; as long as it has not, nothing is told."""
-    last = seen(ended=ended(outcome), failures=Failures(**NO_TRIES))
+    last = seen(ended=ended(outcome), failures=FailuresSection(**NO_TRIES))
     first = seen(ended=ended(outcome))
-    tried = {EventCode.EXIT_ERROR} & {code}
+    tried = {CampaignEventCode.EXIT_ERROR} & {code}
 
-    (found,) = (one for one in plan(last).changes.events if one.kind is EventKind.TASK)
+    (found,) = (
+        one
+        for one in plan_campaign_cycle(last).changes.events
+        if one.kind is CampaignEventKind.TASK
+    )
     assert (found.code, found.cluster, found.tasks, found.first_task) == (code, "beta", 1, 0)
-    assert {one.code for one in told(first).values() if one.kind is EventKind.TASK} == tried
+    assert {one.code for one in told(first).values() if one.kind is CampaignEventKind.TASK} == tried
 
 
 def test_tasks_that_fail_alike_later_are_counted_in_the_same_event() -> None:
     """A million of them are one line."""
     known = replace(
-        event(EventCode.EXIT_ERROR), kind=EventKind.TASK, exit_status=3, tasks=5, first_task=8
+        event(CampaignEventCode.EXIT_ERROR),
+        kind=CampaignEventKind.TASK,
+        exit_status=3,
+        tasks=5,
+        first_task=8,
     )
 
     found = told(seen(ended=ended(TaskOutcome.PROGRAM_ERROR), events=(known,), at=NOON + MINUTE))
 
-    assert found[EventCode.EXIT_ERROR] == replace(known, tasks=6, last_at=NOON + MINUTE)
+    assert found[CampaignEventCode.EXIT_ERROR] == replace(known, tasks=6, last_at=NOON + MINUTE)
 
 
 def test_program_errors_in_a_row_close_the_cluster_to_the_campaign_alone() -> None:
@@ -215,8 +230,8 @@ def test_program_errors_in_a_row_close_the_cluster_to_the_campaign_alone() -> No
         waiting={1: 1, 2: 50},
     )
 
-    assert told(look)[EventCode.BLACKLIST].until is None
-    assert plan(look).sends == (
+    assert told(look)[CampaignEventCode.BLACKLIST].until is None
+    assert plan_campaign_cycle(look).sends == (
         TaskSend(campaign=1, cluster="gamma", tasks=1),
         TaskSend(campaign=2, cluster="beta", tasks=4),
         TaskSend(campaign=2, cluster="gamma", tasks=3),
@@ -242,8 +257,10 @@ def test_a_host_on_which_all_of_a_row_failed_is_named(
     failed = zip(ended(*[TaskOutcome.PROGRAM_ERROR] * len(hosts)), hosts, strict=True)
     look = seen(ended=tuple(replace(one, host=host) for one, host in failed), records=(known,))
 
-    found = told(look)[EventCode.BLACKLIST]
-    assert text(found) == f"its last 3 tasks at beta failed by themselves{expected}"
+    found = told(look)[CampaignEventCode.BLACKLIST]
+    assert (
+        describe_campaign_event(found) == f"its last 3 tasks at beta failed by themselves{expected}"
+    )
 
 
 @pytest.mark.parametrize(
@@ -254,8 +271,8 @@ def test_a_task_that_ran_breaks_the_row(between: TaskOutcome) -> None:
     before = ClusterSuccessRecord(campaign=1, cluster="beta", errors_in_row=2)
     look = seen(ended=ended(TaskOutcome.PROGRAM_ERROR, between), records=(before,))
 
-    assert EventCode.BLACKLIST not in told(look)
-    assert [one.errors_in_row for one in plan(look).changes.records] == [0]
+    assert CampaignEventCode.BLACKLIST not in told(look)
+    assert [one.errors_in_row for one in plan_campaign_cycle(look).changes.records] == [0]
 
 
 def test_a_task_that_lost_its_host_breaks_no_row() -> None:
@@ -263,16 +280,16 @@ def test_a_task_that_lost_its_host_breaks_no_row() -> None:
     before = ClusterSuccessRecord(campaign=1, cluster="beta", errors_in_row=1)
     look = seen(ended=ended(TaskOutcome.PROGRAM_ERROR, TaskOutcome.SITE_FAULT), records=(before,))
 
-    assert [one.errors_in_row for one in plan(look).changes.records] == [2]
+    assert [one.errors_in_row for one in plan_campaign_cycle(look).changes.records] == [2]
 
 
 def test_a_setup_error_closes_the_cluster_and_its_task_goes_elsewhere() -> None:
     """After a pause one task is tried there."""
     look = seen(ended=ended(TaskOutcome.SETUP_ERROR))
 
-    assert told(look)[EventCode.SETUP_ERROR].until == NOON + MINUTE
+    assert told(look)[CampaignEventCode.SETUP_ERROR].until == NOON + MINUTE
     assert sent(look) == {"gamma": 4}
-    assert [one.avoid for one in plan(look).again] == [("beta",)]
+    assert [one.avoid for one in plan_campaign_cycle(look).again] == [("beta",)]
 
 
 def test_tasks_that_no_cluster_could_start_are_told() -> None:
@@ -286,9 +303,14 @@ def test_tasks_that_no_cluster_could_start_are_told() -> None:
     )
     found = told(seen(ended=(last,), earlier=earlier))
 
-    assert found.keys() == {EventCode.SETUP_ERROR, EventCode.NOT_STARTED}
-    one = found[EventCode.NOT_STARTED]
-    assert (one.kind, one.cluster, one.tasks, one.first_task) == (EventKind.TASK, "beta", 1, 0)
+    assert found.keys() == {CampaignEventCode.SETUP_ERROR, CampaignEventCode.NOT_STARTED}
+    one = found[CampaignEventCode.NOT_STARTED]
+    assert (one.kind, one.cluster, one.tasks, one.first_task) == (
+        CampaignEventKind.TASK,
+        "beta",
+        1,
+        0,
+    )
 
 
 @pytest.mark.parametrize(
@@ -297,18 +319,18 @@ def test_tasks_that_no_cluster_could_start_are_told() -> None:
 )
 def test_after_its_pause_a_cluster_gets_one_task_to_try(probes: int, pause_s: int) -> None:
     """The next pause is twice as long, up to a limit."""
-    known = event(EventCode.SETUP_ERROR, until=NOON, probes=probes)
+    known = event(CampaignEventCode.SETUP_ERROR, until=NOON, probes=probes)
 
     look = seen(events=(known,))
 
     assert sent(look) == {"beta": 1, "gamma": 4}
-    again = told(look)[EventCode.SETUP_ERROR]
+    again = told(look)[CampaignEventCode.SETUP_ERROR]
     assert (again.probes, again.until) == (probes + 1, NOON + timedelta(seconds=pause_s))
 
 
 def test_a_cluster_that_refused_arrays_is_tried_with_one_task_and_has_no_other_event() -> None:
     """Whether it takes that is seen when it is sent."""
-    look = seen(events=(event(EventCode.RUNNER_SUBMIT_ERROR, until=NOON),))
+    look = seen(events=(event(CampaignEventCode.RUNNER_SUBMIT_ERROR, until=NOON),))
 
     assert sent(look) == {"beta": 1, "gamma": 4}
     assert told(look) == {}
@@ -316,9 +338,13 @@ def test_a_cluster_that_refused_arrays_is_tried_with_one_task_and_has_no_other_e
 
 def test_what_happens_in_a_pause_makes_it_no_longer() -> None:
     """Other arrays of the same try fail for the same reason."""
-    first = happened(None, EventCode.SUBMIT_JOB, (1, "beta"), NOON, Failures())
-    second = happened(first, EventCode.SUBMIT_JOB, (1, "beta"), NOON + MINUTE / 2, Failures())
-    third = happened(second, EventCode.SUBMIT_JOB, (1, "beta"), NOON + MINUTE, Failures())
+    first = repeat_event(None, CampaignEventCode.SUBMIT_JOB, (1, "beta"), NOON, FailuresSection())
+    second = repeat_event(
+        first, CampaignEventCode.SUBMIT_JOB, (1, "beta"), NOON + MINUTE / 2, FailuresSection()
+    )
+    third = repeat_event(
+        second, CampaignEventCode.SUBMIT_JOB, (1, "beta"), NOON + MINUTE, FailuresSection()
+    )
 
     assert [(one.probes, one.until) for one in (first, second, third)] == [
         (0, NOON + MINUTE),
@@ -330,8 +356,8 @@ def test_what_happens_in_a_pause_makes_it_no_longer() -> None:
 
 def test_in_its_pause_a_cluster_gets_nothing() -> None:
     """Nor while another event closes it for good."""
-    known = event(EventCode.SETUP_ERROR, until=NOON + MINUTE)
-    forever = event(EventCode.BLACKLIST)
+    known = event(CampaignEventCode.SETUP_ERROR, until=NOON + MINUTE)
+    forever = event(CampaignEventCode.BLACKLIST)
 
     assert sent(seen(events=(known,))) == {"gamma": 4}
     assert sent(seen(events=(forever, replace(known, until=NOON)))) == {"gamma": 4}
@@ -341,16 +367,16 @@ def test_in_its_pause_a_cluster_gets_nothing() -> None:
 def test_no_pause_is_longer_than_the_longest() -> None:
     """The clock was ahead when it was noted, and has been set back since."""
     ahead = timedelta(days=40)
-    known = event(EventCode.SETUP_ERROR, until=NOON + ahead)
-    pause = event(EventCode.SUBMIT_JOB, until=NOON + ahead)
+    known = event(CampaignEventCode.SETUP_ERROR, until=NOON + ahead)
+    pause = event(CampaignEventCode.SUBMIT_JOB, until=NOON + ahead)
     begun = replace(array(), state=ArrayState.INTENDED)
 
     look = seen(events=(known,))
 
     assert sent(look) == {"beta": 1, "gamma": 4}
-    assert told(look)[EventCode.SETUP_ERROR].until == NOON + 2 * MINUTE
-    assert plan(seen(events=(pause,), arrays=(begun,))).resumed == (begun,)
-    again = happened(pause, EventCode.SUBMIT_JOB, (1, "beta"), NOON, Failures())
+    assert told(look)[CampaignEventCode.SETUP_ERROR].until == NOON + 2 * MINUTE
+    assert plan_campaign_cycle(seen(events=(pause,), arrays=(begun,))).resumed == (begun,)
+    again = repeat_event(pause, CampaignEventCode.SUBMIT_JOB, (1, "beta"), NOON, FailuresSection())
     assert again.until == NOON + 2 * MINUTE
 
 
@@ -367,75 +393,78 @@ def test_a_task_that_was_sent_later_and_began_opens_the_cluster(
     sent_at: datetime, outcome: TaskOutcome, is_closed: bool
 ) -> None:
     """One of before says nothing."""
-    known = event(EventCode.SETUP_ERROR, until=NOON + 4 * MINUTE)
+    known = event(CampaignEventCode.SETUP_ERROR, until=NOON + 4 * MINUTE)
     at = NOON + 2 * MINUTE
 
     look = seen(events=(known,), arrays=(array(at=sent_at),), ended=ended(outcome), at=at)
 
-    assert bool(told(look).get(EventCode.SETUP_ERROR)) is is_closed
+    assert bool(told(look).get(CampaignEventCode.SETUP_ERROR)) is is_closed
     assert ("beta" in sent(look)) is is_closed
 
 
 def test_a_campaign_to_which_every_cluster_is_closed_waits() -> None:
     """It does not end, and it says why; it goes on as soon as one is open."""
     both = tuple(
-        replace(event(EventCode.BLACKLIST, name), number=n) for n, name in enumerate(CLUSTERS)
+        replace(event(CampaignEventCode.BLACKLIST, name), number=n)
+        for n, name in enumerate(CLUSTERS)
     )
     look = seen(events=both, arrays=())
 
-    assert told(look)[EventCode.NO_CLUSTER].closed_at is None
-    assert (plan(look).finished, plan(look).sends) == ((), ())
-    (told_once,) = sentences(plan(look))
+    assert told(look)[CampaignEventCode.NO_CLUSTER].closed_at is None
+    assert (plan_campaign_cycle(look).finished, plan_campaign_cycle(look).sends) == ((), ())
+    (told_once,) = describe_cycle_plan(plan_campaign_cycle(look))
     assert told_once.startswith("campaign 1: tasks of it wait that may go nowhere: each of its")
-    stuck = event(EventCode.NO_CLUSTER, "")
+    stuck = event(CampaignEventCode.NO_CLUSTER, "")
     assert told(seen(events=(*both, stuck), arrays=())) == {}
-    assert told(seen(events=(both[0], stuck)))[EventCode.NO_CLUSTER].closed_at == NOON
+    assert told(seen(events=(both[0], stuck)))[CampaignEventCode.NO_CLUSTER].closed_at == NOON
 
 
 def test_a_cluster_that_does_not_answer_is_told_of_once() -> None:
     """Until it answers."""
-    down = seen(room={"gamma": ClusterRoom(free_slots=4)})
+    down = seen(room={"gamma": ClusterCapacity(free_slots=4)})
 
-    found = told(down)[EventCode.GET_JOBS]
+    found = told(down)[CampaignEventCode.GET_JOBS]
 
-    assert (found.kind, found.campaign, found.cluster) == (EventKind.CLUSTER, 0, "beta")
+    assert (found.kind, found.campaign, found.cluster) == (CampaignEventKind.CLUSTER, 0, "beta")
     known = replace(found, number=3)
     assert told(replace(down, events=(known,))) == {}
-    assert told(seen(events=(known,)))[EventCode.GET_JOBS].closed_at == NOON
+    assert told(seen(events=(known,)))[CampaignEventCode.GET_JOBS].closed_at == NOON
 
 
 def test_what_an_administrator_has_to_mend_is_told_in_the_words_of_what_failed() -> None:
     """Nobody should have to look into the runner's log for it."""
-    room = {"gamma": ClusterRoom(free_slots=4)}
-    silent = told(seen(room=room, silent={"beta": "ssh: no route to host"}))[EventCode.GET_JOBS]
+    room = {"gamma": ClusterCapacity(free_slots=4)}
+    silent = told(seen(room=room, silent={"beta": "ssh: no route to host"}))[
+        CampaignEventCode.GET_JOBS
+    ]
     lost = [
         replace(event(code), why="c.1: no such thing")
-        for code in (EventCode.NO_LEDGER, EventCode.OWNER_UNKNOWN)
+        for code in (CampaignEventCode.NO_LEDGER, CampaignEventCode.OWNER_UNKNOWN)
     ]
 
-    assert text(silent) == "beta does not tell how it is: ssh: no route to host"
-    assert all(text(one).endswith(": c.1: no such thing") for one in lost)
+    assert describe_campaign_event(silent) == "beta does not tell how it is: ssh: no route to host"
+    assert all(describe_campaign_event(one).endswith(": c.1: no such thing") for one in lost)
 
 
 def test_a_cluster_that_left_is_told_of_until_its_section_is_back() -> None:
     """Nothing is asked of it meanwhile, and nothing goes on there."""
     begun = replace(array(2), state=ArrayState.INTENDED)
-    left = {"room": {"gamma": ClusterRoom(free_slots=4)}, "asked": frozenset({"gamma"})}
+    left = {"room": {"gamma": ClusterCapacity(free_slots=4)}, "asked": frozenset({"gamma"})}
     gone = seen(**left, dropped=frozenset({"beta"}), arrays=(array(), begun))
 
-    found = told(gone)[EventCode.DROPPED]
+    found = told(gone)[CampaignEventCode.DROPPED]
 
-    assert (found.kind, found.campaign, found.cluster) == (EventKind.CLUSTER, 0, "beta")
-    assert plan(gone).resumed == ()
+    assert (found.kind, found.campaign, found.cluster) == (CampaignEventKind.CLUSTER, 0, "beta")
+    assert plan_campaign_cycle(gone).resumed == ()
     cancelled = replace(SWEEP, state=CampaignState.CANCELLED)
-    assert plan(replace(gone, campaigns=(cancelled,))).deleted == ()
+    assert plan_campaign_cycle(replace(gone, campaigns=(cancelled,))).deleted == ()
     known, silent = (
         replace(found, number=3),
-        event(EventCode.GET_JOBS, kind=EventKind.CLUSTER, campaign=0),
+        event(CampaignEventCode.GET_JOBS, kind=CampaignEventKind.CLUSTER, campaign=0),
     )
     assert told(replace(gone, events=(known,))) == {}
-    assert told(replace(gone, events=(known, silent)))[EventCode.GET_JOBS].closed_at == NOON
-    assert told(seen(events=(known,)))[EventCode.DROPPED].closed_at == NOON
+    assert told(replace(gone, events=(known, silent)))[CampaignEventCode.GET_JOBS].closed_at == NOON
+    assert told(seen(events=(known,)))[CampaignEventCode.DROPPED].closed_at == NOON
 
 
 def test_tasks_of_disputed_ends_are_told_together_until_their_owner_gives_them_up() -> None:
@@ -448,28 +477,33 @@ def test_tasks_of_disputed_ends_are_told_together_until_their_owner_gives_them_u
     )
     look = seen(disputed=three[1:])
 
-    found = told(look)[EventCode.DISPUTED]
+    found = told(look)[CampaignEventCode.DISPUTED]
 
     assert (found.kind, found.cluster, found.tasks, found.first_task) == (
-        *(EventKind.CAMPAIGN, "beta", 2),
+        *(CampaignEventKind.CAMPAIGN, "beta", 2),
         1,
     )
     known = replace(found, number=3)
     assert told(replace(look, events=(known,))) == {}
-    assert told(replace(look, events=(known,), disputed=three))[EventCode.DISPUTED].tasks == 3
-    assert told(seen(events=(known,)))[EventCode.DISPUTED].closed_at == NOON
-    assert told(seen(events=(known,), room={})).keys() == {EventCode.GET_JOBS}
-    assert (given_up([known]), given_up([replace(known, until=NOON)])) == (set(), {(1, "beta")})
+    assert (
+        told(replace(look, events=(known,), disputed=three))[CampaignEventCode.DISPUTED].tasks == 3
+    )
+    assert told(seen(events=(known,)))[CampaignEventCode.DISPUTED].closed_at == NOON
+    assert told(seen(events=(known,), room={})).keys() == {CampaignEventCode.GET_JOBS}
+    assert (
+        select_given_up_conflicts([known]),
+        select_given_up_conflicts([replace(known, until=NOON)]),
+    ) == (set(), {(1, "beta")})
 
 
 def test_only_what_root_has_said_to_be_lost_is_written_off() -> None:
     """And only as long as the cluster is not back."""
-    known = event(EventCode.DROPPED, kind=EventKind.CLUSTER, campaign=0)
+    known = event(CampaignEventCode.DROPPED, kind=CampaignEventKind.CLUSTER, campaign=0)
     said, both = replace(known, until=NOON), frozenset({"beta", "gamma"})
 
-    assert written_off([known], both) == frozenset()
-    assert written_off([said], both) == {"beta"}
-    assert written_off([said], frozenset({"gamma"})) == frozenset()
+    assert select_written_off_clusters([known], both) == frozenset()
+    assert select_written_off_clusters([said], both) == {"beta"}
+    assert select_written_off_clusters([said], frozenset({"gamma"})) == frozenset()
 
 
 def test_a_cluster_beside_one_that_was_away_is_no_sink() -> None:
@@ -489,8 +523,8 @@ def test_a_cluster_beside_one_that_was_away_is_no_sink() -> None:
         "at": NOON + 15 * MINUTE,
     }
     away = CampaignEvent(
-        kind=EventKind.CLUSTER,
-        code=EventCode.GET_JOBS,
+        kind=CampaignEventKind.CLUSTER,
+        code=CampaignEventCode.GET_JOBS,
         cluster="gamma",
         opened_at=NOON,
         last_at=NOON,
@@ -499,11 +533,11 @@ def test_a_cluster_beside_one_that_was_away_is_no_sink() -> None:
     was_back = seen(ended=upset, back_at={"gamma": NOON + 10 * MINUTE}, **known)
     since = [replace(one, array=3) for one in upset]
 
-    assert EventCode.SINK not in told(now_back) | told(was_back)
-    (record,) = plan(was_back).changes.records
+    assert CampaignEventCode.SINK not in told(now_back) | told(was_back)
+    (record,) = plan_campaign_cycle(was_back).changes.records
     assert (record.cluster, record.successes, record.durations_s) == ("gamma", 4, ())
-    assert EventCode.SINK in told(replace(was_back, ended=tuple(since)))
-    assert EventCode.SINK in told(replace(was_back, back_at={}))
+    assert CampaignEventCode.SINK in told(replace(was_back, ended=tuple(since)))
+    assert CampaignEventCode.SINK in told(replace(was_back, back_at={}))
 
 
 def test_a_sink_closes_the_cluster_and_tells_of_its_results() -> None:
@@ -515,33 +549,34 @@ def test_a_sink_closes_the_cluster_and_tells_of_its_results() -> None:
 
     look = seen(records=records)
 
-    assert told(look)[EventCode.SINK].tasks == 9
+    assert told(look)[CampaignEventCode.SINK].tasks == 9
     assert sent(look) == {"gamma": 4}
 
 
 def test_the_events_of_an_ended_campaign_close_nothing_any_more() -> None:
     """What its results may be worth is still told."""
     events = (
-        event(EventCode.BLACKLIST),
-        event(EventCode.SINK, "gamma"),
-        event(EventCode.NO_CLUSTER, ""),
+        event(CampaignEventCode.BLACKLIST),
+        event(CampaignEventCode.SINK, "gamma"),
+        event(CampaignEventCode.NO_CLUSTER, ""),
     )
     look = seen(events=events, arrays=(), waiting={})
 
-    assert plan(look).finished == (1,)
-    assert {one.code for one in plan(look).changes.events if one.closed_at} == {
-        EventCode.BLACKLIST,
-        EventCode.NO_CLUSTER,
+    assert plan_campaign_cycle(look).finished == (1,)
+    assert {one.code for one in plan_campaign_cycle(look).changes.events if one.closed_at} == {
+        CampaignEventCode.BLACKLIST,
+        CampaignEventCode.NO_CLUSTER,
     }
 
 
 def test_what_root_could_not_do_is_over_with_its_campaign() -> None:
     """It may have ended by itself."""
-    known = event(EventCode.NO_LEDGER, until=NOON + MINUTE)
+    known = event(CampaignEventCode.NO_LEDGER, until=NOON + MINUTE)
 
     assert told(seen(events=(known,))) == {}
     assert (
-        told(seen(campaigns=(), arrays=(), events=(known,)))[EventCode.NO_LEDGER].closed_at == NOON
+        told(seen(campaigns=(), arrays=(), events=(known,)))[CampaignEventCode.NO_LEDGER].closed_at
+        == NOON
     )
 
 
@@ -549,10 +584,10 @@ def test_a_submission_that_failed_is_gone_on_with_after_its_pause() -> None:
     """Its release is always."""
     begun = replace(array(), state=ArrayState.INTENDED)
     held = replace(array(2), state=ArrayState.SUBMITTED)
-    known = event(EventCode.SUBMIT_JOB, until=NOON + MINUTE)
+    known = event(CampaignEventCode.SUBMIT_JOB, until=NOON + MINUTE)
 
-    now = plan(seen(arrays=(begun, held), events=(known,)))
-    later = plan(seen(arrays=(begun, held), events=(known,), at=NOON + MINUTE))
+    now = plan_campaign_cycle(seen(arrays=(begun, held), events=(known,)))
+    later = plan_campaign_cycle(seen(arrays=(begun, held), events=(known,), at=NOON + MINUTE))
 
     assert (now.resumed, later.resumed) == ((held,), (begun, held))
 
@@ -560,24 +595,26 @@ def test_a_submission_that_failed_is_gone_on_with_after_its_pause() -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        event(EventCode.SUBMIT_JOB, campaign=2, until=NOON + MINUTE),
-        event(EventCode.SUBMIT_JOB, "gamma", until=NOON + MINUTE),
-        event(EventCode.SETUP_ERROR, until=NOON + MINUTE),
+        event(CampaignEventCode.SUBMIT_JOB, campaign=2, until=NOON + MINUTE),
+        event(CampaignEventCode.SUBMIT_JOB, "gamma", until=NOON + MINUTE),
+        event(CampaignEventCode.SETUP_ERROR, until=NOON + MINUTE),
     ],
     ids=["another campaign", "another cluster", "another event"],
 )
 def test_no_other_pause_holds_a_submission_up(other: CampaignEvent) -> None:
     begun = replace(array(), state=ArrayState.INTENDED)
 
-    assert plan(seen(arrays=(begun,), events=(other,))).resumed == (begun,)
+    assert plan_campaign_cycle(seen(arrays=(begun,), events=(other,))).resumed == (begun,)
 
 
 def test_what_was_seen_is_kept_with_what_follows_from_it() -> None:
     """Where tasks ended, what is missing since when, and of what root's ledger knows more."""
-    missed = (MissingSince(campaign=1, array=2, place=3, since=NOON),)
+    missed = (TaskMissingSince(campaign=1, array=2, place=3, since=NOON),)
     both = (array(), array(2))
 
-    found = plan(seen(ended=ended(TaskOutcome.SUCCESS), arrays=both, missed=missed, behind=(1,)))
+    found = plan_campaign_cycle(
+        seen(ended=ended(TaskOutcome.SUCCESS), arrays=both, missed=missed, behind=(1,))
+    )
 
     assert found.arrays == (array(),)
     assert (found.missed, found.behind) == (missed, (1,))
@@ -587,7 +624,10 @@ def test_tasks_of_a_test_are_tried_once() -> None:
     """What they come to is what was asked."""
     test = replace(SWEEP, jdl=replace(SWEEP.jdl, type=CampaignType.TEST))
 
-    assert plan(seen(campaigns=(test,), ended=ended(TaskOutcome.SETUP_ERROR))).again == ()
+    assert (
+        plan_campaign_cycle(seen(campaigns=(test,), ended=ended(TaskOutcome.SETUP_ERROR))).again
+        == ()
+    )
 
 
 def test_what_its_cluster_lost_runs_again_only_if_it_may_run_twice() -> None:
@@ -596,31 +636,40 @@ def test_what_its_cluster_lost_runs_again_only_if_it_may_run_twice() -> None:
     twice = replace(SWEEP, jdl=replace(SWEEP.jdl, is_idempotent=True))
     look = seen(ended=lost, arrays=(array(),))
 
-    event = told(look)[EventCode.SITE_FAULT]
-    assert text(event) == (
+    event = told(look)[CampaignEventCode.SITE_FAULT]
+    assert describe_campaign_event(event) == (
         "2 tasks were lost at beta: it knows nothing any more of what ran there in job 8"
     )
-    assert plan(look).again == ()
-    assert [one.task for one in plan(replace(look, campaigns=(twice,))).again] == [0, 1]
-    assert len(plan(replace(look, ended=ended(*[TaskOutcome.SITE_FAULT] * 2))).again) == 2
+    assert plan_campaign_cycle(look).again == ()
+    assert [one.task for one in plan_campaign_cycle(replace(look, campaigns=(twice,))).again] == [
+        0,
+        1,
+    ]
+    assert (
+        len(plan_campaign_cycle(replace(look, ended=ended(*[TaskOutcome.SITE_FAULT] * 2))).again)
+        == 2
+    )
 
 
 @pytest.mark.parametrize(
     ("there", "told"),
     [
-        ((ClusterView(campaign=1, cluster="beta", waiting=0, listed=9),), ["1 array is deleted"]),
+        (
+            (ListedTaskCounts(campaign=1, cluster="beta", waiting=0, listed=9),),
+            ["1 array is deleted"],
+        ),
         ((), []),
     ],
     ids=["listed", "gone"],
 )
 def test_an_array_that_is_gone_is_not_told_to_be_deleted(
-    there: tuple[ClusterView, ...], told: list[str]
+    there: tuple[ListedTaskCounts, ...], told: list[str]
 ) -> None:
     """Its cluster may take a submission late, and is asked all the same."""
     over = replace(SWEEP, state=CampaignState.CANCELLED)
     look = seen(campaigns=(over,), arrays=(array(),), there=there)
 
-    decided = plan(look)
+    decided = plan_campaign_cycle(look)
 
     assert decided.deleted == (array(),)
-    assert [one for one in sentences(decided) if "deleted" in one] == told
+    assert [one for one in describe_cycle_plan(decided) if "deleted" in one] == told

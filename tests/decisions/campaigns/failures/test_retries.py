@@ -4,19 +4,19 @@ from typing import Any
 
 import pytest
 
-from gridbridge.decisions.campaigns.failures.retries import (
-    avoided,
-    failed_at,
-    never,
-    runs_again,
-    to_run_again,
+from gridbridge.decisions.campaigns.task_retries import (
+    choose_clusters_to_avoid,
+    list_walltime_overrun_clusters,
+    map_tasks_to_failed_clusters,
+    may_retry_task,
+    plan_task_retries,
 )
-from gridbridge.model.campaigns.campaign import TaskOutcome
-from gridbridge.model.campaigns.campaign_sections import Failures
-from gridbridge.model.campaigns.cycle_plan import AttemptOutcome, Retry
+from gridbridge.model.campaigns.campaign import AttemptOutcome, TaskOutcome
+from gridbridge.model.campaigns.campaign_sections import FailuresSection
+from gridbridge.model.campaigns.cycle_plan import TaskRetry
 
 BOTH = {"beta", "gamma"}
-POLICY = Failures(asked=2, preempted=3, site_fault=2, walltime=2, setup_error=1)
+POLICY = FailuresSection(asked=2, preempted=3, site_fault=2, walltime=2, setup_error=1)
 
 
 BETA: dict[str, Any] = {"campaign": 1, "task": 7, "attempt": 1, "cluster": "beta"}
@@ -30,7 +30,7 @@ def tried(attempt: int, outcome: TaskOutcome, cluster: str = "beta") -> AttemptO
 def runs(outcome: TaskOutcome, times: int, clusters: set[str] = BOTH, at: str = "beta") -> bool:
     """Say whether a task runs again that came to this so often, always at one cluster."""
     *earlier, now = (tried(attempt, outcome, at) for attempt in range(1, times + 1))
-    return runs_again(now, earlier, clusters, POLICY)
+    return may_retry_task(now, earlier, clusters, POLICY)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_a_cause_does_not_cost_another_ones_budget() -> None:
     """A task that lost its place often may still lose its host."""
     earlier = [tried(attempt, TaskOutcome.PREEMPTED) for attempt in (1, 2, 3)]
 
-    assert runs_again(tried(4, TaskOutcome.SITE_FAULT), earlier, BOTH, POLICY)
+    assert may_retry_task(tried(4, TaskOutcome.SITE_FAULT), earlier, BOTH, POLICY)
 
 
 def test_a_walltime_is_overrun_once_at_each_cluster() -> None:
@@ -69,7 +69,7 @@ def test_a_walltime_is_overrun_once_at_each_cluster() -> None:
 
     assert runs(TaskOutcome.WALLTIME, 1)
     assert not runs(TaskOutcome.WALLTIME, 1, {"beta"})
-    assert not runs_again(tried(2, TaskOutcome.WALLTIME), [there], BOTH, POLICY)
+    assert not may_retry_task(tried(2, TaskOutcome.WALLTIME), [there], BOTH, POLICY)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_a_cluster_that_failed_a_task_is_avoided(
     expected: tuple[str, ...],
 ) -> None:
     """Where each has failed it, that is the last one; a lost place is nobody's fault."""
-    assert avoided(now, earlier, clusters) == expected
+    assert choose_clusters_to_avoid(now, earlier, clusters) == expected
 
 
 def test_a_task_never_returns_to_where_it_overran_its_walltime() -> None:
@@ -139,7 +139,7 @@ def test_a_task_never_returns_to_where_it_overran_its_walltime() -> None:
     ended, earlier = tried(2, TaskOutcome.SITE_FAULT), tried(1, TaskOutcome.WALLTIME, "gamma")
     three = {*BOTH, "delta"}
 
-    (next_one,) = to_run_again([ended], [earlier], {1: three}, POLICY)
+    (next_one,) = plan_task_retries([ended], [earlier], {1: three}, POLICY)
 
     assert (next_one.avoid, next_one.never) == (("beta", "gamma"), ("gamma",))
 
@@ -148,9 +148,12 @@ def test_a_task_that_runs_again_is_never_kept_off_every_cluster() -> None:
     """It would wait for ever."""
     overran = tried(1, TaskOutcome.WALLTIME)
 
-    assert never([overran], BOTH) == ("beta",)
-    assert never([overran], {"beta"}) == ()
-    assert never([overran, tried(2, TaskOutcome.WALLTIME, "gamma")], BOTH) == ()
+    assert list_walltime_overrun_clusters([overran], BOTH) == ("beta",)
+    assert list_walltime_overrun_clusters([overran], {"beta"}) == ()
+    assert (
+        list_walltime_overrun_clusters([overran, tried(2, TaskOutcome.WALLTIME, "gamma")], BOTH)
+        == ()
+    )
 
 
 def test_an_attempt_that_overran_beside_a_copy_is_remembered() -> None:
@@ -160,11 +163,11 @@ def test_an_attempt_that_overran_beside_a_copy_is_remembered() -> None:
     )
     last = tried(2, TaskOutcome.PREEMPTED, "gamma")
 
-    (later,) = to_run_again([last], [beside], {1: BOTH}, POLICY)
-    (at_once,) = to_run_again([beside, last], [], {1: BOTH}, POLICY)
+    (later,) = plan_task_retries([last], [beside], {1: BOTH}, POLICY)
+    (at_once,) = plan_task_retries([beside, last], [], {1: BOTH}, POLICY)
 
     assert later.never == at_once.never == ("beta",)
-    assert not runs_again(tried(2, TaskOutcome.WALLTIME, "gamma"), [beside], BOTH, POLICY)
+    assert not may_retry_task(tried(2, TaskOutcome.WALLTIME, "gamma"), [beside], BOTH, POLICY)
 
 
 def test_the_clusters_that_failed_tasks_are_known_by_task() -> None:
@@ -176,21 +179,26 @@ def test_the_clusters_that_failed_tasks_are_known_by_task() -> None:
     )
     eight = AttemptOutcome(**BETA | {"task": 8, "outcome": TaskOutcome.COPY, "is_overrun": True})
 
-    assert failed_at([*seven, eight]) == {7: ("beta", "gamma"), 8: ("beta",)}
+    assert map_tasks_to_failed_clusters([*seven, eight]) == {7: ("beta", "gamma"), 8: ("beta",)}
 
 
 def test_an_attempt_counts_once() -> None:
     """Whether it has ended now, or before; the last of the budget is one that runs again."""
     before, now = tried(1, TaskOutcome.SITE_FAULT), tried(2, TaskOutcome.SITE_FAULT)
 
-    assert [one.attempt for one in to_run_again([now], [before], {1: BOTH}, POLICY)] == [2]
-    assert to_run_again([tried(3, TaskOutcome.SITE_FAULT)], [before, now], {1: BOTH}, POLICY) == ()
+    assert [one.attempt for one in plan_task_retries([now], [before], {1: BOTH}, POLICY)] == [2]
+    assert (
+        plan_task_retries([tried(3, TaskOutcome.SITE_FAULT)], [before, now], {1: BOTH}, POLICY)
+        == ()
+    )
 
 
 def test_a_campaign_whose_clusters_are_not_told_tries_nothing_again() -> None:
     """It is cancelled, or a test."""
     ended = [tried(1, TaskOutcome.SITE_FAULT)]
 
-    expected = Retry(campaign=1, task=7, attempt=1, outcome=TaskOutcome.SITE_FAULT, avoid=("beta",))
-    assert to_run_again(ended, [], {1: BOTH}, POLICY) == (expected,)
-    assert to_run_again(ended, [], {}, POLICY) == ()
+    expected = TaskRetry(
+        campaign=1, task=7, attempt=1, outcome=TaskOutcome.SITE_FAULT, avoid=("beta",)
+    )
+    assert plan_task_retries(ended, [], {1: BOTH}, POLICY) == (expected,)
+    assert plan_task_retries(ended, [], {}, POLICY) == ()

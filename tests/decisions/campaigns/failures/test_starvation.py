@@ -5,35 +5,40 @@ from datetime import timedelta
 
 import pytest
 
-from gridbridge.decisions.campaigns.campaign_cycle import plan
-from gridbridge.decisions.campaigns.failures.event_rules import recorded
+from gridbridge.decisions.campaigns.campaign_cycle import plan_campaign_cycle
+from gridbridge.decisions.campaigns.cluster_success_records import update_success_records
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Attempt, TaskOutcome
 from gridbridge.model.campaigns.campaign_events import ClusterSuccessRecord
-from gridbridge.model.campaigns.cycle_plan import ClusterRoom, ClusterView, CycleSituation
-from gridbridge.model.campaigns.usage_sharing import ShareBy, UsageSharing
+from gridbridge.model.campaigns.campaign_sections import FairShareUnit
+from gridbridge.model.campaigns.cycle_plan import (
+    CampaignCycleSituation,
+    ClusterCapacity,
+    FairShareInputs,
+    ListedTaskCounts,
+)
 from tests.decisions.campaigns.test_slot_distribution import NOON, at, campaign
 
-ROOM = ClusterRoom(free_slots=50, max_slots=100, slots=100, flood_rate=0.1)
+ROOM = ClusterCapacity(free_slots=50, max_slots=100, slots=100, flood_rate=0.1)
 IN_VAIN = ClusterSuccessRecord(campaign=1, cluster="beta", wiped_in_row=1)
 
 
-def seen(**known: object) -> CycleSituation:
+def seen(**known: object) -> CampaignCycleSituation:
     """Return a campaign whose last task waits to be sent; beta is faster, or not known yet."""
-    whole = CycleSituation(
+    whole = CampaignCycleSituation(
         campaigns=(campaign(1, {"beta": at(), "gamma": at()}),),
         waiting={1: 1},
         arrays=(),
         max_tasks=1000,
         room={"beta": ROOM, "gamma": ROOM},
-        sharing=UsageSharing(mean_s={1: {"gamma": 60.0}}),
+        sharing=FairShareInputs(mean_s={1: {"gamma": 60.0}}),
         at=NOON,
     )
     return replace(whole, **known)  # type: ignore[arg-type]  # a test's
 
 
-def sent(look: CycleSituation) -> list[str]:
+def sent(look: CampaignCycleSituation) -> list[str]:
     """Return where its task goes."""
-    return [one.cluster for one in plan(look).sends]
+    return [one.cluster for one in plan_campaign_cycle(look).sends]
 
 
 def attempt(place: int, outcome: TaskOutcome) -> Attempt:
@@ -41,11 +46,13 @@ def attempt(place: int, outcome: TaskOutcome) -> Attempt:
     return Attempt(campaign=1, task=place, attempt=1, array=1, place=place, outcome=outcome)
 
 
-@pytest.mark.parametrize("by", [ShareBy.NONE, ShareBy.USER])
+@pytest.mark.parametrize("by", [FairShareUnit.NONE, FairShareUnit.USER])
 @pytest.mark.parametrize("mean_s", [{"gamma": 60.0}, {"beta": 6.0, "gamma": 60.0}])
-def test_a_task_that_waited_in_vain_starts_elsewhere(by: ShareBy, mean_s: dict[str, float]) -> None:
+def test_a_task_that_waited_in_vain_starts_elsewhere(
+    by: FairShareUnit, mean_s: dict[str, float]
+) -> None:
     """It was sent there again each time that nikita had deleted it, and never ended."""
-    sharing = UsageSharing(by=by, mean_s={1: mean_s})
+    sharing = FairShareInputs(by=by, mean_s={1: mean_s})
 
     assert sent(seen(sharing=sharing)) == ["beta"]
     assert sent(seen(sharing=sharing, records=(IN_VAIN,))) == ["gamma"]
@@ -59,7 +66,7 @@ def test_where_no_other_has_room_it_is_sent_there_again() -> None:
 
 
 def test_a_task_that_runs_there_is_a_good_sign() -> None:
-    runs = ClusterView(campaign=1, cluster="beta", waiting=0, listed=1)
+    runs = ListedTaskCounts(campaign=1, cluster="beta", waiting=0, listed=1)
 
     assert sent(seen(records=(IN_VAIN,), there=(runs,))) == ["beta"]
 
@@ -70,9 +77,9 @@ def test_what_was_deleted_as_it_waited_is_counted_until_one_begins() -> None:
     other = [(attempt(3, TaskOutcome.MOVED), "beta"), (attempt(4, TaskOutcome.CANCELLED), "beta")]
     begun = [*wiped, (attempt(5, TaskOutcome.PROGRAM_ERROR), "beta")]
 
-    assert recorded((), [*wiped, *other])[0].wiped_in_row == 2
-    assert recorded((IN_VAIN,), wiped)[0].wiped_in_row == 3
-    assert recorded((IN_VAIN,), begun)[0].wiped_in_row == 0
+    assert update_success_records((), [*wiped, *other])[0].wiped_in_row == 2
+    assert update_success_records((IN_VAIN,), wiped)[0].wiped_in_row == 3
+    assert update_success_records((IN_VAIN,), begun)[0].wiped_in_row == 0
 
 
 def test_a_cycle_notes_what_waited_in_vain() -> None:
@@ -88,4 +95,4 @@ def test_a_cycle_notes_what_waited_in_vain() -> None:
     )
     look = seen(waiting={}, arrays=(array,), ended=(attempt(1, TaskOutcome.WIPED),), over=(array,))
 
-    assert plan(look).changes.records == (IN_VAIN,)
+    assert plan_campaign_cycle(look).changes.records == (IN_VAIN,)

@@ -4,21 +4,25 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.campaigns.campaign_cycle import plan
-from gridbridge.decisions.campaigns.failures.blacklist import BlacklistEntry
-from gridbridge.decisions.campaigns.failures.unplaceable_tasks import is_stuck
+from gridbridge.decisions.campaigns.campaign_cycle import plan_campaign_cycle
+from gridbridge.decisions.campaigns.cluster_blacklist import BlacklistEntry
+from gridbridge.decisions.campaigns.task_backlog import has_unplaceable_tasks
 from gridbridge.model.campaigns.campaign import CampaignState, TaskOutcome
-from gridbridge.model.campaigns.campaign_events import EventCode
-from gridbridge.model.campaigns.cycle_plan import ClusterRoom, CycleSituation, KeptOff
+from gridbridge.model.campaigns.campaign_events import CampaignEventCode
+from gridbridge.model.campaigns.cycle_plan import (
+    CampaignCycleSituation,
+    ClusterCapacity,
+    ExcludedTaskCount,
+)
 from tests.decisions.campaigns.failures.test_event_rules import array, ended, event, seen, told
 from tests.decisions.campaigns.test_slot_distribution import at, campaign
 
 WIDE = campaign(1, {"beta": at(slots=8), "gamma": at(slots=8)})
-LARGE = ClusterRoom(free_slots=0, max_slots=800, slots=800)
-SMALL = ClusterRoom(free_slots=0, max_slots=4, slots=4)
+LARGE = ClusterCapacity(free_slots=0, max_slots=800, slots=800)
+SMALL = ClusterCapacity(free_slots=0, max_slots=4, slots=4)
 BARRED = {(1, "gamma"): BlacklistEntry.PROBE}
-OVERRAN = {1: (KeptOff(tasks=1, never=("beta",)),)}
-FAILED = {1: (KeptOff(tasks=50, avoid=("beta",)),)}
+OVERRAN = {1: (ExcludedTaskCount(tasks=1, never=("beta",)),)}
+FAILED = {1: (ExcludedTaskCount(tasks=50, avoid=("beta",)),)}
 
 
 @pytest.mark.parametrize(
@@ -36,12 +40,12 @@ FAILED = {1: (KeptOff(tasks=50, avoid=("beta",)),)}
     ],
 )
 def test_whose_tasks_may_go_nowhere(
-    gamma: ClusterRoom | None, known: dict[str, object], expected: bool | None
+    gamma: ClusterCapacity | None, known: dict[str, object], expected: bool | None
 ) -> None:
-    assert is_stuck(WIDE, look(gamma, **known), {}) is expected
+    assert has_unplaceable_tasks(WIDE, look(gamma, **known), {}) is expected
 
 
-def look(gamma: ClusterRoom | None, **known: object) -> CycleSituation:
+def look(gamma: ClusterCapacity | None, **known: object) -> CampaignCycleSituation:
     """Return a cycle's look at the campaign, at beta and what there is of gamma."""
     room = {"beta": LARGE} | ({"gamma": gamma} if gamma else {})
     return seen(campaigns=(WIDE,), room=room, arrays=(), **known)
@@ -52,23 +56,26 @@ def test_a_cluster_that_an_event_closes_takes_nothing() -> None:
     one = look(LARGE, kept_off=OVERRAN)
     paused = replace(WIDE, state=CampaignState.PAUSED)
 
-    assert (is_stuck(WIDE, one, BARRED), is_stuck(paused, one, BARRED)) == (True, False)
+    assert (
+        has_unplaceable_tasks(WIDE, one, BARRED),
+        has_unplaceable_tasks(paused, one, BARRED),
+    ) == (True, False)
 
 
 @pytest.mark.parametrize(
     ("gamma", "is_over"), [(SMALL, False), (None, False), (LARGE, True)], ids=["small", "away", ""]
 )
 def test_the_owner_is_told_until_a_cluster_takes_them(
-    gamma: ClusterRoom | None, is_over: bool
+    gamma: ClusterCapacity | None, is_over: bool
 ) -> None:
     """Once, also while a cluster does not answer in between."""
-    known = event(EventCode.NO_CLUSTER, "")
+    known = event(CampaignEventCode.NO_CLUSTER, "")
 
     first = told(look(SMALL, kept_off=OVERRAN))
     later = told(look(gamma, kept_off=OVERRAN, events=(known,)))
 
-    assert first[EventCode.NO_CLUSTER].closed_at is None
-    assert (EventCode.NO_CLUSTER in later) is is_over
+    assert first[CampaignEventCode.NO_CLUSTER].closed_at is None
+    assert (CampaignEventCode.NO_CLUSTER in later) is is_over
 
 
 def test_a_task_that_overran_has_failed_where_every_other_cluster_is_too_small() -> None:
@@ -78,5 +85,5 @@ def test_a_task_that_overran_has_failed_where_every_other_cluster_is_too_small()
         replace(look(gamma), arrays=(array(),), ended=overran) for gamma in (SMALL, LARGE)
     )
 
-    assert (plan(small).again, len(plan(large).again)) == ((), 1)
-    assert EventCode.WALLTIME in told(small)
+    assert (plan_campaign_cycle(small).again, len(plan_campaign_cycle(large).again)) == ((), 1)
+    assert CampaignEventCode.WALLTIME in told(small)

@@ -5,37 +5,41 @@ from typing import Any
 
 import pytest
 
-from gridbridge.decisions.campaigns.campaign_cycle import plan
-from gridbridge.decisions.campaigns.predictor import predict
-from gridbridge.model.campaigns.cycle_plan import ClusterRoom, ClusterView, CycleSituation
+from gridbridge.decisions.campaigns.campaign_cycle import plan_campaign_cycle
+from gridbridge.decisions.campaigns.job_ratio_predictor import predict_job_ratios
+from gridbridge.model.campaigns.cycle_plan import (
+    CampaignCycleSituation,
+    ClusterCapacity,
+    ListedTaskCounts,
+)
 from gridbridge.model.campaigns.jdl import CampaignType
 from tests.decisions.campaigns.test_slot_distribution import at, campaign
 
 BOBS, ALICES = (replace(campaign(1, {"beta": at()}), owner="bob"), campaign(2, {"beta": at()}))
 
 
-def there(number: int = 1, waiting: int = 64, **counts: int) -> ClusterView:
+def there(number: int = 1, waiting: int = 64, **counts: int) -> ListedTaskCounts:
     """Return tasks that wait at beta."""
     known: dict[str, Any] = {"waiting": waiting, "listed": waiting}
-    return ClusterView(campaign=number, cluster="beta", **known | counts)
+    return ListedTaskCounts(campaign=number, cluster="beta", **known | counts)
 
 
-def seen(free: int, *listed: ClusterView, **known: Any) -> CycleSituation:
+def seen(free: int, *listed: ListedTaskCounts, **known: Any) -> CampaignCycleSituation:
     """Return beta of 64 slots, of which some are free, and campaigns of bob and alice."""
-    whole = CycleSituation(
+    whole = CampaignCycleSituation(
         campaigns=(BOBS, ALICES),
         waiting={1: 100, 2: 100},
         arrays=(),
         max_tasks=100,
-        room={"beta": ClusterRoom(free_slots=free, max_slots=64, slots=64)},
+        room={"beta": ClusterCapacity(free_slots=free, max_slots=64, slots=64)},
         there=listed,
     )
     return replace(whole, **known)
 
 
-def sent(look: CycleSituation) -> dict[int, int]:
+def sent(look: CampaignCycleSituation) -> dict[int, int]:
     """Return how many tasks each campaign sends."""
-    return {one.campaign: one.tasks for one in plan(look).sends}
+    return {one.campaign: one.tasks for one in plan_campaign_cycle(look).sends}
 
 
 @pytest.mark.parametrize(
@@ -52,7 +56,7 @@ def sent(look: CycleSituation) -> dict[int, int]:
     ids=["may start", "held", "old", "some of each", "a few held", "a few old", "all are old"],
 )
 def test_slots_are_kept_for_what_may_start_and_has_not_waited_long(
-    listed: ClusterView, expected: dict[int, int]
+    listed: ListedTaskCounts, expected: dict[int, int]
 ) -> None:
     """Their own campaign gets no more for it: who holds tasks again and again floods nothing."""
     assert sent(seen(64, listed)) == expected
@@ -69,7 +73,7 @@ def test_tests_that_never_start_close_a_cluster_to_nobody() -> None:
     look = seen(64, *listed, **known)
 
     assert sent(look) == {1: 64}
-    assert predict(look)[1, "beta"].terms.others == 0
+    assert predict_job_ratios(look)[1, "beta"].terms.others == 0
 
     room = {"beta": replace(look.room["beta"], free_slots=0, flood_rate=0.1)}
     wide = replace(ALICES, jdl=replace(ALICES.jdl, clusters={"beta": at(slots=4)}))
@@ -86,7 +90,7 @@ def test_only_what_could_start_tells_that_slots_are_not_free(
     counts: dict[str, int], others: int, own: int
 ) -> None:
     """What somebody holds lowers nobody's job ratio; what starts nowhere does so still."""
-    found = predict(seen(64, there(waiting=10, **counts)))
+    found = predict_job_ratios(seen(64, there(waiting=10, **counts)))
 
     assert found[2, "beta"].terms.others == others
     assert found[1, "beta"].terms.waiting == own
@@ -108,7 +112,7 @@ def test_what_may_wait_is_what_could_start(
 ) -> None:
     """Flood control counts all of those; of its own a campaign counts what is held, too."""
     bobs = replace(BOBS, jdl=replace(BOBS.jdl, clusters={"beta": at(slots=slots)}))
-    room = {"beta": ClusterRoom(free_slots=0, max_slots=64, slots=64, flood_rate=0.1)}
+    room = {"beta": ClusterCapacity(free_slots=0, max_slots=64, slots=64, flood_rate=0.1)}
     look = seen(0, there(**{"waiting": 4} | counts), room=room, campaigns=(bobs, ALICES))
 
     assert sent(look) == expected

@@ -6,20 +6,24 @@ from datetime import timedelta
 
 import pytest
 
-from gridbridge.decisions.campaigns import campaign_cycle, throttle
-from gridbridge.decisions.campaigns.matching import KEPT_S
+from gridbridge.decisions.campaigns import campaign_cycle, task_cancellation_rules
+from gridbridge.decisions.campaigns.cluster_capacity import SLOT_KEPT_S
 from gridbridge.model.campaigns.cancellation import (
     ArrayCancellation,
-    CancellationPatience,
-    ListedArray,
-    ListedAttempt,
+    CancellationSituation,
+    CancellationTimeouts,
+    SameStateTasks,
 )
-from gridbridge.model.campaigns.cycle_plan import ClusterRoom, ClusterView, CycleSituation
-from gridbridge.model.campaigns.job_ratio import JobRatio
+from gridbridge.model.campaigns.cycle_plan import (
+    CampaignCycleSituation,
+    ClusterCapacity,
+    JobRatio,
+    ListedTaskCounts,
+)
 from tests.decisions.campaigns.test_slot_distribution import NOON, at, campaign
 
-ROOM = ClusterRoom(free_slots=100, max_slots=100, slots=100, flood_rate=0.1)
-PATIENCE = CancellationPatience(grace_s=60, waiting_s=900, over_walltime_s=1800)
+ROOM = ClusterCapacity(free_slots=100, max_slots=100, slots=100, flood_rate=0.1)
+PATIENCE = CancellationTimeouts(grace_s=60, waiting_s=900, over_walltime_s=1800)
 CYCLE_S, CYCLES_OF_NIKITA, SETTLED_S = 15, 4, 20
 
 
@@ -28,7 +32,7 @@ class Stuck:
 
     def __init__(self, campaigns: int) -> None:
         self.campaigns = tuple(campaign(n, {"beta": at()}) for n in range(1, campaigns + 1))
-        self.parts: list[ListedArray] = []
+        self.parts: list[SameStateTasks] = []
         self.ratios: dict[int, JobRatio] = {}
         self.sent = self.wiped = 0
 
@@ -41,10 +45,10 @@ class Stuck:
             self._send()
 
     def _wipe(self) -> None:
-        listed = ListedAttempt(
+        listed = CancellationSituation(
             now=self.now, parts=tuple(self.parts), allowed={"beta": 10}, patience=PATIENCE
         )
-        for one in throttle.plan(listed).wipes:
+        for one in task_cancellation_rules.plan_task_cancellations(listed).wipes:
             gone = {place for places in one.places for place in places}
             self.wiped += len(gone)
             self.parts = [
@@ -53,7 +57,7 @@ class Stuck:
         self.parts = [part for part in self.parts if part.places]
 
     def _send(self) -> None:
-        seen = CycleSituation(
+        seen = CampaignCycleSituation(
             campaigns=self.campaigns,
             waiting={one.number: 5000 for one in self.campaigns},
             arrays=(),
@@ -64,7 +68,7 @@ class Stuck:
             there=tuple(self._there(one.number) for one in self.campaigns),
             ratios=tuple(self.ratios.values()),
         )
-        plan = campaign_cycle.plan(seen)
+        plan = campaign_cycle.plan_campaign_cycle(seen)
         for one in plan.predicted:
             known = {"campaign": one.campaign, "cluster": "beta", "submitted": one.submitted}
             self.ratios[one.campaign] = JobRatio(**known, ratio=one.ratio)  # type: ignore[arg-type]
@@ -72,8 +76,8 @@ class Stuck:
             self.sent += send.tasks
             self.parts.append(self._part(send.campaign, send.tasks))
 
-    def _part(self, number: int, tasks: int) -> ListedArray:
-        return ListedArray(
+    def _part(self, number: int, tasks: int) -> SameStateTasks:
+        return SameStateTasks(
             campaign=number,
             array=self.sent,
             cluster="beta",
@@ -83,12 +87,12 @@ class Stuck:
             walltime_s=3600,
         )
 
-    def _there(self, number: int) -> ClusterView:
+    def _there(self, number: int) -> ListedTaskCounts:
         own = [one for one in self.parts if one.campaign == number]
         fresh = [one for one in own if (self.now - one.since).total_seconds() < SETTLED_S]
-        old = [one for one in own if (self.now - one.since).total_seconds() > KEPT_S]
+        old = [one for one in own if (self.now - one.since).total_seconds() > SLOT_KEPT_S]
         waiting = _count(own)
-        return ClusterView(
+        return ListedTaskCounts(
             campaign=number,
             cluster="beta",
             waiting=waiting,
@@ -98,16 +102,16 @@ class Stuck:
         )
 
 
-def _is_of(part: ListedArray, wipe: ArrayCancellation) -> bool:
+def _is_of(part: SameStateTasks, wipe: ArrayCancellation) -> bool:
     return (part.campaign, part.array) == (wipe.campaign, wipe.array)
 
 
-def _without(part: ListedArray, gone: Set[int]) -> ListedArray:
+def _without(part: SameStateTasks, gone: Set[int]) -> SameStateTasks:
     left = (place for places in part.places for place in places if place not in gone)
     return replace(part, places=tuple(range(place, place + 1) for place in left))
 
 
-def _count(parts: Iterable[ListedArray]) -> int:
+def _count(parts: Iterable[SameStateTasks]) -> int:
     return sum(len(places) for part in parts for places in part.places)
 
 

@@ -4,24 +4,31 @@ from dataclasses import replace
 
 import pytest
 
-from gridbridge.decisions.campaigns.campaign_cycle import plan
-from gridbridge.decisions.campaigns.predictor import predict
-from gridbridge.decisions.campaigns.throttle import plan as wiping
-from gridbridge.model.campaigns.cancellation import ListedAttempt, WipedFor
-from gridbridge.model.campaigns.cycle_plan import ClusterRoom, ClusterView, CycleSituation
-from gridbridge.model.campaigns.usage_sharing import ShareBy, UsageSharing
+from gridbridge.decisions.campaigns.campaign_cycle import plan_campaign_cycle
+from gridbridge.decisions.campaigns.job_ratio_predictor import predict_job_ratios
+from gridbridge.decisions.campaigns.task_cancellation_rules import plan_task_cancellations as wiping
+from gridbridge.model.campaigns.campaign_sections import FairShareUnit
+from gridbridge.model.campaigns.cancellation import CancellationReason, CancellationSituation
+from gridbridge.model.campaigns.cycle_plan import (
+    CampaignCycleSituation,
+    ClusterCapacity,
+    FairShareInputs,
+    ListedTaskCounts,
+)
 from tests.decisions.campaigns.test_slot_distribution import at, campaign, sends
 from tests.decisions.campaigns.test_throttle import NOON, PATIENCE, part
 
 NARROW, WIDE = campaign(1, {"beta": at()}), campaign(2, {"beta": at(slots=4)})
-FAIRLY = UsageSharing(by=ShareBy.USER)
+FAIRLY = FairShareInputs(by=FairShareUnit.USER)
 
 
-def small(free: int, *campaigns: int, flood_rate: float = 0.1, **known: object) -> CycleSituation:
+def small(
+    free: int, *campaigns: int, flood_rate: float = 0.1, **known: object
+) -> CampaignCycleSituation:
     """Return beta of eight slots, where by the rate none may wait, and campaigns for it."""
     ours = tuple(one for one in (NARROW, WIDE) if one.number in campaigns)
-    beta = ClusterRoom(free_slots=free, max_slots=8, slots=8, flood_rate=flood_rate)
-    seen = CycleSituation(
+    beta = ClusterCapacity(free_slots=free, max_slots=8, slots=8, flood_rate=flood_rate)
+    seen = CampaignCycleSituation(
         campaigns=ours,
         waiting=dict.fromkeys(campaigns, 50),
         arrays=(),
@@ -31,12 +38,12 @@ def small(free: int, *campaigns: int, flood_rate: float = 0.1, **known: object) 
     return replace(seen, **known)  # type: ignore[arg-type]
 
 
-def there(number: int, waiting: int) -> ClusterView:
+def there(number: int, waiting: int) -> ListedTaskCounts:
     """Return tasks of a campaign that wait at beta."""
-    return ClusterView(campaign=number, cluster="beta", waiting=waiting, listed=waiting)
+    return ListedTaskCounts(campaign=number, cluster="beta", waiting=waiting, listed=waiting)
 
 
-def told(seen: CycleSituation) -> dict[int, int]:
+def told(seen: CampaignCycleSituation) -> dict[int, int]:
     """Return how many tasks each campaign sends."""
     return {one.campaign: one.tasks for one in sends(seen)}
 
@@ -108,24 +115,26 @@ def test_an_older_campaign_does_not_wait_for_it() -> None:
     ],
     ids=["nothing may wait", "wider than the cluster", "a stressed cluster", "of one slot"],
 )
-def test_others_do_not_wait(seen: CycleSituation) -> None:
+def test_others_do_not_wait(seen: CampaignCycleSituation) -> None:
     assert told(seen) == {}
 
 
 def test_that_it_waits_is_no_excess() -> None:
     """Its campaign's job ratio is what it was."""
-    ratios = plan(small(4, 2)).predicted[0]
+    ratios = plan_campaign_cycle(small(4, 2)).predicted[0]
     before = replace(small(0, 2), there=(there(2, 1),)).room["beta"]
     seen = small(0, 2, there=(there(2, 1),), room={"beta": before})
 
-    (found,) = predict(seen).values()
+    (found,) = predict_job_ratios(seen).values()
     assert (found.terms.waiting, found.terms.allowed, found.ratio) == (1, 1, ratios.ratio)
 
 
 def test_nikita_leaves_the_oldest_of_them_and_wipes_what_else_waits() -> None:
     """Until it has waited too long."""
     wide, newer = part(300, slots=4, array=1), part(200, array=2)
-    seen = ListedAttempt(now=NOON, parts=(wide, newer), allowed={"beta": 0}, patience=PATIENCE)
+    seen = CancellationSituation(
+        now=NOON, parts=(wide, newer), allowed={"beta": 0}, patience=PATIENCE
+    )
     lets = replace(seen, to_wide=frozenset({"beta"}))
     late = replace(lets, parts=(replace(wide, since=part(901).since),))
     narrow = replace(lets, parts=(newer,))
@@ -133,4 +142,6 @@ def test_nikita_leaves_the_oldest_of_them_and_wipes_what_else_waits() -> None:
     assert [(one.array, one.tasks) for one in wiping(seen).wipes] == [(2, 5), (1, 5)]
     assert [(one.array, one.tasks) for one in wiping(lets).wipes] == [(2, 5), (1, 4)]
     assert [(one.array, one.tasks) for one in wiping(narrow).wipes] == [(2, 5)]
-    assert [(one.wiped_for, one.tasks) for one in wiping(late).wipes] == [(WipedFor.WAITED, 5)]
+    assert [(one.wiped_for, one.tasks) for one in wiping(late).wipes] == [
+        (CancellationReason.WAITED, 5)
+    ]

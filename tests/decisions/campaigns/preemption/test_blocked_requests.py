@@ -6,28 +6,31 @@ from typing import Any
 
 import pytest
 
-from gridbridge.decisions.campaigns.preemption.blocked_requests import (
-    GRACE_S,
-    MOST,
-    contests,
-    recent,
-    sentence,
-    still,
-    ways,
-    wipes,
+from gridbridge.decisions.campaigns.preemption_rules import (
+    MAX_REQUESTS,
+    PREEMPTION_GRACE_S,
+    describe_preemption,
+    find_blocked_requests,
+    group_victims_by_array,
+    plan_preemptions,
+    recheck_preemption,
+    select_recently_served_requests,
 )
-from gridbridge.model.campaigns.cancellation import ArrayCancellation, WipedFor
-from gridbridge.model.campaigns.crowded_cell import (
+from gridbridge.model.campaigns.cancellation import ArrayCancellation, CancellationReason
+from gridbridge.model.campaigns.preemption import (
+    CampaignArrayJob,
     CrowdedCell,
-    HostResources,
+    Preemption,
+    QueueInstanceResources,
     ResourceHolder,
-    ResourceShortage,
+    WaitingLocalRequest,
 )
-from gridbridge.model.campaigns.preemption import OwnTask, Preemption
 
 NOON = datetime(2026, 3, 29, 12, tzinfo=UTC)
-OURS = {31: OwnTask(campaign=5, array=2)}
-PLACE = HostResources(name="all.q@n1", slots=4, free={"mem": 0}, alone=frozenset({"alone"}))
+OURS = {31: CampaignArrayJob(campaign=5, array=2)}
+PLACE = QueueInstanceResources(
+    name="all.q@n1", slots=4, free={"mem": 0}, alone=frozenset({"alone"})
+)
 
 
 def holder(task: int, **other: Any) -> ResourceHolder:
@@ -36,9 +39,9 @@ def holder(task: int, **other: Any) -> ResourceHolder:
     return ResourceHolder(**known | {"since": NOON, "makes_way": True} | other)
 
 
-def asked(job: int, mem: float = 1, **other: Any) -> ResourceShortage:
+def asked(job: int, mem: float = 1, **other: Any) -> WaitingLocalRequest:
     """Return a job that asks for memory."""
-    return ResourceShortage(job=job, amounts={"mem": mem}, **other)
+    return WaitingLocalRequest(job=job, amounts={"mem": mem}, **other)
 
 
 CELL = CrowdedCell(
@@ -48,7 +51,7 @@ CELL = CrowdedCell(
 
 def way(cell: CrowdedCell, **other: Any) -> Preemption | None:
     """Return for whom tasks end at beta."""
-    return next(iter(ways(contests("beta", cell, OURS, **other))), None)
+    return next(iter(plan_preemptions(find_blocked_requests("beta", cell, OURS, **other))), None)
 
 
 def ended(cell: CrowdedCell, **other: Any) -> list[int]:
@@ -63,13 +66,15 @@ def test_tasks_end_for_the_first_that_this_helps() -> None:
 
     assert found
     assert (found.job, found.lacked) == (7, ("mem",))
-    assert sentence(found) == "ended: 1 of campaign 5 at beta, for job 7, which lacked mem"
-    assert wipes(found) == (
+    assert (
+        describe_preemption(found) == "ended: 1 of campaign 5 at beta, for job 7, which lacked mem"
+    )
+    assert group_victims_by_array(found) == (
         ArrayCancellation(
             campaign=5,
             array=2,
             cluster="beta",
-            wiped_for=WipedFor.MADE_WAY,
+            wiped_for=CancellationReason.MADE_WAY,
             places=(range(3, 4),),
         ),
     )
@@ -79,7 +84,7 @@ def test_an_arrays_task_is_named() -> None:
     found = way(replace(CELL, asked=(asked(7, task=4),)))
 
     assert found
-    assert "for job 7.4, which" in sentence(found)
+    assert "for job 7.4, which" in describe_preemption(found)
 
 
 def test_a_campaigns_own_task_that_waits_is_no_local_request() -> None:
@@ -104,21 +109,24 @@ def test_only_best_effort_tasks_of_ours_end(holders: tuple[ResourceHolder, ...])
     ("holders", "ours"),
     [
         ((holder(1), holder(2, is_deleting=True)), OURS),
-        ((holder(1), holder(2)), {31: OwnTask(campaign=5, array=2, ending=frozenset({2}))}),
-        ((holder(1), holder(2)), {31: OwnTask(campaign=5, array=2, is_ending=True)}),
+        (
+            (holder(1), holder(2)),
+            {31: CampaignArrayJob(campaign=5, array=2, ending=frozenset({2}))},
+        ),
+        ((holder(1), holder(2)), {31: CampaignArrayJob(campaign=5, array=2, is_ending=True)}),
     ],
     ids=["deleted", "marked", "cancelled"],
 )
 def test_what_ends_already_is_enough(
-    holders: tuple[ResourceHolder, ...], ours: dict[int, OwnTask]
+    holders: tuple[ResourceHolder, ...], ours: dict[int, CampaignArrayJob]
 ) -> None:
-    assert contests("beta", replace(CELL, holders=holders), ours) == ()
+    assert find_blocked_requests("beta", replace(CELL, holders=holders), ours) == ()
 
 
 def test_where_somebody_has_the_host_alone_nothing_ends() -> None:
     """Nor for one who wants it alone beside somebody's job."""
     theirs = holder(0, job=9, makes_way=False, alone=frozenset({"alone"}))
-    alone = ResourceShortage(job=7, alone=frozenset({"alone"}))
+    alone = WaitingLocalRequest(job=7, alone=frozenset({"alone"}))
 
     assert ended(replace(CELL, holders=(*CELL.holders, theirs))) == []
     assert ended(replace(CELL, asked=(alone,))) == [3, 2, 1]
@@ -130,18 +138,21 @@ def test_few_requests_are_looked_at_more_closely() -> None:
     """Each of them costs questions."""
     many = replace(CELL, asked=tuple(asked(job) for job in range(40, 60)))
 
-    assert len(contests("beta", many, OURS)) == MOST
+    assert len(find_blocked_requests("beta", many, OURS)) == MAX_REQUESTS
 
 
 def test_nothing_ends_twice_within_the_grace_for_the_same_request() -> None:
     """The next one has its turn; each pause is twice as long as the one before."""
     first, second = ("beta", 7, 0), ("beta", 8, 0)
-    after = NOON + timedelta(seconds=GRACE_S)
+    after = NOON + timedelta(seconds=PREEMPTION_GRACE_S)
     tried = {first: (NOON,), second: (NOON - timedelta(days=1), NOON)}
 
-    assert recent(tried, after - timedelta(seconds=1)) == {first, second}
-    assert recent(tried, after) == {second}
-    assert recent(tried, after + timedelta(seconds=GRACE_S)) == frozenset()
+    assert select_recently_served_requests(tried, after - timedelta(seconds=1)) == {first, second}
+    assert select_recently_served_requests(tried, after) == {second}
+    assert (
+        select_recently_served_requests(tried, after + timedelta(seconds=PREEMPTION_GRACE_S))
+        == frozenset()
+    )
     found = way(CELL, recent=frozenset({first}))
     assert found
     assert found.job == 8
@@ -154,10 +165,10 @@ def test_what_no_longer_holds_is_not_done() -> None:
 
     left = replace(CELL, asked=(asked(7, 2),), holders=(holder(1), holder(2)))
     freed = replace(left, places=(replace(PLACE, free={"mem": 1}),))
-    now = still(found, replace(freed, holders=(holder(1), holder(2), holder(3))), OURS)
+    now = recheck_preemption(found, replace(freed, holders=(holder(1), holder(2), holder(3))), OURS)
     assert now
     assert [one.place for one in now.tasks] == [3]
-    assert still(found, freed, OURS) is not None
-    assert still(found, left, OURS) is None
-    assert still(found, replace(CELL, asked=(asked(8, 2),)), OURS) is None
-    assert still(found, CrowdedCell(), OURS) is None
+    assert recheck_preemption(found, freed, OURS) is not None
+    assert recheck_preemption(found, left, OURS) is None
+    assert recheck_preemption(found, replace(CELL, asked=(asked(8, 2),)), OURS) is None
+    assert recheck_preemption(found, CrowdedCell(), OURS) is None

@@ -8,9 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.decisions.campaigns.preemption.victims import chosen, lacked
-from gridbridge.model.campaigns.crowded_cell import HostResources, ResourceShortage
-from gridbridge.model.campaigns.preemption import BlockedRequest, PreemptibleTask
+from gridbridge.decisions.campaigns.preemption_rules import (
+    choose_preemption_victims,
+    list_lacking_resources,
+)
+from gridbridge.model.campaigns.preemption import (
+    BlockedRequest,
+    PreemptibleTask,
+    QueueInstanceResources,
+    WaitingLocalRequest,
+)
 
 NOON = datetime(2026, 3, 29, 12, tzinfo=UTC)
 
@@ -29,27 +36,29 @@ def task(place: int, host: str = "n1", **amounts: float) -> PreemptibleTask:
 
 def contest(*tasks: PreemptibleTask, **other: Any) -> BlockedRequest:
     """Return a request for 3 of the memory of n1, where 1 is free."""
-    known: dict[str, Any] = {"cluster": "beta", "tasks": tasks, "asked": ResourceShortage(job=7)}
+    known: dict[str, Any] = {"cluster": "beta", "tasks": tasks, "asked": WaitingLocalRequest(job=7)}
     known["places"] = (place(mem=1),)
-    known["asked"] = ResourceShortage(job=7, amounts={"mem": 3})
+    known["asked"] = WaitingLocalRequest(job=7, amounts={"mem": 3})
     return BlockedRequest(**known | other)
 
 
 def place(
     host: str = "n1", slots: int = 2, alone: tuple[str, ...] = (), **free: float
-) -> HostResources:
+) -> QueueInstanceResources:
     """Return a local queue's place on a host."""
-    return HostResources(name=f"all.q@{host}", slots=slots, free=free, alone=frozenset(alone))
+    return QueueInstanceResources(
+        name=f"all.q@{host}", slots=slots, free=free, alone=frozenset(alone)
+    )
 
 
 def ended(one: BlockedRequest) -> list[int]:
     """Return the places of the tasks that end, in that order."""
-    choice = chosen(one)
+    choice = choose_preemption_victims(one)
     return [each.place for each in choice[1]] if choice else []
 
 
 MEM2 = [task(n, mem=1) for n in (1, 2, 3)]
-ALONE = ResourceShortage(job=7, alone=frozenset({"alone"}))
+ALONE = WaitingLocalRequest(job=7, alone=frozenset({"alone"}))
 
 
 @pytest.mark.parametrize(
@@ -90,12 +99,12 @@ def test_memory_of_a_host(one: BlockedRequest, places: list[int]) -> None:
 def test_a_licence_is_freed_wherever_its_task_runs() -> None:
     """A task that has none goes on."""
     tasks = (task(1, "n1", lic=1), task(2, "n2", lic=1), task(3, "n2"))
-    asked = ResourceShortage(job=7, amounts={"lic": 1})
+    asked = WaitingLocalRequest(job=7, amounts={"lic": 1})
 
     one = contest(*tasks, asked=asked, free={"lic": 0}, places=(place(),))
 
     assert ended(one) == [2]
-    assert lacked(one, one.places[0]) == ("lic",)
+    assert list_lacking_resources(one, one.places[0]) == ("lic",)
 
 
 def test_a_host_alone_needs_all_of_its_tasks_gone() -> None:
@@ -114,16 +123,16 @@ def test_a_task_that_has_its_host_alone_bars_all_others() -> None:
         campaign=1, array=1, place=1, host="n1", since=NOON, alone=frozenset({"alone"})
     )
 
-    assert ended(contest(alone, asked=ResourceShortage(job=7), places=(place(),))) == [1]
+    assert ended(contest(alone, asked=WaitingLocalRequest(job=7), places=(place(),))) == [1]
 
 
 def test_slots_of_a_host_count_only_where_hosts_have_them() -> None:
     """For each job takes of them without asking."""
-    asked = ResourceShortage(job=7, slots=2, defaults={"slots": 2})
+    asked = WaitingLocalRequest(job=7, slots=2, defaults={"slots": 2})
     tasks = [task(n, slots=1) for n in (1, 2)]
 
     assert ended(contest(*tasks, asked=asked, places=(place(slots=2),))) == []
-    with_slots = HostResources(name="all.q@n1", slots=2, free={"slots": 0})
+    with_slots = QueueInstanceResources(name="all.q@n1", slots=2, free={"slots": 0})
     assert ended(contest(*tasks, asked=asked, places=(with_slots,))) == [2, 1]
 
 
@@ -164,7 +173,7 @@ def contests(draw: st.DrawFn) -> BlockedRequest:
     wants_alone = draw(st.booleans())
     return BlockedRequest(
         cluster="beta",
-        asked=ResourceShortage(
+        asked=WaitingLocalRequest(
             job=7,
             amounts={"mem": mem, "lic": lic},
             alone=frozenset({"alone"} if wants_alone else ()),

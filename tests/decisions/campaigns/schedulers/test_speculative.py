@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 
 from gridbridge.decisions.campaigns.schedulers import speculative
-from gridbridge.decisions.campaigns.schedulers.scheduler_protocol import CampaignTail
+from gridbridge.decisions.campaigns.schedulers.scheduler_protocol import CampaignNearEnd
 from gridbridge.decisions.campaigns.schedulers.scheduler_registry import AT_THE_END, finalizer_of
-from gridbridge.decisions.campaigns.schedulers.speculative import is_at_end, usual_most_s
-from gridbridge.model.campaigns.campaign_sections import Finalize
+from gridbridge.decisions.campaigns.schedulers.speculative import (
+    is_campaign_near_end,
+    run_time_p95_s,
+)
+from gridbridge.model.campaigns.campaign_sections import FinalizeSection
 from gridbridge.model.campaigns.jdl import CampaignType, Jdl
 from gridbridge.model.campaigns.speculation import LiveAttempt, SpeculativeAttempts
 from tests.decisions.campaigns.test_slot_distribution import campaign
@@ -24,7 +27,7 @@ def live(task: int, elapsed_s: float, cluster: str = "beta", attempt: int = 1) -
     return LiveAttempt(task=task, attempt=attempt, cluster=cluster, elapsed_s=elapsed_s)
 
 
-def end(*tasks: LiveAttempt, **known: Any) -> CampaignTail:
+def end(*tasks: LiveAttempt, **known: Any) -> CampaignNearEnd:
     """Return a campaign with two tasks left; of a hundred that ended most took up to 95 s."""
     usual: dict[str, Any] = {
         "campaign": 1,
@@ -34,14 +37,14 @@ def end(*tasks: LiveAttempt, **known: Any) -> CampaignTail:
         "free": {"gamma": 2, "delta": 9, "beta": 4},
         "durations_s": tuple(range(1, 101)),
         "made": {},
-        "limits": Finalize(),
+        "limits": FinalizeSection(),
     }
-    return CampaignTail(live=tasks, **usual | known)
+    return CampaignNearEnd(live=tasks, **usual | known)
 
 
-def chosen(one: CampaignTail) -> dict[str, tuple[int, ...]]:
+def chosen(one: CampaignNearEnd) -> dict[str, tuple[int, ...]]:
     """Return which tasks get a copy where."""
-    return {each.cluster: each.tasks for each in speculative.copies(one)}
+    return {each.cluster: each.tasks for each in speculative.choose_speculative_attempts(one)}
 
 
 @pytest.mark.parametrize(
@@ -78,9 +81,13 @@ def chosen(one: CampaignTail) -> dict[str, tuple[int, ...]]:
             id="not while the copy is young",
         ),
         pytest.param(end(live(7, 300, "gamma", 3), made={7: 2}), {}, id="two copies are enough"),
-        pytest.param(end(live(7, 300), limits=Finalize(copies=0)), {}, id="the site wants none"),
         pytest.param(
-            end(live(7, 300), limits=Finalize(least_s=400)), {}, id="it ran for too short a time"
+            end(live(7, 300), limits=FinalizeSection(copies=0)), {}, id="the site wants none"
+        ),
+        pytest.param(
+            end(live(7, 300), limits=FinalizeSection(least_s=400)),
+            {},
+            id="it ran for too short a time",
         ),
         pytest.param(end(live(7, 300), durations_s=(1, 2)), {}, id="few have ended"),
         pytest.param(
@@ -94,13 +101,13 @@ def chosen(one: CampaignTail) -> dict[str, tuple[int, ...]]:
         ),
     ],
 )
-def test_who_gets_a_copy_where(one: CampaignTail, expected: dict[str, tuple[int, ...]]) -> None:
+def test_who_gets_a_copy_where(one: CampaignNearEnd, expected: dict[str, tuple[int, ...]]) -> None:
     assert chosen(one) == expected
 
 
 def test_a_copy_says_what_it_was_made_for() -> None:
     """The time is kept, so that `gridbridge why` can tell it."""
-    (one,) = speculative.copies(end(live(7, 96)))
+    (one,) = speculative.choose_speculative_attempts(end(live(7, 96)))
 
     assert one == SpeculativeAttempts(campaign=1, cluster="gamma", tasks=(7,), beyond_s=95)
 
@@ -110,7 +117,7 @@ def test_a_copy_says_what_it_was_made_for() -> None:
     [((), None), ((5, 5), None), ((1, 9, 2), 9), (range(1, 21), 19), (range(1, 101), 95)],
 )
 def test_how_long_most_tasks_take(durations: tuple[float, ...], expected: float | None) -> None:
-    assert usual_most_s(durations) == expected
+    assert run_time_p95_s(durations) == expected
 
 
 @pytest.mark.parametrize(
@@ -127,7 +134,7 @@ def test_how_long_most_tasks_take(durations: tuple[float, ...], expected: float 
 def test_when_a_campaign_is_at_its_end(
     left: int, unsent: int, free: int, sent_s: float, expected: bool
 ) -> None:
-    assert is_at_end(left, unsent, free, sent_s, Finalize()) is expected
+    assert is_campaign_near_end(left, unsent, free, sent_s, FinalizeSection()) is expected
 
 
 @pytest.mark.parametrize(
@@ -155,7 +162,7 @@ def test_the_rule_of_the_manual_works() -> None:
     module: dict[str, Any] = {}
     exec(texts[1], module)
 
-    assert module["copies"](end(live(7, 4000))) == (
+    assert module["choose_speculative_attempts"](end(live(7, 4000))) == (
         SpeculativeAttempts(campaign=1, cluster="gamma", tasks=(7,), beyond_s=3600),
     )
     assert {CampaignType.DEFAULT} == set(AT_THE_END)

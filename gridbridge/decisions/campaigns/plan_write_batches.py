@@ -1,19 +1,21 @@
-"""In which portions a cycle's many ends are noted, so that no transaction is long."""
+"""Split a cycle's plan into short transactions of the state file."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import groupby
 
 from gridbridge.model.campaigns.campaign import Attempt
-from gridbridge.model.campaigns.cycle_plan import CyclePlan
+from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan
 
-PORTION = 2000  # ends that are noted at once: less than a tenth of a second
+ENDS_PER_TRANSACTION = 2000  # ends per transaction, which takes less than 0.1 s
 
 
-def portions(plan: CyclePlan, most: int = PORTION) -> tuple[CyclePlan, ...]:
-    """Return what is noted of a plan one after the other; all but ends is in the last portion.
+def split_plan_into_transactions(
+    plan: CampaignCyclePlan, most: int = ENDS_PER_TRANSACTION
+) -> tuple[CampaignCyclePlan, ...]:
+    """Split a plan's ends into transactions; the last one has all other acts.
 
-    The attempts of a task stay together, and with them whether it runs again.
+    The attempts of one task stay together, with its retry.
     """
     again = {(retry.campaign, retry.task): retry for retry in plan.again}
     *first, last = _in_groups(plan.ended, most)
@@ -22,13 +24,14 @@ def portions(plan: CyclePlan, most: int = PORTION) -> tuple[CyclePlan, ...]:
         for group in (*first, last)
     ]
     earlier = (
-        CyclePlan(ended=group, again=these) for group, these in zip(first, runs, strict=False)
+        CampaignCyclePlan(ended=group, again=these)
+        for group, these in zip(first, runs, strict=False)
     )
     return (*earlier, replace(plan, ended=last, again=runs[-1]))
 
 
 def _in_groups(attempts: Iterable[Attempt], most: int) -> Iterator[tuple[Attempt, ...]]:
-    """Yield attempts in groups of so many, or a task's more; the last group may be empty."""
+    """Yield groups of at most `most` attempts, or one task's more; the last may be empty."""
     group: list[Attempt] = []
     for _, of_task in groupby(sorted(attempts, key=_task_of), key=_task_of):
         if len(group) >= most:

@@ -1,9 +1,8 @@
-"""Which of several attempts of a task decides: the first success, else the last that ends.
+"""Decide which of several attempts of a task counts: the first success, else the last end.
 
-Several run at the same time when a task got a copy (schedulers/finalize). An attempt that decides
-nothing ends as a copy: neither success nor failure, and no reason to run the task again. Those
-that are left of a task that has succeeded are ended (CiGri scheduler specification, finalize
-scheduling: once a job has finished successfully, its replicas are aborted).
+Several attempts run at once when a task got a speculative attempt. An attempt that decides nothing
+gets outcome COPY: neither success nor failure, and no retry. When a task has succeeded, its other
+attempts are ended (CiGri scheduler specification, finalize scheduling).
 """
 
 from collections import defaultdict
@@ -11,28 +10,30 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from gridbridge.model.campaigns.campaign import Array, ArrayState, Attempt, TaskOutcome
-from gridbridge.model.campaigns.cycle_plan import Retry
+from gridbridge.model.campaigns.cycle_plan import TaskRetry
 from gridbridge.model.campaigns.speculation import CompetingAttempt, SupersededAttempts
 
-Task = tuple[int, int]  # of a campaign
-ByTask = Mapping[Task, Sequence[CompetingAttempt]]
+CampaignTask = tuple[int, int]  # campaign, task
+AttemptsByTask = Mapping[CampaignTask, Sequence[CompetingAttempt]]
 
 
-def by_task(rivals: Iterable[CompetingAttempt]) -> ByTask:
-    """Return the attempts of each task that had a copy."""
-    attempts: dict[Task, list[CompetingAttempt]] = defaultdict(list)
+def group_attempts_by_task(rivals: Iterable[CompetingAttempt]) -> AttemptsByTask:
+    """Group the competing attempts by task."""
+    attempts: dict[CampaignTask, list[CompetingAttempt]] = defaultdict(list)
     for attempt in rivals:
         attempts[attempt.campaign, attempt.task].append(attempt)
     return attempts
 
 
-def settled(ended: Sequence[Attempt], rivals: ByTask) -> tuple[Attempt, ...]:
-    """Return what ended; an attempt that decides nothing has come to a copy.
+def settle_competing_attempts(
+    ended: Sequence[Attempt], rivals: AttemptsByTask
+) -> tuple[Attempt, ...]:
+    """Return ended attempts, with outcome COPY where another attempt decides.
 
-    Whether it overran its walltime is kept: the task would do so there again.
-    Of two that succeeded in one look the lower one counts: nobody knows which was first.
+    `is_overrun` keeps that an attempt overran its walltime: the task would do so there again. Of
+    two successes in one cycle the lower attempt counts, since their order is unknown.
     """
-    now: dict[Task, list[Attempt]] = defaultdict(list)
+    now: dict[CampaignTask, list[Attempt]] = defaultdict(list)
     for attempt in ended:
         now[attempt.campaign, attempt.task].append(attempt)
     decides = {
@@ -49,7 +50,7 @@ def settled(ended: Sequence[Attempt], rivals: ByTask) -> tuple[Attempt, ...]:
 
 
 def _deciding(ended: Iterable[Attempt], rivals: Iterable[CompetingAttempt]) -> int:
-    """Return which of a task's attempts decides; 0 while another lives, or when one had won."""
+    """Return the attempt that decides a task; 0 while another one lives or has succeeded."""
     outcomes = {rival.attempt: rival.outcome for rival in rivals}
     if TaskOutcome.SUCCESS in outcomes.values():
         return 0
@@ -60,8 +61,8 @@ def _deciding(ended: Iterable[Attempt], rivals: Iterable[CompetingAttempt]) -> i
     return 0 if pending - now.keys() else max(now)
 
 
-def last_ends(ended: Iterable[Attempt], again: Iterable[Retry]) -> tuple[Attempt, ...]:
-    """Return the ends with which tasks are over: of no copy, and none that runs again."""
+def select_final_ends(ended: Iterable[Attempt], again: Iterable[TaskRetry]) -> tuple[Attempt, ...]:
+    """Return the ends with which tasks are over: no COPY, no retry."""
     runs = {(retry.campaign, retry.task) for retry in again}
     return tuple(
         attempt
@@ -70,8 +71,10 @@ def last_ends(ended: Iterable[Attempt], again: Iterable[Retry]) -> tuple[Attempt
     )
 
 
-def numbered(again: Iterable[Retry], rivals: ByTask) -> tuple[Retry, ...]:
-    """Return which tasks run again, after the last of their attempts: a copy may be a later one."""
+def number_retries_after_copies(
+    again: Iterable[TaskRetry], rivals: AttemptsByTask
+) -> tuple[TaskRetry, ...]:
+    """Return retries, numbered after all attempts of their tasks, copies included."""
     return tuple(
         replace(retry, attempt=max(retry.attempt, *(rival.attempt for rival in of_task)))
         if (of_task := rivals.get((retry.campaign, retry.task)))
@@ -80,18 +83,20 @@ def numbered(again: Iterable[Retry], rivals: ByTask) -> tuple[Retry, ...]:
     )
 
 
-def losers(
-    ended: Iterable[Attempt], rivals: ByTask, arrays: Iterable[Array]
+def find_superseded_attempts(
+    ended: Iterable[Attempt], rivals: AttemptsByTask, arrays: Iterable[Array]
 ) -> tuple[SupersededAttempts, ...]:
-    """Return the attempts to be ended, by their arrays: those whose tasks have succeeded.
+    """Return the live attempts, by array, whose tasks have succeeded.
 
-    They are named again in each cycle until they have ended. Of an array that was not released yet
-    nothing is ended as long as another task of it is wanted.
+    Each cycle returns them until they have ended. An unreleased array is kept while another of its
+    tasks is wanted.
     """
     by_number = {(array.campaign, array.number): array for array in arrays}
     now = {(attempt.campaign, attempt.task, attempt.attempt): attempt.outcome for attempt in ended}
-    live: dict[Task, list[CompetingAttempt]] = defaultdict(list)  # by campaign and array
-    lost: dict[Task, list[int]] = defaultdict(list)
+    live: dict[CampaignTask, list[CompetingAttempt]] = defaultdict(
+        list
+    )  # live attempts by campaign and array
+    lost: dict[CampaignTask, list[int]] = defaultdict(list)
     for task, of_task in rivals.items():
         has_won = _has_won(task, of_task, now)
         for rival in of_task:
@@ -113,13 +118,15 @@ def losers(
     )
 
 
-def is_dropped(loser: SupersededAttempts) -> bool:
-    """Say whether an array never starts: it was not released, and nothing of it is wanted."""
+def is_array_unwanted_before_release(loser: SupersededAttempts) -> bool:
+    """Say whether an unreleased array has no wanted task left."""
     return loser.is_whole and loser.array.state is not ArrayState.RELEASED
 
 
 def _has_won(
-    task: Task, of_task: Iterable[CompetingAttempt], now: Mapping[tuple[int, int, int], TaskOutcome]
+    task: CampaignTask,
+    of_task: Iterable[CompetingAttempt],
+    now: Mapping[tuple[int, int, int], TaskOutcome],
 ) -> bool:
     outcomes = (now.get((*task, rival.attempt), rival.outcome) for rival in of_task)
     return TaskOutcome.SUCCESS in outcomes

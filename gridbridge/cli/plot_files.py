@@ -1,0 +1,79 @@
+"""Check and write plot files atomically, and label their time axes (matplotlib)."""
+
+from __future__ import annotations
+
+import logging
+import os
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from gridbridge.errors import OutputError
+
+if TYPE_CHECKING:  # the import takes half a second, which usage errors don't need
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# matplotlib logs where it keeps its font cache, which concerns no user
+logging.getLogger("matplotlib").setLevel(logging.ERROR)
+
+ENDINGS = ("png", "svg", "pdf", "svgz", "ps", "eps", "jpg", "jpeg", "tif", "tiff", "webp")
+
+
+def check_plot_file_name(_: click.Context, __: click.Parameter, path: str | None) -> str | None:
+    """Refuse a plot's file name without the suffix of an image format."""
+    if path is not None and _ending(path) not in ENDINGS:
+        name = path or "an empty name"
+        raise click.BadParameter(f"{name}: a picture's name ends in .{', .'.join(ENDINGS)}")
+    return path
+
+
+def require_writable_plot(path: str) -> None:
+    """Refuse a plot path that can't be written, before its data are gathered."""
+    folder = os.path.dirname(path) or "."
+    try:
+        os.close(os.open(folder, os.O_RDONLY | os.O_DIRECTORY))
+    except OSError as error:
+        raise OutputError(f"{path}: {error.strerror or error}") from error
+    if os.path.isdir(path):
+        raise OutputError(f"{path}: it is a folder")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise OutputError(f"{path}: Permission denied")
+
+
+def save_plot(figure: Figure, path: str, dots: int) -> None:
+    """Write a plot to a temporary file and rename it, in the format of its suffix.
+
+    OutputError when it can't be written.
+    """
+    folder, name = os.path.split(path)
+    beside = os.path.join(folder, f".{name}.{os.getpid()}")
+    try:
+        figure.savefig(beside, format=_ending(path), dpi=dots)
+        os.replace(beside, path)
+    except OSError as error:
+        if os.path.exists(beside):
+            os.unlink(beside)
+        raise OutputError(f"{path}: {error.strerror or error}") from error
+
+
+def _ending(path: str) -> str:
+    return os.path.splitext(path)[1].removeprefix(".").lower()
+
+
+def time_axis_position(at: datetime) -> float:
+    """Return the position of a time on a time axis."""
+    from matplotlib import dates
+
+    return float(dates.date2num(at))  # type: ignore[no-untyped-call]  # dates has no types
+
+
+def format_time_axis(axes: Axes) -> None:
+    """Label a time axis in the local time zone."""
+    from matplotlib import dates
+
+    zone = datetime.now().astimezone().tzinfo
+    locator = dates.AutoDateLocator(tz=zone)  # type: ignore[no-untyped-call]
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator, tz=zone))  # type: ignore[no-untyped-call]

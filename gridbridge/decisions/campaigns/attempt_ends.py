@@ -1,0 +1,356 @@
+"""Decide which attempts have ended, and with which outcome, from listings and records.
+
+A task that its cluster lists no more has ended once its end is recorded. A task that was deleted
+before its start leaves no record: it has ended when it was missing for long enough. A task that was
+held before its deletion never started: it has ended as soon as it is not listed. A started task
+without a record was lost by its cluster, and may run on. What a cluster did to a task comes before
+the exit status of its program. Exit statuses 66 and 67 ask for another run, as in CiGri.
+"""
+
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass, replace
+from math import inf
+
+from gridbridge.decisions.campaigns.campaign_event_rules import select_given_up_conflicts
+from gridbridge.decisions.wrapper_end import job_exit_status, was_preempted, why_job_not_started
+from gridbridge.model.campaigns.attempt_numbers import is_prologue_task
+from gridbridge.model.campaigns.campaign import Array, Attempt, Campaign, CampaignState, TaskOutcome
+from gridbridge.model.campaigns.campaign_events import CampaignEvent
+from gridbridge.model.campaigns.cancellation import (
+    REASONS_HELD_FIRST,
+    REASONS_OF_MOVES,
+    CancellationMark,
+    CancellationReason,
+)
+from gridbridge.model.job import FutureJobEnd, JobEnd, KillReason
+
+RESUBMIT, RESUBMIT_LAST = 66, 67
+RESUBMIT_OUTCOMES = {RESUBMIT: TaskOutcome.RESUBMIT, RESUBMIT_LAST: TaskOutcome.RESUBMIT_LAST}
+KILL_OUTCOMES = {
+    KillReason.PLACE: TaskOutcome.PREEMPTED,
+    KillReason.WALLTIME: TaskOutcome.WALLTIME,
+    KillReason.DELETION: TaskOutcome.CANCELLED,
+}
+DELETION_OUTCOMES = frozenset({TaskOutcome.SIGNAL, TaskOutcome.CANCELLED})
+KILLED_OUTCOMES = DELETION_OUTCOMES | {TaskOutcome.SITE_FAULT}
+
+SELF_ENDED_OUTCOMES = frozenset({TaskOutcome.SUCCESS, TaskOutcome.PROGRAM_ERROR})
+
+
+def classify_job_end(end: JobEnd, walltime_s: int) -> TaskOutcome:
+    """Return the outcome of an ended job; a kill after the walltime is WALLTIME."""
+    if end.killed_for in KILL_OUTCOMES:
+        return KILL_OUTCOMES[end.killed_for]
+    if was_preempted(end):
+        return TaskOutcome.PREEMPTED
+    if why_job_not_started(end):
+        return TaskOutcome.SETUP_ERROR
+    if end.is_unseen:
+        return TaskOutcome.SITE_FAULT
+    if end.signal is not None and job_exit_status(end) is None:
+        is_late = end.wallclock_s is not None and end.wallclock_s >= walltime_s
+        return TaskOutcome.WALLTIME if is_late else TaskOutcome.SIGNAL
+    if (status := job_exit_status(end)) == 0:
+        return TaskOutcome.SUCCESS
+    return RESUBMIT_OUTCOMES.get(status or 0, TaskOutcome.PROGRAM_ERROR)
+
+
+def classify_deleted_task_end(
+    end: JobEnd, outcome: TaskOutcome, wiped_for: CancellationReason
+) -> TaskOutcome:
+    """Return the outcome of a task that nikita deleted, unless it ended by itself.
+
+    A task that its owner cancelled does not run again, whatever its end. A task that started before
+    its deletion for waiting counts as preempted. Moves delete only waiting tasks, so that a started
+    task of a move was ended by somebody else.
+    """
+    if wiped_for is CancellationReason.UNWANTED:
+        return outcome if outcome in SELF_ENDED_OUTCOMES else TaskOutcome.UNWANTED
+    if outcome not in KILLED_OUTCOMES:
+        return outcome
+    if wiped_for is CancellationReason.OVERRAN:
+        return TaskOutcome.WALLTIME
+    is_new = end.is_unstarted and end.killed_for is KillReason.DELETION
+    if wiped_for in REASONS_OF_MOVES:
+        return TaskOutcome.MOVED if is_new else outcome
+    return TaskOutcome.WIPED if is_new else TaskOutcome.PREEMPTED
+
+
+ReportedEnd = JobEnd | FutureJobEnd | None  # None: what is told contradicts itself
+ReportedEnds = Mapping[int, ReportedEnd]  # by index
+NO_CANCELLATION_MARKS: Mapping[int, CancellationMark] = {}
+UNKNOWN_END = JobEnd()
+DELETED_BEFORE_START = JobEnd(killed_for=KillReason.DELETION, is_unstarted=True)
+MAX_WAIT_FOR_FUTURE_END_S = (
+    600.0  # an end in the future counts this long after the task was last listed
+)
+MIN_RUN_TIME_CAP_S = 60.0  # a run time that is always allowed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrayWithMissingTasks:
+    """An array of which some tasks are not listed, as its cluster reports it."""
+
+    is_listed: bool  # some of its tasks are listed
+    lives: frozenset[int] | None  # indices of live tasks; None: the cluster knows no such array
+    ran: Set[int] = frozenset()  # indices of tasks that ran when last listed
+    sent_s: float = inf  # seconds since the array was sent
+
+
+class MissingAttemptJudge:
+    """Judges, in one cycle, the attempts that clusters list no more."""
+
+    def __init__(
+        self,
+        campaigns: Iterable[Campaign],
+        events: Iterable[CampaignEvent],
+        marks: Mapping[tuple[int, int], Mapping[int, CancellationMark]],
+        forgotten_s: float,
+    ) -> None:
+        """Take the campaigns, the open events, and nikita's marks by array and index."""
+        self._campaigns = {campaign.number: campaign for campaign in campaigns}
+        self._given_up = select_given_up_conflicts(events)
+        self._marks = marks
+        self._forgotten_s = forgotten_s
+
+    def left(self, array: Array) -> frozenset[int]:
+        """Return the indices of tasks that were held and deleted before their start.
+
+        Such a task leaves no accounting record.
+        """
+        marks = self._marks.get((array.campaign, array.number), NO_CANCELLATION_MARKS)
+        return frozenset(
+            index for index, mark in marks.items() if mark.wiped_for in REASONS_HELD_FIRST
+        )
+
+    def believed(
+        self, array: Array, missing: Mapping[Attempt, float], ends: ReportedEnds
+    ) -> ReportedEnds:
+        """Return the reported ends that count for an array.
+
+        A cancelled campaign waits for no record. Conflicting records that the owner gave up count
+        as an unknown end. A record of a task that never started would be forged, so it is ignored.
+        """
+        ends = dispute_overdue_future_ends(missing, ends)
+        ends = {**ends, **dict.fromkeys(self.left(array), DELETED_BEFORE_START)}
+        if self._is_cancelled(array):
+            ends = {index: end for index, end in ends.items() if end}
+        if (array.campaign, array.cluster) in self._given_up:
+            ends = {index: end or UNKNOWN_END for index, end in ends.items()}
+        return ends
+
+    def late(self, missing: Mapping[Attempt, float], ends: ReportedEnds) -> tuple[Attempt, ...]:
+        """Return the attempts without any report for longer than `forgotten_s`."""
+        return select_unaccounted_attempts(missing, ends, self._forgotten_s)
+
+    def ended(
+        self,
+        array: Array,
+        missing: Mapping[Attempt, float],
+        ends: ReportedEnds,
+        missing_array: ArrayWithMissingTasks,
+    ) -> tuple[Attempt, ...]:
+        """Return the ended attempts of an array, with their outcomes."""
+        campaign = self._campaigns.get(array.campaign)
+        request = campaign.jdl.clusters.get(array.cluster) if campaign else None
+        late = self.late(missing, ends)
+        listed = select_attempts_still_alive(late, missing_array.lives, missing_array.is_listed)
+        unlisted = {
+            attempt: missed_s for attempt, missed_s in missing.items() if attempt not in listed
+        }
+        marks = self._marks.get((array.campaign, array.number), NO_CANCELLATION_MARKS)
+        is_cancelled = self._is_cancelled(array)
+        lost = (
+            frozenset() if is_cancelled else find_lost_task_indices(late, ends, missing_array.ran)
+        )
+        ends = {**ends, **dict.fromkeys(lost, UNKNOWN_END)}
+        attempts = judge_missing_attempts(
+            unlisted, ends, request.walltime_s if request else 0, self._forgotten_s, marks
+        )
+        attempts = tuple(
+            mark_attempt_lost_in_job(attempt, array.job_id) if attempt.place in lost else attempt
+            for attempt in attempts
+        )
+        attempts = tuple(cap_run_time(attempt, missing_array.sent_s) for attempt in attempts)
+        return tuple(map(count_kill_as_cancellation, attempts)) if is_cancelled else attempts
+
+    def doubts(self, array: Array, attempts: Iterable[Attempt]) -> bool:
+        """Say whether the service may have killed attempts although no mark says so.
+
+        A restored state file lacks later marks of moved and deleted tasks.
+        """
+        is_killed = any(attempt.outcome in DELETION_OUTCOMES for attempt in attempts)
+        return is_killed and not self._is_cancelled(array)
+
+    def _is_cancelled(self, array: Array) -> bool:
+        campaign = self._campaigns.get(array.campaign)
+        return campaign is not None and campaign.state is CampaignState.CANCELLED
+
+
+def count_kill_as_cancellation(attempt: Attempt) -> Attempt:
+    """Count a signal as CANCELLED, for an attempt of a cancelled campaign.
+
+    Accounting of OAR says that a job was deleted, that of Grid Engine only which signal ended it.
+    """
+    is_killed = attempt.outcome is TaskOutcome.SIGNAL
+    return replace(attempt, outcome=TaskOutcome.CANCELLED) if is_killed else attempt
+
+
+def cap_run_time(attempt: Attempt, sent_s: float) -> Attempt:
+    """Limit an attempt's run time to the time since its array was sent.
+
+    Users can write accounting records of their tasks, and the run time counts against the owner's
+    share. A minute is always allowed: a clock that was set back makes no cluster a black hole.
+    """
+    most_s = max(MIN_RUN_TIME_CAP_S, sent_s)
+    if attempt.wallclock_s is None or attempt.wallclock_s <= most_s:
+        return attempt
+    return replace(attempt, wallclock_s=round(most_s))
+
+
+def close_attempts_without_end(
+    attempts: Iterable[Attempt], outcome: TaskOutcome, marks: Mapping[int, CancellationMark]
+) -> tuple[Attempt, ...]:
+    """Give attempts without a reported end an outcome.
+
+    Attempts that their owner cancelled get UNWANTED, so that they don't run again. `marks` are by
+    index.
+    """
+    unwanted = {
+        index for index, mark in marks.items() if mark.wiped_for is CancellationReason.UNWANTED
+    }
+    return tuple(
+        replace(attempt, outcome=TaskOutcome.UNWANTED if attempt.place in unwanted else outcome)
+        for attempt in attempts
+    )
+
+
+def find_lost_task_indices(
+    late: Iterable[Attempt], ends: ReportedEnds, ran: Set[int]
+) -> frozenset[int]:
+    """Return the indices of started tasks that their cluster has lost.
+
+    A lost prologue or epilogue counts as deleted, so that it fails.
+    """
+    untold = (
+        attempt
+        for attempt in late
+        if attempt.place not in ends and not is_prologue_task(attempt.task)
+    )
+    return frozenset(attempt.place for attempt in untold if attempt.place in ran)
+
+
+def mark_attempt_lost_in_job(attempt: Attempt, job_id: int) -> Attempt:
+    """Record the job that its cluster lost in an attempt with outcome SITE_FAULT."""
+    is_lost = attempt.outcome is TaskOutcome.SITE_FAULT
+    return replace(attempt, forgotten_job=job_id) if is_lost else attempt
+
+
+def dispute_overdue_future_ends(
+    missing: Mapping[Attempt, float], ends: ReportedEnds
+) -> ReportedEnds:
+    """Mark a contradicted end in the future as disputed, once it is overdue.
+
+    A forged record of the year 9999 would otherwise keep a task unfinished silently.
+    """
+    late = {
+        attempt.place
+        for attempt, missed_s in missing.items()
+        if missed_s > MAX_WAIT_FOR_FUTURE_END_S
+    }
+    return {
+        index: end if index not in late or not isinstance(end, FutureJobEnd) or end.end else None
+        for index, end in ends.items()
+    }
+
+
+def select_future_ends(ends: ReportedEnds) -> tuple[FutureJobEnd, ...]:
+    """Return the reported ends whose time is in the future."""
+    return tuple(end for end in ends.values() if isinstance(end, FutureJobEnd))
+
+
+def select_attempts_with_conflicting_ends(
+    missing: Iterable[Attempt], ends: ReportedEnds
+) -> tuple[Attempt, ...]:
+    """Return the attempts whose records contradict each other."""
+    return tuple(attempt for attempt in missing if ends.get(attempt.place, UNKNOWN_END) is None)
+
+
+def judge_missing_attempts(
+    missing: Mapping[Attempt, float],
+    ends: ReportedEnds,
+    walltime_s: int,
+    forgotten_s: float,
+    marks: Mapping[int, CancellationMark] = NO_CANCELLATION_MARKS,
+) -> tuple[Attempt, ...]:
+    """Return the ended ones of an array's missing attempts, with outcomes.
+
+    `missing` says for how many seconds each attempt was not listed; `ends` and `marks` are by
+    index. A contradictory end (None) or an end in the future is no end, and keeps the attempt from
+    counting as deleted.
+    """
+    judged = (
+        (
+            attempt,
+            _due_end(
+                ends.get(attempt.place, DELETED_BEFORE_START if missed_s > forgotten_s else None),
+                missed_s,
+            ),
+        )
+        for attempt, missed_s in missing.items()
+    )
+    return tuple(
+        _with_outcome(attempt, end, walltime_s, marks.get(attempt.place))
+        for attempt, end in judged
+        if end
+    )
+
+
+def select_unaccounted_attempts(
+    missing: Mapping[Attempt, float], ends: ReportedEnds, forgotten_s: float
+) -> tuple[Attempt, ...]:
+    """Return attempts without a report, or with a future end, for too long."""
+    untold = {
+        attempt: missed_s for attempt, missed_s in missing.items() if attempt.place not in ends
+    }
+    late = [attempt for attempt, missed_s in untold.items() if missed_s > forgotten_s]
+    future = {index for index, end in ends.items() if isinstance(end, FutureJobEnd)}
+    late += [
+        attempt
+        for attempt in missing
+        if attempt.place in future and missing[attempt] > MAX_WAIT_FOR_FUTURE_END_S
+    ]
+    return tuple(late)
+
+
+def select_attempts_still_alive(
+    late: Iterable[Attempt], lives: frozenset[int] | None, is_listed: bool
+) -> frozenset[Attempt]:
+    """Return attempts that a query of their array alone shows to be alive.
+
+    A list of all jobs may be truncated. `lives` are the indices of started tasks. If the array
+    exists and the list has nothing of it, all of its attempts may live. Otherwise tasks that have
+    not started were deleted.
+    """
+    if lives is None:
+        return frozenset()
+    return frozenset(attempt for attempt in late if not is_listed or attempt.place in lives)
+
+
+def _due_end(end: ReportedEnd, missed_s: float) -> JobEnd | None:
+    if isinstance(end, FutureJobEnd):
+        return end.end if missed_s > MAX_WAIT_FOR_FUTURE_END_S else None
+    return end
+
+
+def _with_outcome(
+    attempt: Attempt, end: JobEnd, walltime_s: int, mark: CancellationMark | None
+) -> Attempt:
+    outcome = classify_job_end(end, walltime_s)
+    return replace(
+        attempt,
+        outcome=classify_deleted_task_end(end, outcome, mark.wiped_for) if mark else outcome,
+        exit_status=job_exit_status(end),
+        wallclock_s=None if end.wallclock_s is None else round(end.wallclock_s),
+        host=end.host,
+    )

@@ -1,0 +1,281 @@
+"""Decide which events a cycle opens and closes.
+
+CiGri blacklists a cluster for a campaign at its first program error (Colombo, scheduler 3.2). Here
+several errors in a row do. A cluster that may recover gets one task as a probe, after ever longer
+pauses. Only the owner closes events of program errors and black holes.
+"""
+
+from collections.abc import Iterable, Set
+from dataclasses import replace
+from datetime import datetime
+
+from gridbridge.decisions.campaigns.cluster_blacklist import (
+    OpenCampaignEvents,
+    derive_blacklist,
+    new_campaign_event,
+    repeat_event,
+)
+from gridbridge.decisions.campaigns.cluster_success_records import (
+    STARTED_OUTCOMES,
+    find_black_holes,
+    select_arrays_sent_before_outage,
+    update_success_records,
+)
+from gridbridge.decisions.campaigns.task_backlog import has_unplaceable_tasks
+from gridbridge.model.campaigns.attempt_numbers import is_prologue_task
+from gridbridge.model.campaigns.campaign import (
+    Attempt,
+    CampaignCluster,
+    CampaignState,
+    TaskOutcome,
+    map_arrays_to_clusters,
+)
+from gridbridge.model.campaigns.campaign_events import (
+    BLACKLISTING_EVENTS,
+    ROOT_EVENTS,
+    CampaignEvent,
+    CampaignEventCode,
+    CampaignEventKind,
+    ClusterSuccessRecord,
+)
+from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, TaskRetry
+
+LOST_JOB_REASON = "it knows nothing any more of what ran there in job {job}"
+EVENT_OF_OUTCOME = {
+    TaskOutcome.PROGRAM_ERROR: CampaignEventCode.EXIT_ERROR,
+    TaskOutcome.SIGNAL: CampaignEventCode.EXIT_ERROR,
+    TaskOutcome.WALLTIME: CampaignEventCode.WALLTIME,
+    TaskOutcome.CANCELLED: CampaignEventCode.FRAG,
+    TaskOutcome.SITE_FAULT: CampaignEventCode.SITE_FAULT,
+    TaskOutcome.PREEMPTED: CampaignEventCode.PREEMPTED,
+    TaskOutcome.SETUP_ERROR: CampaignEventCode.NOT_STARTED,
+    TaskOutcome.RESUBMIT: CampaignEventCode.RESUBMIT,
+    TaskOutcome.RESUBMIT_LAST: CampaignEventCode.RESUBMIT,
+}
+
+
+def update_campaign_events(
+    situation: CampaignCycleSituation,
+    again: Iterable[TaskRetry],
+    finished: Iterable[int],
+    book: OpenCampaignEvents | None = None,
+) -> tuple[OpenCampaignEvents, tuple[ClusterSuccessRecord, ...]]:
+    """Return the open events after a cycle, and the changed success records.
+
+    `book` has the events that earlier steps of the cycle already changed.
+    """
+    book = book or OpenCampaignEvents(situation.events)
+    where = map_arrays_to_clusters(situation.arrays)
+    alive = {
+        campaign.number
+        for campaign in situation.campaigns
+        if campaign.state is not CampaignState.CANCELLED
+    }
+    ended = [
+        (attempt, where.get((attempt.campaign, attempt.array), ""))
+        for attempt in situation.ended
+        if attempt.campaign in alive
+    ]
+    _note_clusters(book, situation)
+    update_removed_cluster_events(book, situation)
+    update_conflicting_end_events(book, situation)
+    record_failed_tasks(
+        book, ended, {(retry.campaign, retry.task) for retry in again}, situation.at
+    )
+    _note_starts(book, ended, situation)
+    records = update_success_records(
+        situation.records, ended, select_arrays_sent_before_outage(situation)
+    )
+    all_records = {
+        (record.campaign, record.cluster): record for record in (*situation.records, *records)
+    }
+    _note_records(book, tuple(all_records.values()), situation)
+    _note_campaigns(book, situation, frozenset(finished))
+    return book, records
+
+
+def _note_clusters(book: OpenCampaignEvents, situation: CampaignCycleSituation) -> None:
+    """Open an event for each cluster that does not answer, and close it at an answer."""
+    for name in sorted(situation.asked):
+        event = book.find(CampaignEventCode.GET_JOBS, 0, name)
+        if name in situation.room:
+            book.close(event, situation.at)
+        elif not event:
+            event = new_campaign_event(
+                CampaignEventKind.CLUSTER, CampaignEventCode.GET_JOBS, 0, name, situation.at
+            )
+            book.put(replace(event, why=situation.silent.get(name, "")))
+
+
+def record_failed_tasks(
+    book: OpenCampaignEvents,
+    ended: Iterable[tuple[Attempt, str]],
+    again: set[tuple[int, int]],
+    at: datetime,
+) -> None:
+    """Count the tasks that failed for good, equal failures in one event."""
+    for attempt, cluster in ended:
+        if attempt.outcome not in EVENT_OF_OUTCOME or (attempt.campaign, attempt.task) in again:
+            continue
+        fresh = replace(
+            new_campaign_event(
+                CampaignEventKind.TASK,
+                EVENT_OF_OUTCOME[attempt.outcome],
+                attempt.campaign,
+                cluster,
+                at,
+            ),
+            exit_status=attempt.exit_status,
+            first_task=attempt.task,
+            why=LOST_JOB_REASON.format(job=attempt.forgotten_job) if attempt.forgotten_job else "",
+        )
+        event = book.equal_to(fresh) or fresh
+        book.put(replace(event, tasks=event.tasks + 1, last_at=at))
+
+
+def _note_starts(
+    book: OpenCampaignEvents,
+    ended: Iterable[tuple[Attempt, str]],
+    situation: CampaignCycleSituation,
+) -> None:
+    """Open SETUP_ERROR if a cluster can't start tasks; close it when a later task starts."""
+    sent_at = {(array.campaign, array.number): array.intended_at for array in situation.arrays}
+    for attempt, cluster in ended:
+        open_event = book.find(CampaignEventCode.SETUP_ERROR, attempt.campaign, cluster)
+        if attempt.outcome is TaskOutcome.SETUP_ERROR:
+            event = open_event or repeat_event(
+                None,
+                CampaignEventCode.SETUP_ERROR,
+                (attempt.campaign, cluster),
+                situation.at,
+                situation.failures,
+            )
+            first = attempt.task if event.first_task is None else event.first_task
+            book.put(replace(event, tasks=event.tasks + 1, first_task=first, last_at=situation.at))
+        elif (
+            open_event
+            and attempt.outcome in STARTED_OUTCOMES
+            and sent_at[attempt.campaign, attempt.array] > open_event.opened_at
+        ):
+            book.close(open_event, situation.at)
+
+
+def _note_records(
+    book: OpenCampaignEvents,
+    records: tuple[ClusterSuccessRecord, ...],
+    situation: CampaignCycleSituation,
+) -> None:
+    """Close a cluster after program errors in a row, and close black holes."""
+    black_holes = find_black_holes(records)
+    for record in records:
+        pair = record.campaign, record.cluster
+        is_bad = record.errors_in_row >= situation.failures.program_errors
+        if is_bad and not book.find(CampaignEventCode.BLACKLIST, *pair):
+            event = new_campaign_event(
+                CampaignEventKind.CAMPAIGN, CampaignEventCode.BLACKLIST, *pair, situation.at
+            )
+            book.put(replace(event, tasks=record.errors_in_row, host=record.error_host))
+        if pair in black_holes and not book.find(CampaignEventCode.SINK, *pair):
+            event = new_campaign_event(
+                CampaignEventKind.CAMPAIGN, CampaignEventCode.SINK, *pair, situation.at
+            )
+            book.put(replace(event, tasks=record.successes))
+
+
+def _note_campaigns(
+    book: OpenCampaignEvents, situation: CampaignCycleSituation, finished: frozenset[int]
+) -> None:
+    """Open NO_CLUSTER for campaigns whose tasks may go nowhere, and close events that ended."""
+    barred = derive_blacklist(book.open, situation.at, situation.failures)
+    lasting = {campaign.number for campaign in situation.campaigns}
+    for campaign in situation.campaigns:
+        event = book.find(CampaignEventCode.NO_CLUSTER, campaign.number)
+        stuck = has_unplaceable_tasks(campaign, situation, barred)
+        if stuck is False:
+            book.close(event, situation.at)
+        elif stuck and not event:
+            book.put(
+                new_campaign_event(
+                    CampaignEventKind.CAMPAIGN,
+                    CampaignEventCode.NO_CLUSTER,
+                    campaign.number,
+                    "",
+                    situation.at,
+                )
+            )
+    for event in book.open:
+        is_barring = event.code in BLACKLISTING_EVENTS and event.code is not CampaignEventCode.SINK
+        if event.campaign in finished and (
+            is_barring or event.code is CampaignEventCode.NO_CLUSTER
+        ):
+            book.close(event, situation.at)
+        if event.code in ROOT_EVENTS and event.campaign not in lasting:
+            book.close(event, situation.at)
+
+
+def update_conflicting_end_events(
+    book: OpenCampaignEvents, situation: CampaignCycleSituation
+) -> None:
+    """Open, update or close an event for tasks with conflicting records.
+
+    There is one event per campaign and cluster. No such record is believed, since one may be
+    forged: the task has ended, but its outcome is unknown.
+    """
+    of: dict[CampaignCluster, list[int]] = {}
+    for attempt in situation.disputed:
+        of.setdefault((attempt.campaign, attempt.cluster), []).append(attempt.task)
+    for (campaign, cluster), tasks in of.items():
+        fresh = new_campaign_event(
+            CampaignEventKind.CAMPAIGN, CampaignEventCode.DISPUTED, campaign, cluster, situation.at
+        )
+        event = book.find(CampaignEventCode.DISPUTED, campaign, cluster) or fresh
+        if event.tasks != len(tasks):
+            first = min((task for task in tasks if not is_prologue_task(task)), default=None)
+            book.put(replace(event, tasks=len(tasks), first_task=first, last_at=situation.at))
+    for event in book.open:
+        pair = event.campaign, event.cluster
+        if (
+            event.code is CampaignEventCode.DISPUTED
+            and pair not in of
+            and event.cluster in situation.room
+        ):
+            book.close(event, situation.at)
+
+
+def select_given_up_conflicts(events: Iterable[CampaignEvent]) -> frozenset[CampaignCluster]:
+    """Return campaigns and clusters whose owners gave up tasks with conflicting ends."""
+    confirmed = (
+        event for event in events if event.code is CampaignEventCode.DISPUTED and event.until
+    )
+    return frozenset((event.campaign, event.cluster) for event in confirmed)
+
+
+def update_removed_cluster_events(
+    book: OpenCampaignEvents, situation: CampaignCycleSituation
+) -> None:
+    """Open an event for each used cluster that was removed from gridbridge.toml.
+
+    Removed clusters can't be queried. Their tasks wait until the section is back or root writes
+    them off.
+    """
+    for name in sorted(situation.dropped):
+        book.close(book.find(CampaignEventCode.GET_JOBS, 0, name), situation.at)
+        if not book.find(CampaignEventCode.DROPPED, 0, name):
+            book.put(
+                new_campaign_event(
+                    CampaignEventKind.CLUSTER, CampaignEventCode.DROPPED, 0, name, situation.at
+                )
+            )
+    for event in book.open:
+        if event.code is CampaignEventCode.DROPPED and event.cluster not in situation.dropped:
+            book.close(event, situation.at)
+
+
+def select_written_off_clusters(
+    events: Iterable[CampaignEvent], dropped: Set[str]
+) -> frozenset[str]:
+    """Return the removed clusters whose tasks root declared lost."""
+    confirmed = (
+        event.cluster for event in events if event.code is CampaignEventCode.DROPPED and event.until
+    )
+    return frozenset(confirmed) & dropped

@@ -1,0 +1,162 @@
+"""The slots and arrays that clusters can still give to campaigns in a cycle.
+
+A best-effort slot and an ordinary slot are the same core, so that a task takes both. Otherwise one
+cycle could send an ordinary task that preempts a best-effort task of the same cycle.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import floor
+
+from gridbridge.model.campaigns.campaign import (
+    Array,
+    Campaign,
+    CampaignCluster,
+)
+from gridbridge.model.campaigns.cycle_plan import (
+    NO_LIMITS,
+    CampaignCycleSituation,
+    ClusterCapacity,
+)
+from gridbridge.model.campaigns.jdl import AtCluster
+
+UNLIMITED = 1_000_000  # arrays; above any real number
+
+
+class FreeSlots:
+    """Free ordinary and best-effort slots by cluster; a silent cluster has none."""
+
+    def __init__(self, room: Mapping[str, ClusterCapacity]) -> None:
+        self._ordinary = {name: cluster_room.free_slots for name, cluster_room in room.items()}
+        self._besteffort = {
+            name: cluster_room.free(is_besteffort=True) for name, cluster_room in room.items()
+        }
+
+    def of(self, cluster: str, request: AtCluster) -> int:
+        """Return the free slots for a request; below 0 where more were taken."""
+        return (self._besteffort if request.is_besteffort else self._ordinary).get(cluster, 0)
+
+    def take(self, cluster: str, request: AtCluster, tasks: int) -> None:
+        """Take the slots of some tasks."""
+        for free in (self._ordinary, self._besteffort):
+            free[cluster] = free.get(cluster, 0) - tasks * request.slots
+
+
+class FreeArrays:
+    """How many more arrays each cluster accepts; arrays from elsewhere are unknown."""
+
+    def __init__(
+        self,
+        room: Mapping[str, ClusterCapacity],
+        arrays: Iterable[Array],
+        campaigns: Iterable[Campaign],
+    ) -> None:
+        self._limits = {name: cluster_room.limits for name, cluster_room in room.items()}
+        self._owners = {campaign.number: campaign.uid for campaign in campaigns}
+        self._of_person: Counter[tuple[int | None, str]] = Counter()
+        self._of_all: Counter[str] = Counter()
+        for array in arrays:
+            self.take(array.campaign, array.cluster, 1)
+
+    def of(self, campaign: int, cluster: str) -> int:
+        """Return how many more arrays of a campaign a cluster accepts."""
+        limits = self._limits.get(cluster, NO_LIMITS)
+        of_person = self._of_person[self._owners.get(campaign), cluster]
+        used = ((limits.of_person, of_person), (limits.of_all, self._of_all[cluster]))
+        return max(0, min((most - in_use for most, in_use in used if most), default=UNLIMITED))
+
+    def take(self, campaign: int, cluster: str, arrays: int) -> None:
+        """Count arrays that a campaign sends to a cluster."""
+        self._of_person[self._owners.get(campaign), cluster] += arrays
+        self._of_all[cluster] += arrays
+
+
+ROUNDING = 1e-9  # 0.29 * 100 is slightly below 29
+
+
+def max_waiting_tasks(max_slots: int, flood_rate: float) -> int:
+    """Return how many tasks may wait at a cluster (CiGri: FLOOD_RATE of its resources)."""
+    return floor(max_slots * flood_rate + ROUNDING)
+
+
+def may_multislot_task_wait(max_slots: int, flood_rate: float, slots: int) -> bool:
+    """Say whether one multi-slot task may wait, whatever else waits at the cluster.
+
+    Slots become free one by one. If other tasks took each of them, a multi-slot task would never
+    start.
+    """
+    return flood_rate > 0 and 1 < slots <= max_slots
+
+
+SLOT_KEPT_S = 300.0  # how long slots are kept for a waiting task
+
+
+UNKNOWN_REQUEST = AtCluster(
+    exec_file=""
+)  # what a campaign asks for at a cluster that it has no more
+
+
+@dataclass(slots=True)
+class RemainingCapacity:
+    """What a cycle can still give away, by cluster."""
+
+    free: FreeSlots
+    may_wait: dict[str, int]  # tasks
+    arrays: FreeArrays
+    closed_to_wide: set[str]  # clusters where no further multi-slot task may wait
+    stuck: frozenset[CampaignCluster]  # campaigns whose waiting tasks get no slots kept
+    unkept: Mapping[CampaignCluster, int]  # waiting slots of a campaign that others may use
+
+
+def compute_remaining_capacity(
+    situation: CampaignCycleSituation,
+    campaigns: Sequence[Campaign] = (),
+    begun: Sequence[Array] = (),
+) -> RemainingCapacity:
+    """Return the capacity of clusters, less what waiting and resumed tasks take.
+
+    Tasks that can't start take no slots, and slots are kept for `SLOT_KEPT_S` at most. Otherwise
+    held tasks, or requests that no host meets, would block a cluster. Tests that wait longer count
+    for nothing, since nobody deletes them. `campaigns` are those of `situation`, with the clusters
+    closed to them.
+    """
+    free = FreeSlots({name: room for name, room in situation.room.items() if not room.is_closed})
+    may_wait = {
+        name: 0 if room.is_closed else max_waiting_tasks(room.max_slots, room.flood_rate)
+        for name, room in situation.room.items()
+    }
+    requests = {
+        (campaign.number, name): request
+        for campaign in campaigns or situation.campaigns
+        for name, request in campaign.jdl.clusters.items()
+    }
+    for array in begun:
+        request = requests.get((array.campaign, array.cluster), UNKNOWN_REQUEST)
+        free.take(array.cluster, request, array.size)
+    closed_to_wide = {name for name, room in situation.room.items() if room.is_closed}
+    over = {(array.campaign, array.number) for array in situation.over}
+    lasting = [array for array in situation.arrays if (array.campaign, array.number) not in over]
+    tests, unkept = situation.tests, dict[CampaignCluster, int]()
+    for view in (view for view in situation.there if view.cluster in may_wait):
+        pair = view.campaign, view.cluster
+        request = requests.get(pair, UNKNOWN_REQUEST)
+        free.take(view.cluster, request, view.able - view.old)
+        unkept[pair] = (view.held + view.old) * request.slots
+        counts = view.able - (view.old if view.campaign in tests else 0)
+        may_wait[view.cluster] -= counts
+        if counts and request.slots > 1:
+            closed_to_wide.add(view.cluster)
+    arrays = FreeArrays(situation.room, lasting, situation.campaigns)
+    stuck = frozenset((view.campaign, view.cluster) for view in situation.there if view.is_stuck)
+    return RemainingCapacity(free, may_wait, arrays, closed_to_wide, stuck, unkept)
+
+
+def max_array_tasks(situation: CampaignCycleSituation, cluster: str) -> int:
+    """Return the most tasks of one array at a cluster."""
+    room = situation.room.get(cluster)
+    return (
+        min(situation.max_tasks, room.limits.tasks)
+        if room and room.limits.tasks
+        else situation.max_tasks
+    )

@@ -1,0 +1,176 @@
+"""Success records of campaigns at clusters: black holes, starvation, errors in a row.
+
+A full disk, a missing licence or a wrong library can end a program at once with exit status 0. Such
+a cluster is free again at once, and gets ever more tasks. Batch systems don't detect it; the limits
+are ours.
+"""
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import replace
+from statistics import median
+
+from gridbridge.model.campaigns.campaign import (
+    Attempt,
+    CampaignCluster,
+    TaskOutcome,
+)
+from gridbridge.model.campaigns.campaign_events import (
+    CampaignEventCode,
+    ClusterSuccessRecord,
+)
+from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation
+
+MIN_SUCCESSES = 5  # successes at the cluster
+MIN_SUCCESSES_ELSEWHERE = 3  # successes at the campaign's other clusters
+MAX_SHARE_OF_MEDIAN = 0.1  # of the median at other clusters
+MAX_BLACK_HOLE_S = 5.0
+TIME_RESOLUTION_S = 0.5  # run times are whole seconds, so that 0 may be half a second
+KEPT_DURATIONS = 32  # kept run times of a campaign at a cluster
+
+
+def find_black_holes(records: Iterable[ClusterSuccessRecord]) -> frozenset[tuple[int, str]]:
+    """Return the campaigns and clusters whose successes are much too short."""
+    of: dict[int, list[ClusterSuccessRecord]] = {}
+    for record in records:
+        of.setdefault(record.campaign, []).append(record)
+    return frozenset(
+        (record.campaign, record.cluster)
+        for of_campaign in of.values()
+        for record in _suspects(of_campaign)
+        if is_black_hole(
+            record, [other_record for other_record in of_campaign if other_record is not record]
+        )
+    )
+
+
+def _suspects(records: Iterable[ClusterSuccessRecord]) -> list[ClusterSuccessRecord]:
+    """Return the records that are short beside the longest task anywhere."""
+    timed = [record for record in records if record.durations_s]
+    longest_s = max((max(record.durations_s) for record in timed), default=0)
+    limit_s = min(MAX_BLACK_HOLE_S, MAX_SHARE_OF_MEDIAN * longest_s)
+    return [record for record in timed if median(record.durations_s) < limit_s]
+
+
+def is_black_hole(
+    record: ClusterSuccessRecord, other_records: Iterable[ClusterSuccessRecord]
+) -> bool:
+    """Say whether successes of a cluster are much shorter than at other clusters."""
+    elsewhere = [seconds for other_record in other_records for seconds in other_record.durations_s]
+    if (
+        record.is_trusted
+        or len(record.durations_s) < MIN_SUCCESSES
+        or len(elsewhere) < MIN_SUCCESSES_ELSEWHERE
+    ):
+        return False
+    usual_s = max(TIME_RESOLUTION_S, median(record.durations_s))
+    return usual_s < MAX_BLACK_HOLE_S and usual_s < MAX_SHARE_OF_MEDIAN * median(elsewhere)
+
+
+def count_starved_tasks(situation: CampaignCycleSituation) -> Mapping[CampaignCluster, int]:
+    """Count waiting tasks that nikita deleted at a cluster where none runs.
+
+    Free slots may not fit a campaign: its tasks request what no free host has, or a quota limits
+    the owner. CiGri lowers a task's affinity for such a cluster (scheduler 3.2, tasks_affinity).
+    """
+    running = {
+        (view.campaign, view.cluster) for view in situation.there if view.listed > view.waiting
+    }
+    waited = {
+        (record.campaign, record.cluster): record.wiped_in_row for record in situation.records
+    }
+    return {pair: tasks for pair, tasks in waited.items() if tasks and pair not in running}
+
+
+WIPED = TaskOutcome.WIPED
+
+
+FAILED_BY_ITSELF = frozenset({TaskOutcome.PROGRAM_ERROR, TaskOutcome.SIGNAL})
+
+
+STARTED_OUTCOMES = FAILED_BY_ITSELF | {
+    TaskOutcome.SUCCESS,
+    TaskOutcome.WALLTIME,
+    TaskOutcome.RESUBMIT,
+    TaskOutcome.RESUBMIT_LAST,
+    TaskOutcome.PREEMPTED,
+}
+
+
+def select_arrays_sent_before_outage(
+    situation: CampaignCycleSituation,
+) -> frozenset[tuple[int, int]]:
+    """Return arrays that were sent before their cluster's last outage ended.
+
+    OAR records ends when its database is back, so that a task of a second seems to take ten
+    minutes. A healthy cluster would look like a black hole beside it.
+    """
+    now_back = (
+        event.cluster for event in situation.events if event.code is CampaignEventCode.GET_JOBS
+    )
+    back_at = dict(situation.back_at) | {
+        name: situation.at for name in now_back if name in situation.room
+    }
+    return frozenset(
+        (array.campaign, array.number)
+        for array in situation.arrays
+        if array.cluster in back_at and array.intended_at < back_at[array.cluster]
+    )
+
+
+def update_success_records(
+    records: Iterable[ClusterSuccessRecord],
+    ended: Iterable[tuple[Attempt, str]],
+    untimed: Container[tuple[int, int]] = (),
+) -> tuple[ClusterSuccessRecord, ...]:
+    """Return the success records that ended tasks change, in any order of the ends.
+
+    Run times of tasks in `untimed` arrays are ignored.
+    """
+    by_pair = {(record.campaign, record.cluster): record for record in records}
+    of: dict[CampaignCluster, list[Attempt]] = {}
+    for attempt, cluster in ended:
+        of.setdefault((attempt.campaign, cluster), []).append(attempt)
+    return tuple(
+        _with_attempts(
+            by_pair.get(pair) or ClusterSuccessRecord(campaign=pair[0], cluster=pair[1]),
+            attempts,
+            untimed,
+        )
+        for pair, attempts in of.items()
+    )
+
+
+def _with_attempts(
+    record: ClusterSuccessRecord, ended: Sequence[Attempt], untimed: Container[tuple[int, int]]
+) -> ClusterSuccessRecord:
+    """Add ended attempts to a record.
+
+    Any success ends the row of errors; any started task ends the row of deleted ones.
+    """
+    outcomes = [attempt.outcome for attempt in ended]
+    wiped = (
+        0
+        if STARTED_OUTCOMES.intersection(outcomes)
+        else record.wiped_in_row + outcomes.count(WIPED)
+    )
+    good = [attempt for attempt in ended if attempt.outcome is TaskOutcome.SUCCESS]
+    hosts = [attempt.host for attempt in ended if attempt.outcome in FAILED_BY_ITSELF]
+    errors = len(hosts)
+    is_row = all(
+        outcome in FAILED_BY_ITSELF or outcome not in STARTED_OUTCOMES for outcome in outcomes
+    )
+    timed = (attempt for attempt in good if (attempt.campaign, attempt.array) not in untimed)
+    took = tuple(attempt.wallclock_s for attempt in timed if attempt.wallclock_s is not None)
+    return replace(
+        record,
+        errors_in_row=record.errors_in_row + errors if is_row else 0,
+        error_host=_only_host(record, hosts) if is_row else "",
+        successes=record.successes + len(good),
+        durations_s=(*record.durations_s, *took)[-KEPT_DURATIONS:],
+        wiped_in_row=wiped,
+    )
+
+
+def _only_host(record: ClusterSuccessRecord, hosts: Iterable[str]) -> str:
+    all_hosts = {*hosts, record.error_host} if record.errors_in_row else {*hosts}
+    return all_hosts.pop() if len(all_hosts) == 1 else ""

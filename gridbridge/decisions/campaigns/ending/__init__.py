@@ -1,1 +1,0 @@
-"""How attempts end: what that means, and how it is noted."""

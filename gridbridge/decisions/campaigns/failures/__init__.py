@@ -1,1 +1,0 @@
-"""What goes wrong with campaigns: events, what they close, and what is tried again."""

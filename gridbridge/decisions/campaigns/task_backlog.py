@@ -1,0 +1,169 @@
+"""Count the unsent tasks of campaigns by the clusters that they avoid.
+
+A task avoids a cluster that failed it while another cluster is open. It never returns to a cluster
+where it overran its walltime. Slots of avoided clusters don't count for the task.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from gridbridge.decisions.campaigns.cluster_blacklist import BlacklistEntry
+from gridbridge.model.campaigns.campaign import Campaign, CampaignCluster, CampaignState
+from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, ExcludedTaskCount
+
+EMPTY_BLACKLIST: Mapping[CampaignCluster, BlacklistEntry] = {}
+
+
+class TaskClusterExclusions(NamedTuple):
+    """Clusters that tasks avoid while others are open, or never return to."""
+
+    avoid: tuple[str, ...] = ()
+    never: tuple[str, ...] = ()
+
+
+NO_EXCLUSIONS = TaskClusterExclusions()
+
+
+class TaskBacklog:
+    """The unsent tasks of campaigns; tasks that avoid most clusters are taken first.
+
+    Among tasks with equal exclusions the state file takes the most urgent first.
+    """
+
+    def __init__(
+        self,
+        situation: CampaignCycleSituation,
+        barred: Mapping[CampaignCluster, BlacklistEntry] = EMPTY_BLACKLIST,
+        campaigns: Iterable[Campaign] = (),
+    ) -> None:
+        """Count the unsent tasks; `campaigns` include the clusters closed to them.
+
+        A blacklisted cluster is not open; where it is probed, one task goes to it.
+        """
+        self._barred = barred
+        self._unsent = {
+            number: count_waiting_by_exclusions(situation, number) for number in situation.waiting
+        }
+        self._tasks_taken: dict[CampaignCluster, Counter[TaskClusterExclusions]] = defaultdict(
+            Counter
+        )
+        self._open = {
+            campaign.number: [
+                name
+                for name, request in campaign.jdl.clusters.items()
+                if name in situation.room
+                and situation.room[name].may_start(request.slots)
+                and (campaign.number, name) not in barred
+            ]
+            for campaign in campaigns or situation.campaigns
+        }
+
+    def taken(self, campaign: int, cluster: str) -> tuple[ExcludedTaskCount, ...]:
+        """Return how many of the tasks taken to a cluster avoid which other clusters."""
+        return tuple(
+            ExcludedTaskCount(tasks=tasks, avoid=kind.avoid, never=kind.never)
+            for kind, tasks in self._tasks_taken[campaign, cluster].items()
+            if kind != NO_EXCLUSIONS
+        )
+
+    def all_of(self, campaign: int) -> int:
+        """Return the number of unsent tasks that are left."""
+        return sum(self._unsent.get(campaign, {}).values())
+
+    def at(self, campaign: int, cluster: str) -> int:
+        """Return how many unsent tasks may go to a cluster; at most one as a probe."""
+        unsent = self._unsent.get(campaign, {})
+        tasks = sum(unsent[kind] for kind in self._going(campaign, cluster))
+        if self._is_probed(campaign, cluster):
+            return min(tasks, 1 - self._tasks_taken[campaign, cluster].total())
+        return tasks
+
+    def take(self, campaign: int, cluster: str, tasks: int) -> None:
+        """Take tasks of a campaign for a cluster."""
+        unsent = self._unsent.get(campaign, {})
+        for kind in self._going(campaign, cluster):
+            tasks_taken = min(tasks, unsent[kind])
+            unsent[kind] -= tasks_taken
+            tasks -= tasks_taken
+            if tasks_taken:
+                self._tasks_taken[campaign, cluster][kind] += tasks_taken
+
+    def _going(self, campaign: int, cluster: str) -> list[TaskClusterExclusions]:
+        """Return the exclusions whose tasks may go to a cluster.
+
+        A probe costs a task an attempt, so a task that failed there is probed last.
+        """
+        unsent = self._unsent.get(campaign, {})
+        able = [kind for kind in unsent if unsent[kind] and cluster not in kind.never]
+        gladly = [kind for kind in able if cluster not in kind.avoid]
+        if self._is_probed(campaign, cluster):
+            return gladly or able
+        return [kind for kind in able if kind in gladly or self._goes_back(kind, campaign, cluster)]
+
+    def _goes_back(self, kind: TaskClusterExclusions, campaign: int, cluster: str) -> bool:
+        elsewhere = (name for name in self._open.get(campaign, ()) if name != cluster)
+        return all(name in kind.avoid or name in kind.never for name in elsewhere)
+
+    def _is_probed(self, campaign: int, cluster: str) -> bool:
+        return self._barred.get((campaign, cluster)) is BlacklistEntry.PROBE
+
+
+def count_waiting_by_exclusions(
+    situation: CampaignCycleSituation, campaign: int
+) -> dict[TaskClusterExclusions, int]:
+    """Count a campaign's unsent tasks by their exclusions, most exclusions first."""
+    choosy = sorted(
+        situation.kept_off.get(campaign, ()),
+        key=lambda exclusion: -len({*exclusion.avoid, *exclusion.never}),
+    )
+    unrestricted = situation.waiting[campaign] - sum(exclusion.tasks for exclusion in choosy)
+    return {
+        TaskClusterExclusions(exclusion.avoid, exclusion.never): exclusion.tasks
+        for exclusion in choosy
+    } | {NO_EXCLUSIONS: max(0, unrestricted)}
+
+
+def has_unplaceable_tasks(
+    campaign: Campaign,
+    situation: CampaignCycleSituation,
+    barred: Mapping[CampaignCluster, BlacklistEntry],
+) -> bool | None:
+    """Say whether tasks wait that none of the campaign's clusters takes; None: unknown.
+
+    A silent or stressed cluster decides nothing: it may take the tasks later.
+    """
+    if campaign.state is not CampaignState.IN_TREATMENT or not situation.waiting.get(
+        campaign.number
+    ):
+        return False
+    waiting = [
+        kind
+        for kind, tasks in count_waiting_by_exclusions(situation, campaign.number).items()
+        if tasks
+    ]
+    clusters = campaign.jdl.clusters.keys()
+    closed = {name for name in clusters if _is_closed(campaign, name, situation, barred)}
+    taking = {name for name in clusters - closed if _takes(campaign, name, situation)}
+    if any(clusters <= closed | {*kind.never} for kind in waiting):
+        return True
+    return False if all(taking.difference(kind.never) for kind in waiting) else None
+
+
+def _is_closed(
+    campaign: Campaign,
+    name: str,
+    situation: CampaignCycleSituation,
+    barred: Mapping[CampaignCluster, BlacklistEntry],
+) -> bool:
+    """Say whether a cluster takes no tasks of a campaign until somebody acts."""
+    if (campaign.number, name) in barred:
+        return True
+    room = situation.room.get(name)
+    slots = campaign.jdl.clusters[name].slots
+    return room is not None and (room.is_drained or room.is_too_small(slots))
+
+
+def _takes(campaign: Campaign, name: str, situation: CampaignCycleSituation) -> bool:
+    room = situation.room.get(name)
+    return room is not None and room.may_start(campaign.jdl.clusters[name].slots)

@@ -1,0 +1,136 @@
+"""Decide whether a task runs again, and which clusters it avoids.
+
+Each cause has its own budget of retries, and no budget is endless: CiGri killed and submitted the
+same task for ever (scheduler 3.2, walltime). A task goes to clusters that have not failed it, while
+there are any.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+
+from gridbridge.model.campaigns.campaign import AttemptOutcome, TaskOutcome
+from gridbridge.model.campaigns.campaign_sections import FailuresSection
+from gridbridge.model.campaigns.cycle_plan import TaskRetry
+
+NEVER_STARTED_OUTCOMES = (TaskOutcome.WIPED, TaskOutcome.MOVED)
+AVOIDED_OUTCOMES = frozenset(
+    {TaskOutcome.SETUP_ERROR, TaskOutcome.WALLTIME, TaskOutcome.SITE_FAULT}
+)
+
+
+def may_retry_task(
+    now: AttemptOutcome,
+    earlier: Iterable[AttemptOutcome],
+    clusters: Set[str],
+    policy: FailuresSection,
+) -> bool:
+    """Say whether a task runs again after this attempt; `earlier` are its other attempts.
+
+    The walltime is the same everywhere, so a task that overran it is retried only at other
+    clusters.
+    """
+    attempts = [now, *earlier]
+    if now.outcome in NEVER_STARTED_OUTCOMES:
+        return True
+    if now.outcome is TaskOutcome.WALLTIME and clusters <= _clusters_overrun(attempts):
+        return False
+    times = sum(attempt.outcome is now.outcome for attempt in attempts)
+    return times <= _budget(now.outcome, clusters, policy)
+
+
+def _budget(outcome: TaskOutcome, clusters: Set[str], policy: FailuresSection) -> int:
+    budgets = {
+        TaskOutcome.RESUBMIT: policy.asked,
+        TaskOutcome.RESUBMIT_LAST: policy.asked,
+        TaskOutcome.PREEMPTED: policy.preempted,
+        TaskOutcome.SITE_FAULT: policy.site_fault,
+        TaskOutcome.WALLTIME: policy.walltime,
+        TaskOutcome.SETUP_ERROR: policy.setup_error
+        + len(clusters)
+        - 1,  # one more for each further cluster
+    }
+    return budgets.get(outcome, 0)
+
+
+def choose_clusters_to_avoid(
+    now: AttemptOutcome, earlier: Iterable[AttemptOutcome], clusters: Set[str]
+) -> tuple[str, ...]:
+    """Return the clusters that a task's next attempt avoids while others are open.
+
+    If every cluster has failed it, this is the last one, and none after a preemption.
+    """
+    if now.outcome is TaskOutcome.MOVED:
+        return (now.cluster,) if clusters - {now.cluster} else ()
+    failed = _clusters_with_outcome([now, *earlier], AVOIDED_OUTCOMES) & clusters
+    if clusters <= failed:
+        failed = clusters & _clusters_with_outcome([now], AVOIDED_OUTCOMES)
+    return tuple(sorted(failed)) if clusters - failed else ()
+
+
+def list_walltime_overrun_clusters(
+    attempts: Iterable[AttemptOutcome], clusters: Set[str]
+) -> tuple[str, ...]:
+    """Return the clusters where a task overran its walltime.
+
+    The task would overrun it again. The result is empty if that would exclude all clusters.
+    """
+    overran = _clusters_overrun(attempts) & clusters
+    return () if clusters <= overran else tuple(sorted(overran))
+
+
+def map_tasks_to_failed_clusters(tried: Iterable[AttemptOutcome]) -> dict[int, tuple[str, ...]]:
+    """Map tasks to the clusters that failed them: no copies go there."""
+    by_task: dict[int, set[str]] = {}
+    for attempt in tried:
+        if attempt.outcome in AVOIDED_OUTCOMES or attempt.is_overrun:
+            by_task.setdefault(attempt.task, set()).add(attempt.cluster)
+    return {task: tuple(sorted(names)) for task, names in by_task.items()}
+
+
+def plan_task_retries(
+    ended: Sequence[AttemptOutcome],
+    earlier: Iterable[AttemptOutcome],
+    clusters: Mapping[int, Set[str]],
+    policy: FailuresSection,
+) -> tuple[TaskRetry, ...]:
+    """Return the retries of ended attempts, for campaigns with clusters."""
+    by_task: dict[tuple[int, int], list[AttemptOutcome]] = {}
+    for attempt in (*earlier, *ended):
+        by_task.setdefault((attempt.campaign, attempt.task), []).append(attempt)
+    with_others = (
+        (
+            attempt,
+            [
+                previous
+                for previous in by_task[attempt.campaign, attempt.task]
+                if previous.attempt != attempt.attempt
+            ],
+        )
+        for attempt in ended
+    )
+    return tuple(
+        TaskRetry(
+            campaign=attempt.campaign,
+            task=attempt.task,
+            attempt=attempt.attempt,
+            outcome=attempt.outcome,
+            avoid=choose_clusters_to_avoid(attempt, previous_attempts, clusters[attempt.campaign]),
+            never=list_walltime_overrun_clusters(
+                (attempt, *previous_attempts), clusters[attempt.campaign]
+            ),
+        )
+        for attempt, previous_attempts in with_others
+        if attempt.campaign in clusters
+        and may_retry_task(attempt, previous_attempts, clusters[attempt.campaign], policy)
+    )
+
+
+def _clusters_with_outcome(tried: Iterable[AttemptOutcome], outcomes: Set[TaskOutcome]) -> Set[str]:
+    return {attempt.cluster for attempt in tried if attempt.outcome in outcomes}
+
+
+def _clusters_overrun(tried: Iterable[AttemptOutcome]) -> set[str]:
+    return {
+        attempt.cluster
+        for attempt in tried
+        if attempt.outcome is TaskOutcome.WALLTIME or attempt.is_overrun
+    }
