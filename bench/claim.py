@@ -14,7 +14,7 @@ from statistics import median
 from tempfile import TemporaryDirectory
 
 from gridbridge.batch import wrapper_claim
-from gridbridge.batch.wrapper_script import JobStartMode, WrappedJob, bundle
+from gridbridge.batch.wrapper_script import JobStartMode, WrappedJob, write_wrapper_script
 from gridbridge.model.transfer.claim import FOLDER
 from tests.lab.grid import Grid
 from tests.lab.transfer.home.claimed import claimed
@@ -66,7 +66,7 @@ def _wrapped(folder: Path, of: str) -> float:
         stdout=str(folder / "out"),
         claim=_claimed(of, str(folder)) if of else "",
     )
-    (folder / "wrapper").write_bytes(bundle(job))
+    (folder / "wrapper").write_bytes(write_wrapper_script(job))
     env = {"PATH": "/usr/bin:/bin", "TMPDIR": name_of(folder), "JOB_ID": "1", "HOSTNAME": "x"}
     began = time.time()
     subprocess.run((SHELL, str(folder / "wrapper")), env=env, check=True)
@@ -75,8 +75,8 @@ def _wrapped(folder: Path, of: str) -> float:
 
 def _claimed(of: str, spool: str) -> str:
     """Write the key of a claim, and return what claims the job."""
-    wrapper_claim.keep_key(of, spool, os.getuid())
-    return wrapper_claim.lines(of, "file", spool, os.getuid())
+    wrapper_claim.write_claim_key(of, spool, os.getuid())
+    return wrapper_claim.claim_script(of, "file", spool, os.getuid())
 
 
 def name_of(folder: Path) -> str:

@@ -24,7 +24,7 @@ from gridbridge.rebalance.replicas.replica_copy import copy_files_by_rsync
 from gridbridge.model.rebalance.datasets import Dataset
 from gridbridge.model.route import SshLogin
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.rsync import CopyPace
+from gridbridge.shell.rsync import RsyncPace
 megabytes, files = map(int, sys.argv[1:3])
 account, host = sys.argv[3:]  # without a host all is here
 folder = os.path.expanduser("~/gb-bench-replicas")

@@ -41,14 +41,15 @@ def back(act):
     empty()
     return timed(act)
 never = lambda: False
+back_folder = f"{folder}/back/"
 empty()
 try:
     subprocess.run(f"head -c {megabytes}M /dev/urandom >{folder}/big", shell=True, check=True)
     kinds = {
         "plain there": (there, lambda: plain(f"{folder}/big", f"{far}:gb-bench/")),
-        "there": (there, lambda: rsync.push(login, [f"{folder}/./big"], "gb-bench/", never)),
+        "there": (there, lambda: rsync.push_files(login, [f"{folder}/./big"], "gb-bench/", never)),
         "plain back": (back, lambda: plain(f"{far}:gb-bench/big", f"{folder}/back/")),
-        "back": (back, lambda: rsync.pull(login, ["big"], "gb-bench", f"{folder}/back/", never)),
+        "back": (back, lambda: rsync.pull_files(login, ["big"], "gb-bench", back_folder, never)),
     }
     tries = [{kind: how(act) for kind, (how, act) in kinds.items()} for _ in range(2)]
     print(json.dumps({kind: min(each[kind] for each in tries) for kind in kinds}))

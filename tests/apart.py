@@ -9,7 +9,12 @@ from typing import TypeVar
 
 import pytest
 
-from gridbridge.batch.embedded.embedded_output import EndLine, JobLine, read_end, read_jobs
+from gridbridge.batch.embedded.embedded_output import (
+    EmbeddedEndLine,
+    EmbeddedJobLine,
+    parse_cluster_and_jobs,
+    parse_job_end,
+)
 
 ROOT = Path(__file__).resolve().parents[1]
 NOBODY = "65534"
@@ -83,9 +88,9 @@ class Site(Apart):
         asked = f"submit --name=task --output=/mnt/out --cwd=/mnt {' '.join(options)}"
         return self.embedded("alpha", f"{asked} <<'END'\n{script}\nEND").strip()
 
-    def job(self, cluster: str, number: str = "") -> JobLine | None:
+    def job(self, cluster: str, number: str = "") -> EmbeddedJobLine | None:
         """Return a job of a cluster, or its only one; None when it lists none."""
-        listed = read_jobs(self.embedded(cluster, "list").encode())[1]
+        listed = parse_cluster_and_jobs(self.embedded(cluster, "list").encode())[1]
         return next((job for job in listed if number in ("", job.id)), None)
 
     def letters(self, cluster: str, number: str = "") -> str:
@@ -93,9 +98,9 @@ class Site(Apart):
         job = self.job(cluster, number)
         return job.state if job else ""
 
-    def end(self, cluster: str, number: str) -> EndLine | None:
+    def end(self, cluster: str, number: str) -> EmbeddedEndLine | None:
         """Return how a job ended, None while it has not."""
-        return read_end(self.embedded(cluster, f"ended {number}").encode())
+        return parse_job_end(self.embedded(cluster, f"ended {number}").encode())
 
     def until(self, look: Callable[[], T], what: str) -> T:
         """Wait until `look` returns something true; say how far all is when it does not."""
@@ -109,7 +114,7 @@ class Site(Apart):
         """Wait until the only job runs at beta."""
         self.until(lambda: self.letters("beta") == "r", "the job to run at beta")
 
-    def until_ended(self, number: str) -> EndLine:
+    def until_ended(self, number: str) -> EmbeddedEndLine:
         """Wait for the end of a job at alpha."""
         end = self.until(lambda: self.end("alpha", number), f"job {number} to end at alpha")
         assert end

@@ -2,18 +2,18 @@
 
 from collections.abc import Mapping
 
-from gridbridge.batch.gridengine.sge_state_letters import read_job, read_queue
+from gridbridge.batch.gridengine.sge_state_letters import parse_job_letters, parse_queue_letters
 from gridbridge.model.states import UNSEEN, JobState, QueueState
 
 
 def job_state(letters: str) -> JobState:
     """Return what a job is."""
-    return read_job(letters) if letters else UNSEEN
+    return parse_job_letters(letters) if letters else UNSEEN
 
 
 def queue_state(letters: str) -> QueueState:
     """Return what a queue is."""
-    return read_queue(letters)
+    return parse_queue_letters(letters)
 
 
 def read_states(values: Mapping[str, object]) -> dict[str, object]:

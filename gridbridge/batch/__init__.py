@@ -1,6 +1,6 @@
-"""Batch systems, with an adapter each. Hot programs load here only the adapter that they need.
+"""Loads the adapters of batch systems; a hot program loads only the adapter that it needs.
 
-The rest of an adapter is in batch/adapters, where mypy checks it against batch/protocol.py.
+The full table of adapters is in batch/adapters, where mypy checks it against batch/protocol.
 """
 
 from gridbridge.model.route import EMBEDDED, GRIDENGINE, OAR, Away, Home
@@ -9,31 +9,37 @@ TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from gridbridge.batch.protocol import AtHome, MarksRefused, RecallsJobs, Submit, SubmitsArrays
+    from gridbridge.batch.protocol import (
+        ArraySubmitter,
+        HomeJobControl,
+        JobRecaller,
+        JobSubmitter,
+        RefusedJobMarker,
+    )
 
 
-def submitter(cluster: Away) -> "Submit[Away]":
-    """Return the hot half of a cluster's adapter."""
+def load_submit_adapter(cluster: Away) -> "JobSubmitter[Away]":
+    """Load the module that submits and controls jobs on a cluster."""
     return HOT[cluster.kind]()
 
 
-def arrays_of(cluster: Away) -> "SubmitsArrays[Away]":
-    """Return what submits arrays, found by its name."""
+def load_array_adapter(cluster: Away) -> "ArraySubmitter[Away]":
+    """Load the module that submits and controls a campaign's arrays on a cluster."""
     return HOT[cluster.kind]()
 
 
-def keeper_of(home: Home) -> "AtHome[Home]":
-    """Return what a starter asks of the cluster that its queue is in; OAR can't be that."""
+def load_home_adapter(home: Home) -> "HomeJobControl[Home]":
+    """Load the module that controls local tasks of a home cluster; OAR can't be a home."""
     return HOT[home.kind]()
 
 
-def marker_of(home: Home) -> "MarksRefused[Home]":
-    """Return the module that marks a job which no other cluster takes."""
+def load_refusal_marker(home: Home) -> "RefusedJobMarker[Home]":
+    """Load the module that marks a job which no remote cluster accepts."""
     return MARKERS[home.kind]()
 
 
-def recaller_of(cluster: Away) -> "RecallsJobs[Away] | None":
-    """Return the module that recalls a waiting job from a cluster; None where it can't be."""
+def load_job_recaller(cluster: Away) -> "JobRecaller[Away] | None":
+    """Load the module that recalls a waiting remote job; None if the cluster can't do that."""
     return RECALLERS[cluster.kind]() if cluster.kind in RECALLERS else None
 
 

@@ -1,4 +1,4 @@
-"""The table from a cluster's kind to its adapter, with abilities that only some adapters have."""
+"""The table of batch systems' adapters by cluster kind, with their optional abilities."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,57 +29,58 @@ from gridbridge.model.route import Away, EmbeddedFolder, GridEngineCell, Home, O
 
 if TYPE_CHECKING:
     from gridbridge.batch.optional_abilities import (
-        AccountingSource,
-        AnswersCheck,
-        EndStream,
-        EndWatcher,
-        GuardsTasks,
+        ArrayEndReader,
+        BlockedJobReader,
+        ClusterDemandReader,
+        ClusterFactsReader,
+        HostTagKeeper,
+        JobAccountingReader,
+        JobAccountReader,
         JobAlterer,
-        KeepsTags,
-        ListsQueues,
-        MakesQueues,
-        SetsUp,
-        ShowsCrowd,
-        ShowsDemand,
-        ShowsRequests,
+        JobEndStream,
+        JobEndWatcher,
+        LocalTaskGuard,
         SubmissionExplainer,
-        TellsAccounts,
-        TellsArrayEnds,
+        SubmittedJobReader,
+        TransferQueueLister,
+        TransferQueueMaker,
+        TransferTargetSetup,
     )
-from gridbridge.batch.protocol import AtHome, RecallsJobs, Status, Submit
+from gridbridge.batch.protocol import ClusterStatusReader, HomeJobControl, JobRecaller, JobSubmitter
 
 Where = TypeVar("Where")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Adapter(Generic[Where]):
-    """A batch system's adapter: abilities that each has, and those that one may lack (None)."""
+class BatchAdapter(Generic[Where]):
+    """The modules of a batch system's adapter; an ability that it lacks is None."""
 
-    submit: "Submit[Where]"
-    status: "Status[Where]"
-    answers: "AnswersCheck[Where]"
+    submit: "JobSubmitter[Where]"
+    status: "ClusterStatusReader[Where]"
+    answers: "ClusterFactsReader[Where]"
     explains: "SubmissionExplainer[Where]"
-    at_home: "AtHome[Where] | None" = None
-    guards_tasks: "GuardsTasks[Where] | None" = None
-    sets_up: "SetsUp[Where] | None" = None
-    watches: "EndWatcher[Where] | None" = None
-    listens: "EndStream[Where] | None" = None
-    recalls: "RecallsJobs[Where] | None" = None
-    tells_accounts: "TellsAccounts[Where] | None" = None
-    accounts: "AccountingSource[Where] | None" = None
-    array_ends: "TellsArrayEnds[Where] | None" = None
-    shows_requests: "ShowsRequests[Where] | None" = None
+    at_home: "HomeJobControl[Where] | None" = None
+    guards_tasks: "LocalTaskGuard[Where] | None" = None
+    sets_up: "TransferTargetSetup[Where] | None" = None
+    watches: "JobEndWatcher[Where] | None" = None
+    listens: "JobEndStream[Where] | None" = None
+    recalls: "JobRecaller[Where] | None" = None
+    tells_accounts: "JobAccountReader[Where] | None" = None
+    accounts: "JobAccountingReader[Where] | None" = None
+    array_ends: "ArrayEndReader[Where] | None" = None
+    shows_requests: "SubmittedJobReader[Where] | None" = None
     alters: "JobAlterer[Where] | None" = None
-    makes_queues: "MakesQueues[Where] | None" = None
-    lists_queues: "ListsQueues[Where] | None" = None
-    keeps_tags: "KeepsTags[Where] | None" = None
-    shows_demand: "ShowsDemand[Where] | None" = None
-    shows_crowd: "ShowsCrowd[Where] | None" = None
-    shows_suspension: bool = False  # its list tells that a job was suspended there
-    has_fixed_nodes: bool = False  # none is made; they rest by root's word, unless it does that
+    makes_queues: "TransferQueueMaker[Where] | None" = None
+    lists_queues: "TransferQueueLister[Where] | None" = None
+    keeps_tags: "HostTagKeeper[Where] | None" = None
+    shows_demand: "ClusterDemandReader[Where] | None" = None
+    shows_crowd: "BlockedJobReader[Where] | None" = None
+    shows_suspension: bool = False  # its job list shows that a job was suspended remotely
+    # nodes are never created; root halts them, unless the system does
+    has_fixed_nodes: bool = False
 
 
-GRIDENGINE: Adapter[GridEngineCell] = Adapter(
+GRIDENGINE: BatchAdapter[GridEngineCell] = BatchAdapter(
     submit=gridengine_submit,
     status=gridengine_status,
     answers=gridengine_site,
@@ -100,7 +101,7 @@ GRIDENGINE: Adapter[GridEngineCell] = Adapter(
     shows_crowd=gridengine_crowd,
     shows_suspension=True,
 )
-OAR: Adapter[OarServer] = Adapter(
+OAR: BatchAdapter[OarServer] = BatchAdapter(
     submit=oar_submit,
     status=oar_status,
     answers=oar_site,
@@ -112,7 +113,7 @@ OAR: Adapter[OarServer] = Adapter(
     shows_demand=oar_demand,
     has_fixed_nodes=True,
 )
-EMBEDDED: Adapter[EmbeddedFolder] = Adapter(
+EMBEDDED: BatchAdapter[EmbeddedFolder] = BatchAdapter(
     submit=embedded_submit,
     status=embedded_status,
     answers=embedded_site,
@@ -123,23 +124,23 @@ EMBEDDED: Adapter[EmbeddedFolder] = Adapter(
     lists_queues=embedded_site,
 )
 ADAPTERS = cast(
-    "Mapping[str, Adapter[Away]]",  # each is only asked about clusters of its kind
+    "Mapping[str, BatchAdapter[Away]]",  # each adapter gets clusters of its own kind alone
     {ClusterKind.GRIDENGINE: GRIDENGINE, ClusterKind.OAR: OAR, ClusterKind.EMBEDDED: EMBEDDED},
 )
 
 
-def adapter_of(where: Away) -> Adapter[Away]:
+def adapter_of_cluster(where: Away) -> BatchAdapter[Away]:
     """Return the adapter of a cluster."""
     return ADAPTERS[where.kind]
 
 
-def tasks_of(home: Home) -> "GuardsTasks[Away]":
-    """Return what the service does to the tasks of the cluster that has the transfer queues."""
-    tasks = adapter_of(home).guards_tasks
-    assert tasks  # of every kind that can be a home
+def task_guard_of_home(home: Home) -> "LocalTaskGuard[Away]":
+    """Return the module that guards the local tasks of a home cluster."""
+    tasks = adapter_of_cluster(home).guards_tasks
+    assert tasks  # every kind that can be a home has it
     return tasks
 
 
-def status_of(where: Away) -> "Status[Away]":
-    """Return the cold half of a cluster's adapter."""
-    return adapter_of(where).status
+def status_adapter(where: Away) -> "ClusterStatusReader[Away]":
+    """Return the module that queries a cluster's status."""
+    return adapter_of_cluster(where).status

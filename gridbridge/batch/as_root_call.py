@@ -1,17 +1,17 @@
-"""Asks root on this machine for one of its fixed verbs (gridbridge-as-root)."""
+"""Runs a fixed verb of gridbridge-as-root on this machine."""
 
 import os
 from collections.abc import Mapping
 
 from gridbridge.model.places import AS_ROOT
-from gridbridge.shell.runner import run
+from gridbridge.shell.runner import run_program
 
 SUDO = ("/usr/bin/sudo", "-n")
 BARE: Mapping[str, str] = {"LC_ALL": "C", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
 LIMIT_S = 60.0
 
 
-def as_root(*words: str) -> None:
-    """Have root do one of its fixed verbs here; CommandFailed when it does not."""
+def run_root_verb(*words: str) -> None:
+    """Run a verb of gridbridge-as-root by sudo; CommandFailed if it fails."""
     sudo = SUDO if os.geteuid() else ()
-    run((*sudo, AS_ROOT, *words), dict(BARE), LIMIT_S).checked()
+    run_program((*sudo, AS_ROOT, *words), dict(BARE), LIMIT_S).checked()

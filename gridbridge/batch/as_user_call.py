@@ -1,7 +1,7 @@
-"""Calls gridbridge-as-user, which root lets the service account run.
+"""Calls gridbridge-as-user by sudo, as the service account.
 
-A service that is its one person's own (a site of embedded clusters) runs it as itself: there it
-acts for that person alone, and keeps the same ledger.
+A personal site of embedded clusters has no service account. There gridbridge-as-user runs as the
+person, acts for that person alone, and keeps the same ledger.
 """
 
 import logging
@@ -9,7 +9,7 @@ import logging
 from gridbridge.errors import RemoteJobNotOurs
 from gridbridge.model.places import AS_USER, LEDGER_CUT, NOT_OURS, PYTHON
 from gridbridge.model.policy import Policy
-from gridbridge.shell.runner import ANSWER_BYTES, CompletedProgram, run
+from gridbridge.shell.runner import ANSWER_BYTES, CompletedProgram, run_program
 
 SUDO = ("/usr/bin/sudo", "-n", AS_USER)
 ALONE = (PYTHON, "-I", "-m", "gridbridge.privileged.as_user")
@@ -20,33 +20,33 @@ _is_personal = False
 _log = logging.getLogger(__name__)
 
 
-def reach(policy: Policy) -> None:
-    """Make this process run it as its site demands; may be repeated."""
+def choose_as_user_caller(policy: Policy) -> None:
+    """Choose for this process whether gridbridge-as-user runs by sudo or as the person."""
     global _is_personal  # of this process, as the connections of shell/ssh
     _is_personal = policy.is_personal
 
 
-def call(
+def call_as_user(
     *words: str, patience_s: float = PATIENCE_S, most_bytes: int = ANSWER_BYTES
 ) -> CompletedProgram:
-    """Run it with these words; NotOurs when the id that it acts on is another's job by now."""
+    """Run gridbridge-as-user with these arguments; RemoteJobNotOurs if the job id was reused."""
     way = ALONE if _is_personal else SUDO
-    answer = run((*way, *words), ENVIRONMENT, patience_s, b"", most_bytes)
+    answer = run_program((*way, *words), ENVIRONMENT, patience_s, b"", most_bytes)
     _log_ledger_cuts(answer.stderr)
     if answer.status == NOT_OURS:
-        raise RemoteJobNotOurs(last_words(answer))
+        raise RemoteJobNotOurs(as_user_refusal(answer))
     return answer
 
 
 def _log_ledger_cuts(output: bytes) -> None:
-    """Note in the log what root's ledger lacked; it is whole again, and says so once."""
+    """Log that root's ledger was truncated and repaired."""
     for line in output.decode("utf-8", "replace").splitlines():
         match line.split():
             case [word, ledger, cut] if word == LEDGER_CUT and cut.isdigit():
                 _log.warning("event=ledger_cut ledger=%r bytes=%s", ledger, cut)
 
 
-def last_words(answer: CompletedProgram) -> str:
-    """Return why it did not act."""
+def as_user_refusal(answer: CompletedProgram) -> str:
+    """Return the message with which gridbridge-as-user refused to act."""
     lines = answer.stderr.decode("utf-8", "replace").splitlines()
     return "\n".join(line for line in lines if not line.startswith(LEDGER_CUT)).strip()

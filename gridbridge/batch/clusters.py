@@ -1,4 +1,4 @@
-"""From the configuration to what the adapters and the starters need: clusters and routes."""
+"""Turns the configuration into cluster addresses and routes for the adapters and starters."""
 
 import os
 import pwd
@@ -36,16 +36,16 @@ from gridbridge.model.transfer.transfer_sections import AnyRule, Identity, Rules
 from gridbridge.shell import ssh
 
 
-def away(policy: Policy, name: str) -> Away:
-    """Return how to reach a configured cluster, as the service or whoever asks."""
+def reach_cluster(policy: Policy, name: str) -> Away:
+    """Return how to reach a configured cluster as the current user."""
     if name not in policy.clusters:  # any more
         raise ConfigError((f"{CONFIG} has no [cluster.{name}]",))
     return REACHED[policy.clusters[name].kind](policy, name)
 
 
-def home(policy: Policy, name: str) -> Home:
-    """Return how to reach a configured cluster that may have transfer queues: any but OAR's."""
-    return cast("Home", away(policy, name))  # who asks has looked at policy.why_no_queues
+def reach_home_cluster(policy: Policy, name: str) -> Home:
+    """Return how to reach a configured cluster that may have transfer queues (never OAR)."""
+    return cast("Home", reach_cluster(policy, name))  # who asks has looked at policy.why_no_queues
 
 
 def _server(policy: Policy, name: str) -> OarServer:
@@ -54,7 +54,7 @@ def _server(policy: Policy, name: str) -> OarServer:
         binaries=cluster.binaries,
         timeout_s=cluster.command_timeout_s,
         login=_login(policy, cluster),
-        ends=ends(policy, cluster),
+        ends=job_end_fifo(policy, cluster),
     )
 
 
@@ -63,8 +63,8 @@ def _folder(policy: Policy, name: str) -> EmbeddedFolder:
     return EmbeddedFolder(path=cluster.folder, python=PYTHON, timeout_s=cluster.command_timeout_s)
 
 
-def ends(policy: Policy, cluster: Cluster) -> str:
-    """Return the FIFO at an OAR server's frontend in which jobs tell the service their ends."""
+def job_end_fifo(policy: Policy, cluster: Cluster) -> str:
+    """Return the FIFO on an OAR frontend to which jobs write their ends; empty without push."""
     if cluster.push is not PushKind.OAR:
         return ""
     account = cluster.users.account_of(policy.site.service_account)
@@ -85,37 +85,38 @@ def _cell(policy: Policy, name: str) -> GridEngineCell:
 
 
 def _login(policy: Policy, cluster: Cluster) -> SshLogin | None:
-    """Return our login there; root has no account elsewhere, so it asks as the service does."""
+    """Return the ssh login of a cluster; root logs in as the service account does."""
     uid = os.geteuid()
     person = pwd.getpwuid(uid).pw_name if uid else policy.site.service_account
     return ssh_login(cluster.ssh, cluster.users.account_of(person), "" if uid else person)
 
 
-def keep_connections(policy: Policy) -> None:
-    """Make this process keep one connection for each login, if there is a cluster by ssh.
+def keep_ssh_connections(policy: Policy) -> None:
+    """Make this process keep one ssh connection for each login, if any cluster uses ssh.
 
-    May be repeated: those that it keeps stay.
+    Repeated calls keep the open connections.
     """
-    if any(cluster.ssh for cluster in policy.clusters.values()) and not ssh.keeps_connections():
-        from gridbridge.shell.connection.lazy import LazyConnections  # sites without ssh need none
+    if any(cluster.ssh for cluster in policy.clusters.values()) and not ssh.has_kept_connections():
+        # sites without ssh need none
+        from gridbridge.shell.connection.lazy import LazySshConnections
 
-        ssh.carry_by(LazyConnections())
+        ssh.set_ssh_carrier(LazySshConnections())
 
 
-def open_sessions(policy: Policy) -> None:
-    """Log in to each cluster by ssh now, for a program that asks a few questions and ends."""
+def open_ssh_sessions(policy: Policy) -> None:
+    """Log in to each ssh cluster now, for a short program that asks a few queries."""
     candidates = (_login(policy, cluster) for cluster in policy.clusters.values())
-    if (logins := [login for login in candidates if login]) and not ssh.keeps_connections():
-        from gridbridge.shell.session_pool import SessionPool  # sites without ssh need none
+    if (logins := [login for login in candidates if login]) and not ssh.has_kept_connections():
+        from gridbridge.shell.session_pool import SshSessionPool  # sites without ssh need none
 
-        pool = SessionPool()
+        pool = SshSessionPool()
         for login in logins:
             pool.begin(login)
-        ssh.carry_by(pool)
+        ssh.set_ssh_carrier(pool)
 
 
-def route(policy: Policy, queue: str) -> TransferRoute:
-    """Return what the starters of a transfer queue must know."""
+def build_transfer_route(policy: Policy, queue: str) -> TransferRoute:
+    """Build the route that tells a transfer queue's starters how to reach both clusters."""
     section, local = policy.queues[queue], policy.clusters[policy.site.cluster]
     remote = section.cluster
     cluster = policy.clusters[remote]
@@ -123,11 +124,11 @@ def route(policy: Policy, queue: str) -> TransferRoute:
         cluster=policy.site.cluster,
         remote=remote,
         remote_kind=cluster.kind.value,
-        remote_mapped="yes" if mapping(policy, remote, queue).rules else "",
+        remote_mapped="yes" if build_request_mapping(policy, remote, queue).rules else "",
         remote_shell=cluster.shell,
         remote_spool=cluster.remote_spool_dir if cluster.spool_shared else "",
         remote_ssh=cluster.ssh,
-        remote_ends=ends(policy, cluster),
+        remote_ends=job_end_fifo(policy, cluster),
         remote_stage_dir=cluster.stage_dir,
         remote_claim=_claim(policy, cluster),
         identity="" if section.identity is Identity.HOME else section.identity.value,
@@ -142,41 +143,44 @@ def route(policy: Policy, queue: str) -> TransferRoute:
 
 
 def _claim(policy: Policy, cluster: Cluster) -> str:
-    """Return what starters must know of a cluster's claims (model.route)."""
+    """Return what starters must know of a cluster's claims (model.transfer.claim)."""
     if cluster.claim is not Claim.GRANT:
         return "" if cluster.claim is Claim.NONE else cluster.claim.value
     account = cluster.users.account_of(policy.site.service_account)
     return f"{cluster.claim.value} {cluster.claim_wait_s:.0f} {account}"
 
 
-def mapping(policy: Policy, cluster: str, queue: str) -> RequestMapping:
-    """Return how the requests of a queue's jobs are translated for its cluster, if by any rule."""
+def build_request_mapping(policy: Policy, cluster: str, queue: str) -> RequestMapping:
+    """Build the rules that translate job requests of a queue for its remote cluster."""
     return MAPPINGS.get(policy.clusters[cluster].kind, _mapping)(policy, cluster, queue)
 
 
 def _oar_mapping(policy: Policy, cluster: str, queue: str) -> RequestMapping:
-    rules, asks = policy.maps.get(cluster, {}), asks_of(policy, queue)
+    rules, asks = policy.maps.get(cluster, {}), defaults_of_queue(policy, queue)
     own = policy.queues.get(queue)
     of_queue = _of_oar(own) if own else {}
     return RequestMapping(_with_asks(_oar_rules(cluster, rules), asks) | of_queue)
 
 
 def _mapping(policy: Policy, cluster: str, queue: str) -> RequestMapping:
-    rules, asks = policy.maps.get(cluster, {}), asks_of(policy, queue)
+    rules, asks = policy.maps.get(cluster, {}), defaults_of_queue(policy, queue)
     if not asks and all(rule == type(rule)() for rule in rules.values()):
         return RequestMapping({})
     return RequestMapping(_with_asks(_rules(rules), asks))
 
 
-def asks_of(policy: Policy, queue: str) -> QueueDefaults:
-    """Return what a queue adds to its jobs' requests; one that is gone adds nothing."""
+def defaults_of_queue(policy: Policy, queue: str) -> QueueDefaults:
+    """Return the resources that a transfer queue adds to its jobs' requests.
+
+    A queue that is no longer configured adds nothing.
+    """
     return policy.queues[queue].asks if queue in policy.queues else QueueDefaults()
 
 
 def _with_asks(
     rules: dict[tuple[str, str], MappingRule], asks: QueueDefaults
 ) -> dict[tuple[str, str], MappingRule]:
-    """Let a queue's resources be asked for by default, in the words of home as all defaults are."""
+    """Add a queue's default resources to the rules, in the home cluster's names."""
     for name, value in asks.items():
         rule = rules.setdefault((RESOURCE, name), MappingRule())
         rule.default, rule.require = value, ""
@@ -197,7 +201,7 @@ def _rules(rules: Rules) -> dict[tuple[str, str], MappingRule]:
 
 
 def _oar_rules(cluster: str, rules: Rules) -> dict[tuple[str, str], MappingRule]:
-    """Return the rules of an OAR server, which refuses resources without a rule."""
+    """Return the rules of an OAR server, which rejects resources without a rule."""
     missing = f"[map.{cluster}.resource.NAME] has to say what it is there"
     oar_rules = {(RESOURCE, oar_commands.WALLTIME): MappingRule()}
     oar_rules |= _rules(rules)
@@ -211,9 +215,9 @@ def _oar_rules(cluster: str, rules: Rules) -> dict[tuple[str, str], MappingRule]
 
 
 def _rule(kind: str, name: str, rule: AnyRule) -> MappingRule:
-    """Return a rule in the programs' form: text, empty where it says nothing.
+    """Return a rule as text fields, empty where the configuration sets nothing.
 
-    One that says nothing at all still keeps its name from the rule for all.
+    An empty rule still exempts its name from the rule for all names.
     """
     values = {key.name: getattr(rule, key.name) for key in fields(rule) if _says(rule, key)}
     if not values and kind == QUEUE:

@@ -1,9 +1,10 @@
-"""Translates JOB_ID, the number at home, for Grid Engine's commands inside a job that is away.
+"""Translates the home JOB_ID for Grid Engine's commands inside a remote job.
 
-home_id.sh stands before each of them, in a folder of the wrapper that is first in the job's PATH.
+home_id.sh stands in for each of these commands, in the wrapper's folder that is first in the job's
+PATH.
 """
 
-from gridbridge.shell.runner import quote
+from gridbridge.shell.runner import quote_for_sh
 
 BODY = f"{__file__.rpartition('/')[0]}/home_id.sh"
 COMMANDS = ("qalter", "qdel", "qhold", "qmod", "qrls", "qstat", "qsub")
@@ -11,26 +12,27 @@ FILES = " ".join(f'"$gb_private/{name}"' for name in COMMANDS)
 CALL = '#!/bin/sh\n. "${0%/*}/own"\n'
 PATH_BEHIND_PROFILE = "\"PATH='$gb_private':\\$PATH; \""  # of -c, within the wrapper
 RUN_BEHIND_PROFILE = '"PATH=\'$gb_private\':\\$PATH; . \\"\\$0\\""'
-MINDS_THAT = b"(return"  # as scripts do that find out whether they are read by another
+MINDS_THAT = b"(return"  # scripts use it to find out whether they are sourced
 
 
-def lines(job: int, task: str) -> str:
-    """Return what writes FILES, in sh, for a job and its task at home; job.sh makes them programs.
+def home_id_script(job: int, task: str) -> str:
+    """Return the sh lines that write the stand-ins of Grid Engine's commands.
 
-    It refuses the job where one is missing, so nothing is told here.
+    The stand-ins know a job's id and task at home; job.sh makes them executable and refuses the job
+    if one is missing.
     """
     with open(BODY, encoding="utf-8") as body:
-        text = f"gb_own={job} gb_task={quote(task)}\n{body.read()}"
-    return f"""printf 'gb_there=%s %s' "$JOB_ID" {quote(text)} >"$gb_private/own" &&
-    for gb_each in {FILES}; do printf %s {quote(CALL)} >"$gb_each" || break; done
+        text = f"gb_own={job} gb_task={quote_for_sh(task)}\n{body.read()}"
+    return f"""printf 'gb_there=%s %s' "$JOB_ID" {quote_for_sh(text)} >"$gb_private/own" &&
+    for gb_each in {FILES}; do printf %s {quote_for_sh(CALL)} >"$gb_each" || break; done
 """
 
 
-def behind_profile(script: bytes) -> list[str]:
-    """Return the words by which a login shell runs a script once its profile has set its PATH.
+def words_to_run_after_profile(script: bytes) -> list[str]:
+    """Return the shell arguments that restore PATH after a login shell's profile.
 
-    Debian's sets one of its own. The shell reads the script itself then, under the same name, so it
-    is done only where the script names one of the commands, and does not mind who reads it.
+    Debian's profile replaces PATH. The shell then reads the script itself, under the same $0. This
+    is done only if the script names one of the commands and does not check whether it is sourced.
     """
     if MINDS_THAT in script or not any(name.encode() in script for name in COMMANDS):
         return []

@@ -1,7 +1,7 @@
-"""What only some batch systems can do, a Protocol for each; batch/adapters says who can.
+"""Optional abilities of batch systems, a Protocol for each; batch/adapters names their modules.
 
-Each is fulfilled by a module of the adapter. `Where` is how it reaches the cluster, as in
-protocol.py. Here are annotations alone: mypy reads them.
+`Where` is the value by which an adapter reaches a cluster, as in protocol.py. This module holds
+only annotations for mypy.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -29,81 +29,89 @@ from gridbridge.model.snapshot import JobStanding, QueueStatus
 Where = TypeVar("Where", contravariant=True)
 
 
-class TellsArrayEnds(Protocol[Where]):
-    """How the tasks of a campaign's arrays ended."""
+class ArrayEndReader(Protocol[Where]):
+    """Tells how the tasks of a campaign's arrays ended."""
 
-    def ends_of(
+    def query_array_ends(
         self, where: Where, arrays: Sequence[ArrayEndQuery], /
     ) -> Mapping[str, Mapping[int, JobEnd | FutureJobEnd | None]]:
-        """Return how tasks of arrays ended that did, by the arrays' accounts and places from 1.
+        """Return the ends of ended array tasks, by the array's account and task index from 1.
 
-        None: what is told of it contradicts itself. Other tasks than those asked about may be told.
+        The end is None if the accounting records contradict each other. Tasks that were not asked
+        about may be included.
         """
         ...
 
-    def living_of(self, where: Where, arrays: Mapping[int, str], /) -> dict[int, frozenset[int]]:
-        """Return the places of tasks that surely live, by a question about these arrays alone.
+    def query_begun_indices(
+        self, where: Where, arrays: Mapping[int, str], /
+    ) -> dict[int, frozenset[int]]:
+        """Return the indices of array tasks that surely live, at least all that have begun.
 
-        The arrays' accounts are given by their ids, as the places are. They are at least those that
-        have begun. An array is left out if there is none of that account, or none of it lives.
+        `arrays` maps array ids to accounts. An array is left out if no array of that account lives.
         """
         ...
 
-    def array_limits(self, where: Where, /) -> ArrayLimits:
-        """Return what arrays may be there."""
+    def query_array_limits(self, where: Where, /) -> ArrayLimits:
+        """Return the cluster's limits on arrays."""
         ...
 
 
-class GuardsTasks(Protocol[Where]):
-    """What the service does at home to a task whose job is away, or was.
+class LocalTaskGuard(Protocol[Where]):
+    """Guards a local task whose job is remote, so that it is not started a second time.
 
-    Every act may be repeated, and raises CommandFailed when it is not done.
+    Every call may be repeated, and raises CommandFailed if it was not done.
     """
 
-    def release(self, where: Where, local: TransferId, guard: str, /) -> None:
-        """Let a task start again that has this guard (model.transfer.guard)."""
+    def remove_task_guard(self, where: Where, local: TransferId, guard: str, /) -> None:
+        """Remove this guard of a task, so that it may start again (model.transfer.guard)."""
         ...
 
-    def adopt(self, where: Where, local: TransferId, queue: str, guard: str, /) -> None:
-        """Let a task start again in the queue where its remote copy is known, and there only."""
-        ...
-
-    def guard(self, where: Where, local: TransferId, guard: str, /) -> None:
-        """Keep a task from starting again in this way."""
-        ...
-
-    def requests_of(self, where: Where, jobs: tuple[int, ...], /) -> dict[int, JobRequest]:
-        """Return what jobs ask for now, without those that are gone and whose guards all show."""
-        ...
-
-    def deferred(self, where: Where, /) -> frozenset[int]:
-        """Return the jobs that wait for their start time, of whatever owner."""
-        ...
-
-    def keep_off(
-        self, where: Where, local: TransferId, other_queues: Callable[[str], str], /
+    def release_into_queue(
+        self, where: Where, local: TransferId, queue: str, guard: str, /
     ) -> None:
-        """Keep a job from some queues until `unpin`; `other_queues` makes the list from its own.
+        """Release a task into the transfer queue that knows its remote job, and no other."""
+        ...
 
-        Raises GridbridgeError when none of the others could run it.
+    def set_task_guard(self, where: Where, local: TransferId, guard: str, /) -> None:
+        """Guard a task by a hold or a far start time, so that it does not start again."""
+        ...
+
+    def query_job_requests(self, where: Where, jobs: tuple[int, ...], /) -> dict[int, JobRequest]:
+        """Return the current requests of jobs; gone jobs are left out.
+
+        The result is empty if every guard already shows in the job list.
         """
         ...
 
-    def unpin(self, where: Where, local: TransferId, /) -> None:
-        """Let a job start in all the queues that it asked for."""
+    def query_deferred_jobs(self, where: Where, /) -> frozenset[int]:
+        """Return the ids of all users' jobs that wait for their start time."""
         ...
 
-    def check(
+    def keep_job_off_queues(
+        self, where: Where, local: TransferId, other_queues: Callable[[str], str], /
+    ) -> None:
+        """Replace a job's queue list until `restore_queue_list` is called.
+
+        `other_queues` computes the new list from the job's own. Raises GridbridgeError if no other
+        queue could run the job.
+        """
+        ...
+
+    def restore_queue_list(self, where: Where, local: TransferId, /) -> None:
+        """Give a job its own queue list back."""
+        ...
+
+    def require_runnable_variant(
         self,
         where: Where,
         local: TransferId,
         variants: Callable[[JobRequest], Iterable[Variant]],
         /,
     ) -> None:
-        """Raise GridbridgeError when it could run no variant of a job's request."""
+        """Raise GridbridgeError if the home cluster could run no variant of a job's request."""
         ...
 
-    def rerun(
+    def query_job_rerun(
         self,
         where: Where,
         local: TransferId,
@@ -111,198 +119,207 @@ class GuardsTasks(Protocol[Where]):
         of_queues: Callable[[JobRequest, Mapping[str, str]], str],
         /,
     ) -> str:
-        """Say `yes` or `no`: whether a job without `-r` runs again after its host was lost.
+        """Return `yes` or `no`: whether a job is rerun after its host was lost.
 
-        `of_queues` says so by the request, and by what each queue of home's own has for `rerun`.
+        `of_queues` decides that for jobs without `-r`, from the request and the `rerun` setting of
+        each home queue.
         """
         ...
 
 
-class AnswersCheck(Protocol[Where]):
-    """What `gridbridge check` asks of a cluster."""
+class ClusterFactsReader(Protocol[Where]):
+    """Reads the facts of a cluster that `gridbridge check` reports."""
 
-    def facts(self, where: Where, now: float, /) -> ClusterFacts:
-        """Return its version, clock and slots, or why it gave no answer; never raises."""
+    def query_cluster_facts(self, where: Where, now: float, /) -> ClusterFacts:
+        """Return version, clock offset and slots, or why there was no answer; never raises."""
         ...
 
 
 class SubmissionExplainer(Protocol[Where]):
-    """It can say how a job would be submitted; the cluster is not asked."""
+    """Explains how a job would be submitted, without a query to the cluster."""
 
-    def refusal(self, request: JobRequest, /) -> str:
-        """Return why it can't give what a job asks for; empty when it can, as far as we know."""
+    def explain_request_refusal(self, request: JobRequest, /) -> str:
+        """Return why the system can't satisfy a job's request; empty if it can, as far as known."""
         ...
 
-    def submission(self, where: Where, spec: JobSpec, /) -> tuple[str, ...]:
-        """Return the command line of its client program."""
+    def build_submission_command(self, where: Where, spec: JobSpec, /) -> tuple[str, ...]:
+        """Return the client's command line for a job's submission."""
         ...
 
 
-class SetsUp(Protocol[Where]):
-    """It can be set up as the cluster to which a transfer queue leads."""
+class TransferTargetSetup(Protocol[Where]):
+    """Can be set up as the remote cluster of a transfer queue."""
 
     HAS_OPERATORS: bool  # the service may act there for others
     HAS_ENVIRONMENTS: bool  # parallel ones, which a mapping may rename
 
-    def slots(self, where: Where, /) -> int:
-        """Return how many batch slots it has for jobs from elsewhere."""
+    def count_batch_slots(self, where: Where, /) -> int:
+        """Return the number of batch slots for remote jobs."""
         ...
 
-    def remote_setup(self, where: Where, of_host: str, home: CellSetup, /) -> CellSetup:
-        """Return what a transfer from that host touches there."""
-        ...
-
-
-class KeepsTags(Protocol[Where]):
-    """It keeps tags of its hosts, for those that rest and are woken."""
-
-    def tags(self, where: Where, /) -> Mapping[str, tuple[str, ...]]:
-        """Return the tags of all hosts that have some."""
-        ...
-
-    def hosts(self, where: Where, /) -> tuple[str, ...]:
-        """Return all of its hosts, which may have tags."""
-        ...
-
-    def set_tags(self, where: Where, host: str, host_tags: tuple[str, ...], /) -> None:
-        """Give a host exactly these tags."""
+    def read_remote_setup(self, where: Where, of_host: str, home: CellSetup, /) -> CellSetup:
+        """Return the cluster's objects that a transfer from this host involves."""
         ...
 
 
-class ShowsDemand(Protocol[Where]):
-    """It tells what it has and what waits there, for nodes that come and go."""
+class HostTagKeeper(Protocol[Where]):
+    """Keeps tags of hosts that are halted and woken."""
 
-    def printed(self, where: Where, /) -> tuple[SavedProgramOutputs, str]:
-        """Return what its programs print now, in UTC, and its master's host."""
+    def query_host_tags(self, where: Where, /) -> Mapping[str, tuple[str, ...]]:
+        """Return the tags of all hosts that have any."""
+        ...
+
+    def list_taggable_hosts(self, where: Where, /) -> tuple[str, ...]:
+        """Return all hosts of the cluster, each of which may have tags."""
+        ...
+
+    def replace_host_tags(self, where: Where, host: str, host_tags: tuple[str, ...], /) -> None:
+        """Replace all tags of a host."""
         ...
 
 
-class ShowsCrowd(Protocol[Where]):
-    """Jobs wait there for what tasks hold that make way for others, and are not started."""
+class ClusterDemandReader(Protocol[Where]):
+    """Reads a cluster's hosts and waiting jobs, for the balancer."""
 
-    def crowded(self, where: Where, /) -> CrowdedCell:
-        """Return who waits and runs there, and what is free."""
-        ...
-
-    def could_start(self, where: Where, shortage: WaitingLocalRequest, /) -> frozenset[str]:
-        """Return the places that a job may have, were there enough of all consumables."""
+    def query_demand_outputs(self, where: Where, /) -> tuple[SavedProgramOutputs, str]:
+        """Return what the client programs print now, in UTC, and the master's host."""
         ...
 
 
-class EndWatcher(Protocol[Where]):
-    """Ends are pushed by a program that runs here for as long as they are wanted."""
+class BlockedJobReader(Protocol[Where]):
+    """Reads the waiting jobs that are blocked by preemptible tasks."""
 
-    def watch_ends(self, where: Where, /) -> tuple[str, ...]:
-        """Return its command line."""
+    def query_blocked_jobs(self, where: Where, /) -> CrowdedCell:
+        """Return the waiting jobs, the running tasks and the free resources of a cluster."""
+        ...
+
+    def query_possible_instances(
+        self, where: Where, shortage: WaitingLocalRequest, /
+    ) -> frozenset[str]:
+        """Return the queue instances that could run a job if all consumables sufficed."""
         ...
 
 
-class EndStream(Protocol[Where]):
-    """Ends are pushed over the connection by which the cluster is asked."""
+class JobEndWatcher(Protocol[Where]):
+    """Reports job ends by a program that runs here all the time."""
 
-    def listen(self, where: Where, /) -> Iterator[list[int]]:
-        """Give the ids of jobs that ended, as they end; none about once a second."""
+    def end_watcher_command(self, where: Where, /) -> tuple[str, ...]:
+        """Return the command line of the program that reports job ends."""
         ...
 
 
-class TellsAccounts(Protocol[Where]):
-    """It tells the accounts of many jobs at once: its numbers come again."""
+class JobEndStream(Protocol[Where]):
+    """Reports job ends over a persistent ssh connection."""
 
-    def accounts_of(self, where: Where, jobs: tuple[int, ...], /) -> dict[int, str]:
-        """Return the accounts of these jobs; those that are gone are left out."""
+    def listen_for_job_ends(self, where: Where, /) -> Iterator[list[int]]:
+        """Yield the ids of jobs as they end; yield an empty list about once a second."""
         ...
 
 
-class AccountingSource(Protocol[Where]):
-    """It accounts for each job by a record, and has them all in a file."""
+class JobAccountReader(Protocol[Where]):
+    """Tells the accounts of many jobs at once, because job ids are reused."""
 
-    def records(self, where: Where, job_id: int, /) -> tuple[AccountingRecord, ...]:
-        """Return the records of a job, of all its tasks and runs."""
+    def query_job_accounts(self, where: Where, jobs: tuple[int, ...], /) -> dict[int, str]:
+        """Return the accounts of these jobs; gone jobs are left out."""
         ...
 
-    def read_lines(
+
+class JobAccountingReader(Protocol[Where]):
+    """Reads a cluster's accounting records of ended jobs."""
+
+    def query_accounting_records(
+        self, where: Where, job_id: int, /
+    ) -> tuple[AccountingRecord, ...]:
+        """Return the accounting records of a job, of all its tasks and runs."""
+        ...
+
+    def read_accounting_lines(
         self, data: bytes, prefix: str, /
     ) -> tuple[tuple[tuple[str, AccountingRecord], ...], int]:
-        """Read whole lines of the file whose account begins with `prefix`.
+        """Parse whole lines of the accounting file whose account begins with `prefix`.
 
-        Returns each with its line, and how many of them could not be read.
+        Returns each record with its line, and the number of lines that could not be parsed.
         """
         ...
 
-    def settled(
+    def settle_job_end(
         self, records: Sequence[AccountingRecord | RemoteRecord], now: datetime, /
     ) -> tuple[JobEnd | None, bool]:
         """Return the end that a job's records tell, and whether they contradict each other."""
         ...
 
 
-class ShowsRequests(Protocol[Where]):
-    """It shows people what their job asks for, also before they submit it."""
+class SubmittedJobReader(Protocol[Where]):
+    """Shows users the request of their job, before and after its submission."""
 
-    def submitted(self, where: Where, job: int, task: int = 0, /) -> SubmittedJob:
-        """Return a listed job; ParseError for one, or a task, that is not there."""
+    def query_submitted_job(self, where: Where, job: int, task: int = 0, /) -> SubmittedJob:
+        """Return a listed job; ParseError if the job or the task does not exist."""
         ...
 
-    def standing(self, where: Where, job: int, /) -> JobStanding | None:
-        """Return how a listed job stands; None for a job that is not listed."""
+    def query_job_standing(self, where: Where, job: int, /) -> JobStanding | None:
+        """Return a listed job's states and scheduling hindrances; None if it is not listed."""
         ...
 
-    def limits(self, where: Where, queue: str, /) -> QueueAdmission:
-        """Return whose jobs a queue takes and what kinds."""
+    def query_queue_admission(self, where: Where, queue: str, /) -> QueueAdmission:
+        """Return which users' and kinds of jobs a queue accepts."""
         ...
 
-    def would_submit(self, where: Where, words: tuple[str, ...], person: str, /) -> SubmittedJob:
-        """Return the job that its client would submit with these words; ParseError for none."""
+    def preview_submitted_job(
+        self, where: Where, words: tuple[str, ...], person: str, /
+    ) -> SubmittedJob:
+        """Return the job that the client would submit with these options; ParseError if none."""
         ...
 
 
 class JobAlterer(Protocol[Where]):
-    """People can change jobs that wait there."""
+    """Lets users change their waiting jobs."""
 
-    def resource_options(self, hard: Pairs, soft: Pairs, stays: bool, /) -> tuple[str, ...]:
-        """Return the options that replace a job's resources."""
+    def build_resource_options(self, hard: Pairs, soft: Pairs, stays: bool, /) -> tuple[str, ...]:
+        """Return the client options that replace a job's resources."""
         ...
 
-    def alteration(self, where: Where, job: str, options: tuple[str, ...], /) -> tuple[str, ...]:
+    def build_alter_command(
+        self, where: Where, job: str, options: tuple[str, ...], /
+    ) -> tuple[str, ...]:
         """Return the command line that changes a job."""
         ...
 
-    def alter(self, where: Where, job: str, options: tuple[str, ...], /) -> None:
-        """Change a job."""
+    def alter_job(self, where: Where, job: str, options: tuple[str, ...], /) -> None:
+        """Change a job's request."""
         ...
 
 
-class MakesQueues(Protocol[Where]):
-    """Set-up makes transfer queues in it by editing its objects."""
+class TransferQueueMaker(Protocol[Where]):
+    """Lets set-up make transfer queues by editing the cluster's objects."""
 
-    def home_setup(self, where: Where, of_host: str, /) -> CellSetup:
-        """Return what a transfer queue on that host touches."""
+    def read_home_setup(self, where: Where, of_host: str, /) -> CellSetup:
+        """Return the cluster's objects that a transfer queue on this host involves."""
         ...
 
-    def slots_on(self, where: Where, host: str, /) -> Mapping[str, int]:
+    def count_slots_on_host(self, where: Where, host: str, /) -> Mapping[str, int]:
         """Return the slots of every queue on a host."""
         ...
 
-    def queue_instances(self, where: Where, cluster: str, /) -> tuple[QueueStatus, ...]:
-        """Return every queue on every host with its letters and slots."""
+    def query_queue_instances(self, where: Where, cluster: str, /) -> tuple[QueueStatus, ...]:
+        """Return every queue instance with its state letters and slots."""
         ...
 
-    def queues(self, where: Where, /) -> Mapping[str, QconfSettings]:
+    def query_queue_settings(self, where: Where, /) -> Mapping[str, QconfSettings]:
         """Return the configuration of every queue."""
         ...
 
-    def besteffort_cell(self, where: Where, /) -> BestEffortCell:
-        """Return what best-effort queues touch."""
+    def query_besteffort_cell(self, where: Where, /) -> BestEffortCell:
+        """Return the objects that best-effort queues involve."""
         ...
 
-    def environment(self, where: Where, /) -> str:
-        """Return the line that points a shell at the cluster."""
+    def shell_environment_line(self, where: Where, /) -> str:
+        """Return the sh line that exports the cluster's environment."""
         ...
 
 
-class ListsQueues(Protocol[Where]):
-    """Its one person makes transfer queues in it, and it lists them."""
+class TransferQueueLister(Protocol[Where]):
+    """Lists transfer queues that the cluster's owner makes by hand."""
 
-    def transfer_queues(self, where: Where, /) -> dict[str, int]:
-        """Return the slots of its transfer queues, by name."""
+    def list_transfer_queues(self, where: Where, /) -> dict[str, int]:
+        """Return the slots of the transfer queues, by queue name."""
         ...

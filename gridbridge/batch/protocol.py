@@ -22,7 +22,7 @@ What differs between the systems and is not promised:
 from collections.abc import Collection, Container, Iterable
 from typing import Protocol, TypeVar
 
-from gridbridge.batch.submission_result import Submission
+from gridbridge.batch.submission_result import SubmissionAnswer
 from gridbridge.model.job import JobDetail, JobEnd
 from gridbridge.model.request import JobRequest, JobSpec, Variant
 from gridbridge.model.snapshot import ClusterSnapshot
@@ -32,155 +32,161 @@ from gridbridge.model.vocabulary import ClusterVocabulary
 Where = TypeVar("Where", contravariant=True)
 
 
-class Submit(Protocol[Where]):
-    """The hot half: each call is one request as the caller, who owns the job.
+class JobSubmitter(Protocol[Where]):
+    """Submits and controls jobs of the calling user; hot programs load it.
 
-    All but `submit` raise CommandFailed or ParseError when the cluster did not do or say it.
+    All calls but `submit_held_job` raise CommandFailed or ParseError if the cluster did not do or
+    tell what was asked.
     """
 
     HAS_QSTAT: bool  # a job there may ask Grid Engine's commands about itself, by its number
 
-    def submit(self, where: Where, spec: JobSpec, /) -> Submission:
+    def submit_held_job(self, where: Where, spec: JobSpec, /) -> SubmissionAnswer:
         """Submit a held job under the transfer's name and account; never raises.
 
-        What it asks for is in the words of that cluster already, its slots are those granted.
+        Its request is already translated for the remote cluster, and its slots are those granted at
+        home.
         """
         ...
 
-    def find_held(self, where: Where, transfer: str, owner: str, /) -> str:
-        """Return the id of the owner's oldest job under the transfer's name, or nothing."""
+    def find_held_job(self, where: Where, transfer: str, owner: str, /) -> str:
+        """Return the id of the owner's oldest job of the transfer's name, empty if none."""
         ...
 
-    def owner_and_account(self, where: Where, job: str, /) -> tuple[str, str]:
-        """Return whose job it is and its account, both empty when it is not known."""
+    def query_owner_and_account(self, where: Where, job: str, /) -> tuple[str, str]:
+        """Return a job's owner and account, both empty if the job is unknown."""
         ...
 
-    def state(self, where: Where, job: str, /) -> JobState:
-        """Return what a job is, UNSEEN when it is not listed."""
+    def query_job_state(self, where: Where, job: str, /) -> JobState:
+        """Return a job's state, UNSEEN if it is not listed."""
         ...
 
-    def release_as(self, where: Where, job: str, name: str, /) -> None:
-        """Give a held job its real name, where the system can, and let it start."""
+    def rename_and_release(self, where: Where, job: str, name: str, /) -> None:
+        """Give a held job its real name, if the system can, and release it."""
         ...
 
-    def hold(self, where: Where, job: str, /) -> None:
-        """Keep a waiting job from starting."""
+    def hold_job(self, where: Where, job: str, /) -> None:
+        """Hold a waiting job."""
         ...
 
-    def release(self, where: Where, job: str, /) -> None:
-        """Let it start again."""
+    def release_job(self, where: Where, job: str, /) -> None:
+        """Release a held job."""
         ...
 
-    def suspend_any(self, where: Where, job: str, /) -> None:
-        """Stop a running job, keep a waiting one from starting; a gone one is left alone."""
+    def suspend_or_hold_job(self, where: Where, job: str, /) -> None:
+        """Suspend a running job or hold a waiting one; a gone job is no error."""
         ...
 
-    def resume_any(self, where: Where, job: str, /) -> None:
-        """Take back what suspend_any did, whichever it was."""
+    def resume_or_release_job(self, where: Where, job: str, /) -> None:
+        """Undo `suspend_or_hold_job`, in either case."""
         ...
 
-    def delete(self, where: Where, job: str, /) -> None:
-        """End a job in whatever state it is; one that is gone is deleted."""
+    def delete_job(self, where: Where, job: str, /) -> None:
+        """Delete a job in any state; a gone job is no error."""
         ...
 
 
-class SubmitsArrays(Protocol[Where]):
-    """What a campaign asks besides: an array is submitted by `submit`, and found by its name."""
+class ArraySubmitter(Protocol[Where]):
+    """Submits and controls a campaign's arrays; hot programs load it."""
 
-    def submit(self, where: Where, spec: JobSpec, /) -> Submission:
-        """Submit a held array of `spec.tasks` tasks, as one job; never raises."""
+    def submit_held_job(self, where: Where, spec: JobSpec, /) -> SubmissionAnswer:
+        """Submit a held array of `spec.tasks` tasks as one job; never raises."""
         ...
 
-    def find_held(self, where: Where, transfer: str, owner: str, /) -> str:
-        """Return the id of the owner's oldest array under the name, or nothing.
+    def find_held_job(self, where: Where, transfer: str, owner: str, /) -> str:
+        """Return the id of the owner's oldest array submitted under this name, empty if none.
 
-        The name is that of the submission: an array that somebody renamed is found all the same.
+        An array that was renamed since its submission is found, too.
         """
         ...
 
-    def find_others(self, where: Where, transfer: str, owner: str, array: str, /) -> list[str]:
-        """Return the ids of the owner's held arrays under the name, but for that one."""
+    def find_duplicate_arrays(
+        self, where: Where, transfer: str, owner: str, array: str, /
+    ) -> list[str]:
+        """Return the ids of the owner's held arrays of this name except one array."""
         ...
 
-    def owner_and_account(self, where: Where, job: str, /) -> tuple[str, str]:
-        """Return whose array it is and its account, both empty when it is not known."""
+    def query_owner_and_account(self, where: Where, job: str, /) -> tuple[str, str]:
+        """Return an array's owner and account, both empty if the array is unknown."""
         ...
 
-    def living(self, where: Where, arrays: dict[str, str], /) -> dict[str, tuple[range, ...]]:
-        """Return the places at which tasks of the caller's arrays wait or run, in any order.
+    def query_live_indices(
+        self, where: Where, arrays: dict[str, str], /
+    ) -> dict[str, tuple[range, ...]]:
+        """Return the indices of the caller's array tasks that wait or run, in any order.
 
-        `arrays` maps the ids of arrays to the names of their submission. A name counts only where
-        nobody but the owner can alter it. One question is enough for all arrays.
+        `arrays` maps array ids to the names of their submission. A name counts only if its owner
+        alone can change it. One query covers all arrays.
         """
         ...
 
     def release_arrays(self, where: Where, arrays: tuple[str, ...], name: str, /) -> None:
-        """Let the tasks start, under their real name where the system can give one."""
+        """Release the tasks of held arrays, under their real name if the system can rename."""
         ...
 
     def delete_array(self, where: Where, array: str, /) -> None:
-        """End all tasks in whatever state they are; those that are gone are deleted."""
+        """Delete all tasks of an array in any state; gone tasks are no error."""
         ...
 
-    def delete_places(self, where: Where, array: str, name: str, indices: str, /) -> None:
-        """End the tasks at some places, `1-5,9`, of the array of that name, whatever they do."""
+    def delete_array_tasks(self, where: Where, array: str, name: str, indices: str, /) -> None:
+        """Delete the array tasks with these indices, such as `1-5,9`, in any state."""
         ...
 
-    def hold_places(
+    def hold_array_tasks(
         self, where: Where, array: str, name: str, indices: tuple[range, ...], /
     ) -> tuple[range, ...]:
-        """Hold tasks at some places of an array; return the places of tasks that are held now.
+        """Hold array tasks; return the indices of tasks that are held now.
 
         `name` is the name of the array's submission. Tasks that have begun go on.
         """
         ...
 
-    def release_places(self, where: Where, array: str, indices: tuple[range, ...], /) -> None:
-        """Let them start again; those that run or are gone are left as they are."""
+    def release_array_tasks(self, where: Where, array: str, indices: tuple[range, ...], /) -> None:
+        """Release held array tasks; running and gone tasks stay as they are."""
         ...
 
 
-class AtHome(Protocol[Where]):
-    """What a starter asks of the cluster that has its queue: of the same module as Submit.
+class HomeJobControl(Protocol[Where]):
+    """Controls a local task for its starter; fulfilled by the same module as JobSubmitter.
 
-    A job is a task here as well, `12.3`. Of all systems only these can have a transfer queue.
+    A job is a task here as well, `12.3`. Only systems with this ability can have transfer queues.
     """
 
     HAS_START_TIMES: bool  # one in the future keeps a job from starting again, as `defer` does
 
-    def hold(self, where: Where, job: str, /) -> None:
-        """Keep a running task from being started again, until it is released."""
+    def hold_job(self, where: Where, job: str, /) -> None:
+        """Hold a running task, so that it is not started again."""
         ...
 
-    def release(self, where: Where, job: str, /) -> None:
-        """Let it start again."""
+    def release_job(self, where: Where, job: str, /) -> None:
+        """Release a held task."""
         ...
 
-    def defer(self, where: Where, job: str, request: JobRequest, /) -> None:
-        """Keep a running job from being started again, without a letter that shows it."""
+    def defer_restart(self, where: Where, job: str, request: JobRequest, /) -> None:
+        """Keep a running job from restarting by a far start time, which no state letter shows."""
         ...
 
-    def undefer(self, where: Where, job: str, /) -> str | None:
-        """Let it start again when it asked to; return what stood there instead of a time."""
+    def restore_start_time(self, where: Where, job: str, /) -> str | None:
+        """Restore a job's own start time; return the text found there if it is no time."""
         ...
 
-    def state(self, where: Where, job: str, /) -> JobState:
-        """Return what a task is, UNSEEN when it is not listed."""
+    def query_job_state(self, where: Where, job: str, /) -> JobState:
+        """Return a task's state, UNSEEN if it is not listed."""
         ...
 
-    def request_of(self, where: Where, job: str, /) -> JobRequest:
-        """Return what a job asked for, and when if its number may be given anew."""
+    def query_job_request(self, where: Where, job: str, /) -> JobRequest:
+        """Return a job's request; with its submission time if job ids are reused."""
         ...
 
-    def queue_value(self, where: Where, queue: str, name: str, host: str, /) -> str:
+    def query_queue_limit(self, where: Where, queue: str, name: str, host: str, /) -> str:
         """Return a limit of a queue on a host (queue_conf(5))."""
         ...
 
 
-class Status(Protocol[Where]):
-    """The cold half; raises CommandFailed or ParseError for anything but a whole answer."""
+class ClusterStatusReader(Protocol[Where]):
+    """Queries a cluster's status; CommandFailed or ParseError for an incomplete answer."""
 
-    def snapshot(
+    def query_cluster_snapshot(
         self,
         where: Where,
         cluster: str,
@@ -189,55 +195,58 @@ class Status(Protocol[Where]):
         uncounted: Collection[int] = (),
         /,
     ) -> tuple[ClusterSnapshot, float]:
-        """Return the cluster with the jobs of these ids, and how many seconds that took.
+        """Return a cluster's snapshot with these jobs, and how many seconds the query took.
 
-        Jobs and arrays of the ids in `uncounted` are of campaigns: they are not pending.
+        Jobs and arrays in `uncounted` belong to campaigns and don't count as pending.
         """
         ...
 
-    def end(self, where: Where, job_id: int, account: str, /) -> JobEnd | None:
-        """Return how the job of this id and account ended for good; None while nobody tells."""
+    def query_job_end(self, where: Where, job_id: int, account: str, /) -> JobEnd | None:
+        """Return a job's final end by its id and account; None while it is unknown."""
         ...
 
-    def vocabulary(self, where: Where, /) -> ClusterVocabulary | None:
-        """Return the words that a job may use there; None where they are not checked."""
+    def query_request_vocabulary(self, where: Where, /) -> ClusterVocabulary | None:
+        """Return the names that a job may request; None if they are not checked."""
         ...
 
-    def details(self, where: Where, job_id: int, /) -> tuple[JobDetail, ...]:
-        """Return what is known of a listed job, nothing when it is not listed."""
+    def query_job_details(self, where: Where, job_id: int, /) -> tuple[JobDetail, ...]:
+        """Return the details of a listed job, empty if it is not listed."""
         ...
 
 
-class MarksRefused(Protocol[Where]):
-    """A home that can mark a job which no other cluster takes."""
+class RefusedJobMarker(Protocol[Where]):
+    """Marks a home job that no remote cluster accepts."""
 
     REFUSED: str  # in a job's context: why it came home
 
-    def keep(
+    def keep_refused_job_home(
         self, where: Where, job: str, own: JobRequest, variants: Iterable[Variant], reason: str, /
     ) -> bool:
-        """Let a job start in no transfer queue, in the first variant that could run.
+        """Keep a job out of all transfer queues, in the first variant that could run at home.
 
-        `own` is what it asks for. False when it could run in none; nothing is changed then.
+        `own` is the job's request. False, without any change, if no variant could run.
         """
         ...
 
 
-class RecallsJobs(Protocol[Where]):
-    """A deletion tells whether the job had started: a recall without a claim depends on it."""
+class JobRecaller(Protocol[Where]):
+    """Recalls waiting jobs: its deletion tells whether the job had started.
 
-    def hold(self, where: Where, job: str, gone_is_fine: bool = False) -> None:
-        """Keep a waiting job from starting."""
+    A recall without a claim depends on that.
+    """
+
+    def hold_job(self, where: Where, job: str, gone_is_fine: bool = False) -> None:
+        """Hold a waiting job."""
         ...
 
-    def release(self, where: Where, job: str, gone_is_fine: bool = False) -> None:
-        """Let it start again."""
+    def release_job(self, where: Where, job: str, gone_is_fine: bool = False) -> None:
+        """Release a held job."""
         ...
 
-    def state(self, where: Where, job: str, /) -> JobState:
-        """Return what a job is."""
+    def query_job_state(self, where: Where, job: str, /) -> JobState:
+        """Return a job's state."""
         ...
 
-    def delete_waiting(self, where: Where, job: str, /) -> bool | None:
-        """Delete a job; say whether it waited until then, None when it was not there."""
+    def delete_waiting_job(self, where: Where, job: str, /) -> bool | None:
+        """Delete a job; say whether it was waiting, None if it did not exist."""
         ...

@@ -1,4 +1,4 @@
-"""States in the letters of qstat(1), which people know: for systems that have none of their own."""
+"""Renders states as qstat(1)'s letters, for batch systems that have no letters of their own."""
 
 from gridbridge.model.states import JobFact, QueueFact
 
@@ -16,14 +16,14 @@ OF_HOSTS = ((JobFact.SUSPENDED, "s"), (JobFact.STARTING, "t"), (JobFact.RUNNING,
 OF_QUEUES = ((QueueFact.UNREACHABLE, "u"), (QueueFact.DISABLED, "d"))
 
 
-def job_letters(facts: "Collection[str]") -> str:
-    """Show what a job is; empty for one that is not listed."""
+def render_job_letters(facts: "Collection[str]") -> str:
+    """Render a job's state facts as letters; empty for an unlisted job."""
     before = "".join(letter for fact, letter in BEFORE if fact in facts)
     if JobFact.WAITING in facts:
         return before + ("q" if JobFact.RESTARTED in facts else "qw")
     return before + next((letter for fact, letter in OF_HOSTS if fact in facts), "")
 
 
-def queue_letters(facts: "Collection[str]") -> str:
-    """Show what a queue is on one host; empty for an open one."""
+def render_queue_letters(facts: "Collection[str]") -> str:
+    """Render a queue instance's state facts as letters; empty for an open one."""
     return "".join(letter for fact, letter in OF_QUEUES if fact in facts)

@@ -1,4 +1,4 @@
-"""A batch system's answer to a submission; hot programs load this module."""
+"""The outcome of a submission to a batch system; hot programs load this module."""
 
 from gridbridge.errors import CommandFailed, HostNotReached, SshAccessRejected, SshLoginRefused
 
@@ -6,19 +6,19 @@ NOT_INTERACTIVE = "an interactive job can't run on another cluster; ask for -l r
 ONE_HOP = "this job was sent here, and no job is sent on"
 
 
-class Result:
-    """The result of a submission."""
+class SubmissionOutcome:
+    """How a submission ended: accepted, refused for good, to be retried, or unknown."""
 
     ACCEPTED = "accepted"
-    REFUSED = "refused"  # for good: the same request will never be taken
-    DENIED = "denied"  # for good, and whatever is asked for: nobody may submit from here
-    LATER = "later"  # nothing was submitted; the same request may be taken later
-    BARRED = "barred"  # the same, because of the person: a login, or a limit of theirs
+    REFUSED = "refused"  # for good: this request will never be accepted
+    DENIED = "denied"  # for good, for any request: nobody may submit from this host
+    LATER = "later"  # nothing was submitted; a retry may succeed
+    BARRED = "barred"  # nothing was submitted, because of this person's login or limit
     UNSURE = "unsure"  # the job may exist: look it up by name
 
 
-class Submission:
-    """The answer to `submit`: the remote id if accepted, else the reason in one line."""
+class SubmissionAnswer:
+    """The outcome of a submission: the remote id if accepted, else the reason in one line."""
 
     __slots__ = ("reason", "remote_id", "result")
 
@@ -28,12 +28,12 @@ class Submission:
         self.reason = reason
 
 
-def unanswered(error: CommandFailed) -> Submission:
-    """Return what is known when the program said nothing; one of status 127 never started."""
+def answer_for_failed_command(error: CommandFailed) -> SubmissionAnswer:
+    """Return the outcome of a client that failed; with status 127 it never started."""
     if isinstance(error, SshLoginRefused):
         raise error  # the sender counts them
     if isinstance(error, SshAccessRejected):
-        return Submission(Result.BARRED, reason=error.reason)
+        return SubmissionAnswer(SubmissionOutcome.BARRED, reason=error.reason)
     never_began = error.status == 127 or isinstance(error, HostNotReached)
-    result = Result.LATER if never_began else Result.UNSURE
-    return Submission(result, reason=error.reason)
+    result = SubmissionOutcome.LATER if never_began else SubmissionOutcome.UNSURE
+    return SubmissionAnswer(result, reason=error.reason)

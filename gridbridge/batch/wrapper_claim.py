@@ -1,29 +1,29 @@
-"""What a wrapper does about its claim before its job's first process (model.claim).
+"""The part of the wrapper that claims a remote job before its first process (model.transfer.claim).
 
-Loaded for such jobs alone; file.sh and grant.sh run within job.sh.
+Only jobs with claims load this module; file.sh and grant.sh run within job.sh.
 """
 
 import os
 
 from gridbridge.errors import StateError
 from gridbridge.model.transfer import claim
-from gridbridge.shell.files import random_name, replace
-from gridbridge.shell.runner import quote
+from gridbridge.shell.files import random_file_name, replace_file
+from gridbridge.shell.runner import quote_for_sh
 
 GRANTS = ".gridbridge/grants"  # below the home of the service's account there
 HERE = __file__.rpartition("/")[0]
 
 
-def make(route_says: str) -> str:
+def make_claim(route_says: str) -> str:
     """Return a new claim of the route's kind, with a random token of two halves."""
-    return random_name(random_name(f"{route_says.partition(' ')[0]}."))
+    return random_file_name(random_file_name(f"{route_says.partition(' ')[0]}."))
 
 
-def keep_key(of: str, spool: str, uid: int) -> None:
-    """Write the key of a claim by file, readable by us alone; other claims have no key.
+def write_claim_key(of: str, spool: str, uid: int) -> None:
+    """Write the key of a claim by file, readable by the caller alone.
 
-    The folder of keys has to belong to the spool's owner, for anybody may make a name in the spool.
-    Raises StateError when the folder does not, or when the key can't be written.
+    Other kinds of claims have no key. Raises StateError if the folder of keys does not belong to
+    the spool's owner, since anyone may create names in the spool, or if the key can't be written.
     """
     if claim.split_claim(of)[0] != claim.FILE:
         return
@@ -34,15 +34,15 @@ def keep_key(of: str, spool: str, uid: int) -> None:
         raise StateError(f"{folder}: {error.strerror}") from error
     if not is_services:
         raise StateError(f"{folder}: {claim.NOT_SERVICES}")
-    replace(f"{folder}/{name}", f"{word}\n".encode(), mode=0o600, durable=False)
+    replace_file(f"{folder}/{name}", f"{word}\n".encode(), mode=0o600, durable=False)
 
 
-def lines(of: str, route_says: str, spool: str, uid: int) -> str:
-    """Return the lines of sh for a claim of a person; `route_says`, `spool` are the route's."""
+def claim_script(of: str, route_says: str, spool: str, uid: int) -> str:
+    """Return the sh lines that claim a person's job before it starts."""
     kind = claim.split_claim(of)[0]
     if kind == claim.FILE:
         assignments = (
-            f"gb_key={quote(f'{spool}/{claim.FOLDER}/{claim.claim_key_file(of, uid)[0]}')}\n"
+            f"gb_key={quote_for_sh(f'{spool}/{claim.FOLDER}/{claim.claim_key_file(of, uid)[0]}')}\n"
         )
     else:
         _, patience_s, account = route_says.split()

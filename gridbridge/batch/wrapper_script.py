@@ -1,15 +1,15 @@
-"""The remote job's script: what is particular to one job, then the static wrapper job.sh.
+"""Writes the remote job's script: the values of one job, then the static wrapper job.sh.
 
-The bundle needs nothing but sh on the remote side and no shared filesystem: the user's script,
-arguments and environment travel inside it, quoted by the one function for it.
+The script needs only sh on the remote side and no shared filesystem: it contains the user's script,
+arguments and environment, quoted by one function.
 """
 
 from gridbridge.batch import home_id
-from gridbridge.shell.runner import quote
+from gridbridge.shell.runner import quote_for_sh
 
 BODY = f"{__file__.rpartition('/')[0]}/job.sh"
-FIRST = b"{ gb_write_script &&"  # what job.sh does first for the job itself
-PROGRAM = b'chmod 755 "$gb_script"'  # one process for all that has to be one
+FIRST = b"{ gb_write_script &&"  # the first thing that job.sh does for the job itself
+PROGRAM = b'chmod 755 "$gb_script"'  # one chmod for all files saves processes
 QUIET = "/dev/null"
 C_SHELLS = ("csh", "tcsh")  # their -l must be the only argument
 BOURNE_SHELLS = ("bash", "dash", "ksh", "sh", "zsh")  # of these `-c COMMAND NAME` sets $0
@@ -19,7 +19,7 @@ NEWLINE = "\x01"  # stands for a newline inside a value of the remote environmen
 
 
 class JobStartMode:
-    """How Grid Engine starts a job (queue_conf(5) shell_start_mode, qsub(1) -b and -shell)."""
+    """Grid Engine's ways to start a job (queue_conf(5) shell_start_mode, qsub(1) -b, -shell)."""
 
     POSIX = "posix_compliant"
     UNIX = "unix_behavior"
@@ -29,7 +29,7 @@ class JobStartMode:
 
 
 class WrappedJob:
-    """What the wrapper is told about one job; all text is the user's and is quoted here."""
+    """The values of one job for the wrapper script; user text is quoted when it is written."""
 
     __slots__ = (
         "arguments",
@@ -78,12 +78,12 @@ class WrappedJob:
         self.stdin = stdin
         self.stdout = stdout
         self.stderr = stderr
-        self.claim = claim  # what claims the job in sh, of ours; empty: nothing does
-        self.own = own  # what stands before Grid Engine's commands there (own); empty: nothing
+        self.claim = claim  # sh lines that claim the job; empty: no claim
+        self.own = own  # sh lines that write the command stand-ins; empty: none
 
 
-def bundle(job: WrappedJob) -> bytes:
-    """Write the whole script for the remote `qsub`."""
+def write_wrapper_script(job: WrappedJob) -> bytes:
+    """Write the whole script for the remote submission."""
     with open(BODY, "rb") as body:
         ours = _header(job) + _script_writer(job.script) + _runner(job)
         whole = ours.encode(*AS_TYPED) + body.read()
@@ -104,20 +104,22 @@ def _header(job: WrappedJob) -> str:
         "needs": _program(job),
         "soh": NEWLINE,
     }
-    return "#!/bin/sh\n" + "".join(f"gb_{key}={quote(value)}\n" for key, value in settings.items())
+    return "#!/bin/sh\n" + "".join(
+        f"gb_{key}={quote_for_sh(value)}\n" for key, value in settings.items()
+    )
 
 
 def _script_writer(script: bytes) -> str:
-    """Define gb_write_script: it writes the user's script to $gb_script, to the byte."""
-    text = quote(script.decode(*AS_TYPED))
+    """Define gb_write_script, which writes the user's script unchanged to $gb_script."""
+    text = quote_for_sh(script.decode(*AS_TYPED))
     return f'gb_write_script() {{ printf %s {text} >"$gb_script"; }}\n'
 
 
 def _runner(job: WrappedJob) -> str:
-    """Define gb_job: the job's command in its environment, with its three streams.
+    """Define gb_job: the job's command with its environment and three streams.
 
-    Its arguments, if any, are env's, for the environment that the remote execd made. A
-    subshell, so that the wrapper's own standard error is where the shell tells of signals.
+    Its arguments, if any, are those of env(1), for variables that the remote execd made. gb_job is
+    a subshell, so that the shell's messages about signals go to the wrapper's own standard error.
     """
     words = ["env", '"$@"', *_environment(job), *_command(job)]
     source = '"$gb_script"' if job.start == JobStartMode.STDIN else '"$gb_stdin"'
@@ -128,22 +130,24 @@ def _runner(job: WrappedJob) -> str:
 
 
 def _program(job: WrappedJob) -> str:
-    """Return what must be there to start the job: without it Grid Engine would not try."""
+    """Return the program without which Grid Engine would not start the job."""
     if job.start == JobStartMode.BINARY_NO_SHELL:
         return job.arguments[0]
     return "" if job.start == JobStartMode.UNIX else job.shell
 
 
 def _finder(job: WrappedJob) -> str:
-    """Define gb_found: whether the program is there, by the job's own PATH."""
-    path = "".join(f"PATH={quote(value)} " for name, value in job.environment if name == "PATH")
+    """Define gb_found, which looks for that program in the job's own PATH."""
+    path = "".join(
+        f"PATH={quote_for_sh(value)} " for name, value in job.environment if name == "PATH"
+    )
     return f'gb_found() {{\n{path}command -v "$gb_needs" >/dev/null\n}}\n'
 
 
 def _environment(job: WrappedJob) -> list[str]:
-    """Return the assignments; the remote side's own places come from its variables."""
+    """Return the variable assignments; the remote side's values come from its variables."""
     words = ['"GRIDBRIDGE_REMOTE_CELL=$SGE_CELL"']
-    words += [quote(f"{name}={value}") for name, value in job.environment if name != "PATH"]
+    words += [quote_for_sh(f"{name}={value}") for name, value in job.environment if name != "PATH"]
     words += _path(job)
     words += ['"GRIDBRIDGE_REMOTE_JOB_ID=$JOB_ID"', '"GRIDBRIDGE_REMOTE_JOB_NAME=$JOB_NAME"']
     if job.script:
@@ -152,9 +156,9 @@ def _environment(job: WrappedJob) -> list[str]:
 
 
 def _path(job: WrappedJob) -> list[str]:
-    """Return the assignment of PATH, if its execd's is not the job's: TMPDIR comes first in it."""
+    """Return the assignment of PATH, with TMPDIR first, if the job has its own PATH."""
     ours = '"PATH=$gb_private:$TMPDIR:"' if job.own else '"PATH=$TMPDIR:"'
-    own = [f"{ours}{quote(value)}" for name, value in job.environment if name == "PATH"]
+    own = [f"{ours}{quote_for_sh(value)}" for name, value in job.environment if name == "PATH"]
     return own or (['"PATH=$gb_private:$PATH"'] if job.own else [])
 
 
@@ -165,37 +169,43 @@ def _command(job: WrappedJob) -> list[str]:
     an empty one as `""`; -shell n is started directly; unix_behavior lets the kernel read the
     script's first line; $0 of `-c` is the shell's own name.
     """
-    arguments = [quote(argument) for argument in job.arguments]
+    arguments = [quote_for_sh(argument) for argument in job.arguments]
     if job.start == JobStartMode.BINARY_NO_SHELL:
         return arguments
     shell = _shell(job)
     if job.start == JobStartMode.BINARY:
         line = "".join(f"{argument or EMPTY} " for argument in job.arguments)
         path = home_id.PATH_BEHIND_PROFILE if _may_lose_path(job) else ""
-        return [*shell, "-c", path + quote(line), *_zeroth(job)]
+        return [*shell, "-c", path + quote_for_sh(line), *_zeroth(job)]
     if job.start == JobStartMode.STDIN:
         return [*shell, "-s", *arguments]
     if job.start == JobStartMode.UNIX:
         return ['"$gb_script"', *arguments]
-    behind = home_id.behind_profile(job.script) if _may_lose_path(job) else []
+    behind = home_id.words_to_run_after_profile(job.script) if _may_lose_path(job) else []
     return [*shell, *behind, '"$gb_script"', *arguments]
 
 
 def _may_lose_path(job: WrappedJob) -> bool:
-    """Say whether a profile may set a PATH without what stands before Grid Engine's commands."""
+    """Say whether a login profile may replace the PATH with the command stand-ins."""
     return bool(job.own and job.login and job.shell.rpartition("/")[2] in BOURNE_SHELLS)
 
 
 def _zeroth(job: WrappedJob) -> list[str]:
     name = job.shell.rpartition("/")[2]
-    return [quote(f"-{name}" if job.login else name)] if name in BOURNE_SHELLS else []
+    return [quote_for_sh(f"-{name}" if job.login else name)] if name in BOURNE_SHELLS else []
 
 
 def _shell(job: WrappedJob) -> list[str]:
     name = job.shell.rpartition("/")[2]
     if not job.login:
-        return [quote(job.shell)]
+        return [quote_for_sh(job.shell)]
     if name in C_SHELLS:
         rename = 'exec -a "$0" "$@"'
-        return ["bash", "-c", quote(rename), quote(f"-{name}"), quote(job.shell)]
-    return [quote(job.shell), "-l"]
+        return [
+            "bash",
+            "-c",
+            quote_for_sh(rename),
+            quote_for_sh(f"-{name}"),
+            quote_for_sh(job.shell),
+        ]
+    return [quote_for_sh(job.shell), "-l"]

@@ -158,7 +158,7 @@ def _title(section: Section) -> str:
 def _replace(path: str, data: bytes) -> None:
     """Replace the file atomically, and keep its mode and group."""
     before = os.stat(path)
-    files.replace(path, data, mode=before.st_mode & 0o777)
+    files.replace_file(path, data, mode=before.st_mode & 0o777)
     if os.stat(path).st_gid != before.st_gid:
         os.chown(path, -1, before.st_gid)
 

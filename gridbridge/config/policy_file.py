@@ -110,9 +110,9 @@ def _refuse(path: str, opened: int) -> None:
     if not stat.S_ISREG(os.fstat(opened).st_mode):
         remedy = f"; a copy of {SAMPLE} has to be there" if path == CONFIG else ""
         raise ConfigError((f"{path}: not a file{remedy}",))
-    owner = trust.demanded()
+    owner = trust.demanded_file_owner()
     if owner is not None:
-        trust.require(os.path.abspath(path), opened, owner)
+        trust.require_trusted_path(os.path.abspath(path), opened, owner)
 
 
 def _place(error: ValueError, raw: bytes) -> str:

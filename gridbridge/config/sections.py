@@ -114,9 +114,8 @@ class NamedSections(Generic[S]):
     field: str
     kind: type[S]
     form: TextFormat  # form of the names
-    filled: Callable[[S, str], S] = lambda section, _: (
-        section
-    )  # adds the defaults that follow from the name
+    # adds the defaults that follow from the name
+    filled: Callable[[S, str], S] = lambda section, _: section
 
     @property
     def title(self) -> str:

@@ -33,7 +33,7 @@ from gridbridge.errors import ConfigError, GridbridgeError, describe_error
 from gridbridge.model.places import CONFIG
 from gridbridge.program.version import version_with_commit
 from gridbridge.shell import account, synopsis, trust
-from gridbridge.shell.runner import run
+from gridbridge.shell.runner import run_program
 
 HOSTS = "/etc/hosts"
 LOCK = "/run/gridbridge-as-root.hosts"
@@ -63,7 +63,7 @@ class RootRefusal(GridbridgeError):
 
 def main() -> None:
     """Carry out the arguments' request; print a refusal in one line on standard error."""
-    synopsis.show_if_asked(__doc__, version_with_commit)
+    synopsis.print_help_if_asked(__doc__, version_with_commit)
     os.umask(0o022)
     os.chdir("/")
     clear_caller_environment()
@@ -80,7 +80,7 @@ def clear_caller_environment() -> None:
     sudo passes limits on, and at some sites variables such as HOSTALIASES.
     """
     os.environ.clear()
-    account.lift_limits()
+    account.raise_resource_limits()
 
 
 def perform_root_act(words: tuple[str, ...], hosts: str = HOSTS, path: str = CONFIG) -> None:
@@ -113,7 +113,7 @@ def act_on_oar_node(words: tuple[str, ...], conf: str = OAR_CONF) -> None:
     if not oar_nodes.are_valid_oar_tags("".join(words[2:])):
         raise RootRefusal(f"{words[2][:80]!r} are invalid tags; expected letters, digits and :._+-")
     for argv in commands:
-        run(argv, dict(ENV), LIMIT_S).checked()
+        run_program(argv, dict(ENV), LIMIT_S).checked()
 
 
 def _require_ours(conf: str) -> None:
@@ -251,5 +251,5 @@ def run_site_program(verb: str, host: str, path: str) -> None:
     settings = policy_file.load_configuration(path).bootstrap
     programs: Mapping[str, str] = {"export": settings.export, "unexport": settings.unexport}
     if programs[verb]:
-        trust.require(programs[verb], owner=os.geteuid())
-        run((programs[verb], host), dict(ENV), LIMIT_S).checked()
+        trust.require_trusted_path(programs[verb], owner=os.geteuid())
+        run_program((programs[verb], host), dict(ENV), LIMIT_S).checked()

@@ -20,7 +20,7 @@ import resource
 import sys
 from typing import NoReturn
 
-from gridbridge.batch import submitter
+from gridbridge.batch import load_submit_adapter
 from gridbridge.errors import GridbridgeError, RemoteJobNotOurs, describe_error
 from gridbridge.model import message
 from gridbridge.model.ids import parse_transfer
@@ -60,7 +60,7 @@ ARRAY_VERBS = (  # campaign verbs: arrays/array_verbs
 
 def main() -> None:
     """Carry out the arguments' request; print a refusal in one line on standard error."""
-    synopsis.show_if_asked(__doc__)
+    synopsis.print_help_if_asked(__doc__)
     os.umask(0o077)
     os.chdir("/")
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -97,10 +97,12 @@ def perform_remote_job_act(arguments: list[str]) -> NoReturn:
     person = switch_to_user(uid)
     remote = remote_cluster_from_section(cluster, record.remote, person)
     if verb == "unstage":
-        remote_stage_folder.remove_own(remote.login, record.stage, record.transfer, LIMIT_S)
+        remote_stage_folder.remove_folder_of_transfer(
+            remote.login, record.stage, record.transfer, LIMIT_S
+        )
         os._exit(0)
-    adapter, owner = submitter(remote), remote.login.user if remote.login else person
-    remote_id = record.remote_id or adapter.find_held(remote, record.transfer, owner)
+    adapter, owner = load_submit_adapter(remote), remote.login.user if remote.login else person
+    remote_id = record.remote_id or adapter.find_held_job(remote, record.transfer, owner)
     if remote_id and require_owned_remote_job(remote, remote_id, owner, record.transfer):
         getattr(adapter, VERBS[verb])(remote, remote_id)
     os._exit(0)
@@ -112,7 +114,7 @@ def read_spool_record(name: str) -> tuple[StarterMessage, int]:
     if unique == name or not (unique.isascii() and unique.isalnum()):
         raise OwnerRefusal(f"{name!r} is not the name of a spool record")
     try:
-        data, facts = files.read(f"{SPOOL}/{name}", message.MAX_BYTES)
+        data, facts = files.read_safe_file(f"{SPOOL}/{name}", message.MAX_BYTES)
         record = message.decode_message(data)
         parse_transfer(record.transfer)
     except (OSError, GridbridgeError) as error:
@@ -135,7 +137,7 @@ def configured_cluster_of_record(
 
 def require_owned_remote_job(remote: Away, remote_id: str, theirs: str, transfer: str) -> bool:
     """Say whether the remote job still exists; RemoteJobNotOurs unless owner and account match."""
-    owner, account = submitter(remote).owner_and_account(remote, remote_id)
+    owner, account = load_submit_adapter(remote).query_owner_and_account(remote, remote_id)
     if owner and (owner, account) != (theirs, transfer):
         raise RemoteJobNotOurs(f"job {remote_id} is {owner}'s, account {account!r}: not {transfer}")
     return bool(owner)

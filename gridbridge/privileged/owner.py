@@ -93,7 +93,7 @@ def error_on_one_line(error: Exception) -> str:
 
 def lift_resource_limits() -> None:
     """Raise the resource limits to root's, as low limits could make an answer fail."""
-    if (files_open := account.lift_limits()) < account.FEWEST_FILES:
+    if (files_open := account.raise_resource_limits()) < account.FEWEST_FILES:
         raise OwnerNotReady(f"only {files_open} files may be open")
 
 
@@ -104,10 +104,12 @@ def exit_status_of(error: Exception) -> int:
 
 def read_root_configuration(path: str) -> "dict[str, dict[str, object]]":
     """Read the configuration; root obeys only a file that root has written."""
-    if trust.demanded() is not None:
-        trust.require(path)
+    if trust.demanded_file_owner() is not None:
+        trust.require_trusted_path(path)
     try:
-        return tomllib.loads(files.read(path, CONFIG_MAX_BYTES, trust.demanded())[0].decode())
+        return tomllib.loads(
+            files.read_safe_file(path, CONFIG_MAX_BYTES, trust.demanded_file_owner())[0].decode()
+        )
     except (OSError, ValueError, GridbridgeError) as error:
         raise OwnerRefusal(f"{path}: {describe_error(error)}") from error
 

@@ -112,7 +112,7 @@ def _is_moved(pid: int, limit_s: float) -> bool:
     argv = systemd_scope_command(pid, limit_s)
     name = next(word for word in argv if word.endswith(".scope"))
     try:
-        runner.run(argv, BARE, SYSTEMD_S, most_bytes=runner.CHUNK_BYTES).checked()
+        runner.run_program(argv, BARE, SYSTEMD_S, most_bytes=runner.CHUNK_BYTES).checked()
     except CommandFailed:  # no bus, or systemd is busy
         return False
     until = time.monotonic() + MOVE_S

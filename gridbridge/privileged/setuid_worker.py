@@ -22,7 +22,7 @@ from gridbridge.privileged.owner import (
     RefusedByCluster,
 )
 from gridbridge.privileged.scope import ProcessScope
-from gridbridge.shell.runner import ANSWER_BYTES, left_ms
+from gridbridge.shell.runner import ANSWER_BYTES, remaining_ms
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class OwnerWorker:
         poll.register(self._answers, select.POLLIN)
         while not read.endswith(b"\n"):
             try:
-                ready = poll.poll(left_ms(self._deadline))
+                ready = poll.poll(remaining_ms(self._deadline))
             except TimeoutError:
                 ready = []
             if not ready:

@@ -89,9 +89,8 @@ class ReloadableConfiguration:
         """
         self._path = path
         self._clock = clock
-        self._watch = ConfigurationFileWatch(
-            path, clock.steady_s
-        )  # before the first read, so that no change is missed
+        # before the first read, so that no change is missed
+        self._watch = ConfigurationFileWatch(path, clock.steady_s)
         self.in_force, self.refused = _first(path, clock.now(), earlier)
         self._kept = ""  # digest of the file saved for the next service
 
@@ -142,7 +141,7 @@ class ReloadableConfiguration:
     def keep(self, path: str = IN_FORCE) -> None:
         """Save the file in force for the next service; StateError if the disk is full."""
         if self._kept != self.in_force.sha256:
-            files.replace(path, self.in_force.raw)
+            files.replace_file(path, self.in_force.raw)
             self._kept = self.in_force.sha256
 
     def _refuse(self, rejected: RejectedConfiguration, at_once: bool) -> bool:
@@ -170,7 +169,7 @@ def read_previous_configuration(now: datetime, path: str = IN_FORCE) -> ActiveCo
     Only a file that nobody but the service could have written counts.
     """
     try:
-        raw, _ = files.read(path, policy_file.MAX_BYTES, os.geteuid())
+        raw, _ = files.read_safe_file(path, policy_file.MAX_BYTES, os.geteuid())
         return _parsed(path, raw, now)
     except (OSError, StateError, ConfigError):
         return None
@@ -227,7 +226,7 @@ def _parsed(path: str, raw: bytes, now: datetime) -> ActiveConfiguration:
 
 def _trust(path: str) -> None:
     try:
-        trust.require(path, owner=os.geteuid())
+        trust.require_trusted_path(path, owner=os.geteuid())
     except OSError as error:
         raise ConfigError((f"{path}: {error.strerror}",)) from error
 
@@ -240,7 +239,7 @@ def fingerprint_file(path: str) -> Look:
     """
     try:
         status = os.stat(path)
-        way = tuple(map(os.lstat, trust.way(path)))
+        way = tuple(map(os.lstat, trust.steps_of_path(path)))
     except OSError:
         return ()
     rights = (number for facts in way for number in (facts.st_ino, facts.st_uid, facts.st_mode))

@@ -20,7 +20,7 @@ from gridbridge.program.work.threads import is_thread_start_failure
 from gridbridge.shell import poller_lock
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.signals import ProcessSignals
-from gridbridge.shell.watchdog import BEAT_S, Watchdog
+from gridbridge.shell.watchdog import BEAT_S, PollerWatchdog
 
 FIRST_PAUSE_S = 5.0  # after the first failed cycle: nobody clears a full disk sooner
 LONGEST_PAUSE_S = 60.0  # after many failures in a row; each doubles the pause
@@ -86,13 +86,15 @@ class CycleDaemon(Protocol[Seen, Plan]):
 
 def take_program_lock(path: str, program: str, status: int) -> None:
     """Take the program's lock for the life of the process; exit if another instance has it."""
-    _require_alone(program, status, is_ours=poller_lock.take(path, version_with_commit()))
+    _require_alone(
+        program, status, is_ours=poller_lock.take_poller_lock(path, version_with_commit())
+    )
 
 
 @contextmanager
 def hold_program_lock(path: str, program: str, status: int) -> Iterator[None]:
     """Hold the program's lock during a `with` block; exit if another process has it."""
-    with poller_lock.MomentaryLock(path) as is_ours:
+    with poller_lock.MomentaryPollerLock(path) as is_ours:
         _require_alone(program, status, is_ours=is_ours)
         yield
 
@@ -123,7 +125,7 @@ def run_cycle_once(
 def run_cycles_forever(
     daemon: CycleDaemon[Seen, Plan],
     signals: ProcessSignals,
-    life_sign: Watchdog,
+    life_sign: PollerWatchdog,
     clock: Clock,
     report: Callable[[str], None] = _log.debug,
 ) -> None:
@@ -147,7 +149,7 @@ def run_cycles_forever(
 
 def _try(
     daemon: CycleDaemon[Seen, Plan],
-    life_sign: Watchdog,
+    life_sign: PollerWatchdog,
     report: Callable[[str], None],
     *,
     has_failed: bool,
@@ -195,7 +197,7 @@ def _pause(
     limit_s: float,
     wakes: Callable[[], bool],
     signals: ProcessSignals,
-    life_sign: Watchdog,
+    life_sign: PollerWatchdog,
     clock: Clock,
 ) -> None:
     """Sleep until a signal, news or the end of the pause; feed the watchdog."""

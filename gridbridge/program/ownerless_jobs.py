@@ -6,9 +6,9 @@ it under that owner and under the account name of our transfer or array.
 
 from collections.abc import Iterable
 
-from gridbridge.batch import arrays_of, submitter
-from gridbridge.batch.adapters import adapter_of
-from gridbridge.batch.clusters import away
+from gridbridge.batch import load_array_adapter, load_submit_adapter
+from gridbridge.batch.adapters import adapter_of_cluster
+from gridbridge.batch.clusters import reach_cluster
 from gridbridge.errors import GridbridgeError, OwnerUnknown
 from gridbridge.model.policy import Policy
 
@@ -19,12 +19,12 @@ class OwnerlessJobNotDeleted(OwnerUnknown):
 
 def delete_ownerless_job(policy: Policy, cluster: str, owner: str, transfer: str, job: str) -> None:
     """Delete the remote job of a transfer; if its id is unknown, find it by its name."""
-    where = away(policy, cluster)
-    far, account = submitter(where), policy.clusters[cluster].users.account_of(owner)
+    where = reach_cluster(policy, cluster)
+    far, account = load_submit_adapter(where), policy.clusters[cluster].users.account_of(owner)
     try:
-        job = job or far.find_held(where, transfer, account)
-        if job and far.owner_and_account(where, job) == (account, transfer):
-            far.delete(where, job)
+        job = job or far.find_held_job(where, transfer, account)
+        if job and far.query_owner_and_account(where, job) == (account, transfer):
+            far.delete_job(where, job)
     except GridbridgeError as error:
         raise _not_deleted(policy, cluster, owner, job, error) from error
 
@@ -36,13 +36,13 @@ def delete_ownerless_array(
 
     Returns the array's job id at the cluster; 0 if it was never submitted.
     """
-    where = away(policy, cluster)
-    far, account = arrays_of(where), policy.clusters[cluster].users.account_of(owner)
+    where = reach_cluster(policy, cluster)
+    far, account = load_array_adapter(where), policy.clusters[cluster].users.account_of(owner)
     job_ids = [str(job) for job in ids if job]
     try:
-        first = far.find_held(where, name, account)
+        first = far.find_held_job(where, name, account)
         for job in dict.fromkeys((*job_ids, *filter(None, (first,)))):
-            if far.owner_and_account(where, job) == (account, name):
+            if far.query_owner_and_account(where, job) == (account, name):
                 far.delete_array(where, job)
     except GridbridgeError as error:
         raise _not_deleted(policy, cluster, owner, name, error) from error
@@ -56,6 +56,6 @@ def _not_deleted(
     wrong = (
         f"the account of {owner} is gone, and {account} can't delete {job} at {cluster}: {error}"
     )
-    sets_up = adapter_of(away(policy, cluster)).sets_up
+    sets_up = adapter_of_cluster(reach_cluster(policy, cluster)).sets_up
     makes = f"make {account} an operator there, or " if sets_up and sets_up.HAS_OPERATORS else ""
     return OwnerlessJobNotDeleted(f"{wrong}; {makes}delete the job there as root")

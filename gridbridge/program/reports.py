@@ -6,8 +6,8 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
-from gridbridge.batch.adapters import adapter_of
-from gridbridge.batch.clusters import away
+from gridbridge.batch.adapters import adapter_of_cluster
+from gridbridge.batch.clusters import reach_cluster
 from gridbridge.config import policy_file
 from gridbridge.decisions.site import disk_space
 from gridbridge.decisions.transfer import queue_health
@@ -99,7 +99,11 @@ def _alarm(shown: PublishedState, now: datetime, folder: str, path: str) -> str:
     """Return why the poller is silent, or which configuration it rejects."""
     silent = queue_health.poller_silence_alarm(shown, now)
     if silent:
-        parts = (silent, disk_space.disk_space_problem(folder, host.room(folder)), _wrong(path))
+        parts = (
+            silent,
+            disk_space.disk_space_problem(folder, host.measure_folder_room(folder)),
+            _wrong(path),
+        )
     else:
         parts = (
             queue_health.full_folder_warning(shown)
@@ -168,9 +172,9 @@ def owners_in_home_accounting(job: int, path: str) -> frozenset[str]:
 
 def home_accounting_records(policy: Policy, job: int) -> tuple[AccountingRecord, ...]:
     """Return the home cluster's accounting records of a job; none if it keeps no records."""
-    home = away(policy, policy.site.cluster)
-    accounts = adapter_of(home).accounts
-    return accounts.records(home, job) if accounts else ()
+    home = reach_cluster(policy, policy.site.cluster)
+    accounts = adapter_of_cluster(home).accounts
+    return accounts.query_accounting_records(home, job) if accounts else ()
 
 
 def _newest(history: ShownHistory, shown: PublishedState) -> ShownHistory:

@@ -19,7 +19,9 @@ def load_policy_for_users(path: str) -> tuple[Policy, str]:
     try:
         return policy_file.load_configuration(path), ""
     except ConfigError as error:
-        in_force = None if path != CONFIG or trust.demanded() is not None else _in_force()
+        in_force = (
+            None if path != CONFIG or trust.demanded_file_owner() is not None else _in_force()
+        )
         if in_force is None:
             raise
         return in_force, error.problems[0]
@@ -56,7 +58,7 @@ def _in_force() -> Policy | None:
     try:
         service = os.stat(os.path.dirname(IN_FORCE)).st_uid
         return policy_file.parse_configuration(
-            IN_FORCE, files.read(IN_FORCE, policy_file.MAX_BYTES, service)[0]
+            IN_FORCE, files.read_safe_file(IN_FORCE, policy_file.MAX_BYTES, service)[0]
         )
     except (OSError, GridbridgeError):
         return None

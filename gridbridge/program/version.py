@@ -9,7 +9,7 @@ from functools import cache
 
 from gridbridge import __version__
 from gridbridge.errors import CommandFailed
-from gridbridge.shell.runner import run
+from gridbridge.shell.runner import run_program
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 COMMIT = "commit"  # the file that the build writes
@@ -49,7 +49,9 @@ def _checked_out(package: str) -> str:
     trusted = ("-c", f"safe.directory={checkout}") if is_one_persons else ()
     environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"}
     try:
-        answer = run(("/usr/bin/git", *trusted, "-C", checkout, *DESCRIBE), environment, GIT_S)
+        answer = run_program(
+            ("/usr/bin/git", *trusted, "-C", checkout, *DESCRIBE), environment, GIT_S
+        )
     except CommandFailed:
         return ""
     return answer.stdout.decode("ascii", "replace").strip() if answer.status == 0 else ""

@@ -1,1 +1,1 @@
-"""The outside world, kept thin: processes, files, clocks."""
+"""Thin wrappers around the operating system: processes, files, ssh, locks and clocks."""

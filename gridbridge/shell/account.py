@@ -1,4 +1,4 @@
-"""Changes a process's rights and limits: to root's own, or to another account's for ever."""
+"""Changes the user id and the resource limits of the current process."""
 
 import os
 import pwd
@@ -10,10 +10,11 @@ from gridbridge.errors import StateError
 MOST_FILES, FEWEST_FILES = 4096, 256  # open files
 
 
-def become(name: str, remedy: str = "") -> None:
-    """Be this account from now on; StateError for somebody else than root and that account.
+def become_account(name: str, remedy: str = "") -> None:
+    """Switch this process to an account for good.
 
-    `remedy` says what makes an account that is not there.
+    Only root and the account itself may do so; anyone else gets StateError. `remedy` is added to
+    the message when the account does not exist and says how to create it.
     """
     try:
         account = pwd.getpwnam(name)
@@ -29,17 +30,18 @@ def become(name: str, remedy: str = "") -> None:
     os.setuid(account.pw_uid)
 
 
-def leave_root(name: str) -> None:
-    """Have root be this account from now on, where there is one; everybody else goes on as is."""
+def leave_root_for(name: str) -> None:
+    """Switch a root process to an account if the account exists; others change nothing."""
     if os.geteuid() == 0:
         with suppress(StateError):
-            become(name)
+            become_account(name)
 
 
-def words_as(name: str) -> tuple[str, ...]:
-    """Return the words before a program by which root asks as this account, with its groups.
+def setpriv_words(name: str) -> tuple[str, ...]:
+    """Return the setpriv(1) command prefix that makes root run a program as an account.
 
-    None for others than root, and without such an account: they ask as themselves.
+    The program gets the account's groups as well. The prefix is empty if the caller is not root or
+    the account does not exist.
     """
     if os.geteuid() != 0:
         return ()
@@ -51,18 +53,18 @@ def words_as(name: str) -> tuple[str, ...]:
     return ("/usr/bin/setpriv", *ids, "--init-groups", "--")
 
 
-def lift_limits() -> int:
-    """Take root's limits, or as much of them as we may; return the limit of open files.
+def raise_resource_limits() -> int:
+    """Raise this process's resource limits as far as allowed; return the open-file limit.
 
-    sudo passes the caller's limits on, by which the caller could make answers of name services and
-    clusters fail.
+    sudo passes the caller's limits on. With low limits a caller could make name-service look-ups
+    and cluster queries fail.
     """
     for name in ("AS", "CPU", "DATA", "FSIZE", "NPROC", "STACK", "NOFILE"):
         limit = getattr(resource, f"RLIMIT_{name}")
         highest = MOST_FILES if name == "NOFILE" else resource.RLIM_INFINITY
         try:
             resource.setrlimit(limit, (highest, highest))
-        except ValueError:  # we are not root, or in a container
+        except ValueError:  # not root, or in a container
             hard = resource.getrlimit(limit)[1]
             resource.setrlimit(limit, (hard, hard))
     return resource.getrlimit(resource.RLIMIT_NOFILE)[1]

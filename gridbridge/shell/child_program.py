@@ -1,4 +1,4 @@
-"""A program that runs beside ours and ends when we end."""
+"""A child process that is terminated when its parent process ends."""
 
 import subprocess
 
@@ -6,7 +6,7 @@ DIE_WITH_US = ("/usr/bin/setpriv", "--pdeathsig", "TERM")
 
 
 class ChildProgram:
-    """A long-running program; ended when we end, whatever ends us."""
+    """A long-running child process; the kernel terminates it when its parent dies."""
 
     def __init__(self, argv: tuple[str, ...], env: dict[str, str], folder: str) -> None:
         self._process = subprocess.Popen(
@@ -19,11 +19,11 @@ class ChildProgram:
         )
 
     def is_alive(self) -> bool:
-        """Say whether it still runs; reaps it if not."""
+        """Say whether the child process still runs; reap it if it has ended."""
         return self._process.poll() is None
 
     def end(self) -> None:
-        """End it and wait for that."""
+        """Terminate the child process and wait until it has ended."""
         self._process.terminate()
         try:
             self._process.wait(5)

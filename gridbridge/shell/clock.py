@@ -1,7 +1,7 @@
-"""The one clock of a program: the time of day, and steady seconds that nobody can set.
+"""The clock of a program: the time of day, and a steady clock that nobody can set.
 
-Noted moments are kept here. When the clock is set, they are moved by as much, so that their age
-stays right.
+The clock also keeps dictionaries of recorded times. When somebody sets the time of day, all
+recorded times are shifted by the same amount, so that their ages stay right.
 """
 
 import time
@@ -10,19 +10,19 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
-LEAST_S = 1.0  # a smaller step is adjtime's slewing, or the time between two readings
+LEAST_S = 1.0  # a smaller difference is adjtime's slewing, or the time between both readings
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 
 def _steady() -> float:
-    """Return seconds that nobody sets, and that go on while the machine sleeps."""
+    """Return CLOCK_BOOTTIME: nobody sets it, and it goes on while the machine sleeps."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class TimedValues(dict[K, V]):
-    """Values that have moments, each under its key."""
+    """A dictionary whose values contain times and can be shifted after a clock step."""
 
     __slots__ = ("__weakref__", "_moved")
 
@@ -31,13 +31,13 @@ class TimedValues(dict[K, V]):
         self._moved = moved
 
     def follow(self, step: timedelta) -> None:
-        """Keep how long ago everything was by a clock that was set by so much."""
+        """Shift the times of all values by a clock step, so that their ages stay the same."""
         for key, value in self.items():
             self[key] = self._moved(value, step)
 
 
 class Clock:
-    """Tells the time, and compares it with a clock that nobody sets."""
+    """Tells the time of day and detects steps of it by comparison with a steady clock."""
 
     def __init__(
         self, wall: Callable[[], float] = time.time, steady: Callable[[], float] = _steady
@@ -48,36 +48,36 @@ class Clock:
         self._dated: list[weakref.ref[TimedValues[Any, Any]]] = []
 
     def now(self) -> datetime:
-        """Return the time as it is set, in UTC."""
+        """Return the time of day in UTC."""
         return datetime.fromtimestamp(self._wall(), UTC)
 
     def now_s(self) -> float:
-        """Return the same in seconds since 1970, as files and messages have it."""
+        """Return the time of day in seconds since 1970, as files and messages have it."""
         return self._wall()
 
     def steady_s(self) -> float:
-        """Return seconds by which pauses are measured; only their differences say something."""
+        """Return the steady clock's seconds; only differences of them mean anything."""
         return self._steady()
 
     def moment(self, steady_s: float) -> datetime:
-        """Return the time of a steady second, by the clock as it is set now."""
+        """Return the time of day at which the steady clock showed these seconds."""
         return self.now() - timedelta(seconds=self._steady() - steady_s)
 
     def sleep(self, seconds: float) -> None:
-        """Let so much time pass."""
+        """Sleep for so many seconds."""
         time.sleep(seconds)
 
     def dated(self, moved: Callable[[V, timedelta], V]) -> TimedValues[Any, V]:
-        """Return an empty dictionary, whose values `moved` moves when the clock was set."""
+        """Return an empty dictionary whose values are shifted by `moved` after a clock step."""
         values = TimedValues[Any, V](moved)
         self._dated = [reference for reference in self._dated if reference() is not None]
         self._dated.append(weakref.ref(values))
         return values
 
     def step(self) -> timedelta:
-        """Move what is kept by as much as the clock was set since the last call; return that.
+        """Return by how much the clock was set since the last call, and shift recorded times.
 
-        Nothing is the usual answer.
+        The result is zero unless somebody has set the clock.
         """
         offset_s = self._wall() - self._steady()
         moved_s, self._offset_s = offset_s - self._offset_s, offset_s

@@ -1,11 +1,12 @@
-"""Runs a program on another host in this one's place: same person, same terminal, its exit status.
+"""Runs a program on another host as the calling person, with their terminal and exit status.
 
-It is the person's own ssh(1), with their keys, agent and configuration, which may ask them.
+The program runs by the person's own ssh(1) with their keys, agent and configuration. ssh may ask
+the person for a passphrase.
 """
 
 import os
 
-from gridbridge.shell.runner import in_memory, quote
+from gridbridge.shell.runner import open_memory_file, quote_for_sh
 
 CLIENT, TAR = "/usr/bin/ssh", "/bin/tar"
 PACKED = """\
@@ -16,28 +17,30 @@ status=$?
 tar -c -f - said out || exit
 exit $status
 """
-FAILED = 255  # ssh(1): an error of its own, unless the program ended so
-UNREACHED = -1  # the same, and nothing was handed over: nothing ran there
-FIRST_SIGNAL = 128  # as a shell tells of a program that a signal ended
+FAILED = 255  # ssh(1): its own failure, or a program that ended with 255
+UNREACHED = -1  # ssh failed before it read the input: nothing ran on the remote host
+FIRST_SIGNAL = 128  # a shell's exit status of a program that a signal ended
 
 
-def run(
+def run_by_own_ssh(
     address: str,
     argv: tuple[str, ...],
     stdin: bytes | None = None,
     client: str = CLIENT,
     out: int = 1,
 ) -> int:
-    """Run it at HOST or HOST:PORT with `stdin` to read, else with ours; return its exit status.
+    """Run a program at HOST or HOST:PORT by the caller's ssh; return its exit status.
 
-    What it prints goes to the descriptor `out`. Where it failed before it had read any of `stdin`,
-    which ssh(1) does once a session is open, that is UNREACHED; without it nobody knows.
+    The program reads `stdin`, or the caller's standard input if that is None. Its output goes to
+    the descriptor `out`. UNREACHED means that ssh failed before it had read any of `stdin`, so that
+    nothing ran. ssh reads `stdin` once a session is open. Without `stdin` a failed connection can't
+    be told from a program that ended with 255.
     """
     host, _, port = address.partition(":")
     has_terminal = stdin is None and os.isatty(0) and os.isatty(out)
     words = (client, "-t" if has_terminal else "-T", *(("-p", port) if port else ()))
-    line = " ".join(map(quote, argv))
-    source = None if stdin is None else in_memory(stdin)
+    line = " ".join(map(quote_for_sh, argv))
+    source = None if stdin is None else open_memory_file(stdin)
     actions = [(os.POSIX_SPAWN_DUP2, out, 1)]
     actions += [] if source is None else [(os.POSIX_SPAWN_DUP2, source, 0)]
     try:
@@ -51,16 +54,19 @@ def run(
     return status if status >= 0 else FIRST_SIGNAL - status
 
 
-def bring(address: str, argv: tuple[str, ...], folder: str, client: str = CLIENT) -> int:
-    """Run it in an empty folder there; bring here what it writes into `out`, and prints, as `said`.
+def run_and_fetch_output(
+    address: str, argv: tuple[str, ...], folder: str, client: str = CLIENT
+) -> int:
+    """Run a program in an empty remote folder and fetch what it wrote.
 
-    FAILED also when not all of that came.
+    The files that the program writes to `out` are unpacked into `folder`, and its standard output
+    becomes the file `said`. The result is FAILED if the transfer of the files was incomplete.
     """
     source, sink = os.pipe()
     unpack = (TAR, "-x", "-f", "-", "-C", folder, "--no-same-owner")
     pid = os.posix_spawn(TAR, unpack, os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, source, 0)])
     os.close(source)
-    status = run(address, ("/bin/sh", "-c", PACKED, "sh", *argv), b"", client, sink)
+    status = run_by_own_ssh(address, ("/bin/sh", "-c", PACKED, "sh", *argv), b"", client, sink)
     os.close(sink)
     is_whole = os.waitpid(pid, 0)[1] == 0
     return status if is_whole and status != UNREACHED else FAILED

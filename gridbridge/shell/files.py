@@ -1,4 +1,4 @@
-"""Files that survive kill -9, a full disk, and attacks by other users; and people's own."""
+"""Reads and writes files safely: against kill -9, full disks and other users' tricks."""
 
 import os
 import stat
@@ -12,25 +12,26 @@ if TYPE_CHECKING:
     from io import BufferedIOBase
     from typing import BinaryIO
 
-ENDLESS = 64 << 20  # bytes of a line that is passed over
-LONGEST = 1 << 20  # bytes of a line; no file that is read so has one
+ENDLESS = 64 << 20  # the longest line that is skipped, in bytes
+LONGEST = 1 << 20  # the longest accepted line, in bytes
 TEMPORARY = "."  # a file whose name begins with it is not finished
 
 
-def random_name(prefix: str = "") -> str:
-    """Return a name that nobody guesses: 128 bits."""
+def random_file_name(prefix: str = "") -> str:
+    """Return a name of 128 random bits, which nobody can guess."""
     return prefix + os.urandom(16).hex()
 
 
-def replace(path: str, data: bytes, mode: int = 0o644, durable: bool = True) -> None:
-    """Put `data` at `path`, whole or not at all.
+def replace_file(path: str, data: bytes, mode: int = 0o644, durable: bool = True) -> None:
+    """Replace a file's content atomically: all of `data`, or nothing.
 
-    Written beside and renamed. One fsync after the rename makes both last on a journaling
-    filesystem; a writer of the spool may not open its folder, so it can't fsync that. Raises
-    StateError when the disk is full or the folder refuses; nothing is left behind then.
+    The data are written to a temporary file in the same folder, which is then renamed. One fsync
+    after the rename makes both durable on a journaling filesystem; a writer of the spool may not
+    open the folder and so can't fsync it. Raises StateError if the disk is full or the folder is
+    not writable, and leaves no file behind.
     """
     folder, _, _ = path.rpartition("/")
-    beside = f"{folder}/{random_name(TEMPORARY)}"
+    beside = f"{folder}/{random_file_name(TEMPORARY)}"
     try:
         _write_and_rename(beside, path, data, mode, durable)
     except OSError as error:
@@ -47,25 +48,27 @@ def _write_and_rename(beside: str, path: str, data: bytes, mode: int, durable: b
         if durable:
             os.fsync(end)
     except OSError:
-        remove(beside)
+        remove_file(beside)
         raise
     finally:
         os.close(end)
 
 
-def remove(path: str) -> None:
-    """Remove a file that may be gone already."""
+def remove_file(path: str) -> None:
+    """Remove a file; it is no error if the file does not exist."""
     try:
         os.unlink(path)
     except FileNotFoundError:
         return
 
 
-def read(path: str, max_bytes: int, owner: int | None = None) -> tuple[bytes, os.stat_result]:
-    """Read a regular file of one link that only its owner can write, never through a link.
+def read_safe_file(
+    path: str, max_bytes: int, owner: int | None = None
+) -> tuple[bytes, os.stat_result]:
+    """Read a regular file with one hard link that only its owner can write; no symlinks.
 
-    Returns its content and what the kernel says of it. Raises FileNotFoundError, and StateError
-    for anything that is not such a file, is larger, or is not `owner`'s.
+    Returns its content and its stat result. Raises FileNotFoundError, or StateError if the file is
+    not such a file, is larger than `max_bytes`, or does not belong to the uid `owner`.
     """
     try:
         end = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -81,8 +84,8 @@ def read(path: str, max_bytes: int, owner: int | None = None) -> tuple[bytes, os
         os.close(end)
 
 
-def open_at_once(path: str, flags: int) -> int:
-    """Open a regular file, and wait at no FIFO or terminal; an opener for open()."""
+def open_without_waiting(path: str, flags: int) -> int:
+    """Open a regular file without blocking on a FIFO or terminal; an opener for open()."""
     end = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     if stat.S_ISREG(os.fstat(end).st_mode):
         return end
@@ -90,13 +93,13 @@ def open_at_once(path: str, flags: int) -> int:
     raise OSError(22, "not a regular file")
 
 
-def is_own(path: str) -> bool:
-    """Say whether a folder, or the link of that name, is ours."""
+def is_own_path(path: str) -> bool:
+    """Say whether a folder, or a symlink of that name, belongs to the current user."""
     return os.lstat(path).st_uid == os.geteuid()
 
 
-def is_plain(path: str, facts: os.stat_result, max_bytes: int) -> bool:
-    """Say whether what is there is such a file as `read` takes."""
+def is_safe_file(path: str, facts: os.stat_result, max_bytes: int) -> bool:
+    """Say whether `read_safe_file` would accept a file with this stat result."""
     try:
         _refuse_tricks(path, facts, max_bytes, None)
     except StateError:
@@ -104,8 +107,8 @@ def is_plain(path: str, facts: os.stat_result, max_bytes: int) -> bool:
     return True
 
 
-def shut_out_others(folder: str) -> None:
-    """Let nobody else write into a folder; StateError unless it is ours, and no link."""
+def forbid_others_to_write(folder: str) -> None:
+    """Remove other users' write permission from a folder; StateError unless it is ours."""
     facts = os.lstat(folder)
     if not _is_own_folder(facts):
         raise StateError(f"{folder}: owned by uid {facts.st_uid}, or no folder; remove it")
@@ -113,20 +116,20 @@ def shut_out_others(folder: str) -> None:
         os.chmod(folder, stat.S_IMODE(facts.st_mode) & ~0o022)
 
 
-def make_own_folder(path: str) -> None:
-    """Make a folder for us alone, in one that others can't write; another's is moved aside."""
+def make_private_folder(path: str) -> None:
+    """Make a folder with mode 0700; rename a folder of that name that others may write."""
     try:
         os.mkdir(path, 0o700)
     except FileExistsError:
         facts = os.lstat(path)
         if _is_own_folder(facts) and not facts.st_mode & 0o022:
             return
-        os.rename(path, random_name(f"{path}."))
+        os.rename(path, random_file_name(f"{path}."))
         os.mkdir(path, 0o700)
 
 
-def names(folder: str) -> list[str]:
-    """Return what is in a folder, nothing without one; StateError when it can't be read."""
+def list_folder(folder: str) -> list[str]:
+    """Return the names in a folder, empty if it does not exist; StateError if unreadable."""
     try:
         return os.listdir(folder)
     except FileNotFoundError:
@@ -150,13 +153,14 @@ def _refuse_tricks(path: str, facts: os.stat_result, max_bytes: int, owner: int 
         raise StateError(f"{path}: owned by uid {facts.st_uid}, not {owner}")
 
 
-def lines(
+def iterate_lines(
     file: "BinaryIO | BufferedIOBase", path: str, too_long: "list[int] | None" = None
 ) -> "Iterator[bytes]":
-    """Give each line of a file that a person named, with its end.
+    """Yield each line of a user's file with its newline.
 
-    Raises ParseError for one that is too long. With a list of numbers such a line is noted there,
-    and an empty one given; ParseError for one that does not end, as /dev/zero has it.
+    Raises ParseError for a line that is too long. If `too_long` is given, the number of such a line
+    is appended to it and an empty line is yielded instead. ParseError is then raised only for a
+    line without an end, such as /dev/zero has.
     """
     number = 1
     while line := file.readline(LONGEST + 1):
@@ -171,7 +175,7 @@ def lines(
 
 
 def _is_passed(file: "BinaryIO | BufferedIOBase", part: bytes) -> bool:
-    """Read to the end of a line that begins so; say whether it has one."""
+    """Skip the rest of an overlong line; say whether the line has an end."""
     passed_bytes = 0
     while part and not part.endswith(b"\n") and passed_bytes < ENDLESS:
         part = file.readline(LONGEST)

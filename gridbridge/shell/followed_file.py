@@ -1,7 +1,8 @@
-"""Follow a file that others append lines to, over rotation and truncation.
+"""Reads what others append to a file, across log rotation and truncation.
 
-What was read is recognised by its last bytes, not by its name: a rotated file is found among
-its neighbours (logrotate's rename or copytruncate) and read to its end before the new one.
+The position is recognised by a checksum of the last bytes read, not by the file's name. A file
+rotated by logrotate (rename or copytruncate) is found among the files beside it and read to its end
+before the new file.
 """
 
 import os
@@ -15,25 +16,25 @@ from gridbridge.model.accounting import AccountingFilePosition
 
 STEP_BYTES = 8 << 20
 TAIL_BYTES = 256
-QUIET_S = 5.0  # a process that has it open may still write to a renamed file
+QUIET_S = 5.0  # a process may still write to a file that was just renamed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FollowStep:
-    """What one step has read: whole lines, where the next step begins, and whether at once."""
+class AppendedLines:
+    """The lines that one step has read, and where the next step begins."""
 
     lines: bytes
     place: AccountingFilePosition
     is_more: bool = False
-    lost: str = ""  # in a sentence, when something between two steps can't be found any more
+    lost: str = ""  # a message if lines between two steps are lost
 
 
-def read_on(
+def read_appended_lines(
     path: str, position: AccountingFilePosition, now: float, most: int = STEP_BYTES
-) -> FollowStep:
-    """Read what came after `position`; StateError when the file can't be read.
+) -> AppendedLines:
+    """Read the whole lines after `position`; StateError if the file can't be read.
 
-    Half a line is left for the next step. One longer than `most` bytes is passed over.
+    An incomplete last line is left for the next step. A line longer than `most` bytes is skipped.
     """
     try:
         return _read_on(path, position, now, most)
@@ -41,7 +42,7 @@ def read_on(
         raise StateError(f"{path}: {error.strerror}") from error
 
 
-def _read_on(path: str, position: AccountingFilePosition, now: float, most: int) -> FollowStep:
+def _read_on(path: str, position: AccountingFilePosition, now: float, most: int) -> AppendedLines:
     if _continues(path, position):
         return _read(path, position, most)
     old = next((name for name in _neighbours(path) if _continues(name, position)), "")
@@ -50,7 +51,7 @@ def _read_on(path: str, position: AccountingFilePosition, now: float, most: int)
         return _read(path, AccountingFilePosition(), most, lost=why)
     step = _read(old, position, most)
     if step.lines or step.is_more:
-        return FollowStep(lines=step.lines, place=step.place, is_more=True)
+        return AppendedLines(lines=step.lines, place=step.place, is_more=True)
     status = os.stat(old)
     if now - status.st_mtime < QUIET_S:
         return step
@@ -58,14 +59,14 @@ def _read_on(path: str, position: AccountingFilePosition, now: float, most: int)
 
 
 def _next(path: str, old: str) -> str:
-    """Return the file that followed a rotated one; several may have come since."""
+    """Return the file that was begun after a rotated one; there may be several."""
     after = os.stat(old).st_mtime_ns
     newer = [name for name in _neighbours(path) if os.stat(name).st_mtime_ns > after]
     return min(newer, key=lambda name: os.stat(name).st_mtime_ns, default=path)
 
 
 def _neighbours(path: str) -> Iterator[str]:
-    """Yield other files that we may read and whose names begin with this one's."""
+    """Yield the readable files beside this one whose names begin with its name."""
     folder, _, name = path.rpartition("/")
     for neighbour in sorted(os.listdir(folder or "/")):
         beside = f"{folder}/{neighbour}"
@@ -79,11 +80,11 @@ def _may_read(path: str) -> bool:
 
 
 def _continues(path: str, position: AccountingFilePosition) -> bool:
-    """Say whether this is the file that `position` is in: by what was read, else by its inode."""
+    """Say whether `position` lies in this file: by the bytes last read, else by inode."""
     try:
         with open(path, "rb", buffering=0) as file:
             return _is_in(file.fileno(), position)
-    except FileNotFoundError:  # renamed, and nobody has written since
+    except FileNotFoundError:  # the file was renamed, and no new one exists yet
         return False
 
 
@@ -94,7 +95,7 @@ def _is_in(end: int, position: AccountingFilePosition) -> bool:
     return status.st_size >= position.offset and _tail(end, position.offset) == position.tail
 
 
-def _read(path: str, position: AccountingFilePosition, most: int, lost: str = "") -> FollowStep:
+def _read(path: str, position: AccountingFilePosition, most: int, lost: str = "") -> AppendedLines:
     with open(path, "rb", buffering=0) as file:
         end = file.fileno()
         data = os.pread(end, most, position.offset)
@@ -106,14 +107,14 @@ def _read(path: str, position: AccountingFilePosition, most: int, lost: str = ""
     position = AccountingFilePosition(
         device=status.st_dev, inode=status.st_ino, offset=offset, tail=tail
     )
-    return FollowStep(lines=lines, place=position, is_more=is_more, lost=lost)
+    return AppendedLines(lines=lines, place=position, is_more=is_more, lost=lost)
 
 
 def _tail(end: int, offset: int) -> str:
     first = max(0, offset - TAIL_BYTES)
-    return digest(os.pread(end, offset - first, first))
+    return bytes_digest(os.pread(end, offset - first, first))
 
 
-def digest(data: bytes) -> str:
-    """Return a digest of these bytes."""
+def bytes_digest(data: bytes) -> str:
+    """Return a 128-bit BLAKE2b checksum of these bytes, in hexadecimal."""
     return blake2b(data, digest_size=16).hexdigest()

@@ -1,4 +1,4 @@
-"""What this host is: its name, its accounts and groups, files, processes."""
+"""Reads facts of this host: its name, accounts, groups, files, disk space and processes."""
 
 import grp
 import os
@@ -18,17 +18,17 @@ from gridbridge.shell import files
 
 UNIT = ".service"
 LINE_BYTES = 4096
-TRIED = bytes(4096)  # as much as a message may have
+TRIED = bytes(4096)  # the largest message
 
 
-def name() -> str:
+def this_host_name() -> str:
     """Return this host's name."""
     return socket.gethostname()
 
 
-def is_here(host_name: str) -> bool:
-    """Say whether a name is this host's, or leads to an address of it: hosts may have several."""
-    if is_same_host(host_name, name()):
+def is_this_host(host_name: str) -> bool:
+    """Say whether a host name is this host's or resolves to one of its addresses."""
+    if is_same_host(host_name, this_host_name()):
         return True
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as tried:
@@ -38,16 +38,16 @@ def is_here(host_name: str) -> bool:
     return True
 
 
-def uid_of(account: str) -> int:
-    """Return an account's uid, 0 when there is none."""
+def uid_of_account(account: str) -> int:
+    """Return an account's uid, 0 if the account does not exist."""
     try:
         return pwd.getpwnam(account).pw_uid
     except KeyError:
         return 0
 
 
-def groups_of(account: str) -> tuple[str, ...]:
-    """Return an account's groups, the primary one first; none when there is no such account."""
+def groups_of_account(account: str) -> tuple[str, ...]:
+    """Return an account's groups, the primary group first; none for an unknown account."""
     try:
         primary = pwd.getpwnam(account).pw_gid
     except KeyError:
@@ -57,15 +57,15 @@ def groups_of(account: str) -> tuple[str, ...]:
 
 
 def _group_name(gid: int) -> str:
-    """Return a group's name; one without a name goes by its number."""
+    """Return a group's name, or its number if it has no name."""
     try:
         return grp.getgrgid(gid).gr_name
     except KeyError:
         return str(gid)
 
 
-def boot(path: str = "/proc/sys/kernel/random/boot_id") -> str:
-    """Return which start of this machine this is; empty where the kernel does not tell."""
+def boot_id(path: str = "/proc/sys/kernel/random/boot_id") -> str:
+    """Return the kernel's id of the current boot, empty if it can't be read."""
     try:
         with open(path, encoding="ascii") as file:
             return file.read().strip()
@@ -73,13 +73,13 @@ def boot(path: str = "/proc/sys/kernel/random/boot_id") -> str:
         return ""
 
 
-def gids() -> frozenset[int]:
+def all_group_ids() -> frozenset[int]:
     """Return the ids of all groups."""
     return frozenset(group.gr_gid for group in grp.getgrall())
 
 
-def path_facts(path: str, follow: bool = False) -> PathFacts | None:
-    """Return what a path is, None when it isn't there."""
+def read_path_facts(path: str, follow: bool = False) -> PathFacts | None:
+    """Return a path's owner, mode and kind, None if the path does not exist."""
     try:
         status = os.stat(path, follow_symlinks=follow)
     except OSError:
@@ -92,8 +92,8 @@ def path_facts(path: str, follow: bool = False) -> PathFacts | None:
     )
 
 
-def is_hidden(path: str) -> bool:
-    """Say whether this user may not look at a path, so that nothing is known of it."""
+def is_path_hidden(path: str) -> bool:
+    """Say whether permissions keep this user from examining a path."""
     try:
         os.stat(path, follow_symlinks=False)
     except OSError as error:
@@ -101,20 +101,20 @@ def is_hidden(path: str) -> bool:
     return False
 
 
-def is_unreadable(path: str) -> bool:
-    """Say whether a path is there, but its text not for this user."""
+def is_file_unreadable(path: str) -> bool:
+    """Say whether a file exists but this user may not read it."""
     return os.path.exists(path) and not os.access(path, os.R_OK)
 
 
-def closed_folder(path: str) -> str:
-    """Return the first folder above a path that others can't pass, empty when there is none."""
+def first_closed_parent(path: str) -> str:
+    """Return the first parent folder that others can't enter, empty if all can."""
     parts = path.split("/")[1:-1]
     above = ("/" + "/".join(parts[:n]) for n in range(1, len(parts) + 1))
     return next((folder for folder in above if not _passable(folder)), "")
 
 
 def _passable(folder: str) -> bool:
-    facts = path_facts(folder, follow=True)
+    facts = read_path_facts(folder, follow=True)
     return facts is None or bool(facts.mode & stat.S_IXOTH)
 
 
@@ -125,8 +125,8 @@ def _account(uid: int) -> str:
         return f"uid {uid}"
 
 
-def room(folder: str) -> FolderFreeSpace:
-    """Return what a folder's filesystem still takes (statvfs(3))."""
+def measure_folder_room(folder: str) -> FolderFreeSpace:
+    """Return the free bytes and files of a folder's filesystem (statvfs(3))."""
     try:
         status = os.statvfs(folder)
     except OSError as error:
@@ -135,8 +135,11 @@ def room(folder: str) -> FolderFreeSpace:
     return FolderFreeSpace(free_bytes=status.f_bavail * status.f_frsize, free_files=free_files)
 
 
-def folders_of_others(path: str) -> dict[str, int]:
-    """Count, by their owners, the folders in one that are not its owner's; none if unreadable."""
+def count_folders_of_others(path: str) -> dict[str, int]:
+    """Count a folder's subfolders by owner, without those of the folder's own owner.
+
+    The result is empty if the folder can't be read.
+    """
     try:
         ours = os.stat(path).st_uid
         with os.scandir(path) as entries:
@@ -147,20 +150,22 @@ def folders_of_others(path: str) -> dict[str, int]:
     return {_account(uid): count for uid, count in uids.items() if uid != ours}
 
 
-def room_by_trying(folder: str) -> FolderFreeSpace:
-    """Return the same, having written a file there: a quota is seen by that alone."""
-    path = f"{folder}/{files.random_name(files.TEMPORARY)}"
+def measure_room_by_writing(folder: str) -> FolderFreeSpace:
+    """Return a folder's free space after a test write; only writing reveals a quota."""
+    path = f"{folder}/{files.random_file_name(files.TEMPORARY)}"
     try:
-        files.replace(path, TRIED, mode=0o600, durable=False)
-        files.remove(path)
+        files.replace_file(path, TRIED, mode=0o600, durable=False)
+        files.remove_file(path)
     except (StateError, OSError) as error:
         cause = error.__cause__ if isinstance(error, StateError) else error
-        return replace(room(folder), trouble=getattr(cause, "strerror", "") or str(error))
-    return room(folder)
+        return replace(
+            measure_folder_room(folder), trouble=getattr(cause, "strerror", "") or str(error)
+        )
+    return measure_folder_room(folder)
 
 
-def text(path: str) -> str:
-    """Return a file's text, empty when it can't be read."""
+def read_text_or_empty(path: str) -> str:
+    """Return a file's text, empty if it can't be read."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.read()
@@ -168,10 +173,10 @@ def text(path: str) -> str:
         return ""
 
 
-def last_line(path: str) -> str:
-    """Return the last line of a log, empty when there is none; a FIFO in its place is none."""
+def last_log_line(path: str) -> str:
+    """Return the last line of a log file, empty if there is none or the path is a FIFO."""
     try:
-        with open(path, "rb", opener=files.open_at_once) as file:
+        with open(path, "rb", opener=files.open_without_waiting) as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - LINE_BYTES))
             lines = file.read(LINE_BYTES).decode("utf-8", "replace").split("\n")
     except OSError:
@@ -179,13 +184,14 @@ def last_line(path: str) -> str:
     return next((line for line in reversed(lines) if line.strip()), "")
 
 
-def daemon(program: str) -> RunningExecd | None:
-    """Return the process of a daemon of root's, None when it doesn't run.
+def find_root_daemon(program: str) -> RunningExecd | None:
+    """Find a daemon's process that root started; None if it does not run.
 
-    Root may start its program again: a process that somebody else called so is not the daemon.
+    The caller, as root, may restart the program that is found. Another user's process of the same
+    name must not be taken for the daemon.
     """
     for pid in _pids():
-        if text(f"/proc/{pid}/comm").strip() == program and _is_roots(pid):
+        if read_text_or_empty(f"/proc/{pid}/comm").strip() == program and _is_roots(pid):
             executable = _executable(pid) or program
             if executable.rpartition("/")[2] == program:
                 return RunningExecd(pid=pid, program=executable, unit=_unit(pid), age_s=_age_s(pid))
@@ -193,22 +199,23 @@ def daemon(program: str) -> RunningExecd | None:
 
 
 def _is_roots(pid: int) -> bool:
-    """Say whether root started a process: by its real uid, which a daemon keeps.
+    """Say whether a process's real uid is root's, which a daemon keeps.
 
-    The owner of /proc/PID would not tell: it is root for any process that is not dumpable.
+    The owner of /proc/PID does not tell: that is root for any process that is not dumpable.
     """
-    lines = text(f"/proc/{pid}/status").split("\n")  # it escapes these in the process's name
+    # it escapes these in the process's name
+    lines = read_text_or_empty(f"/proc/{pid}/status").split("\n")
     return any(line.split()[:2] == ["Uid:", "0"] for line in lines)
 
 
-def pid_with(words: str, uid: int) -> int:
-    """Return the account's process whose command line has these words, 0 when none has."""
+def find_process_by_words(words: str, uid: int) -> int:
+    """Return the pid of an account's process whose command line contains a text, else 0."""
     owned = (pid for pid in _pids() if _owner(pid) == uid)
-    return next((pid for pid in owned if words in text(f"/proc/{pid}/cmdline")), 0)
+    return next((pid for pid in owned if words in read_text_or_empty(f"/proc/{pid}/cmdline")), 0)
 
 
 def _owner(pid: int) -> int:
-    facts = path_facts(f"/proc/{pid}")
+    facts = read_path_facts(f"/proc/{pid}")
     return facts.owner if facts else 0
 
 
@@ -217,8 +224,8 @@ def _pids() -> list[int]:
 
 
 def _age_s(pid: int) -> float:
-    """Return how long a process runs, infinity when that can't be seen (proc_pid_stat(5))."""
-    behind_name = text(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    """Return how long a process has run, infinity if /proc does not tell (proc_pid_stat(5))."""
+    behind_name = read_text_or_empty(f"/proc/{pid}/stat").rpartition(")")[2].split()
     if len(behind_name) < 20:
         return inf
     return time.clock_gettime(time.CLOCK_BOOTTIME) - int(behind_name[19]) / os.sysconf("SC_CLK_TCK")
@@ -232,6 +239,6 @@ def _executable(pid: int) -> str:
 
 
 def _unit(pid: int) -> str:
-    """Return the systemd unit that a process belongs to, empty without one."""
-    group = text(f"/proc/{pid}/cgroup").strip().rpartition("/")[2]
+    """Return the systemd service unit of a process, empty if it has none."""
+    group = read_text_or_empty(f"/proc/{pid}/cgroup").strip().rpartition("/")[2]
     return group if group.endswith(UNIT) and os.path.isdir("/run/systemd/system") else ""

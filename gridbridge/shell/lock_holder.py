@@ -1,7 +1,7 @@
-"""The process that holds the poller's lock: asks the kernel for it, and kills it if it hangs.
+"""Finds the process that holds the poller's lock, and kills it if it hangs.
 
-The caller may be root, and the lock's file belongs to the service account. So only a process of
-that account is killed, and the file can't make root kill anybody else's.
+The caller may be root, and the lock file belongs to the service account. Only a process of that
+account is killed, so the file can't be used to make root kill other processes.
 """
 
 import fcntl
@@ -12,11 +12,11 @@ import struct
 from gridbridge.shell.poller_lock import OPTIONS
 
 FLOCK = "hhqqi4x"  # struct flock of 64-bit Linux: type, whence, start, length, pid
-WATCHED = b"WATCHDOG_USEC="  # in the environment of what systemd ends by itself
+WATCHED = b"WATCHDOG_USEC="  # in the environment of services that systemd's watchdog kills
 
 
-def holder(path: str) -> int:
-    """Return the process that holds the lock, 0 for none that we can see (fcntl(2), F_GETLK)."""
+def find_lock_holder(path: str) -> int:
+    """Return the pid of the lock's holder, 0 if none is visible (fcntl(2), F_GETLK)."""
     query = struct.pack(FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
     try:
         end = os.open(path, os.O_RDONLY | OPTIONS)
@@ -29,16 +29,16 @@ def holder(path: str) -> int:
     return max(pid, 0) if kind != fcntl.F_UNLCK else 0
 
 
-def kill(path: str) -> int:
-    """Kill the holder if it is a process of the account whose folder the lock lies in.
+def kill_lock_holder(path: str) -> int:
+    """Kill the lock's holder if it is a process of the lock folder's owner.
 
-    Returns its id, 0 when nothing was done. A pid may be another process's a moment later, so
-    what is looked at is held by a descriptor first (pidfd_open(2)). What systemd watches is
-    systemd's to end.
+    Returns its pid, 0 if nothing was killed. A pid may be reused at any time, so the process is
+    opened as a pidfd before it is checked (pidfd_open(2)). A process with a systemd watchdog is
+    left to systemd.
     """
     try:
         uid = os.stat(os.path.dirname(path)).st_uid
-        pid = holder(path)
+        pid = find_lock_holder(path)
         process = os.pidfd_open(pid) if pid else -1
     except OSError:
         return 0
@@ -47,7 +47,7 @@ def kill(path: str) -> int:
 
 def _kill(path: str, uid: int, pid: int, process: int) -> int:
     try:
-        if not (_is_of(pid, uid) and holder(path) == pid) or _is_watched(pid):
+        if not (_is_of(pid, uid) and find_lock_holder(path) == pid) or _is_watched(pid):
             return 0
         signal.pidfd_send_signal(process, signal.SIGKILL)
     except OSError:
@@ -58,7 +58,7 @@ def _kill(path: str, uid: int, pid: int, process: int) -> int:
 
 
 def _is_of(pid: int, uid: int) -> bool:
-    """Say whether a process has no other user's rights: all four ids are that one."""
+    """Say whether all four uids of a process are this one, which is not root."""
     lines = _read(f"/proc/{pid}/status").splitlines()
     ids = next((line.split()[1:] for line in lines if line.startswith(b"Uid:")), [])
     return uid != 0 and ids == [str(uid).encode()] * 4

@@ -1,6 +1,6 @@
-"""The poller's lock: held as long as the process that took it lives (flock(2)).
+"""The poller's lock: held by a process until that process ends (flock(2)).
 
-Its file's time is the holder's sign of life. Hot programs load this module.
+The modification time of the lock file is the holder's heartbeat. Hot programs load this module.
 """
 
 import fcntl
@@ -13,19 +13,19 @@ TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Whoever looks, as root, waits at no FIFO that the service account put in the place of the file.
+# Root does not block on a FIFO that the service account put in the place of the lock file.
 OPTIONS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 VERSION_BYTES = 100
 PATIENCE_S = 60.0
 PAUSE_S = 0.2
 
 
-def take(path: str, version: str = "") -> bool:
-    """Hold the lock as long as this process lives; False when another one does.
+def take_poller_lock(path: str, version: str = "") -> bool:
+    """Take the lock for this process's lifetime; False if another process holds it.
 
-    The lock's file says which version of the code holds the lock, if the disk has room.
-    Nobody else may open the file: who can read it can lock it. The second lock is what tells
-    its holder's process id (fcntl(2), F_GETLK); it is lost if this process opens the file again.
+    The lock file names the code version of the holder, if the disk has room. Only the owner may
+    open the file: anyone who can read it can lock it. A second lock by lockf tells the holder's pid
+    (fcntl(2), F_GETLK); that lock is lost if this process opens the file again.
     """
     end = _opened(path)
     try:
@@ -54,12 +54,12 @@ def _note(end: int, version: str) -> None:
         return
 
 
-def version_of_holder(path: str) -> str | None:
-    """Return which version of the code holds the lock; empty if the file does not say it.
+def read_holder_version(path: str) -> str | None:
+    """Return the code version of the lock's holder; empty if the file does not name it.
 
-    None without a holder, or if we may not see the holder.
+    None if nobody holds the lock, or if the file may not be read.
     """
-    if not is_held(path):
+    if not is_lock_held(path):
         return None
     try:
         with open(path, "rb", opener=_open) as file:
@@ -72,10 +72,11 @@ def _open(path: str, flags: int) -> int:
     return os.open(path, flags | OPTIONS)
 
 
-class MomentaryLock:
-    """The lock for a moment, where nobody else holds it: `with Held(path) as is_ours`.
+class MomentaryPollerLock:
+    """A context manager that holds the lock for a moment if nobody else holds it.
 
-    Several may share it, where nobody holds it alone.
+    `with MomentaryPollerLock(path) as is_ours` says whether the lock was free. With `is_shared`
+    several processes can hold it at the same time.
     """
 
     def __init__(self, path: str, *, is_shared: bool = False) -> None:
@@ -96,8 +97,10 @@ class MomentaryLock:
         os.close(self._end)
 
 
-def await_turn(path: str, announce: "Callable[[], None]", most_s: float = PATIENCE_S) -> bool:
-    """Hold the lock as long as this process lives, if need be after a wait; False: in vain."""
+def wait_for_poller_lock(
+    path: str, announce: "Callable[[], None]", most_s: float = PATIENCE_S
+) -> bool:
+    """Wait for the lock and take it for this process's lifetime; False after `most_s`."""
     end = _opened(path)
     until = time.monotonic() + most_s
     is_told = False
@@ -120,10 +123,11 @@ def _locked(end: int) -> bool:
     return True
 
 
-def beat(path: str, ahead_s: float = 0) -> None:
-    """Show that the holder lives, and will do so again within that many seconds.
+def renew_sign_of_life(path: str, ahead_s: float = 0) -> None:
+    """Renew the holder's heartbeat; the next one is due within `ahead_s` seconds.
 
-    It needs no room, so it works on a full disk; other parts report a disk that can't be written.
+    Setting the file's time needs no disk space, so it works on a full disk. Other modules report a
+    disk that can't be written.
     """
     until = time.time() + ahead_s
     try:
@@ -132,18 +136,18 @@ def beat(path: str, ahead_s: float = 0) -> None:
         return
 
 
-def last_beat(path: str) -> float:
-    """Return when the holder showed that it lives, 0 when that can't be seen."""
+def last_sign_of_life(path: str) -> float:
+    """Return the time of the holder's last heartbeat, 0 if the lock file can't be examined."""
     try:
         return os.stat(path, follow_symlinks=False).st_mtime
     except OSError:
         return 0.0
 
 
-def is_held(path: str) -> bool | None:
-    """Say whether some process holds the lock; None when that is not ours to see.
+def is_lock_held(path: str) -> bool | None:
+    """Say whether some process holds the lock; None if the file may not be opened.
 
-    Asked with a shared lock, so that two who ask at once don't take each other for the holder.
+    The test takes a shared lock, so that two concurrent tests don't take each other for the holder.
     """
     try:
         end = os.open(path, os.O_RDONLY | OPTIONS)

@@ -1,4 +1,4 @@
-"""Limits the log lines that one person can cause in a while, and counts those left out."""
+"""Limits how many log lines one person can cause in an interval, and counts the rest."""
 
 from collections import Counter
 from collections.abc import Callable, Hashable
@@ -10,7 +10,7 @@ WITHHELD = 1000
 
 
 class LogQuota:
-    """Counts the lines about each person; after the interval it says how many were left out."""
+    """Counts log lines for each person and limits them in each interval."""
 
     def __init__(
         self,
@@ -25,12 +25,12 @@ class LogQuota:
         self._count: Counter[Hashable] = Counter()
 
     def allows(self, person: Hashable) -> bool:
-        """Say whether one more line about somebody may be told, and count it."""
+        """Count one more line about a person; say whether it may be logged."""
         self._count[person] += 1
         return self._count[person] <= self._most
 
     def left_out(self) -> dict[Hashable, int]:
-        """Return how many lines about whom were left out, once after each interval."""
+        """Return the number of suppressed lines by person, once after each interval."""
         if self._clock() - self._begun_s < self._interval_s:
             return {}
         left_out = {person: n - self._most for person, n in self._count.items() if n > self._most}
@@ -39,26 +39,26 @@ class LogQuota:
         return left_out
 
     def tell_left_out(self, log: Logger) -> None:
-        """Log of which uid how many lines were left out, when the interval is over."""
+        """Log the number of suppressed lines for each uid when the interval is over."""
         for uid, count in self.left_out().items():
             log.warning("event=left_out uid=%s lines=%d", uid, count)
 
 
 class WithheldLines:
-    """Lines that were left out for now: a few of each person, the first of each subject."""
+    """Log lines that are held back: a limited number for each person, by subject."""
 
     def __init__(self, most: int = WITHHELD) -> None:
         self._most = most
         self._lines: dict[Hashable, dict[Hashable, list[str]]] = {}
 
     def keep(self, person: Hashable, subject: Hashable, line: str) -> None:
-        """Keep a line about a person's subject, if there is room."""
+        """Hold back a line about a person's subject unless the person's limit is reached."""
         theirs = self._lines.setdefault(person, {})
         if sum(map(len, theirs.values())) < self._most:
             theirs.setdefault(subject, []).append(line)
 
     def take(self, person: Hashable, subject: Hashable) -> list[str]:
-        """Return a subject's lines, and keep them no longer."""
+        """Return and forget the lines that are held back about a subject."""
         theirs = self._lines.get(person, {})
         lines = theirs.pop(subject, [])
         if not theirs:

@@ -1,6 +1,6 @@
-"""A transfer's own folder at the far end of ssh: made, looked into, and removed.
+"""Makes, examines and removes a transfer's own folder on a remote host over ssh.
 
-Its name is the transfer's, so that nobody removes anything else by mistake.
+The folder is named after the transfer, so that no other folder is removed by mistake.
 """
 
 from gridbridge.errors import CommandFailed, ParseError, UnsafeFolder, UnstageablePaths
@@ -10,16 +10,16 @@ from gridbridge.shell import ssh
 
 STAGE_DIR = ".gridbridge/stage"  # below the account's home
 WORK = "work"
-MARK = ".gridbridge"  # tells a filesystem from the empty place where it was mounted
+MARK = ".gridbridge"  # its absence shows an empty mount point without its filesystem
 TAKEN = 73  # exit status: the folder belongs to another account
-MISSING, LOOSE = 75, 76  # the place for all accounts is not there; others could take theirs
+MISSING, LOOSE = 75, 76  # stage_dir does not exist; others could replace folders in it
 ANOTHERS = f"""{{
     echo "$own: another's" >&2
     exit {TAKEN}
 }}
 """
-# Who may write to a folder renames what is another's in it, unless it is sticky. A group that has
-# its owner's name and nobody else in it is the owner's own, as useradd(8) makes it.
+# Anyone who may write to a folder can rename others' files in it unless it is sticky. A group with
+# its owner's name and no other member is the owner's own, as useradd(8) makes it.
 JUDGE = f"""place=${{place%/}}
 [ -d "$place/" ] || exit {MISSING}
 is_own() {{ [ "$3" = "$4" ] && case $(getent group "$4") in *:|*:"$4"|'') ;; *) false ;; esac; }}
@@ -90,18 +90,19 @@ fi
 rm -rf -- "$me" 2>/dev/null || {{ chmod -R u+rwx -- "$me"; rm -rf -- "$me"; }}"""
 
 
-def place(stage_dir: str, account: str) -> str:
-    """Return where an account's folders lie there: below its home, or in a folder of its own."""
+def remote_stage_parent(stage_dir: str, account: str) -> str:
+    """Return the remote parent of an account's stage folders: in its home, or `stage_dir`."""
     if stage_dir.startswith("/"):
         return f"{stage_dir}/{account}"
     return stage_dir or STAGE_DIR
 
 
-def make(login: SshLogin, folder: str, timeout_s: float) -> str:
-    """Make it anew with an empty working directory; return its absolute path.
+def make_remote_stage_folder(login: SshLogin, folder: str, timeout_s: float) -> str:
+    """Make a transfer's remote folder anew with an empty working directory.
 
-    Unstageable if somebody else has what should be the account's own folder above it, Unsafe if
-    what that lies in is not there, or lets others take it.
+    Returns its absolute path. Raises UnstageablePaths if the account's own parent folder belongs to
+    another account. Raises UnsafeFolder if `stage_dir` does not exist or lets other accounts
+    replace folders.
     """
     try:
         path = _ask(login, MAKE, (_checked(folder),), timeout_s).removesuffix(b"\n")
@@ -116,11 +117,11 @@ def make(login: SshLogin, folder: str, timeout_s: float) -> str:
     return path.decode("utf-8", "surrogateescape")
 
 
-def require_safe(login: SshLogin, stage_dir: str, timeout_s: float) -> None:
-    """Raise Unsafe unless accounts may have their folders in an absolute `stage_dir`."""
+def require_safe_stage_dir(login: SshLogin, stage_dir: str, timeout_s: float) -> None:
+    """Raise UnsafeFolder unless accounts can safely have folders in an absolute stage_dir."""
     argv = ("/bin/sh", "-c", f"place=$1\n{JUDGE}", "sh", stage_dir)
     try:
-        ssh.run(login, argv, dict(BARE), timeout_s).checked()
+        ssh.run_over_ssh(login, argv, dict(BARE), timeout_s).checked()
     except CommandFailed as error:
         raise _unsafe(error, stage_dir, login.host) or error from error
 
@@ -137,18 +138,18 @@ def _unsafe(error: CommandFailed, stage_dir: str, host: str) -> UnsafeFolder | N
     return None
 
 
-def keep(login: SshLogin, folder: str, timeout_s: float) -> None:
-    """Make it again if somebody removed it; what is in it stays."""
+def restore_remote_stage_folder(login: SshLogin, folder: str, timeout_s: float) -> None:
+    """Make a transfer's remote folder again if it was removed; its content stays."""
     _ask(login, KEEP, (_checked(folder),), timeout_s)
 
 
-def present(
+def find_remote_files(
     login: SshLogin, folder: str, names: tuple[str, ...], timeout_s: float
 ) -> dict[str, bool] | None:
-    """Return which of these names it has, and whether each is a link to something; else None.
+    """Return which of these names exist in a remote folder, and whether each is a symlink.
 
-    None if the folder is gone; CommandFailed if nobody knows, because the folder above it is not
-    there just now.
+    None if the folder is gone. CommandFailed if its parent is not mounted just now, so that nothing
+    is known.
     """
     lines = _ask(login, LOOK, (_checked(folder), *names), timeout_s).splitlines()
     if lines == [b"gone"]:
@@ -157,21 +158,26 @@ def present(
     return {names[int(at)]: word == b"leads" for at, word in entries}
 
 
-def read(login: SshLogin, folder: str, name: str, most: int, timeout_s: float) -> bytes:
-    """Return the content of a file in it, of at most that many bytes."""
+def read_remote_file(login: SshLogin, folder: str, name: str, most: int, timeout_s: float) -> bytes:
+    """Return the content of a file in a remote stage folder, at most `most` bytes."""
     return _ask(login, READ, (_checked(folder), name, str(most)), timeout_s)
 
 
-def remove(login: SshLogin, folder: str, timeout_s: float) -> None:
-    """Remove it with all that is in it; one that is gone is removed."""
+def remove_remote_stage_folder(login: SshLogin, folder: str, timeout_s: float) -> None:
+    """Remove a transfer's remote folder with its content, if it exists."""
     _ask(login, REMOVE, (_checked(folder),), timeout_s)
 
 
-def remove_own(login: SshLogin | None, folder: str, transfer: str, timeout_s: float) -> None:
-    """Remove the folder that a record names; ParseError if it is not its transfer's own."""
+def remove_folder_of_transfer(
+    login: SshLogin | None, folder: str, transfer: str, timeout_s: float
+) -> None:
+    """Remove the remote folder that a record names.
+
+    Raises ParseError if the folder is not named after the record's transfer.
+    """
     if login is None or folder.rpartition("/")[2] != transfer:
         raise ParseError(f"{folder!r} is no folder of {transfer} elsewhere")
-    remove(login, folder, timeout_s)
+    remove_remote_stage_folder(login, folder, timeout_s)
 
 
 def _checked(folder: str) -> str:
@@ -183,7 +189,7 @@ def _checked(folder: str) -> str:
 def _ask(login: SshLogin, script: str, arguments: tuple[str, ...], timeout_s: float) -> bytes:
     argv = ("/bin/sh", "-c", script, "sh", *arguments)
     try:
-        return ssh.run(login, argv, dict(BARE), timeout_s).checked().stdout
+        return ssh.run_over_ssh(login, argv, dict(BARE), timeout_s).checked().stdout
     except CommandFailed as error:
         stage_dir = arguments[0].rpartition("/")[0].rpartition("/")[0]
         raise _unsafe(error, stage_dir, login.host) or error from error

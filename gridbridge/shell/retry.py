@@ -1,6 +1,6 @@
-"""Which failures are tried again, how often and after which pause; for programs that run long.
+"""Retries of failed actions for long-running programs: how often, and after which pause.
 
-Hot programs never come here: their steps end, and the next step tries again.
+Hot programs don't retry: each of their steps ends, and the next step tries again.
 """
 
 from collections.abc import Callable
@@ -21,16 +21,16 @@ from tenacity import (
 T = TypeVar("T")
 
 
-def once_more(act: Callable[[], T], failed: type[Exception]) -> T:
-    """Do it a second time, at once, after such a failure; raise the second failure."""
+def retry_once(act: Callable[[], T], failed: type[Exception]) -> T:
+    """Run an action, and once more at once if it raises `failed`; raise the second failure."""
     tries = Retrying(
         retry=retry_if_exception_type(failed), stop=stop_after_attempt(2), reraise=True
     )
     return tries(act)
 
 
-def until(is_done: Callable[[], bool], limit_s: float, pause_s: float = 0.2) -> bool:
-    """Look again and again, for so long at most; say whether it is done."""
+def poll_until(is_done: Callable[[], bool], limit_s: float, pause_s: float = 0.2) -> bool:
+    """Poll a condition until it holds or the time limit is over; say whether it holds."""
     tries = Retrying(
         retry=retry_if_result(lambda result: not result),
         stop=stop_after_delay(limit_s),
@@ -40,8 +40,8 @@ def until(is_done: Callable[[], bool], limit_s: float, pause_s: float = 0.2) -> 
     return tries(is_done)
 
 
-def until_stopped(act: Callable[[], None], pause_s: float, stopped: Event) -> None:
-    """Do it again and again, with a pause after each time, until it raises."""
+def repeat_until_stopped(act: Callable[[], None], pause_s: float, stopped: Event) -> None:
+    """Repeat an action with pauses until the event `stopped` is set or the action raises."""
     tries = Retrying(
         retry=retry_if_result(lambda _: True),
         stop=stop_when_event_set(stopped),

@@ -1,9 +1,9 @@
-"""Carry files to and from another host by rsync over ssh, with a person's own key.
+"""Copies files to and from another host by rsync over ssh, with a person's own key.
 
-rsync compares checksums of what is there already and verifies the whole of each file that it has
-carried; a copy that was cut goes on where it was (rsync(1) --checksum, --partial-dir). Names
-go by standard input and by rsync's own protocol, so no shell sees them (--secluded-args).
-Between folders that are seen here it goes without ssh.
+rsync compares checksums of existing files and verifies each copied file; an interrupted copy is
+resumed (rsync(1) --checksum, --partial-dir). File names travel by standard input and by rsync's own
+protocol, so no shell sees them (--secluded-args). Between two folders that are mounted on this host
+rsync runs without ssh.
 """
 
 import os
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 PROGRAM = "/usr/bin/rsync"
-WITH_US = ("/usr/bin/setpriv", "--pdeathsig", "TERM")  # ended so, it keeps its partial file
+WITH_US = ("/usr/bin/setpriv", "--pdeathsig", "TERM")  # SIGTERM lets rsync keep its partial file
 PARTIAL = ".gridbridge.partial"
 OPTIONS = (
     *("--recursive", "--links", "--times", "--omit-dir-times", "--executability"),
     *("--checksum", "--secluded-args"),
 )
-BESIDE = (f"--partial-dir={PARTIAL}",)  # what is at a file's place stays until it is replaced
-IN_PLACE = ("--inplace", "--no-whole-file")  # in a folder that nobody uses yet
+BESIDE = (f"--partial-dir={PARTIAL}",)  # the old file stays until the new one replaces it
+IN_PLACE = ("--inplace", "--no-whole-file")  # for a folder that nobody uses yet
 PROGRESS = "--info=progress2"
 LISTED = ("--from0", "--files-from=-")
 INCOMPLETE = 23  # rsync(1): partial transfer due to error
@@ -35,57 +35,63 @@ FILE_ERROR = (
 )
 UNREAD = "a file could not be read or written"
 DANGLING = "symlink has no referent"
-FOLLOWS = ("Broken pipe", "connection unexpectedly closed")  # from what the other side has met
+FOLLOWS = (
+    "Broken pipe",
+    "connection unexpectedly closed",
+)  # consequences of a failure on the other host
 LOOK_S = 0.5  # between two checks whether the job was deleted
 SIGTERM, END_S = 15, 5
-MAX_BYTES = 65536  # of rsync's words about a failure, to be shown
-MOST_BYTES = 16 << 20  # of rsync's words at most: a line for each of 100,000 files
-SILENCE_S = 3600  # then it gives up; the checksum of a very large file is made in silence
+MAX_BYTES = 65536  # of rsync's error output that is shown
+MOST_BYTES = 16 << 20  # of rsync's error output: a line for each of 100,000 files
+SILENCE_S = 3600  # then rsync gives up; it prints nothing during a large file's checksum
 LINE_BYTES = 200  # a line of progress has less
 REMOVAL_S = 600.0
 
 
-class CopyPace:
-    """Copies into a folder that nobody uses yet: how fast, and whom to tell how far they are.
+class RsyncPace:
+    """The bandwidth limit and the progress callback of a copy into an unused folder.
 
-    Even when rsync is killed by SIGKILL, the part of a file that came is where it goes on.
+    The files are written in place, so that even after SIGKILL a copy is resumed where it was.
     """
 
     __slots__ = ("kib_per_s", "tell")
 
     def __init__(self, *, tell: "Callable[[str], None]", kib_per_s: int = 0) -> None:
         self.kib_per_s = kib_per_s  # 0: no limit
-        self.tell = tell  # is given rsync's own line of progress
+        self.tell = tell  # called with rsync's own progress line
 
     def options(self) -> tuple[str, ...]:
-        """Return them as rsync takes them."""
+        """Return the pace as options of rsync."""
         limit = (f"--bwlimit={self.kib_per_s}",) if self.kib_per_s else ()
         return (*IN_PLACE, PROGRESS, *limit)
 
 
-def push(
+def push_files(
     login: SshLogin | None,
     names: "Iterable[str]",
     target: str,
     is_unwanted: "Callable[[], bool]",
-    pace: CopyPace | None = None,
+    pace: RsyncPace | None = None,
 ) -> bool:
-    """Carry files into a folder there; False when it was ended because the job was deleted.
+    """Copy local files into a remote folder; False if the job's deletion ended the copy.
 
-    A name is an absolute path; what stands behind its first `/./` is made in the folder. A link
-    becomes a copy of its target; one that leads nowhere is left out. Raises CommandFailed when not
-    all arrived: what did is not carried again. Without a login the folder is here.
+    A name is an absolute path; the part after its first `/./` is recreated in the folder. A symlink
+    is replaced by a copy of its target, and a dangling symlink is left out. Raises CommandFailed if
+    not all files arrived; those that arrived are not copied again. Without a login the target
+    folder is local.
     """
     options = ("--copy-links", *LISTED)
     return _carry(login, options, names, "/", _location(login, target), is_unwanted, pace)
 
 
-def push_one(login: SshLogin, path: str, target: str, is_unwanted: "Callable[[], bool]") -> bool:
-    """Carry one file under another name."""
+def push_renamed_file(
+    login: SshLogin, path: str, target: str, is_unwanted: "Callable[[], bool]"
+) -> bool:
+    """Copy one local file to a remote path; False if the job's deletion ended the copy."""
     return _carry(login, ("--copy-links",), (), path, _location(login, target), is_unwanted)
 
 
-def pull(
+def pull_files(
     login: SshLogin,
     names: "Iterable[str]",
     source: str,
@@ -93,14 +99,14 @@ def pull(
     is_unwanted: "Callable[[], bool]",
     leads: bool = False,
     may_miss: bool = False,
-    pace: CopyPace | None = None,
+    pace: RsyncPace | None = None,
     follows: bool = True,
 ) -> bool:
-    """Carry the files with these names in a folder there into one here; links stay links.
+    """Copy files from a remote folder into a local one; symlinks stay symlinks.
 
-    With `leads` every link becomes a copy of its target. A link to a folder here stays a link,
-    unless others may have put it there (`follows`). With `may_miss` names that are not there are
-    left out.
+    With `leads` every symlink is replaced by a copy of its target. A local symlink to a folder is
+    followed, unless others may have put it there (`follows`). With `may_miss` missing names are
+    left out. False if the job's deletion ended the copy.
     """
     options = (*(("--keep-dirlinks",) if follows else ()), *LISTED)
     options += ("--copy-links",) if leads else ()
@@ -109,10 +115,10 @@ def pull(
     return _carry(login, options, listed, f"{_location(login, source)}/", target, is_unwanted, pace)
 
 
-def remove(folder: str) -> None:
-    """Remove a folder by which files went, however deep they lie; what can't be removed stays."""
+def remove_folder_tree(folder: str) -> None:
+    """Remove a folder with all its content; files that can't be removed stay."""
     try:
-        runner.run(("/bin/rm", "-rf", "--", folder), dict(BARE), REMOVAL_S)
+        runner.run_program(("/bin/rm", "-rf", "--", folder), dict(BARE), REMOVAL_S)
     except CommandFailed:
         return
 
@@ -128,9 +134,10 @@ def _carry(
     source: str,
     target: str,
     is_unwanted: "Callable[[], bool]",
-    pace: CopyPace | None = None,
+    pace: RsyncPace | None = None,
 ) -> bool:
-    by = ("-e", " ".join(ssh.connection(login))) if login else ()  # no word of it has a blank
+    # no word of it has a blank
+    by = ("-e", " ".join(ssh.ssh_client_command(login))) if login else ()
     paced = pace.options() if pace else BESIDE
     patience = f"--timeout={SILENCE_S}"  # a dead host or a stale mount
     argv = (*WITH_US, PROGRAM, *OPTIONS, patience, *paced, *options, *by, "--", source, target)
@@ -144,16 +151,16 @@ def _carry(
     if status == 0 or (status == INCOMPLETE and only_dangling):
         return True
     host = login.host if login else ""
-    explained = ssh.explain(login, words.encode()) if login else ""
+    explained = ssh.explain_ssh_failure(login, words.encode()) if login else ""
     ended = UNREAD if status == FILE_ERROR else f"exit status {status}"
     why = explained or _reason(lines or messages, host) or ended
     raise CommandFailed((PROGRAM,), status, stderr=why.encode(), host=host, transient=True)
 
 
 def _reason(lines: list[str], host: str) -> str:
-    """Return the line that says why: the first that is not about what follows from it.
+    """Return the line of rsync's output that names the cause, not a consequence.
 
-    Where all are, and the files went to another host, that was lost.
+    If all lines are consequences and another host was involved, the connection was lost.
     """
     telling = [line for line in lines if not line.startswith(DANGLING)]
     causes = [line for line in telling if not any(words in line for words in FOLLOWS)]
@@ -163,11 +170,11 @@ def _reason(lines: list[str], host: str) -> str:
 
 
 def _run(
-    argv: tuple[str, ...], stdin: bytes, is_unwanted: "Callable[[], bool]", pace: CopyPace | None
+    argv: tuple[str, ...], stdin: bytes, is_unwanted: "Callable[[], bool]", pace: RsyncPace | None
 ) -> tuple[int | None, str]:
-    """Run it to its end; the status is None when it was ended because the job was deleted."""
-    source = runner.in_memory(stdin)
-    ours, theirs = runner.ends()
+    """Run rsync to its end; the status is None if the job's deletion ended it."""
+    source = runner.open_memory_file(stdin)
+    ours, theirs = runner.open_output_pipes()
     printed = RsyncOutput(*ours)
 
     def looks() -> bool:
@@ -177,23 +184,23 @@ def _run(
 
     try:
         output = theirs[0] if pace else theirs[1]  # progress says nothing about a failure
-        pid = runner.spawn(argv, BARE, [source, output, theirs[1]])
+        pid = runner.spawn_program(argv, BARE, [source, output, theirs[1]])
     except OSError as error:
-        runner.close(ours)
+        runner.close_files(ours)
         raise ProgramNotStarted(argv, error) from error
     finally:
-        runner.close([source, *theirs])
+        runner.close_files([source, *theirs])
     try:
         return _wait(pid, printed, looks), printed.words()
     except OverflowError as error:
-        runner.kill(pid)
+        runner.kill_program(pid)
         raise OutputTooLong((PROGRAM,), MOST_BYTES) from error
     finally:
-        runner.close(ours)
+        runner.close_files(ours)
 
 
 class RsyncOutput:
-    """The kept output of rsync: the last progress, and the first errors."""
+    """The kept output of a running rsync: its last progress line and its first errors."""
 
     def __init__(self, output: int, errors: int) -> None:
         self._output, self.unread = output, {output, errors}
@@ -201,7 +208,7 @@ class RsyncOutput:
         self._words = bytearray()
 
     def take(self, end: int) -> bool:
-        """Read on; say whether more may come. OverflowError for too much output."""
+        """Read from one pipe; say whether more may come. OverflowError beyond the limit."""
         chunk = os.read(end, runner.CHUNK_BYTES)
         if end == self._output:
             self._line = (self._line + chunk)[-LINE_BYTES:]
@@ -214,7 +221,7 @@ class RsyncOutput:
         return bool(chunk)
 
     def take_rest(self) -> None:
-        """Read the rest of an ended program's output; another program may hold it open."""
+        """Read the rest of an ended program's output; a child may still hold the pipe open."""
         for end in tuple(self.unread):
             os.set_blocking(end, False)
             try:
@@ -224,7 +231,7 @@ class RsyncOutput:
                 continue
 
     def progress(self) -> str:
-        """Return the last complete progress."""
+        """Return the last complete progress line."""
         line = self._line.decode("utf-8", "replace")
         return line.replace("\n", "\r").rstrip("\r").rpartition("\r")[2].strip()
 
@@ -250,7 +257,7 @@ def _wait(pid: int, output: RsyncOutput, is_unwanted: "Callable[[], bool]") -> i
             if is_unwanted():
                 os.kill(pid, SIGTERM)
                 _await(end)
-                runner.kill(pid)
+                runner.kill_program(pid)
                 return None
     finally:
         os.close(end)
@@ -263,7 +270,7 @@ def _ready(poll: select.poll, until: float) -> list[int]:
 
 
 def _await(end: int) -> None:
-    """Wait a while for the end of a program that got a signal."""
+    """Wait some seconds for a program to end after a signal."""
     poll = select.poll()
     poll.register(end, select.POLLIN)
     poll.poll(END_S * 1000)

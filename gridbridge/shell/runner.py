@@ -1,8 +1,8 @@
-"""Run a program with a time limit: the one place that starts processes.
+"""Runs a program with a time limit; the one module that starts processes.
 
-It uses posix_spawn itself, because importing subprocess costs a short program as much as the
-rest of its work (bench/transfer). The program gets a session of its own, so that the limit
-ends it with everything that it started.
+It calls posix_spawn directly, because importing subprocess costs a short program as much as the
+rest of its work (bench/transfer). The program gets its own session, so that the time limit kills
+all of its descendants too.
 """
 
 import os
@@ -15,22 +15,21 @@ TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    Asked = Callable[
+    ProgramAnswerer = Callable[
         [tuple[str, ...], dict[str, str], Callable[[], "CompletedProgram"]], "CompletedProgram"
     ]
 
 CHUNK_BYTES = 65536
-ANSWER_BYTES = 64 << 20  # of a program's output that answers one question
-LIST_BYTES = (
-    256 << 20
-)  # of a list of all jobs or hosts: 100,000 jobs with what they ask for are 120 MB
-REAP_S = 10.0  # what was killed ends within that, or nobody knows when
+ANSWER_BYTES = 64 << 20  # the largest output of a query
+# of a list of all jobs or hosts: 100,000 jobs with what they ask for are 120 MB
+LIST_BYTES = 256 << 20
+REAP_S = 10.0  # a killed program ends within this time, or is stuck in the kernel
 SIGKILL = 9  # of Linux; importing signal, and with it enum, costs 5 ms
 SIGPIPE = 13  # ignored by Python; a program starts with its default
 
 
 class CompletedProgram:
-    """How a program ended: exit status (negative: the signal) and what it printed."""
+    """The exit status (negative: a signal) and the output of an ended program."""
 
     __slots__ = ("argv", "status", "stderr", "stdout")
 
@@ -41,7 +40,7 @@ class CompletedProgram:
         self.stderr = stderr
 
     def checked(self) -> "CompletedProgram":
-        """Return self; CommandFailed unless the exit status is 0."""
+        """Return self; raise CommandFailed unless the exit status is 0."""
         if self.status:
             raise CommandFailed(self.argv, self.status, self.stdout, self.stderr)
         return self
@@ -54,38 +53,38 @@ def _nothing() -> None:
 _after_each: "Callable[[], None]" = _nothing
 
 
-def after_each(act: "Callable[[], None]") -> None:
-    """Have this process do something after each program that is over, here or far away."""
+def call_after_each_program(act: "Callable[[], None]") -> None:
+    """Register a callback that runs after each local or remote program has ended."""
     global _after_each
     _after_each = act
 
 
-_ask_by: "Asked | None" = None
+_ask_by: "ProgramAnswerer | None" = None
 
 
-def ask_by(answerer: "Asked | None") -> None:
-    """Make `run` ask a callable for answers of programs without input; None: run programs."""
+def replace_programs_by(answerer: "ProgramAnswerer | None") -> None:
+    """Let a callable answer `run_program` calls without input; None restores real runs."""
     global _ask_by
     _ask_by = answerer
 
 
-def is_over() -> None:
-    """Note that something is over that took its time, as a program that another way ran."""
+def note_program_end() -> None:
+    """Run the registered callback after a program that another module has run."""
     _after_each()
 
 
-def run(
+def run_program(
     argv: tuple[str, ...],
     env: dict[str, str],
     timeout_s: float,
     stdin: bytes = b"",
     most_bytes: int = ANSWER_BYTES,
 ) -> CompletedProgram:
-    """Run a program to its end, with `stdin` to read.
+    """Run a program to its end with `stdin` as its input, and return its output.
 
-    Raises CommandFailed with status None when it did not end within `timeout_s`, TooLong when it
-    printed more than `most_bytes` (both times it is killed with its session), and CommandFailed
-    with status 127 when it can't be started.
+    Raises CommandFailed with status None after `timeout_s`, and OutputTooLong if the output is
+    larger than `most_bytes`; in both cases the program's session is killed. Raises CommandFailed
+    with status 127 if the program can't be started.
     """
     if _ask_by is not None and not stdin:
         return _ask_by(argv, env, lambda: _run(argv, env, timeout_s, stdin, most_bytes))
@@ -95,18 +94,18 @@ def run(
 def _run(
     argv: tuple[str, ...], env: dict[str, str], timeout_s: float, stdin: bytes, most_bytes: int
 ) -> CompletedProgram:
-    source = in_memory(stdin)
+    source = open_memory_file(stdin)
     try:
-        return run_on(argv, env, timeout_s, source, most_bytes)
+        return run_with_open_input(argv, env, timeout_s, source, most_bytes)
     finally:
         os.close(source)
 
 
-def in_memory(data: bytes) -> int:
-    """Return a file in memory, at its beginning, to be a program's standard input.
+def open_memory_file(data: bytes) -> int:
+    """Return a descriptor of an in-memory file with this content, for standard input.
 
-    Whenever we are killed, the program reads all of it or was never started. A job whose script
-    was cut short would be submitted, and end well without its work.
+    The program can read all of the input or is never started, whenever this process is killed. A
+    job with a truncated script would be submitted and end well without doing its work.
     """
     whole = os.memfd_create("stdin")
     with open(whole, "wb", closefd=False) as file:
@@ -115,73 +114,76 @@ def in_memory(data: bytes) -> int:
     return whole
 
 
-def run_on(
+def run_with_open_input(
     argv: tuple[str, ...],
     env: dict[str, str],
     timeout_s: float,
     source: int,
     most_bytes: int = ANSWER_BYTES,
 ) -> CompletedProgram:
-    """Do as `run` with an open file as the program's standard input; its position is shared."""
+    """Run a program as `run_program` does, with an open file as its standard input.
+
+    The program and the caller share the file's position.
+    """
     deadline = time.monotonic() + timeout_s
-    ours, theirs = ends()
+    ours, theirs = open_output_pipes()
     try:
-        pid = spawn(argv, env, [source, *theirs])
+        pid = spawn_program(argv, env, [source, *theirs])
     except OSError as error:
-        close(ours)
+        close_files(ours)
         raise ProgramNotStarted(argv, error) from error
     finally:
-        close(theirs)
+        close_files(theirs)
     try:
         stdout, stderr = _read(ours, deadline, most_bytes)
-        status = wait(pid, deadline)
+        status = reap_program(pid, deadline)
     except TimeoutError as error:
-        kill(pid)
+        kill_program(pid)
         raise CommandFailed(argv, None, transient=True) from error
     except OverflowError as error:
-        kill(pid)
+        kill_program(pid)
         raise OutputTooLong(argv, most_bytes) from error
     finally:
-        close(ours)
+        close_files(ours)
         _after_each()
     return CompletedProgram(argv, status, stdout, stderr)
 
 
-def run_unheard(
+def run_discarding_output(
     argv: tuple[str, ...], env: dict[str, str], timeout_s: float, stdin: bytes = b""
 ) -> CompletedProgram:
-    """Do as `run`, but keep nothing of what the program prints, however much that is."""
-    theirs = [in_memory(stdin), os.open(os.devnull, os.O_WRONLY)]
+    """Run a program as `run_program` does, and discard its output."""
+    theirs = [open_memory_file(stdin), os.open(os.devnull, os.O_WRONLY)]
     try:
-        pid = spawn(argv, env, [*theirs, theirs[-1]])
+        pid = spawn_program(argv, env, [*theirs, theirs[-1]])
     except OSError as error:
         raise ProgramNotStarted(argv, error) from error
     finally:
-        close(theirs)
+        close_files(theirs)
     poll = select.poll()
     poll.register(end := os.pidfd_open(pid), select.POLLIN)
     has_ended = bool(poll.poll(timeout_s * 1000))
     os.close(end)
     if not has_ended:
-        kill(pid)
+        kill_program(pid)
         raise CommandFailed(argv, None, transient=True)
     return CompletedProgram(argv, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), b"", b"")
 
 
-def quote(text: str) -> str:
-    """Quote one word for sh: for text that passes a shell, the wrapper's or one by ssh."""
+def quote_for_sh(text: str) -> str:
+    """Quote one word for sh, for text that a local or remote shell reads."""
     return "'" + text.replace("'", "'\\''") + "'"
 
 
-def ends() -> tuple[list[int], list[int]]:
-    """Return our ends of two pipes, for stdout and stderr, and theirs."""
+def open_output_pipes() -> tuple[list[int], list[int]]:
+    """Make two pipes for stdout and stderr; return the read ends and the write ends."""
     out_read, out_write = os.pipe()
     err_read, err_write = os.pipe()
     return [out_read, err_read], [out_write, err_write]
 
 
-def spawn(argv: tuple[str, ...], env: dict[str, str], theirs: list[int]) -> int:
-    """Start a program in a session of its own with its first three files; return its pid."""
+def spawn_program(argv: tuple[str, ...], env: dict[str, str], theirs: list[int]) -> int:
+    """Start a program in its own session with these first three files; return its pid."""
     actions = [(os.POSIX_SPAWN_DUP2, end, number) for number, end in enumerate(theirs)]
     return os.posix_spawn(
         argv[0], argv, env, file_actions=actions, setsid=True, setsigdef=(SIGPIPE,)
@@ -196,7 +198,7 @@ def _read(ends: list[int], deadline: float, most_bytes: int) -> tuple[bytes, byt
         poll.register(end, select.POLLIN)
     unread = set(ends)
     while unread:
-        for end, _ in poll.poll(left_ms(deadline)):
+        for end, _ in poll.poll(remaining_ms(deadline)):
             if chunk := os.read(end, CHUNK_BYTES):
                 read[end].append(chunk)
                 most_bytes -= len(chunk)
@@ -209,35 +211,38 @@ def _read(ends: list[int], deadline: float, most_bytes: int) -> tuple[bytes, byt
     return stdout, stderr
 
 
-def left_ms(deadline: float) -> float:
-    """Return how many milliseconds are left, one more than none; TimeoutError when none are."""
+def remaining_ms(deadline: float) -> float:
+    """Return the milliseconds until a deadline plus one; TimeoutError after the deadline."""
     left_s = deadline - time.monotonic()
     if left_s <= 0:
         raise TimeoutError
     return left_s * 1000 + 1
 
 
-def wait(pid: int, deadline: float) -> int:
-    """Reap the program; it has closed its outputs, so the wait is short or a daemon's trick."""
+def reap_program(pid: int, deadline: float) -> int:
+    """Reap a program that has closed its outputs; return its exit status or signal.
+
+    The wait is short unless a daemon closed its outputs and runs on.
+    """
     while not (result := os.waitpid(pid, os.WNOHANG))[0]:
-        left_ms(deadline)
+        remaining_ms(deadline)
         time.sleep(0.001)
     return os.waitstatus_to_exitcode(result[1])
 
 
-def kill(pid: int) -> None:
-    """Kill a program with its session; one that became another user (sudo) is left alone.
+def kill_program(pid: int) -> None:
+    """Kill a program with its session; a program that changed its user (sudo) is left alone.
 
-    So is one that the kernel does not let end, as one that waits for a disk that hangs.
+    A program that the kernel can't end, for instance one that waits for a hung disk, is left, too.
     """
     try:
         os.killpg(pid, SIGKILL)
-        wait(pid, time.monotonic() + REAP_S)
+        reap_program(pid, time.monotonic() + REAP_S)
     except (PermissionError, TimeoutError):
         return
 
 
-def close(ends: list[int]) -> None:
-    """Close files."""
+def close_files(ends: list[int]) -> None:
+    """Close file descriptors."""
     for end in ends:
         os.close(end)

@@ -1,7 +1,7 @@
-"""Sessions over which any thread of a short program asks; a second one of a login is the exception.
+"""A pool of ssh sessions that the threads of a short program share.
 
-OpenSSH's clients log in while the program loads its modules. To load paramiko takes longer than to
-log in so.
+OpenSSH clients log in while the program loads its modules. Loading paramiko would take longer than
+such a login. A second session for one login is opened only if the first is busy.
 """
 
 import time
@@ -14,20 +14,20 @@ from gridbridge.shell.runner import ANSWER_BYTES, CompletedProgram
 from gridbridge.shell.ssh import OpenSshClient
 from gridbridge.shell.ssh_session import SshSession
 
-PATIENCE_S = 1.0  # for an idle session before another login, which costs both hosts 0.1 s of CPU
+PATIENCE_S = 1.0  # to wait for an idle session; another login costs both hosts 0.1 s of CPU
 
 Account = tuple[str, str, str, str]
 
 
-class SessionPool(OpenSshClient):
-    """The idle sessions of each login, and the logins that gave no answer in time."""
+class SshSessionPool(OpenSshClient):
+    """The idle ssh sessions of each login, and the logins that timed out."""
 
     def __init__(self) -> None:
         self._idle: dict[Account, LifoQueue[SshSession]] = {}
         self._silences: dict[Account, tuple[CompletedProgram, bool]] = {}
 
     def begin(self, login: SshLogin) -> None:
-        """Have a client log in; the first request finds the session, or says why there is none."""
+        """Start a client's login in the background; the first request uses the session."""
         idle = self._sessions(login)
         session = idle.get()
         with suppress(ProgramNotStarted, HostNotReached):
@@ -42,16 +42,16 @@ class SessionPool(OpenSshClient):
         timeout_s: float,
         most_bytes: int = ANSWER_BYTES,
     ) -> tuple[CompletedProgram, bool]:
-        """Have the far shell do a request; say how that ended, and whether nothing was sent.
+        """Run a request over an idle session; say how it ended, and whether nothing was sent.
 
-        After a request without an answer in time each further one ends so at once.
+        After a timeout every further request to the same login fails at once.
         """
         deadline, idle = time.monotonic() + timeout_s, self._sessions(login)
         if silence := self._silences.get(_account(login)):
             return silence
         try:
             session = idle.get(timeout=min(PATIENCE_S, timeout_s))
-        except Empty:  # what is asked before us may hang
+        except Empty:  # an earlier request may hang
             session = SshSession()
         try:
             rest_s = max(0.0, deadline - time.monotonic())

@@ -1,4 +1,4 @@
-"""The signals that steer a service: heard between its rounds, and at once while it waits."""
+"""Handles the signals that stop or reload a service, during its rounds and while it waits."""
 
 import os
 import select
@@ -7,10 +7,11 @@ from contextlib import suppress
 
 
 class ProcessSignals:
-    """What SIGTERM, SIGINT and SIGHUP have asked for; one a process, made in its main thread.
+    """Records SIGTERM, SIGINT and SIGHUP; made once, in the main thread.
 
-    A handler only notes: a lock that it took might be held by what it interrupts. Each signal
-    wakes `wait` by a byte in a pipe (signal.set_wakeup_fd), also when it comes right before it.
+    A signal handler only sets a flag, because the interrupted code may hold any lock. Each signal
+    also writes a byte to a pipe that wakes `wait` (signal.set_wakeup_fd), even if it comes just
+    before `wait`.
     """
 
     def __init__(self) -> None:
@@ -26,14 +27,14 @@ class ProcessSignals:
         signal.signal(signal.SIGHUP, self._hang_up)
 
     def wait(self, limit_s: float) -> bool:
-        """Sleep until the time is over or a signal comes; say whether one came."""
+        """Sleep until a signal comes or the limit is over; say whether a signal came."""
         woken, _, _ = select.select([self._woken], [], [], limit_s)
         with suppress(BlockingIOError):
             os.read(self._woken, 4096)
         return bool(woken)
 
     def hung_up(self) -> bool:
-        """Say once whether SIGHUP has come; several since the last call are one."""
+        """Say whether SIGHUP has come since the last call."""
         before, self._told = self._told, self._hangups
         return before != self._told
 

@@ -1,10 +1,10 @@
-"""Run a program on another host by OpenSSH's client, and know whether it ran.
+"""Runs a program on another host by OpenSSH's client, and tells whether the program ran.
 
 ssh(1) ends with the program's exit status, or with 255 for its own failure, but a program may end
-with 255 too. So the command there prints a secret token around each of its outputs; an answer
-without all of them is no answer. All of the request goes by standard input, as one compound command
-of sh: half of one is a syntax error, and nothing of it runs. The login shell there, whichever it
-is, sees but a constant line.
+with 255 too. So the remote command prints a secret token around each of its outputs, and output
+without all tokens counts as no answer. The request goes by standard input as one compound command
+of sh; a truncated request is a syntax error and runs nothing. The login shell, whichever it is,
+sees only a constant line.
 """
 
 import os
@@ -19,7 +19,7 @@ from gridbridge.errors import (
 )
 from gridbridge.model.route import BARE, SshLogin
 from gridbridge.shell import files, runner
-from gridbridge.shell.runner import ANSWER_BYTES, CompletedProgram, quote
+from gridbridge.shell.runner import ANSWER_BYTES, CompletedProgram, quote_for_sh
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ FAILED = 255  # ssh(1): an error of its own
 CLIENT = "/usr/bin/ssh"
 CONNECT_S = 10  # the longest for a connection; a command's own limit holds too
 ALIVE_S = 5  # after two such silences a connection is lost
-OPTIONS = {  # ssh_config(5); these go before what the person's and the site's files say
+OPTIONS = {  # ssh_config(5); these override the ssh files of the person and the site
     "BatchMode": "yes",
     "IdentityAgent": "none",
     "ForwardAgent": "no",
@@ -52,18 +52,18 @@ FAR_SHELL = (  # sh and csh take this line
     "exec /usr/bin/env LC_ALL=C PATH=/usr/bin:/bin /bin/sh -c"
     ' \'while read -r bytes; do eval "$(head -c "$bytes")"; done\''
 )
-TOKENS = 3, 2  # in an answer, on standard output and error
+TOKENS = 3, 2  # tokens in a whole answer: on stdout, on stderr
 NOT_STARTED = (125, 126, 127)  # env(1), timeout(1): the program can't be run, or is not there
 CAP_SYS_ADMIN = 21  # capabilities(7)
-NOT_FOUND = 127  # as runner.run says of both
-FIRST_SIGNAL, LAST_SIGNAL = 129, 192  # what a shell says of a program that a signal ended
-DENIED = b"Permission denied ("  # what the client ends with when all that it could try failed
+NOT_FOUND = 127  # run_program's status for a program that can't be started
+FIRST_SIGNAL, LAST_SIGNAL = 129, 192  # a shell's exit statuses of a program that a signal ended
+DENIED = b"Permission denied ("  # the client's last line after all keys failed
 BAD_MODE = b'": bad permissions'  # of `Load key "PATH": bad permissions`
 AS_TYPED = ("utf-8", "surrogateescape")  # the caller's bytes, whatever their encoding
 
 
 class OpenSshClient:
-    """Carries requests, each by a process of OpenSSH's client."""
+    """Carries each request by a new process of OpenSSH's client."""
 
     def carry(
         self,
@@ -73,41 +73,41 @@ class OpenSshClient:
         timeout_s: float,
         most_bytes: int = ANSWER_BYTES,
     ) -> tuple[CompletedProgram, bool]:
-        """Have the far shell do a request; say how that ended, and whether nothing was sent.
+        """Run a request in the remote shell; say how it ended, and whether nothing was sent.
 
-        Raises TooLong when more came back than `most_bytes`.
+        Raises OutputTooLong if the output is larger than `most_bytes`.
         """
-        source = runner.in_memory(request)
+        source = runner.open_memory_file(request)
         try:
             return _call(login, timeout_s, source, most_bytes), _is_unread(source)
         finally:
             os.close(source)
 
     def listen(self, login: SshLogin, command: str, text: bytes) -> "Iterator[bytes]":
-        """Refuse to listen: only programs that keep connections can."""
+        """Refuse to listen, which needs a persistent connection."""
         raise HostNotReached((CLIENT,), FAILED, stderr=b"no connection is kept")
 
 
 _carrier = OpenSshClient()
 
 
-def carry_by(carrier: OpenSshClient) -> None:
-    """Carry every request of this process in another way: connection.Connections has one."""
+def set_ssh_carrier(carrier: OpenSshClient) -> None:
+    """Make this process carry its ssh requests by another carrier, such as KeptSshConnections."""
     global _carrier
     _carrier = carrier
 
 
-def keeps_connections() -> bool:
-    """Say whether requests are carried by another than OpenSSH's client."""
+def has_kept_connections() -> bool:
+    """Say whether requests go over persistent connections instead of new ssh clients."""
     return type(_carrier) is not OpenSshClient
 
 
-def listen(login: SshLogin, command: str, text: bytes) -> "Iterator[bytes]":
-    """Have a command read a text there, and give what it prints as long as we listen."""
+def listen_over_ssh(login: SshLogin, command: str, text: bytes) -> "Iterator[bytes]":
+    """Run a remote command with a text as its input; yield its output as it comes."""
     return _carrier.listen(login, command, text)
 
 
-def run(
+def run_over_ssh(
     login: SshLogin | None,
     argv: tuple[str, ...],
     env: dict[str, str],
@@ -116,51 +116,51 @@ def run(
     carrier: OpenSshClient | None = None,
     most_bytes: int = ANSWER_BYTES,
 ) -> CompletedProgram:
-    """Run a program to its end where the login leads, or here when there is none.
+    """Run a program to its end on the login's host, or here if the login is None.
 
-    As runner.run; besides, an exit status of 129 to 192 is taken for a signal, no NUL of `stdin`
-    arrives, and the program is killed there when its time is over. Raises NotReached when
-    nothing of the request was sent. Raises CommandFailed with status None when the request was
-    sent, but the answer was incomplete or too long: the program may have run.
+    It works as run_program, with three differences: an exit status of 129 to 192 counts as a
+    signal, NUL bytes of `stdin` are lost, and the time limit kills the remote program. Raises
+    HostNotReached if nothing of the request was sent. Raises CommandFailed with status None if the
+    request was sent but the answer was incomplete or too long: the program may have run.
     """
     if login is None:
-        return runner.run(argv, env, timeout_s, stdin, most_bytes)
-    token = files.random_name()
-    whole = request(token, argv, env, timeout_s, stdin)
+        return runner.run_program(argv, env, timeout_s, stdin, most_bytes)
+    token = files.random_file_name()
+    whole = encode_ssh_request(token, argv, env, timeout_s, stdin)
     try:
         carry = (carrier or _carrier).carry
         ended, is_unread = carry(login, token, whole, timeout_s, most_bytes)
     finally:
-        runner.is_over()
-    return answer(token, argv, ended) or _fail(login, token, ended, is_unread)
+        runner.note_program_end()
+    return decode_ssh_answer(token, argv, ended) or _fail(login, token, ended, is_unread)
 
 
-def client(login: SshLogin) -> tuple[str, ...]:
-    """Return the command line that reaches the far shell."""
-    return (*connection(login), "--", login.host, FAR_SHELL)
+def far_shell_command(login: SshLogin) -> tuple[str, ...]:
+    """Return the ssh command line that starts the remote shell of a login."""
+    return (*ssh_client_command(login), "--", login.host, FAR_SHELL)
 
 
-def connection(login: SshLogin) -> tuple[str, ...]:
-    """Return the client with everything but the host; root becomes the person whose key it uses."""
+def ssh_client_command(login: SshLogin) -> tuple[str, ...]:
+    """Return the ssh command line without a host; root switches to the key's owner first."""
     options = tuple(word for name in OPTIONS for word in ("-o", f"{name}={OPTIONS[name]}"))
     user = ("-l", login.user) if login.user else ()
     port = ("-p", login.port) if login.port else ()
     return (*_become(login), CLIENT, *options, *user, *port)
 
 
-def request(
+def encode_ssh_request(
     token: str, argv: tuple[str, ...], env: dict[str, str], timeout_s: float, stdin: bytes
 ) -> bytes:
-    """Write what the far shell is to do; it does all of it or, without the last byte, nothing.
+    """Write a request for the remote shell; a request without its last byte does nothing.
 
-    The first line is the number of bytes that follow: several requests may go one after another.
+    Its first line is the number of bytes that follow, so several requests can follow each other.
     """
     by_path = ("/bin/sh", "-c", 'exec "$@"', "sh") if "=" in argv[0] else ()  # env(1): a variable
     variables = (f"{name}={value}" for name, value in env.items())
     limit = ("timeout", "-s", "KILL", f"{timeout_s:g}")
     limited = (*limit, "env", "-i", "--", *variables, *by_path, *argv)
-    words = " ".join(map(quote, limited)).encode(*AS_TYPED)
-    quoted = quote(stdin.decode(*AS_TYPED)).encode(*AS_TYPED)
+    words = " ".join(map(quote_for_sh, limited)).encode(*AS_TYPED)
+    quoted = quote_for_sh(stdin.decode(*AS_TYPED)).encode(*AS_TYPED)
     command = b"printf %s " + quoted + b" | " + words if stdin else words + b" </dev/null"
     begin = f"{{ printf %s {token}; printf %s {token} >&2\n"
     end = f'\nprintf %s "{token}$?{token}"; printf %s {token} >&2\n}}'
@@ -168,12 +168,14 @@ def request(
     return f"{len(whole)}\n".encode() + whole
 
 
-def answer(token: str, argv: tuple[str, ...], ended: CompletedProgram) -> CompletedProgram | None:
-    """Return a program's outputs between the tokens, None when they are not whole.
+def decode_ssh_answer(
+    token: str, argv: tuple[str, ...], ended: CompletedProgram
+) -> CompletedProgram | None:
+    """Return the program's outputs between the tokens, None if the answer is incomplete.
 
-    CommandFailed with status 127 when it could not be started.
+    Raises CommandFailed with status 127 if the program could not be started.
     """
-    if not is_whole(token, ended.stdout, ended.stderr):
+    if not is_whole_ssh_answer(token, ended.stdout, ended.stderr):
         return None
     stdout, stderr = (text.split(token.encode()) for text in (ended.stdout, ended.stderr))
     status = int(stdout[2])
@@ -185,14 +187,14 @@ def answer(token: str, argv: tuple[str, ...], ended: CompletedProgram) -> Comple
     )
 
 
-def is_whole(token: str, stdout: bytes, stderr: bytes) -> bool:
-    """Say whether both outputs have all of the tokens that surround an answer."""
+def is_whole_ssh_answer(token: str, stdout: bytes, stderr: bytes) -> bool:
+    """Say whether both outputs contain all tokens that surround an answer."""
     mark = token.encode()
     return (stdout.count(mark), stderr.count(mark)) == TOKENS
 
 
 def _open_key(words: bytes) -> str:
-    """Return the file of a key that the client refused for its mode, empty for none."""
+    """Return the key file that ssh refused because of its mode, empty if there is none."""
     before, refused, _ = words.partition(BAD_MODE)
     return before.rpartition(b'"')[2].decode("utf-8", "replace") if refused else ""
 
@@ -210,10 +212,10 @@ def _become(login: SshLogin) -> tuple[str, ...]:
 
 
 def _apart() -> tuple[str, ...]:
-    """Return the words that make a command the first process of a PID namespace.
+    """Return the unshare(1) words that start a command as first process of a PID namespace.
 
-    All programs that a person's configuration starts then end with the client. Empty if we lack
-    the right to do so.
+    All programs that a person's ssh configuration starts then end with the client. The result is
+    empty if this process lacks the right.
     """
     with open("/proc/self/status", encoding="utf-8", errors="replace") as file:
         rights = next(line for line in file if line.startswith("CapEff:"))
@@ -222,10 +224,10 @@ def _apart() -> tuple[str, ...]:
 
 
 def _call(login: SshLogin, timeout_s: float, source: int, most_bytes: int) -> CompletedProgram:
-    """Call the client; one that has to be killed for its time said nothing."""
-    argv = client(login)
+    """Run the ssh client; a client that is killed at the time limit has an empty output."""
+    argv = far_shell_command(login)
     try:
-        return runner.run_on(argv, BARE, timeout_s, source, most_bytes)
+        return runner.run_with_open_input(argv, BARE, timeout_s, source, most_bytes)
     except OutputTooLong as error:
         raise OutputTooLong(argv, most_bytes, login.host) from error
     except CommandFailed as error:
@@ -235,21 +237,21 @@ def _call(login: SshLogin, timeout_s: float, source: int, most_bytes: int) -> Co
 
 
 def _is_unread(source: int) -> bool:
-    """Say whether the client has sent nothing: it shares our position in its standard input."""
+    """Say whether the client has sent nothing, by the shared position in its standard input."""
     return os.lseek(source, 0, os.SEEK_CUR) == 0
 
 
 def _fail(
     login: SshLogin, token: str, ended: CompletedProgram, is_unread: bool
 ) -> CompletedProgram:
-    """Raise for an answer that is not whole."""
+    """Raise the error that fits an incomplete answer."""
     last = _last_words(token, ended)
     if is_unread:
-        advice = explain(login, ended.stderr)
+        advice = explain_ssh_failure(login, ended.stderr)
         why = advice or f"can't reach {login.host}: {last}"
         kind = (
             SshLoginRefused
-            if is_shut_out(ended.stderr)
+            if is_key_refused(ended.stderr)
             else SshAccessRejected
             if advice
             else HostNotReached
@@ -260,7 +262,7 @@ def _fail(
 
 
 def _last_words(token: str, ended: CompletedProgram) -> str:
-    """Return the last that was said: by the client, or by a login shell that obeys nobody."""
+    """Return the last line that the client, or else the remote login shell, has printed."""
     before = ended.stdout.partition(token.encode())[0]
     for output in (ended.stderr, before):
         if lines := output.decode("utf-8", "replace").strip().splitlines():
@@ -269,18 +271,18 @@ def _last_words(token: str, ended: CompletedProgram) -> str:
     return "no answer in time" if killed else f"its shell ended with status {ended.status}"
 
 
-def is_shut_out(words: bytes) -> bool:
-    """Say whether the client ended because no key of ours is let in.
+def is_key_refused(words: bytes) -> bool:
+    """Say whether the ssh client ended because the server accepts none of our keys.
 
-    ssh(1) has the exit status 255 for all of its troubles. Before a login its last line is its own,
-    whatever the other side made it print before: there the client says how it ended.
+    ssh(1) ends with 255 for all of its failures. Its last line is its own, whatever the server made
+    it print before.
     """
     user, _, why = (words.splitlines() or [b""])[-1].partition(b": ")
     return b"@" in user and b" " not in user and why.startswith(DENIED)
 
 
-def explain(login: SshLogin, words: bytes) -> str:
-    """Return what a person can do about ssh's message; empty if the failure passes by itself."""
+def explain_ssh_failure(login: SshLogin, words: bytes) -> str:
+    """Return advice for an ssh error message; empty if the failure may pass by itself."""
     person = login.person or pwd.getpwuid(os.geteuid()).pw_name
     options = f"-p {login.port} {login.host}" if login.port else login.host
     host_name = f"[{login.host}]:{login.port}" if login.port else login.host

@@ -1,7 +1,7 @@
-"""One connection for all that a short program asks of a host, by one process of OpenSSH's client.
+"""Sends all requests of a short program to one host over one process of OpenSSH's client.
 
-A starter submits a job and releases it, and a connection costs both hosts more than all the rest.
-It ends with the program: the client's input is closed then.
+A starter submits a job and releases it; a second login would cost both hosts more than that. The
+session ends with the program, which closes the client's input.
 """
 
 import fcntl
@@ -14,54 +14,54 @@ from gridbridge.errors import OutputTooLong, ProgramNotStarted
 from gridbridge.model.route import BARE, SshLogin
 from gridbridge.shell import runner
 from gridbridge.shell.runner import CompletedProgram
-from gridbridge.shell.ssh import FAILED, TOKENS, OpenSshClient, client
+from gridbridge.shell.ssh import FAILED, TOKENS, OpenSshClient, far_shell_command
 
 NUMBER_BYTES = 4  # of the int that FIONREAD gives (ioctl_tty(2))
 
 
-class ClientProcess:
-    """A running client and our ends of its three streams."""
+class SshClientProcess:
+    """A running ssh client and the parent's ends of its three streams."""
 
     __slots__ = ("argv", "errors", "output", "pid", "theirs", "to_it")
 
     def __init__(self, argv: tuple[str, ...]) -> None:
         self.argv = argv
-        (self.output, self.errors), child_ends = runner.ends()
+        (self.output, self.errors), child_ends = runner.open_output_pipes()
         self.theirs, self.to_it = os.pipe()  # its end stays ours as well: it tells what is unread
         os.set_blocking(self.to_it, False)
         try:
-            self.pid = runner.spawn(argv, BARE, [self.theirs, *child_ends])
+            self.pid = runner.spawn_program(argv, BARE, [self.theirs, *child_ends])
         except OSError as error:
             self._close()
             raise ProgramNotStarted(argv, error) from error
         finally:
-            runner.close(child_ends)
+            runner.close_files(child_ends)
 
     def unread_bytes(self) -> int:
-        """Return how much of what we wrote the client has not taken."""
+        """Return how many written bytes the client has not read yet."""
         size = fcntl.ioctl(self.theirs, termios.FIONREAD, bytes(NUMBER_BYTES))
         return int.from_bytes(size, "little")
 
     def end(self) -> None:
-        """Kill the client and give its files back."""
-        runner.kill(self.pid)
+        """Kill the ssh client and close its files."""
+        runner.kill_program(self.pid)
         self._close()
 
     def _close(self) -> None:
-        runner.close([self.output, self.errors, self.theirs, self.to_it])
+        runner.close_files([self.output, self.errors, self.theirs, self.to_it])
 
 
 class SshSession(OpenSshClient):
-    """The lines that are open; each request goes over the one of its login."""
+    """The open ssh connections of a program, one for each login."""
 
     def __init__(self) -> None:
-        self._lines: dict[tuple[str, ...], ClientProcess] = {}
+        self._lines: dict[tuple[str, ...], SshClientProcess] = {}
 
     def begin(self, login: SshLogin) -> None:
-        """Have a client log in, for the first request; NotStarted where none can be started."""
-        argv = client(login)
+        """Start a login ahead of the first request; NotStarted if no client can be started."""
+        argv = far_shell_command(login)
         if argv not in self._lines:
-            self._lines[argv] = ClientProcess(argv)
+            self._lines[argv] = SshClientProcess(argv)
 
     def carry(
         self,
@@ -71,13 +71,13 @@ class SshSession(OpenSshClient):
         timeout_s: float,
         most_bytes: int = runner.ANSWER_BYTES,
     ) -> tuple[CompletedProgram, bool]:
-        """Have the far shell do a request; say how that ended, and whether nothing was sent.
+        """Run a request in the remote shell; say how it ended, and whether nothing was sent.
 
-        A line that fails once is given up: the next request makes a new one.
+        A connection that fails is closed, and the next request opens a new one.
         """
         deadline = time.monotonic() + timeout_s
-        argv = client(login)
-        line = self._lines.pop(argv, None) or ClientProcess(argv)
+        argv = far_shell_command(login)
+        line = self._lines.pop(argv, None) or SshClientProcess(argv)
         exchange = SessionRequest(line, token, request, most_bytes)
         if exchange.is_done_by(deadline):
             self._lines[argv] = line
@@ -90,10 +90,14 @@ class SshSession(OpenSshClient):
 
 
 class SessionRequest:
-    """One request over a line, and what has come back of its answer."""
+    """One request over an ssh session, and what has been read of its answer."""
 
     def __init__(
-        self, line: ClientProcess, token: str, request: bytes, most_bytes: int = runner.ANSWER_BYTES
+        self,
+        line: SshClientProcess,
+        token: str,
+        request: bytes,
+        most_bytes: int = runner.ANSWER_BYTES,
     ) -> None:
         self._line = line
         self._token = token.encode()
@@ -109,10 +113,10 @@ class SessionRequest:
         self._open = set(self._read)
 
     def is_done_by(self, deadline: float) -> bool:
-        """Write and read until the answer is whole; False when it will not be, or not in time."""
+        """Write the request and read until the answer is whole; False if it fails or times out."""
         try:
             while self._open and any(self._awaited.values()) and not self.is_too_long:
-                for end, _ in self._poll.poll(runner.left_ms(deadline)):
+                for end, _ in self._poll.poll(runner.remaining_ms(deadline)):
                     self._read_from(end) if end in self._read else self._write()
         except TimeoutError:
             return False
@@ -120,11 +124,11 @@ class SessionRequest:
 
     @property
     def is_too_long(self) -> bool:
-        """Say whether the answer is longer than the limit."""
+        """Say whether the answer exceeds the limit."""
         return sum(map(len, self._read.values())) > self._most_bytes
 
     def answer(self) -> CompletedProgram:
-        """Return what came back; of the client's own end nothing is known, nor wanted."""
+        """Return the bytes that were read; the client's own exit status is unknown."""
         return CompletedProgram(self._line.argv, FAILED, *map(bytes, self._read.values()))
 
     def _write(self) -> None:

@@ -1,4 +1,4 @@
-"""--help and --version of programs that are started for others: click would cost too much."""
+"""Prints --help and --version of programs for which loading click would cost too much."""
 
 import os
 import sys
@@ -8,10 +8,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def show_if_asked(text: str, version: "Callable[[], str] | None" = None) -> None:
-    """Print how a program is called, or its version, and end it with 0, if its caller asks that.
+def print_help_if_asked(text: str, version: "Callable[[], str] | None" = None) -> None:
+    """Print the usage or the version and exit with 0 if the arguments ask for that.
 
-    `text` begins with the program's name. A hot program does not know its version.
+    `text` begins with the program's name. Hot programs don't know their version.
     """
     if sys.argv[1:] in (["--help"], ["-h"]):
         answer = text

@@ -1,7 +1,7 @@
-"""Whether root alone decides what a path leads to: the file, each folder above it, each link.
+"""Checks that root alone can change a file, its parent folders and all symlinks to it.
 
-Programs that root runs obey no other file, as with sshd(8) and sudo(8), and neither does the
-service. Other people may read any file, since nothing runs with more rights for it.
+Programs that root runs trust no other file, as with sshd(8) and sudo(8), and neither does the
+service. Unprivileged users may use any file, since they gain no rights by it.
 """
 
 import os
@@ -9,7 +9,7 @@ import pwd
 import stat
 
 from gridbridge.errors import UntrustedFile
-from gridbridge.shell.runner import quote
+from gridbridge.shell.runner import quote_for_sh
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
@@ -20,47 +20,48 @@ OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH  # the group's bits are the mask of a
 MAX_LINKS = 40  # path_resolution(7)
 PLAIN = "/-_.+@%"
 
-Doubt = tuple[str, str]  # what is wrong with a place, and the command that corrects it
+Doubt = tuple[str, str]  # what is wrong with a path, and the command that corrects it
 
 
-def demanded() -> int | None:
-    """Return the owner that files must have for us to obey them: root for root, any for others."""
+def demanded_file_owner() -> int | None:
+    """Return the uid that must own trusted files: root if we are root, else None for any."""
     return ROOT if os.geteuid() == ROOT else None
 
 
-def require(path: str, opened: int | None = None, owner: int = ROOT) -> None:
-    """Raise Untrusted unless only `owner` and root can change a file and what leads to it.
+def require_trusted_path(path: str, opened: int | None = None, owner: int = ROOT) -> None:
+    """Raise UntrustedFile unless only `owner` and root can change a file and its path.
 
-    Who has `opened` it asks about that file as well; OSError when the path leads nowhere.
+    With the descriptor `opened` the open file is checked as well. Raises OSError if the path leads
+    nowhere.
     """
-    doubts = dict(along(path, owner))
+    doubts = dict(doubts_along_path(path, owner))
     if opened is not None:
-        doubts |= of(path, os.fstat(opened), owner)
+        doubts |= doubts_of_file(path, os.fstat(opened), owner)
     if doubts:
         raise UntrustedFile(path, ", ".join(doubts), " && ".join(doubts.values()))
 
 
-def along(path: str, owner: int = ROOT) -> "Iterator[Doubt]":
-    """Yield what lets others change the target of a path.
+def doubts_along_path(path: str, owner: int = ROOT) -> "Iterator[Doubt]":
+    """Yield each permission by which others can change a path's target.
 
-    In a sticky folder nobody else can rename or remove root's files, so it may lie above.
+    A sticky parent folder is accepted: nobody else can rename or remove root's files in it.
     """
-    for step in way(path):
+    for step in steps_of_path(path):
         facts = os.lstat(step)
         is_sticky = facts.st_mode & stat.S_ISVTX and step != path
-        yield from (_owned if is_sticky else of)(step, facts, owner)
+        yield from (_owned if is_sticky else doubts_of_file)(step, facts, owner)
 
 
-def beneath(folder: str) -> "Iterator[tuple[str, tuple[Doubt, ...]]]":
-    """Yield every place in a folder, with what lets others than root change it."""
+def doubts_in_folder(folder: str) -> "Iterator[tuple[str, tuple[Doubt, ...]]]":
+    """Yield each path below a folder with the permissions that let others change it."""
     for at, folders, names in os.walk(folder):
         for name in (*folders, *names):
             path = f"{at}/{name}"
-            yield path, tuple(of(path, os.lstat(path)))
+            yield path, tuple(doubts_of_file(path, os.lstat(path)))
 
 
-def way(path: str) -> "Iterator[str]":
-    """Yield each place through which a path leads, a link before its target."""
+def steps_of_path(path: str) -> "Iterator[str]":
+    """Yield each folder, symlink and file on a path, a symlink before its target."""
     pending, at, links = path.split("/")[::-1], "", 0
     yield "/"
     while pending:
@@ -82,16 +83,16 @@ def way(path: str) -> "Iterator[str]":
         at = "" if target.startswith("/") else at
 
 
-def of(path: str, facts: os.stat_result, owner: int = ROOT) -> "Iterator[Doubt]":
-    """Yield what lets others change one file, folder or link."""
+def doubts_of_file(path: str, facts: os.stat_result, owner: int = ROOT) -> "Iterator[Doubt]":
+    """Yield what lets others change one file, folder or symlink."""
     yield from _owned(path, facts, owner)
     if facts.st_mode & OTHERS_WRITE and not stat.S_ISLNK(facts.st_mode):
         mode = stat.S_IMODE(facts.st_mode)
         yield f"{path} has mode {mode:04o}", f"chmod go-w {_word(path)}"
 
 
-def name_of(uid: int) -> str:
-    """Return an account's name, its number when it has none."""
+def account_name_or_uid(uid: int) -> str:
+    """Return an account's name, its number if it has no name."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
@@ -101,9 +102,12 @@ def name_of(uid: int) -> str:
 def _owned(path: str, facts: os.stat_result, owner: int) -> "Iterator[Doubt]":
     if facts.st_uid not in (ROOT, owner):
         link = "-h " if stat.S_ISLNK(facts.st_mode) else ""
-        yield f"{path} belongs to {name_of(facts.st_uid)}", f"chown {link}root {_word(path)}"
+        yield (
+            f"{path} belongs to {account_name_or_uid(facts.st_uid)}",
+            f"chown {link}root {_word(path)}",
+        )
 
 
 def _word(path: str) -> str:
     is_plain = path.isascii() and path.translate({ord(sign): None for sign in PLAIN}).isalnum()
-    return path if is_plain else quote(path)
+    return path if is_plain else quote_for_sh(path)

@@ -13,8 +13,8 @@ from gridbridge.errors import CommandFailed, ConfigError
 from gridbridge.model.places import ADMISSION
 from gridbridge.model.site.setup_findings import CheckFinding, FindingState
 from gridbridge.shell import trust
-from gridbridge.shell.account import words_as
-from gridbridge.shell.runner import run
+from gridbridge.shell.account import setpriv_words
+from gridbridge.shell.runner import run_program
 
 LOAD_S = 20.0
 MODULE = ("-I", "-m", "gridbridge.site.admission_rule_check")
@@ -29,8 +29,8 @@ def check_admission_rules_load(
         return
     item = f"admission rules {folder}"
     try:
-        argv = (*words_as(account), sys.executable, *MODULE, folder, str(owner))
-        run(argv, ENVIRONMENT, LOAD_S).checked()
+        argv = (*setpriv_words(account), sys.executable, *MODULE, folder, str(owner))
+        run_program(argv, ENVIRONMENT, LOAD_S).checked()
     except CommandFailed as error:
         words = f"not loaded after {LOAD_S:.0f} s" if error.status is None else error.words
         yield CheckFinding(

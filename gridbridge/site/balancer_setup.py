@@ -4,8 +4,8 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 
-from gridbridge.batch.adapters import adapter_of
-from gridbridge.batch.clusters import away
+from gridbridge.batch.adapters import adapter_of_cluster
+from gridbridge.batch.clusters import reach_cluster
 from gridbridge.decisions.site import balancer_needs as decisions
 from gridbridge.decisions.site import check_findings
 from gridbridge.decisions.site.scheduler_configuration import QUEUE_ORDER
@@ -25,7 +25,7 @@ from gridbridge.model.site.host_facts import BalancerCellRights, BalancerFacts, 
 from gridbridge.model.site.setup_findings import CheckFinding, FindingState
 from gridbridge.shell import host
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.runner import run
+from gridbridge.shell.runner import run_program
 from gridbridge.site import capability_checks
 from gridbridge.site.queue_request import refuse_embedded_site
 from gridbridge.site.queue_setup import (
@@ -103,18 +103,20 @@ def _own_facts(policy: Policy) -> BalancerFacts:
 def _facts(policy: Policy) -> BalancerFacts:
     ours = (*decisions.FOLDERS, BALANCE_SUDOERS, BALANCE_CRON, policy.bootstrap.key)
     looked = (*filter(None, ours), *decisions.provider_programs_in_use(policy).values())
-    by_path = {path: host.path_facts(path) for path in looked}
-    unreadable = {BALANCE_SUDOERS} if host.is_unreadable(BALANCE_SUDOERS) else set()
+    by_path = {path: host.read_path_facts(path) for path in looked}
+    unreadable = {BALANCE_SUDOERS} if host.is_file_unreadable(BALANCE_SUDOERS) else set()
     return BalancerFacts(
-        host=host.name(),
-        uid=host.uid_of(BALANCE_ACCOUNT),
+        host=host.this_host_name(),
+        uid=host.uid_of_account(BALANCE_ACCOUNT),
         paths={path: facts for path, facts in by_path.items() if facts},
-        hidden=frozenset(filter(host.is_hidden, looked)) | unreadable,
-        sudoers=host.text(BALANCE_SUDOERS),
-        cron=host.text(BALANCE_CRON),
+        hidden=frozenset(filter(host.is_path_hidden, looked)) | unreadable,
+        sudoers=host.read_text_or_empty(BALANCE_SUDOERS),
+        cron=host.read_text_or_empty(BALANCE_CRON),
         has_unit=os.path.exists(BALANCE_UNIT),
         cell=_cell(policy),
-        has_fixed_nodes=adapter_of(away(policy, policy.site.cluster)).has_fixed_nodes,
+        has_fixed_nodes=adapter_of_cluster(
+            reach_cluster(policy, policy.site.cluster)
+        ).has_fixed_nodes,
         may_be_root=_may_be_root(BALANCE_ACCOUNT),
         service_may_too=_may_be_root(policy.site.service_account),
         last=_last(),
@@ -123,11 +125,11 @@ def _facts(policy: Policy) -> BalancerFacts:
 
 def _cell(policy: Policy) -> BalancerCellRights | None:
     """Return the rights of accounts in the site's own cell; None if home is not Grid Engine."""
-    home = away(policy, policy.site.cluster)
-    makes = adapter_of(home).makes_queues
+    home = reach_cluster(policy, policy.site.cluster)
+    makes = adapter_of_cluster(home).makes_queues
     if makes is None:
         return None
-    setup = makes.home_setup(home, host.name())
+    setup = makes.read_home_setup(home, host.this_host_name())
     return BalancerCellRights(
         name=policy.site.cluster,
         master=setup.master,
@@ -141,11 +143,11 @@ def _cell(policy: Policy) -> BalancerCellRights | None:
 
 def _may_be_root(account: str) -> bool | None:
     """Ask sudo whether an account may run gridbridge-as-root; None if this can't be asked."""
-    if os.geteuid() != 0 or not host.uid_of(account):
+    if os.geteuid() != 0 or not host.uid_of_account(account):
         return None
     try:
         argv = ("/usr/bin/sudo", "-n", "-l", "-U", account, AS_ROOT, *TRIED)
-        return run(argv, BARE, SUDO_S).status == 0
+        return run_program(argv, BARE, SUDO_S).status == 0
     except CommandFailed:
         return None
 

@@ -3,8 +3,8 @@
 import os
 from collections.abc import Iterator
 
-from gridbridge.batch.adapters import adapter_of
-from gridbridge.batch.clusters import away
+from gridbridge.batch.adapters import adapter_of_cluster
+from gridbridge.batch.clusters import reach_cluster
 from gridbridge.decisions.site import besteffort_findings as rules
 from gridbridge.decisions.site import check_findings as decisions
 from gridbridge.decisions.site.besteffort_findings import besteffort_removal_edits
@@ -88,8 +88,8 @@ def read_besteffort_setup(policy: Policy, cluster: str) -> BestEffortCell:
         raise ConfigError((f"{CONFIG}: no [cluster.{cluster}]; there are {defined}",))
     if not _can_have(policy, cluster):
         raise ConfigError((_why_not(policy, cluster),))
-    cell_access = away(policy, cluster)
-    return queue_setup_ability(cell_access).besteffort_cell(cell_access)
+    cell_access = reach_cluster(policy, cluster)
+    return queue_setup_ability(cell_access).query_besteffort_cell(cell_access)
 
 
 def _can_have(policy: Policy, cluster: str) -> bool:
@@ -97,7 +97,7 @@ def _can_have(policy: Policy, cluster: str) -> bool:
 
 
 def _makes_queues(policy: Policy, cluster: str) -> bool:
-    return adapter_of(away(policy, cluster)).makes_queues is not None
+    return adapter_of_cluster(reach_cluster(policy, cluster)).makes_queues is not None
 
 
 def _why_not(policy: Policy, cluster: str) -> str:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
-from gridbridge.batch.clusters import away
+from gridbridge.batch.clusters import reach_cluster
 from gridbridge.campaigns.store import campaign_files, published_campaign_files
 from gridbridge.decisions.site import file_findings, outdated_services
 from gridbridge.decisions.site import round_and_cycle_findings as decisions
@@ -35,10 +35,10 @@ from gridbridge.model.route import BARE, Away
 from gridbridge.model.site.setup_findings import CheckFinding, FindingState
 from gridbridge.program.version import version_with_commit
 from gridbridge.shell import host, poller_lock, ssh
-from gridbridge.shell.account import words_as
+from gridbridge.shell.account import setpriv_words
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.lock_holder import holder
-from gridbridge.shell.runner import run
+from gridbridge.shell.lock_holder import find_lock_holder
+from gridbridge.shell.runner import run_program
 
 LIMIT_S = 20.0
 MOST = 20_000  # names that are checked; users can make more
@@ -67,8 +67,8 @@ def check_storage_area_names(policy: Policy) -> tuple[CheckFinding, ...]:
 
 def _findings(policy: Policy) -> Iterator[CheckFinding]:
     for name, storage in policy.storage.items():
-        cluster = away(policy, storage.cluster)
-        machine = cluster.login.host if cluster.login else host.name()
+        cluster = reach_cluster(policy, storage.cluster)
+        machine = cluster.login.host if cluster.login else host.this_host_name()
         taken_names, has_more = _taken(cluster, storage)
         most = MOST if has_more else 0
         yield from file_findings.area_name_findings(name, storage.path, machine, taken_names, most)
@@ -92,7 +92,7 @@ def _taken(cluster: Away, storage: StorageSection) -> tuple[dict[str, str] | Non
 
 def _ask(cluster: Away, script: str, *words: str, text: bytes = b"") -> str:
     argv = ("/bin/sh", "-c", script, "sh", *words)
-    answer = ssh.run(cluster.login, argv, dict(BARE), LIMIT_S, text).checked()
+    answer = ssh.run_over_ssh(cluster.login, argv, dict(BARE), LIMIT_S, text).checked()
     return answer.stdout.decode("utf-8", "replace")
 
 
@@ -101,9 +101,11 @@ def check_provider_lists(policy: Policy, path: str = CONFIG) -> Iterator[CheckFi
     pools = [name for name, pool in policy.pools.items() if pool.provider]
     if not pools:
         return
-    if os.geteuid() not in (0, host.uid_of(BALANCE_ACCOUNT)):
+    if os.geteuid() not in (0, host.uid_of_account(BALANCE_ACCOUNT)):
         yield CheckFinding(
-            item=PROVIDER_LISTS_ITEM, state=FindingState.NOTE, found="not asked: run it as root"
+            item=PROVIDER_LISTS_ITEM,
+            state=FindingState.NOTE,
+            found="not asked: run it as root",
         )
         return
     try:
@@ -132,8 +134,8 @@ def _provider_finding(pool: str, trouble: str | None) -> CheckFinding:
 def _troubles(path: str) -> Mapping[str, str]:
     """Return for each pool why its provider gave no list; CommandFailed after a timeout."""
     environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "HOME": BALANCE_HOME}
-    argv = (*words_as(BALANCE_ACCOUNT), sys.executable, *LIST_PROGRAM, path)
-    printed = run(argv, environment, LIST_LIMIT_S).checked().stdout
+    argv = (*setpriv_words(BALANCE_ACCOUNT), sys.executable, *LIST_PROGRAM, path)
+    printed = run_program(argv, environment, LIST_LIMIT_S).checked().stdout
     try:
         return dict(json.loads(printed.splitlines()[-1]))
     except (ValueError, IndexError) as error:
@@ -143,9 +145,11 @@ def _troubles(path: str) -> Mapping[str, str]:
 def check_running_versions() -> CheckFinding:
     """Compare the versions of running programs with the installed version."""
     running = {
-        program: outdated_services.RunningProgram(version=running_version, pid=holder(path))
+        program: outdated_services.RunningProgram(
+            version=running_version, pid=find_lock_holder(path)
+        )
         for program, path in LOCKS.items()
-        if (running_version := poller_lock.version_of_holder(path)) is not None
+        if (running_version := poller_lock.read_holder_version(path)) is not None
     }
     return outdated_services.program_version_finding(running, version_with_commit())
 

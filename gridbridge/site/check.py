@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from gridbridge.batch.clusters import open_sessions
+from gridbridge.batch.clusters import open_ssh_sessions
 from gridbridge.config import policy_file
 from gridbridge.decisions.site import check_findings as decisions
 from gridbridge.decisions.site import (
@@ -120,13 +120,13 @@ def check_site(clock: Clock, path: str = CONFIG) -> CheckReport:
         return _report(
             (*outdated_services.stale_configuration_findings(poller), *_account(policy)), policy
         )
-    open_sessions(policy)
+    open_ssh_sessions(policy)
     return _report(tuple(collect_check_findings(policy, sha256, clock)), policy)
 
 
 def _account(policy: Policy) -> Iterator[CheckFinding]:
     if not policy.is_personal:
-        uid = host.uid_of(policy.site.service_account)
+        uid = host.uid_of_account(policy.site.service_account)
         yield transfer_host.service_account_finding(uid, policy.site)
 
 
@@ -143,7 +143,7 @@ def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFin
     if os.geteuid() != 0:
         yield NO_ROOT
     with ThreadPoolExecutor(AT_ONCE) as threads:  # most of it is waiting for answers
-        home = threads.submit(read_home_setup, policy, host.name())  # situations wait for it
+        home = threads.submit(read_home_setup, policy, host.this_host_name())
         cell_futures = {
             name: threads.submit(inspect_cell, name, policy, clock) for name in policy.clusters
         }

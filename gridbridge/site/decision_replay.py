@@ -15,7 +15,7 @@ from gridbridge.model.places import BALANCE_ACCOUNT, BALANCE_SET_UP, BALANCE_STA
 from gridbridge.model.status_report import RecordedDecision
 from gridbridge.program.journal import InputsNotJournalled, JournalledDecision
 from gridbridge.rebalance.mover import rebalance_journal as rebalance
-from gridbridge.shell.account import become
+from gridbridge.shell.account import become_account
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.decisions import JournalledDecisionRows
 from gridbridge.transfer.poller import journals as transfer
@@ -89,7 +89,7 @@ def _open(path: str) -> StateFile:
     """Open the state file as its owner; it is never made here."""
     policy = policy_file.load_configuration(path)
     if not policy.is_personal:
-        become(policy.site.service_account)
+        become_account(policy.site.service_account)
     url = policy.site.state
     if url.startswith(SQLITE) and not os.path.exists(url.removeprefix(SQLITE)):
         raise StateError(f"{url.removeprefix(SQLITE)}: there is none; no service has run here yet")
@@ -98,7 +98,7 @@ def _open(path: str) -> StateFile:
 
 def _balancers() -> StateFile:
     """Open the balancer's state file as its account."""
-    become(BALANCE_ACCOUNT, BALANCE_SET_UP)
+    become_account(BALANCE_ACCOUNT, BALANCE_SET_UP)
     if not os.path.exists(BALANCE_STATE):
         raise StateError(f"{BALANCE_STATE}: no round of gridbridge-balance has acted yet")
     return StateFile.open(f"{SQLITE}{BALANCE_STATE}", is_unchanged=True)

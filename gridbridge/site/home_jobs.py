@@ -4,8 +4,8 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from gridbridge.batch.adapters import adapter_of
-from gridbridge.batch.clusters import away
+from gridbridge.batch.adapters import adapter_of_cluster
+from gridbridge.batch.clusters import reach_cluster
 from gridbridge.decisions.site.home_job_standing import describe_home_job
 from gridbridge.decisions.transfer import queue_health
 from gridbridge.errors import ConfigError, GridbridgeError
@@ -80,10 +80,10 @@ def find_home_job(
 
 
 def _standing(policy: Policy, job: int) -> JobStanding | None:
-    home = away(policy, policy.site.cluster).within(LIMIT_S)
-    shows = adapter_of(home).shows_requests
+    home = reach_cluster(policy, policy.site.cluster).within(LIMIT_S)
+    shows = adapter_of_cluster(home).shows_requests
     try:
-        return shows.standing(home, job) if shows else None
+        return shows.query_job_standing(home, job) if shows else None
     except GridbridgeError as error:
         raise HomeBatchSystemSilent(f"{policy.site.cluster} gives no answer: {error}") from error
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 
-from gridbridge.batch.clusters import away
+from gridbridge.batch.clusters import reach_cluster
 from gridbridge.decisions.site import queue_order_rules
 from gridbridge.errors import StateError
 from gridbridge.model.places import ORDERED, PUBLISHED
@@ -90,8 +90,8 @@ def transfer_queue_offers(policy: Policy, folder: str = PUBLISHED) -> tuple[Queu
 
     CommandFailed if home does not answer.
     """
-    home = away(policy, policy.site.cluster)
-    return tuple(_offers(policy, queue_setup_ability(home).queues(home), folder))
+    home = reach_cluster(policy, policy.site.cluster)
+    return tuple(_offers(policy, queue_setup_ability(home).query_queue_settings(home), folder))
 
 
 def _offers(

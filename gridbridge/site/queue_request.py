@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from gridbridge.batch.adapters import adapter_of
-from gridbridge.batch.clusters import away
+from gridbridge.batch.adapters import adapter_of_cluster
+from gridbridge.batch.clusters import reach_cluster
 from gridbridge.decisions.site.transfer_queue_findings import queue_slots_and_pending_limit
 from gridbridge.errors import ConfigError
 from gridbridge.model.places import CONFIG, PYTHON
@@ -23,7 +23,7 @@ from gridbridge.model.transfer.transfer_sections import (
 from gridbridge.shell import host
 
 if TYPE_CHECKING:
-    from gridbridge.batch.optional_abilities import MakesQueues, SetsUp
+    from gridbridge.batch.optional_abilities import TransferQueueMaker, TransferTargetSetup
 
 QUARTER, TENTH = 4, 10  # Transfer Queues how-to, Configuration
 
@@ -64,11 +64,11 @@ def complete_queue_request(
         home=policy.site.cluster,
         remote=options.cluster,
         queue=name,
-        host=options.host or host.name(),
+        host=options.host or host.this_host_name(),
         slots=slots,
         pending_limit=limit,
         service_account=policy.site.service_account,
-        has_operators=cluster_setup_ability(away(policy, options.cluster)).HAS_OPERATORS,
+        has_operators=cluster_setup_ability(reach_cluster(policy, options.cluster)).HAS_OPERATORS,
         remote_usage=section is None or section.remote_usage,
         far_account=_far_account(policy, options.cluster),
         renamed={name: rule.to for name, rule in _pe_rules(policy, options.cluster) if rule.to},
@@ -90,12 +90,12 @@ def _like_standing(
     """Fill in slots and limit from an existing transfer queue without a section in the file."""
     if options.short_jobs:
         return options
-    home = away(policy, policy.site.cluster)
-    queue = queue_setup_ability(home).queues(home).get(name, {})
+    home = reach_cluster(policy, policy.site.cluster)
+    queue = queue_setup_ability(home).query_queue_settings(home).get(name, {})
     if name in policy.queues or not (is_transfer_queue(queue) or runs_own_starter(queue)):
         return options
     slots, limit = queue_slots_and_pending_limit(
-        queue, options.cluster, options.host or host.name()
+        queue, options.cluster, options.host or host.this_host_name()
     )
     return replace(
         options,
@@ -109,7 +109,7 @@ def _pe_rules(policy: Policy, cluster: str) -> Iterator[tuple[str, PeRule]]:
     for (_, name), rule in policy.maps.get(cluster, {}).items():
         if (
             isinstance(rule, PeRule)
-            and cluster_setup_ability(away(policy, cluster)).HAS_ENVIRONMENTS
+            and cluster_setup_ability(reach_cluster(policy, cluster)).HAS_ENVIRONMENTS
         ):
             yield name, rule
 
@@ -172,19 +172,19 @@ def _part(policy: Policy, options: TransferQueueRequest, divisor: int) -> int:
 
 def count_remote_batch_slots(policy: Policy, cluster: str) -> int:
     """Return a remote cluster's batch slots, without the slots of its own transfer queues."""
-    remote = away(policy, cluster)
-    return cluster_setup_ability(remote).slots(remote)
+    remote = reach_cluster(policy, cluster)
+    return cluster_setup_ability(remote).count_batch_slots(remote)
 
 
-def cluster_setup_ability(cluster: Away) -> "SetsUp[Away]":
+def cluster_setup_ability(cluster: Away) -> "TransferTargetSetup[Away]":
     """Return the adapter's ability to set up a cluster; ConfigError if the adapter lacks it."""
-    if ability := adapter_of(cluster).sets_up:
+    if ability := adapter_of_cluster(cluster).sets_up:
         return ability
     raise ConfigError((f"nothing is set up at a cluster of kind {cluster.kind}",))
 
 
-def queue_setup_ability(home: Away) -> "MakesQueues[Away]":
+def queue_setup_ability(home: Away) -> "TransferQueueMaker[Away]":
     """Return home's ability to make transfer queues; ConfigError if its adapter lacks it."""
-    if ability := adapter_of(home).makes_queues:
+    if ability := adapter_of_cluster(home).makes_queues:
         return ability
     raise ConfigError((f"set-up makes no transfer queues in a cluster of kind {home.kind}",))

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from gridbridge.batch.clusters import away, keep_connections
+from gridbridge.batch.clusters import keep_ssh_connections, reach_cluster
 from gridbridge.decisions.site import outdated_services, queue_section, transfer_host
 from gridbridge.decisions.site import transfer_setup as decisions
 from gridbridge.decisions.site.check_findings import stage_dir_finding
@@ -86,7 +86,9 @@ def _warning(finding: CheckFinding) -> str:
 def new_queue_closed_reason(options: TransferQueueRequest) -> str:
     """Say why a new queue on this host stays closed until its service reads the new file."""
     return (
-        configuration_wait.configuration_lag_reason() if options.host in (None, host.name()) else ""
+        configuration_wait.configuration_lag_reason()
+        if options.host in (None, host.this_host_name())
+        else ""
     )
 
 
@@ -112,8 +114,8 @@ def plan_transfer_queue_removal(
 
 
 def _slots_used(policy: Policy, request: TransferQueueSetup) -> int:
-    home = away(policy, request.home)
-    instances = queue_setup_ability(home).queue_instances(home, request.home)
+    home = reach_cluster(policy, request.home)
+    instances = queue_setup_ability(home).query_queue_instances(home, request.home)
     return sum(instance.slots_used for instance in instances if instance.queue == request.queue)
 
 
@@ -172,8 +174,10 @@ def without_undo_record(step: SetupStep) -> SetupStep:
 
 def forget_former_settings(policy: Policy) -> None:
     """Delete the record of former settings if no transfer queue is left."""
-    home = away(policy, policy.site.cluster)
-    if not any(map(is_transfer_queue, queue_setup_ability(home).queues(home).values())):
+    home = reach_cluster(policy, policy.site.cluster)
+    if not any(
+        map(is_transfer_queue, queue_setup_ability(home).query_queue_settings(home).values())
+    ):
         changes.delete_former_settings()
 
 
@@ -207,9 +211,11 @@ class HomeSetup:
 
 def read_home_setup(policy: Policy, of_host: str) -> HomeSetup:
     """Read the local cluster's settings; CommandFailed or StateError without an answer."""
-    home = away(policy, policy.site.cluster)
+    home = reach_cluster(policy, policy.site.cluster)
     makes = queue_setup_ability(home)
-    return HomeSetup(setup=makes.home_setup(home, of_host), slots=makes.slots_on(home, of_host))
+    return HomeSetup(
+        setup=makes.read_home_setup(home, of_host), slots=makes.count_slots_on_host(home, of_host)
+    )
 
 
 def read_transfer_queue_setup(
@@ -236,23 +242,23 @@ def read_transfer_queue_setup(
         wanted=request,
         home=home.setup,
         away=remote,
-        gids=host.gids(),
-        execd=host.daemon("sge_execd") if request.host == host.name() else None,
+        gids=host.all_group_ids(),
+        execd=host.find_root_daemon("sge_execd") if request.host == host.this_host_name() else None,
         other_slots=sum(count for queue, count in slots.items() if queue != request.queue),
     )
 
 
 def _away(policy: Policy, request: TransferQueueSetup, home: CellSetup) -> CellSetup:
     """Read the remote cluster's settings."""
-    remote = away(policy, request.remote)
-    return cluster_setup_ability(remote).remote_setup(remote, request.host, home)
+    remote = reach_cluster(policy, request.remote)
+    return cluster_setup_ability(remote).read_remote_setup(remote, request.host, home)
 
 
 def _own_situation(
     policy: Policy, request: TransferQueueSetup, unheard: Callable[[str], None] | None = None
 ) -> TransferSetupSituation:
     """Read both cells' settings; refuse a queue that the site made without gridbridge."""
-    keep_connections(policy)
+    keep_ssh_connections(policy)
     situation = read_transfer_queue_setup(
         policy, request, read_home_setup(policy, request.host), unheard
     )

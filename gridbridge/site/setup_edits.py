@@ -4,15 +4,15 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from gridbridge.batch.adapters import adapter_of
-from gridbridge.batch.clusters import away
+from gridbridge.batch.adapters import adapter_of_cluster
+from gridbridge.batch.clusters import reach_cluster
 from gridbridge.batch.gridengine import qconf
 from gridbridge.errors import StateError
 from gridbridge.model.places import FORMER
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.setup_findings import EditVerb, SetupEdit, SharedSettingUndo
 from gridbridge.shell import files
-from gridbridge.shell.runner import run
+from gridbridge.shell.runner import run_program
 
 MAX_BYTES = 1 << 20
 HERE = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
@@ -23,20 +23,20 @@ def make_edit(edit: SetupEdit, policy: Policy) -> None:
     """Run an edit's printed shell line; CommandFailed has its error message."""
     limit_s: float = RESTART_S
     if edit.verb != EditVerb.SHELL and edit_environment_line(edit, policy):
-        limit_s = away(policy, edit.cell).timeout_s
-    run(("/bin/sh", "-c", standalone_edit_line(edit, policy)), HERE, limit_s).checked()
+        limit_s = reach_cluster(policy, edit.cell).timeout_s
+    run_program(("/bin/sh", "-c", standalone_edit_line(edit, policy)), HERE, limit_s).checked()
 
 
 def edit_command_line(edit: SetupEdit) -> str:
     """Return an edit's command, for a shell with the cluster's environment."""
-    return qconf.command(edit)
+    return qconf.edit_command(edit)
 
 
 def edit_environment_line(edit: SetupEdit, policy: Policy) -> str:
     """Return the line that sets a shell's environment to a cluster; empty for this host's edits."""
-    cluster = away(policy, edit.cell) if edit.cell else None
-    makes = adapter_of(cluster).makes_queues if cluster else None
-    return makes.environment(cluster) if cluster and makes else ""
+    cluster = reach_cluster(policy, edit.cell) if edit.cell else None
+    makes = adapter_of_cluster(cluster).makes_queues if cluster else None
+    return makes.shell_environment_line(cluster) if cluster and makes else ""
 
 
 def standalone_edit_line(edit: SetupEdit, policy: Policy) -> str:
@@ -57,7 +57,7 @@ def record_former_settings(undo: tuple[SharedSettingUndo, ...], path: str = FORM
 def read_former_settings(path: str = FORMER) -> list[SharedSettingUndo]:
     """Return the recorded former settings, oldest first."""
     try:
-        data, _ = files.read(path, MAX_BYTES, owner=0)
+        data, _ = files.read_safe_file(path, MAX_BYTES, owner=0)
         return [
             SharedSettingUndo(done=_edit(row["done"]), undo=_edit(row["undo"]))
             for row in json.loads(data)
@@ -70,7 +70,7 @@ def read_former_settings(path: str = FORMER) -> list[SharedSettingUndo]:
 
 def delete_former_settings(path: str = FORMER) -> None:
     """Delete the record of former settings, after all settings were restored."""
-    files.remove(path)
+    files.remove_file(path)
 
 
 def _key(edit: SetupEdit) -> tuple[str, ...]:
@@ -78,7 +78,7 @@ def _key(edit: SetupEdit) -> tuple[str, ...]:
 
 
 def _write(undo: list[SharedSettingUndo], path: str) -> None:
-    files.replace(
+    files.replace_file(
         path, json.dumps([asdict(setting) for setting in undo], indent=1).encode() + b"\n"
     )
 

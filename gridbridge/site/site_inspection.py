@@ -1,7 +1,7 @@
 """Collects facts about this host and both qmasters for `gridbridge check`; judges nothing.
 
 Answers of programs are cached during one inspection, because its parts ask the same questions in
-parallel. No program that changes state may run inside the cache.
+parallel. No program that changes state may run_program inside the cache.
 """
 
 import os
@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from threading import Lock
 
-from gridbridge.batch.adapters import adapter_of
-from gridbridge.batch.clusters import away
+from gridbridge.batch.adapters import adapter_of_cluster
+from gridbridge.batch.clusters import reach_cluster
 from gridbridge.decisions.site import transfer_host
 from gridbridge.decisions.site.transfer_host import OTHERS_WRITE
 from gridbridge.errors import CommandFailed, GridbridgeError
@@ -31,9 +31,9 @@ from gridbridge.model.site.host_facts import (
 from gridbridge.model.states import QueueState
 from gridbridge.program.watch.disk_space_watch import free_space_of_campaign_filesystem
 from gridbridge.shell import host, poller_lock, trust
-from gridbridge.shell.account import words_as
+from gridbridge.shell.account import setpriv_words
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.runner import CompletedProgram, ask_by, run
+from gridbridge.shell.runner import CompletedProgram, replace_programs_by, run_program
 from gridbridge.site.queue_request import queue_setup_ability
 from gridbridge.state import published_json, published_values
 
@@ -55,17 +55,19 @@ def inspect_local_host(policy: Policy) -> TransferHostFacts:
 def _host_facts(policy: Policy) -> TransferHostFacts:
     account = policy.site.service_account
     return TransferHostFacts(
-        name=host.name(),
-        service_uid=host.uid_of(account),
+        name=host.this_host_name(),
+        service_uid=host.uid_of_account(account),
         is_root=os.geteuid() == 0,
         paths=_paths(policy),
         trees={folder: tree for folder in ROOTS if (tree := _tree(folder))},
-        hidden=frozenset(path for path in _strict(policy) if host.is_hidden(path))
-        | frozenset(path for path in (SUDOERS,) if host.is_unreadable(path)),
+        hidden=frozenset(path for path in _strict(policy) if host.is_path_hidden(path))
+        | frozenset(path for path in (SUDOERS,) if host.is_file_unreadable(path)),
         closed_to_others={
-            path: folder for path in transfer_host.PROGRAMS if (folder := host.closed_folder(path))
+            path: folder
+            for path in transfer_host.PROGRAMS
+            if (folder := host.first_closed_parent(path))
         },
-        sudoers=host.text(SUDOERS),
+        sudoers=host.read_text_or_empty(SUDOERS),
         room=free_space_of_state_folders(),
     )
 
@@ -73,14 +75,16 @@ def _host_facts(policy: Policy) -> TransferHostFacts:
 def free_space_of_state_folders() -> dict[str, FolderFreeSpace]:
     """Return the free space of the spool and of the published folder."""
     by_folder = {
-        folder: host.room(folder) for folder in (SPOOL, PUBLISHED)
+        folder: host.measure_folder_room(folder) for folder in (SPOOL, PUBLISHED)
     } | free_space_of_campaign_filesystem()
-    return by_folder | {SPOOL: replace(by_folder[SPOOL], folders=host.folders_of_others(SPOOL))}
+    return by_folder | {
+        SPOOL: replace(by_folder[SPOOL], folders=host.count_folders_of_others(SPOOL))
+    }
 
 
 def is_writable_by_others(folder: str) -> bool:
     """Say whether a folder exists and accounts other than root can write to it."""
-    facts = host.path_facts(folder, follow=True)
+    facts = host.read_path_facts(folder, follow=True)
     return facts is not None and (facts.owner != 0 or bool(facts.mode & OTHERS_WRITE))
 
 
@@ -89,17 +93,17 @@ def inspect_poller(sha256: str | None, now_s: float) -> PollerFacts:
 
     Without a digest (None) the poller's configuration is not compared, as it reads another file.
     """
-    home_facts = host.path_facts(HOME)
+    home_facts = host.read_path_facts(HOME)
     uid = home_facts.owner if home_facts else 0
-    pids = (host.pid_with(words, uid) for words in POLLERS) if uid else ()
+    pids = (host.find_process_by_words(words, uid) for words in POLLERS) if uid else ()
     taken_at_s, stale_s, values = _load()
     age_s = now_s - taken_at_s if taken_at_s else None
     is_fresh = age_s is not None and -1 <= age_s <= stale_s
     return PollerFacts(
-        is_running=poller_lock.is_held(LOCK),
+        is_running=poller_lock.is_lock_held(LOCK),
         pid=next(filter(None, pids), 0),
         age_s=age_s,
-        last_words=host.last_line(f"{HOME}/poller.log"),
+        last_words=host.last_log_line(f"{HOME}/poller.log"),
         values=values,
         configuration=None if sha256 is None or not is_fresh else _configuration(sha256, now_s),
     )
@@ -107,30 +111,30 @@ def inspect_poller(sha256: str | None, now_s: float) -> PollerFacts:
 
 def inspect_cell(cluster: str, policy: Policy, clock: Clock) -> ClusterFacts:
     """Return a cluster's version and clock, or why it did not answer."""
-    remote = away(policy, cluster)
-    return adapter_of(remote).answers.facts(remote, clock.now_s())
+    remote = reach_cluster(policy, cluster)
+    return adapter_of_cluster(remote).answers.query_cluster_facts(remote, clock.now_s())
 
 
 def folder_transfer_queue_slots(policy: Policy) -> dict[str, int]:
     """Return the slots of an embedded home cluster's transfer queues, by queue name."""
-    home = away(policy, policy.site.cluster)
-    lists = adapter_of(home).lists_queues
-    return lists.transfer_queues(home) if lists else {}
+    home = reach_cluster(policy, policy.site.cluster)
+    lists = adapter_of_cluster(home).lists_queues
+    return lists.list_transfer_queues(home) if lists else {}
 
 
 def transfer_queue_states(policy: Policy) -> dict[str, QueueState]:
     """Return the state of every transfer queue instance, as far as the cell tells."""
-    home = away(policy, policy.site.cluster)
-    instances = queue_setup_ability(home).queue_instances(home, policy.site.cluster)
+    home = reach_cluster(policy, policy.site.cluster)
+    instances = queue_setup_ability(home).query_queue_instances(home, policy.site.cluster)
     ours = (instance for instance in instances if instance.name.partition("@")[0] in policy.queues)
     return {instance.name: instance.state for instance in ours}
 
 
 def _paths(policy: Policy) -> dict[str, PathFacts]:
     """Return facts of existing paths; symlinks are followed only to programs."""
-    by_path = {path: host.path_facts(path) for path in _strict(policy)}
+    by_path = {path: host.read_path_facts(path) for path in _strict(policy)}
     by_path |= {
-        path: host.path_facts(path, follow=True) for path in (*transfer_host.PROGRAMS, CONFIG)
+        path: host.read_path_facts(path, follow=True) for path in (*transfer_host.PROGRAMS, CONFIG)
     }
     return {path: facts for path, facts in by_path.items() if facts}
 
@@ -138,8 +142,8 @@ def _paths(policy: Policy) -> dict[str, PathFacts]:
 def _tree(folder: str) -> RootTreeFacts | None:
     """Say which accounts besides root can change a folder; None if it is missing or hidden."""
     try:
-        above = dict(trust.along(folder))
-        within = [doubts for _, doubts in trust.beneath(folder)]
+        above = dict(trust.doubts_along_path(folder))
+        within = [doubts for _, doubts in trust.doubts_in_folder(folder)]
     except OSError:
         return None
     wrong = (*above, *(doubt for doubts in within for doubt, _ in doubts))
@@ -157,11 +161,11 @@ def _strict(policy: Policy) -> tuple[str, ...]:
 
 def _import_trouble(account: str) -> str:
     """Run our interpreter as an ordinary user, if one exists; return its error message."""
-    if not host.uid_of(account):
+    if not host.uid_of_account(account):
         return ""
-    argv = (*words_as(account), PYTHON, "-I", "-c", f"import {HOT}")
+    argv = (*setpriv_words(account), PYTHON, "-I", "-c", f"import {HOT}")
     try:
-        run(argv, {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}, IMPORT_S).checked()
+        run_program(argv, {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}, IMPORT_S).checked()
     except CommandFailed as error:
         return error.reason
     return ""
@@ -196,11 +200,11 @@ def _configuration(sha256: str, now_s: float) -> ConfigurationFacts | None:
 @contextmanager
 def cache_program_answers() -> Iterator[None]:
     """Run each program once, in the first thread that asks; failures are cached, too."""
-    ask_by(_Answers().answer)
+    replace_programs_by(_Answers().answer)
     try:
         yield
     finally:
-        ask_by(None)
+        replace_programs_by(None)
 
 
 class _Answers:

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from gridbridge.batch.clusters import away
+from gridbridge.batch.clusters import reach_cluster
 from gridbridge.errors import CommandFailed, GridbridgeError, UnsafeFolder
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
@@ -34,7 +34,7 @@ def inspect_ssh_keys(policy: Policy) -> tuple[SshKeyFacts, ...]:
 
 def find_missing_rsync(policy: Policy) -> dict[str, str]:
     """Return for each cluster by ssh the host that lacks rsync; empty if none does."""
-    missing_here = "" if shutil.which(RSYNC, path=BARE["PATH"]) else host.name()
+    missing_here = "" if shutil.which(RSYNC, path=BARE["PATH"]) else host.this_host_name()
     return {name: missing_here or _missing(policy, name) for name, _ in _by_ssh(policy)}
 
 
@@ -46,12 +46,12 @@ def find_bad_stage_dirs(policy: Policy, of: str = "") -> dict[str, StageDirFacts
 
 
 def _stage(policy: Policy, cluster: str, stage_dir: str) -> StageDirFacts | None:
-    login = away(policy, cluster).login
+    login = reach_cluster(policy, cluster).login
     assert login
     if not stage_dir.startswith("/"):
         return None
     try:
-        remote_stage_folder.require_safe(login, stage_dir, LIMIT_S)
+        remote_stage_folder.require_safe_stage_dir(login, stage_dir, LIMIT_S)
     except UnsafeFolder as error:
         return StageDirFacts(place=stage_dir, host=login.host, wrong=error.wrong, mend=error.mend)
     except GridbridgeError:
@@ -60,10 +60,10 @@ def _stage(policy: Policy, cluster: str, stage_dir: str) -> StageDirFacts | None
 
 
 def _missing(policy: Policy, cluster: str) -> str:
-    login = away(policy, cluster).login
+    login = reach_cluster(policy, cluster).login
     assert login
     try:
-        ssh.run(login, (RSYNC, "--version"), {}, LIMIT_S)
+        ssh.run_over_ssh(login, (RSYNC, "--version"), {}, LIMIT_S)
     except CommandFailed as error:
         return login.host if error.status == ssh.NOT_FOUND else ""  # else: see other findings
     except GridbridgeError:
@@ -89,14 +89,14 @@ def _people(policy: Policy, named: Users) -> Iterator[str]:
 
 
 def _facts(cluster: str, address: str, account: str, person: str) -> SshKeyFacts:
-    trouble = NO_ACCOUNT if not host.uid_of(person) else _trouble(address, account, person)
+    trouble = NO_ACCOUNT if not host.uid_of_account(person) else _trouble(address, account, person)
     return SshKeyFacts(cluster=cluster, person=person, account=account, trouble=trouble)
 
 
 def _trouble(address: str, account: str, person: str) -> str:
     """Log in with OpenSSH's client, as job starters do; return why this failed."""
     try:
-        ssh.run(
+        ssh.run_over_ssh(
             ssh_login(address, account, person), ("true",), {}, LIMIT_S, carrier=ssh.OpenSshClient()
         )
     except GridbridgeError as error:

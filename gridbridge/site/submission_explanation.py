@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from gridbridge.batch.adapters import adapter_of
-from gridbridge.batch.clusters import away, mapping, route
+from gridbridge.batch.adapters import adapter_of_cluster
+from gridbridge.batch.clusters import build_request_mapping, build_transfer_route, reach_cluster
 from gridbridge.batch.submission_result import NOT_INTERACTIVE, ONE_HOP
 from gridbridge.decisions.site.queue_order_rules import describe_queue_order
 from gridbridge.decisions.transfer import home_queue_admission
@@ -76,7 +76,7 @@ def explain_submission(
     """
     policy, wrong = users_configuration.load_policy_for_users(path)
     queue = _queue(to, policy)
-    job = _submitted(words, policy, away(policy, policy.site.cluster))
+    job = _submitted(words, policy, reach_cluster(policy, policy.site.cluster))
     explanation = _explained(policy, queue, job)
     if explanation.refused:
         return explanation
@@ -93,7 +93,7 @@ def clusters_with_transfer_queues(path: str = CONFIG) -> tuple[str, ...]:
 def transfer_queue_refusals(job: str, policy: Policy) -> Iterator[tuple[str, str]]:
     """Yield each transfer queue with its reason to refuse a home job; empty if it would take it."""
     try:
-        question = _submitted((job,), policy, away(policy, policy.site.cluster))
+        question = _submitted((job,), policy, reach_cluster(policy, policy.site.cluster))
     except GridbridgeError as error:
         yield from ((queue, str(error)) for queue in policy.queues)
         return
@@ -113,14 +113,14 @@ def _explained(policy: Policy, queue: str, question: _Asked) -> SubmissionExplan
     shut = _refusal(submitted) or _unfit(policy, queue, submitted)
     if shut:
         return SubmissionExplanation(job=job, cluster=remote, refused=printable(shut))
-    rules, far = mapping(policy, remote, queue), away(policy, remote)
+    rules, far = build_request_mapping(policy, remote, queue), reach_cluster(policy, remote)
     vocabulary = read_offered_resources(remote)
     try:
         home_spec = JobSpec(transfer=name, request=request, pe=pe, slots=slots)
         spec, notes = translate_job_request(home_spec, rules, vocabulary, remote, policy.queues)
         spec = exclude_forwarding_queues(spec, remote)
         account = policy.clusters[remote].users.account_of(request.owner)
-        folder = _carried(route(policy, queue), request, account, name)
+        folder = _carried(build_transfer_route(policy, queue), request, account, name)
     except (UnmappableRequest, UnstageablePaths) as error:
         return SubmissionExplanation(job=job, cluster=remote, refused=printable(str(error)))
     cwd = submitted.cwd or os.path.expanduser(f"~{request.owner}")
@@ -129,10 +129,10 @@ def _explained(policy: Policy, queue: str, question: _Asked) -> SubmissionExplan
         notes += (f"with files that are carried, in {cwd} there",) if folder else ()
         notes += (f"by ssh, at {far.login.host} as {account}",)
     spec = spec.but(shell=policy.clusters[remote].shell, cwd=cwd)
-    explains = adapter_of(far).explains
-    if refused := explains.refusal(spec.request):
+    explains = adapter_of_cluster(far).explains
+    if refused := explains.explain_request_refusal(spec.request):
         return SubmissionExplanation(job=job, cluster=remote, refused=printable(refused))
-    argv = explains.submission(far, spec)
+    argv = explains.build_submission_command(far, spec)
     reason = home_queue_admission.why_job_stays_home(queue, request)
     notes += (reason,) if reason else ()
     if pe and spec.slots == ENDLESS:
@@ -149,10 +149,12 @@ def _explained(policy: Policy, queue: str, question: _Asked) -> SubmissionExplan
 def _submitted(words: tuple[str, ...], policy: Policy, home: Away) -> _Asked:
     """Return the job that is asked about, as home knows it or would submit it."""
     if transfer := _transfer(words, policy):
-        submitted = request_listing_ability(home).submitted(home, transfer.job, transfer.task)
+        submitted = request_listing_ability(home).query_submitted_job(
+            home, transfer.job, transfer.task
+        )
         return _Asked(job=transfer.local, name=str(transfer), submitted=submitted)
     person = pwd.getpwuid(os.getuid()).pw_name
-    submitted = request_listing_ability(home).would_submit(home, words, person)
+    submitted = request_listing_ability(home).preview_submitted_job(home, words, person)
     return _Asked(job="", name=f"gb.{policy.site.cluster}.JOB.0.1", submitted=submitted)
 
 
@@ -172,13 +174,13 @@ def _unfit(policy: Policy, queue: str, job: SubmittedJob) -> str:
         owner, users, account, f"cluster.{remote}.users"
     ):
         return why
-    home = away(policy, policy.site.cluster)
+    home = reach_cluster(policy, policy.site.cluster)
     try:
-        limits = request_listing_ability(home).limits(home, queue)
+        limits = request_listing_ability(home).query_queue_admission(home, queue)
     except CommandFailed:
         return ""
     return home_queue_admission.why_queue_refuses_job(
-        queue, limits, job, frozenset(host.groups_of(owner))
+        queue, limits, job, frozenset(host.groups_of_account(owner))
     )
 
 
@@ -207,7 +209,7 @@ def _carried(ours: TransferRoute, request: JobRequest, account: str, name: str) 
         filter(None, map(staged_paths.declared_paths_problem, lists, lists.values())), ""
     ):
         raise UnstageablePaths(wrong)
-    folder = remote_stage_folder.place(ours.remote_stage_dir, account)
+    folder = remote_stage_folder.remote_stage_parent(ours.remote_stage_dir, account)
     return f"{folder}/{name}/{remote_stage_folder.WORK}"
 
 

@@ -31,7 +31,7 @@ def drain_cluster(cluster: str, drain: ShownDrain, folder: str = PUBLISHED) -> N
     if not os.path.isdir(f"{folder}/{DRAINED}"):
         hint = "a poller of this version makes it at its start, end the running one"
         raise StateError(f"{folder}/{DRAINED}: no such folder; {hint}")
-    files.replace(f"{folder}/{DRAINED}/{cluster}", key_value_lines.encode_lines(values))
+    files.replace_file(f"{folder}/{DRAINED}/{cluster}", key_value_lines.encode_lines(values))
 
 
 def undrain_cluster(cluster: str, folder: str = PUBLISHED) -> bool:
@@ -52,7 +52,7 @@ def undrain_cluster(cluster: str, folder: str = PUBLISHED) -> bool:
 def _require_right(folder: str) -> None:
     path = f"{folder}/{DRAINED}"
     if os.path.isdir(path) and not os.access(path, os.W_OK, effective_ids=True):
-        owner = trust.name_of(os.stat(path).st_uid)
+        owner = trust.account_name_or_uid(os.stat(path).st_uid)
         raise StateError(f"only {owner} and root may do this: sudo -u {owner} ...")
 
 
@@ -77,7 +77,7 @@ def read_cluster_drains(folder: str = PUBLISHED) -> dict[str, ShownDrain]:
 def _read(cluster: str, folder: str) -> Iterator[ShownDrain]:
     path = f"{folder}/{DRAINED}/{cluster}"
     try:
-        values = key_value_lines.decode_lines(files.read(path, MAX_BYTES)[0], KEYS)
+        values = key_value_lines.decode_lines(files.read_safe_file(path, MAX_BYTES)[0], KEYS)
         at = datetime.fromisoformat(values["at"])
     except FileNotFoundError:  # the drain has just ended
         return

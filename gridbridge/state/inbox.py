@@ -44,9 +44,8 @@ class SpoolInbox:
         self._names = FolderScan(NAMES_A_SCAN)
         self._kept: Counter[int] = Counter()  # accepted files of each uid in this pass
         self._waking = FolderScan()
-        self._full: frozenset[str] = (
-            frozenset()
-        )  # folders that are not empty and so cannot be removed
+        # folders that are not empty and so cannot be removed
+        self._full: frozenset[str] = frozenset()
         self._full_met: frozenset[str] = frozenset()  # those of them that this pass has seen
 
     def read(self) -> tuple[SpooledMessage, ...]:
@@ -93,7 +92,7 @@ class SpoolInbox:
         """
         if not self._has_mark():
             with suppress(StateError):  # disk full: the next round retries
-                files.replace(f"{self._folder}/{MARK}", b"", durable=False)
+                files.replace_file(f"{self._folder}/{MARK}", b"", durable=False)
 
     def again(self, paths: Iterable[str]) -> None:
         """Return these messages again in the next call of `read`."""
@@ -229,7 +228,7 @@ class SpoolInbox:
         """Remove a file or an empty folder; False if it stays."""
         path = f"{self._folder}/{name}"
         try:
-            files.remove(path)
+            files.remove_file(path)
         except IsADirectoryError:
             return _remove_folder(path)
         except OSError:

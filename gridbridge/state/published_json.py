@@ -54,7 +54,7 @@ def to_json_types(value: object) -> object:
 def read_published_value(path: str, kind: type[T]) -> T | None:
     """Read a published value; None if missing, StateError if the service did not write it."""
     try:
-        return _CONVERTER.loads(files.read(path, MAX_BYTES)[0], kind)
+        return _CONVERTER.loads(files.read_safe_file(path, MAX_BYTES)[0], kind)
     except FileNotFoundError:
         return None
     except (BaseValidationError, ValueError, TypeError, RecursionError) as error:
@@ -125,14 +125,14 @@ def remove_old_histories(folder: str, before: datetime, living: frozenset[str]) 
         local = f"{job}.{task}" if task else str(job)
         path = published_values.history_path(local, folder)
         if local not in living and os.stat(path).st_mtime < before.timestamp():
-            files.remove(path)
+            files.remove_file(path)
 
 
 def remove_unlisted_cluster_files(clusters: Container[str], folder: str) -> None:
     """Remove the published status of all clusters but these."""
-    for name in files.names(f"{folder}/{CLUSTERS}"):
+    for name in files.list_folder(f"{folder}/{CLUSTERS}"):
         if name.endswith(".json") and name.removesuffix(".json") not in clusters:
-            files.remove(f"{folder}/{CLUSTERS}/{name}")
+            files.remove_file(f"{folder}/{CLUSTERS}/{name}")
 
 
 def transfers_published_at(folder: str) -> datetime | None:
@@ -159,7 +159,7 @@ def _load(folder: str) -> ShownLoadValues | None:
 
 def read_published_clusters(folder: str) -> Iterator[ShownCluster]:
     """Read the published status of each cluster."""
-    for name in sorted(files.names(f"{folder}/{CLUSTERS}")):
+    for name in sorted(files.list_folder(f"{folder}/{CLUSTERS}")):
         if name.endswith(".json") and not name.startswith(files.TEMPORARY):
             shown = read_published_value(f"{folder}/{CLUSTERS}/{name}", ShownCluster)
             if shown:
@@ -167,6 +167,6 @@ def read_published_clusters(folder: str) -> Iterator[ShownCluster]:
 
 
 def _jobs(folder: str) -> Iterator[tuple[int, int]]:
-    for name in files.names(f"{folder}/{published_values.JOBS}"):
+    for name in files.list_folder(f"{folder}/{published_values.JOBS}"):
         if match := _JOB.fullmatch(name):
             yield int(match[1]), int(match[2] or 0)

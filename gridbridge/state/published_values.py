@@ -84,7 +84,7 @@ def load_path(published: str = PUBLISHED) -> str:
 def read_route(queue: str, published: str = PUBLISHED) -> TransferRoute:
     """Read a transfer queue's route; NoRoute if the poller does not publish one."""
     try:
-        return route.decode_route(files.read(route_path(queue, published), 65536)[0])
+        return route.decode_route(files.read_safe_file(route_path(queue, published), 65536)[0])
     except FileNotFoundError as error:
         raise UnconfiguredTransferQueue(
             f"queue {queue} leads nowhere: it has no [queue.{queue}]"
@@ -110,7 +110,7 @@ def read_mapping(queue: str, published: str = PUBLISHED) -> bytes:
     """Read the mapping of a queue's resource requests; StateError if it is missing."""
     path = mapping_path(queue, published)
     try:
-        return files.read(path, WORDS_MAX_BYTES)[0]
+        return files.read_safe_file(path, WORDS_MAX_BYTES)[0]
     except FileNotFoundError as error:
         raise StateError(f"{path}: not there; the poller publishes it") from error
 
@@ -118,7 +118,7 @@ def read_mapping(queue: str, published: str = PUBLISHED) -> bytes:
 def read_vocabulary(cluster: str, published: str = PUBLISHED) -> bytes | None:
     """Read the names that a cluster offers; None if it has reported none."""
     try:
-        return files.read(vocabulary_path(cluster, published), WORDS_MAX_BYTES)[0]
+        return files.read_safe_file(vocabulary_path(cluster, published), WORDS_MAX_BYTES)[0]
     except FileNotFoundError:
         return None
 
@@ -126,7 +126,7 @@ def read_vocabulary(cluster: str, published: str = PUBLISHED) -> bytes | None:
 def read_local_only_queues(cluster: str, published: str = PUBLISHED) -> bytes | None:
     """Read a cluster's list of local-only queues; None if it has none."""
     try:
-        return files.read(local_only_queues_path(cluster, published), WORDS_MAX_BYTES)[0]
+        return files.read_safe_file(local_only_queues_path(cluster, published), WORDS_MAX_BYTES)[0]
     except FileNotFoundError:
         return None
 
@@ -134,9 +134,8 @@ def read_local_only_queues(cluster: str, published: str = PUBLISHED) -> bytes | 
 def list_published_queues(published: str = PUBLISHED) -> tuple[str, ...]:
     """Return the transfer queues with published routes."""
     names = os.listdir(f"{published}/queues")
-    return tuple(
-        name for name in names if not name.startswith(files.TEMPORARY)
-    )  # skip temporary files
+    # skip temporary files
+    return tuple(name for name in names if not name.startswith(files.TEMPORARY))
 
 
 def withdraw_routes(queues: frozenset[str], published: str = PUBLISHED) -> None:
@@ -144,13 +143,13 @@ def withdraw_routes(queues: frozenset[str], published: str = PUBLISHED) -> None:
     for folder in (f"{published}/queues", f"{published}/mappings"):
         for queue in os.listdir(folder) if os.path.isdir(folder) else ():
             if queue not in queues:
-                files.remove(f"{folder}/{queue}")
+                files.remove_file(f"{folder}/{queue}")
 
 
 def read_published_message(path: str) -> StarterMessage | None:
     """Read a verdict or a reply; None while there is none."""
     try:
-        return message.decode_message(files.read(path, message.MAX_BYTES)[0])
+        return message.decode_message(files.read_safe_file(path, message.MAX_BYTES)[0])
     except FileNotFoundError:
         return None
 
@@ -166,7 +165,7 @@ def count_verdicts(uid: int, published: str = PUBLISHED) -> int:
 def hide_verdicts(mode: int, published: str = PUBLISHED) -> None:
     """Set the mode of each person's folder of verdicts and replies."""
     around = f"{published}/verdicts"
-    for uid in files.names(around):
+    for uid in files.list_folder(around):
         os.chmod(f"{around}/{uid}", mode)
 
 
@@ -187,7 +186,7 @@ def remove_unfetched_files(
             is_left = is_fetched and name not in open_transfers
             path = f"{folder}/{name}"
             if (is_left or name.startswith(files.TEMPORARY)) and os.lstat(path).st_mtime < until:
-                files.remove(path)
+                files.remove_file(path)
                 removed += 1
     return removed
 
@@ -206,7 +205,7 @@ def read_load_values(
 
 def parse_load_file(path: str, owner: int | None = None) -> tuple[float, float, dict[str, str]]:
     """Return the time of the load values, their maximum age in seconds, and the values."""
-    data, _ = files.read(path, LOAD_MAX_BYTES, owner)
+    data, _ = files.read_safe_file(path, LOAD_MAX_BYTES, owner)
     head, newline, body = data.decode("ascii", "replace").partition("\n")
     try:
         taken_at, stale_s = map(float, head.split())

@@ -21,14 +21,14 @@ IN_PLACE = "w."  # name prefix of a message that a shell writes in place, ended 
 
 def send_spool_message(message: StarterMessage, spool: str = SPOOL) -> str:
     """Write a message into the spool and return its path; StateError on failure."""
-    path = f"{spool}/{files.random_name(MESSAGE)}"
-    files.replace(path, encode_short_message(message))
+    path = f"{spool}/{files.random_file_name(MESSAGE)}"
+    files.replace_file(path, encode_short_message(message))
     return path
 
 
 def create_wake_fifo(spool: str = SPOOL) -> str:
     """Create the FIFO that a starter sleeps on, and return its name."""
-    name = files.random_name()
+    name = files.random_file_name()
     ensure_wake_fifo(name, spool)
     return name
 
@@ -56,7 +56,7 @@ def remove_wake_fifo(name: str, spool: str = SPOOL) -> None:
     """
     try:
         if name.isalnum():
-            files.remove(f"{spool}/{WAKE}/{name}")
+            files.remove_file(f"{spool}/{WAKE}/{name}")
     except OSError:
         return
 

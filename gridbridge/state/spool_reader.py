@@ -134,7 +134,7 @@ class SpoolReader:
         path = f"{self._folder}/{spool_file.name}"
         self._refuse_linked(spool_file)
         try:
-            data, facts = files.read(path, MAX_BYTES)
+            data, facts = files.read_safe_file(path, MAX_BYTES)
         except FileNotFoundError:
             return None
         if spool_file.name.startswith(IN_PLACE) and self._may_grow(spool_file, data):
@@ -180,7 +180,7 @@ def file_mark_of(facts: os.stat_result) -> FileMark:
 def read_transfer_record(path: str) -> StarterMessage:
     """Return a transfer's record; an empty message if it cannot be read."""
     try:
-        data, _ = files.read(path, MAX_BYTES)
+        data, _ = files.read_safe_file(path, MAX_BYTES)
         return decode_message(data)
     except (OSError, ParseError, StateError):
         return StarterMessage()

@@ -19,7 +19,7 @@ MOST = 1000  # histories of one person
 
 def unverified_history_paths(folder: str, local: str) -> Iterator[str]:
     """Yield the paths of all people's unverified histories of a task."""
-    for uid in files.names(f"{folder}/{published_values.TOLD}"):
+    for uid in files.list_folder(f"{folder}/{published_values.TOLD}"):
         yield published_values.unverified_history_path(local, uid, folder)
 
 
@@ -32,11 +32,11 @@ def tasks_with_unverified_history(folder: str, job: int) -> frozenset[int]:
 def remove_surplus_histories(folder: str, uid: int) -> None:
     """Remove the oldest unverified histories of a person with more than 1000."""
     around = f"{folder}/{published_values.TOLD}/{uid}"
-    names = [name for name in files.names(around) if not name.startswith(files.TEMPORARY)]
+    names = [name for name in files.list_folder(around) if not name.startswith(files.TEMPORARY)]
     if len(names) > MOST:
         oldest_first = sorted((f"{around}/{name}" for name in names), key=os.path.getmtime)
         for path in oldest_first[: len(names) - MOST]:
-            files.remove(path)
+            files.remove_file(path)
 
 
 def remove_old_unverified_histories(folder: str, before: datetime) -> None:
@@ -44,7 +44,7 @@ def remove_old_unverified_histories(folder: str, before: datetime) -> None:
     for around, name in tuple(_files(folder)):
         path = f"{around}/{name}"
         if os.stat(path).st_mtime < before.timestamp():
-            files.remove(path)
+            files.remove_file(path)
 
 
 def _local(name: str) -> tuple[int, int]:
@@ -55,7 +55,7 @@ def _local(name: str) -> tuple[int, int]:
 
 
 def _files(folder: str) -> Iterator[tuple[str, str]]:
-    for uid in files.names(f"{folder}/{published_values.TOLD}"):
+    for uid in files.list_folder(f"{folder}/{published_values.TOLD}"):
         around = f"{folder}/{published_values.TOLD}/{uid}"
-        for name in files.names(around):
+        for name in files.list_folder(around):
             yield around, name

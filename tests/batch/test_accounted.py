@@ -33,7 +33,7 @@ def asked(common: Path, *accounts: str) -> tuple[int, list[str]]:
     cell = GridEngineCell(
         root=root, cell="beta", qmaster_port="1", execd_port="2", binaries="/b", timeout_s=1
     )
-    argv = client_commands.accounted(cell, list(accounts))
+    argv = client_commands.search_accounting_command(cell, list(accounts))
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     return done.returncode, [line.split(":")[2] for line in done.stdout.splitlines() if ":" in line]
 

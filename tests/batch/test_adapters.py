@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch import HOT, MARKERS, RECALLERS, recaller_of, submitter
-from gridbridge.batch.adapters import ADAPTERS, Adapter, adapter_of
+from gridbridge.batch import HOT, MARKERS, RECALLERS, load_job_recaller, load_submit_adapter
+from gridbridge.batch.adapters import ADAPTERS, BatchAdapter, adapter_of_cluster
 from gridbridge.batch.clusters import REACHED
 from gridbridge.config.site import OF_KIND
 from gridbridge.decisions.site.check_findings import JUDGES
@@ -22,7 +22,7 @@ CELL = GridEngineCell(
 OAR = OarServer(timeout_s=15)
 FOLDER = EmbeddedFolder(path="/c", python="/usr/bin/python3", timeout_s=5)
 SPEC = JobSpec(transfer="gb.alpha.1.0.1", request=JobRequest(), cwd="/work")
-OPTIONAL = tuple(field.name for field in fields(Adapter) if field.default is None)
+OPTIONAL = tuple(field.name for field in fields(BatchAdapter) if field.default is None)
 
 
 def test_every_kind_has_an_adapter_and_a_way_to_reach_it() -> None:
@@ -90,7 +90,7 @@ def test_a_question_for_a_kind_is_seen(code: str) -> None:
 
 @pytest.mark.parametrize("where", [CELL, OAR, FOLDER], ids=["gridengine", "oar", "embedded"])
 def test_a_cluster_has_the_adapter_of_its_kind_hot_and_cold(where: Away) -> None:
-    assert adapter_of(where).submit is submitter(where)
+    assert adapter_of_cluster(where).submit is load_submit_adapter(where)
 
 
 @pytest.mark.parametrize(
@@ -119,15 +119,15 @@ def test_a_cluster_has_the_adapter_of_its_kind_hot_and_cold(where: Away) -> None
     ids=["gridengine", "oar", "embedded"],
 )
 def test_an_adapter_has_what_its_system_can(where: Away, abilities: set[str]) -> None:
-    adapter = adapter_of(where)
+    adapter = adapter_of_cluster(where)
 
     assert {name for name in OPTIONAL if getattr(adapter, name)} == abilities
 
 
 def test_what_can_be_recalled_is_the_same_for_the_service_and_for_a_starter() -> None:
     assert set(RECALLERS) == {kind for kind, adapter in ADAPTERS.items() if adapter.recalls}
-    assert recaller_of(CELL) is adapter_of(CELL).recalls
-    assert recaller_of(OAR) is None
+    assert load_job_recaller(CELL) is adapter_of_cluster(CELL).recalls
+    assert load_job_recaller(OAR) is None
 
 
 def test_whatever_can_be_at_home_has_its_acts_there() -> None:
@@ -141,7 +141,7 @@ def test_whatever_can_be_at_home_has_its_acts_there() -> None:
     ("where", "program"), [(CELL, "/b/qsub"), (OAR, "/usr/bin/oarsub"), (FOLDER, "submit")]
 )
 def test_each_explains_the_submission_that_it_would_make(where: Away, program: str) -> None:
-    argv = adapter_of(where).explains.submission(where, SPEC)
+    argv = adapter_of_cluster(where).explains.build_submission_command(where, SPEC)
 
     assert program in argv
-    assert adapter_of(where).explains.refusal(SPEC.request) == ""
+    assert adapter_of_cluster(where).explains.explain_request_refusal(SPEC.request) == ""

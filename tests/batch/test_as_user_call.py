@@ -23,11 +23,13 @@ def test_only_a_site_of_several_people_needs_sudo(
         asked.append(argv)
         return CompletedProgram(argv, 0, b"", b"")
 
-    monkeypatch.setattr(as_user_call, "run", run)
+    monkeypatch.setattr(as_user_call, "run_program", run)
     monkeypatch.setattr(as_user_call, "_is_personal", False)
     site = SiteSection(cluster="alpha")
-    as_user_call.reach(Policy(site=site, clusters={"alpha": Cluster(kind=kind)}, queues={}))
-    as_user_call.call("list-arrays", "c.1")
+    as_user_call.choose_as_user_caller(
+        Policy(site=site, clusters={"alpha": Cluster(kind=kind)}, queues={})
+    )
+    as_user_call.call_as_user("list-arrays", "c.1")
 
     assert asked == [(*first, "list-arrays", "c.1")]
 
@@ -37,8 +39,10 @@ def test_half_a_line_of_roots_ledger_is_noted_in_the_log(
 ) -> None:
     """Root has removed it, and goes on."""
     said = b"ledger-cut c.12 14\nno job\n"
-    monkeypatch.setattr(as_user_call, "run", lambda argv, *_: CompletedProgram(argv, 0, b"", said))
-    as_user_call.call("list-arrays", "c.12")
+    monkeypatch.setattr(
+        as_user_call, "run_program", lambda argv, *_: CompletedProgram(argv, 0, b"", said)
+    )
+    as_user_call.call_as_user("list-arrays", "c.12")
 
     assert [one.getMessage() for one in caplog.records] == [
         "event=ledger_cut ledger='c.12' bytes=14"

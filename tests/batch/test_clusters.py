@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch import clusters, submitter
+from gridbridge.batch import clusters, load_submit_adapter
 from gridbridge.batch.gridengine import submit as gridengine
 from gridbridge.batch.oar import submit as oar
 from gridbridge.decisions.transfer.request_mapping import MappedRequest, translate_request
@@ -31,7 +31,7 @@ from gridbridge.model.transfer.transfer_sections import (
     TransferQueue,
 )
 from gridbridge.shell import ssh
-from gridbridge.shell.session_pool import SessionPool
+from gridbridge.shell.session_pool import SshSessionPool
 
 MEMORY = ResourceRule(to="memnode", unit=AmountUnit.MEBI, relation=Relation.AT_LEAST)
 RULES: dict[tuple[str, str], AnyRule] = {
@@ -57,7 +57,9 @@ def a_policy(**more: object) -> Policy:
 def asked(hard: dict[str, str], soft: dict[str, str] | None = None) -> MappedRequest:
     """Translate a request with the rules as starters read them."""
     rules = request_rules.decode_mapping(
-        request_rules.encode_mapping(clusters.mapping(a_policy(), "gamma", "transfer-gamma"))
+        request_rules.encode_mapping(
+            clusters.build_request_mapping(a_policy(), "gamma", "transfer-gamma")
+        )
     )
     request = MappedRequest(hard=tuple(hard.items()), soft=tuple((soft or {}).items()))
     return translate_request(request, rules, "gamma")
@@ -69,7 +71,9 @@ def asked_of_queue(queue: TransferQueue, *queues: str) -> MappedRequest:
     rules["queue", "long.q"], rules["pe", "mpi"] = QueueRule(to="long"), PeRule(spread="4")
     policy = replace(a_policy(), queues={"transfer-gamma": queue}, maps={"gamma": rules})
     found = request_rules.decode_mapping(
-        request_rules.encode_mapping(clusters.mapping(policy, "gamma", "transfer-gamma"))
+        request_rules.encode_mapping(
+            clusters.build_request_mapping(policy, "gamma", "transfer-gamma")
+        )
     )
     return translate_request(MappedRequest(queues=queues, pe="mpi", slots=8), found, "gamma")
 
@@ -89,19 +93,21 @@ def test_a_queue_has_one_queue_and_types_there_for_all_its_jobs() -> None:
 
 def test_a_starter_reaches_an_oar_server_as_its_job_s_owner() -> None:
     """And only the adapter of its kind is taken."""
-    told = route.decode_route(route.encode_route(clusters.route(a_policy(), "transfer-gamma")))
+    told = route.decode_route(
+        route.encode_route(clusters.build_transfer_route(a_policy(), "transfer-gamma"))
+    )
     there = told.away_as("alice")
 
     assert isinstance(there, OarServer)
     assert there.login
     assert (there.login.user, there.binaries, there.timeout_s) == ("al_gamma", "/usr/bin", 15)
     assert there.ends == there.within(3).ends == "/tmp/gridbridge.gb_gamma/ends"
-    assert (submitter(there), submitter(told.home)) == (oar, gridengine)
+    assert (load_submit_adapter(there), load_submit_adapter(told.home)) == (oar, gridengine)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="anybody else asks as themselves")
 def test_root_asks_as_the_service_does() -> None:
-    there = clusters.away(a_policy(), "gamma")
+    there = clusters.reach_cluster(a_policy(), "gamma")
 
     assert there.login
     assert (there.login.user, there.login.person) == ("gb_gamma", "gridbridge")
@@ -153,7 +159,9 @@ def test_a_queue_asks_for_what_its_jobs_do_not(
     queue = TransferQueue(cluster="gamma", pending_limit=1, slots=1, asks=asks)
     policy = replace(policy, queues={**policy.queues, "transfer-big": queue})
     rules = request_rules.decode_mapping(
-        request_rules.encode_mapping(clusters.mapping(policy, "gamma", "transfer-big"))
+        request_rules.encode_mapping(
+            clusters.build_request_mapping(policy, "gamma", "transfer-big")
+        )
     )
 
     assert sorted(
@@ -166,25 +174,25 @@ def test_only_the_jobs_of_that_queue_ask_for_it() -> None:
     queue = TransferQueue(cluster="gamma", pending_limit=1, slots=1, asks=asks)
     policy = replace(policy, queues={**policy.queues, "transfer-big": queue})
 
-    assert clusters.mapping(policy, "gamma", "transfer-gamma") == clusters.mapping(
-        a_policy(), "gamma", "transfer-gamma"
-    )
+    assert clusters.build_request_mapping(
+        policy, "gamma", "transfer-gamma"
+    ) == clusters.build_request_mapping(a_policy(), "gamma", "transfer-gamma")
 
 
 def test_a_cluster_that_is_configured_no_more_can_not_be_reached() -> None:
     with pytest.raises(ConfigError) as refused:
-        clusters.away(a_policy(), "beta")
+        clusters.reach_cluster(a_policy(), "beta")
 
     assert str(refused.value) == "/etc/gridbridge/gridbridge.toml has no [cluster.beta]"
 
 
 def test_connections_that_are_kept_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ssh, "_carrier", ssh.OpenSshClient())
-    clusters.keep_connections(a_policy())
+    clusters.keep_ssh_connections(a_policy())
     first = ssh._carrier
-    clusters.keep_connections(a_policy())
+    clusters.keep_ssh_connections(a_policy())
 
-    assert ssh.keeps_connections()
+    assert ssh.has_kept_connections()
     assert ssh._carrier is first
 
 
@@ -197,10 +205,10 @@ from gridbridge.errors import HostNotReached
 from gridbridge.model.route import SshLogin
 from gridbridge.shell import ssh
 from tests.batch.test_clusters import a_policy
-clusters.keep_connections(a_policy())
+clusters.keep_ssh_connections(a_policy())
 print("paramiko" in sys.modules)
 try:
-    ssh.run(SshLogin(host="127.0.0.1", port="1"), ("true",), {}, 5)
+    ssh.run_over_ssh(SshLogin(host="127.0.0.1", port="1"), ("true",), {}, 5)
 except HostNotReached:
     print("paramiko" in sys.modules)
 """
@@ -216,9 +224,9 @@ def test_a_short_program_logs_in_to_each_cluster_by_ssh_before_it_asks(
 ) -> None:
     begun = list[str]()
     monkeypatch.setattr(ssh, "_carrier", ssh.OpenSshClient())
-    monkeypatch.setattr(SessionPool, "begin", lambda _, login: begun.append(login.host))
+    monkeypatch.setattr(SshSessionPool, "begin", lambda _, login: begun.append(login.host))
 
-    clusters.open_sessions(a_policy())
+    clusters.open_ssh_sessions(a_policy())
 
     assert begun == ["far"]
-    assert isinstance(ssh._carrier, SessionPool)
+    assert isinstance(ssh._carrier, SshSessionPool)

@@ -26,7 +26,7 @@ def told(site: Site, line: str, task: str = TASK, **values: object) -> list[str]
     """Return what the commands were given that a line of a job's script calls."""
     path = f"{site.tmpdir.parent}/bin:/usr/bin:/bin"
     environment = (("JOB_ID", str(HOME)), ("PATH", path), ("SGE_TASK_ID", task))
-    job = {"script": f"{line}\n".encode(), "own": home_id.lines(HOME, task)} | values
+    job = {"script": f"{line}\n".encode(), "own": home_id.home_id_script(HOME, task)} | values
     assert site.run(environment=environment, **job) == 0, site.out.read_text()
     return site.out.read_text().splitlines()
 
@@ -94,7 +94,7 @@ def test_a_profile_that_sets_another_path_takes_nothing_away(
         login=True,
         start=start,
         environment=environment,
-        own=home_id.lines(HOME, TASK),
+        own=home_id.home_id_script(HOME, TASK),
         **values,
     )
 
@@ -103,13 +103,15 @@ def test_a_profile_that_sets_another_path_takes_nothing_away(
 
 
 def test_a_script_that_names_no_command_or_minds_who_reads_it_is_started_as_ever() -> None:
-    assert home_id.behind_profile(b"echo $0\n") == []
-    assert home_id.behind_profile(b"(return 0 2>/dev/null) && exit\nqdel $JOB_ID\n") == []
-    assert home_id.behind_profile(b"qdel $JOB_ID\n") != []
+    assert home_id.words_to_run_after_profile(b"echo $0\n") == []
+    assert (
+        home_id.words_to_run_after_profile(b"(return 0 2>/dev/null) && exit\nqdel $JOB_ID\n") == []
+    )
+    assert home_id.words_to_run_after_profile(b"qdel $JOB_ID\n") != []
 
 
 def test_without_room_for_them_the_job_is_not_started(site: Site) -> None:
-    lines = home_id.lines(HOME, TASK).replace("$gb_private/own", "/dev/full")
+    lines = home_id.home_id_script(HOME, TASK).replace("$gb_private/own", "/dev/full")
 
     assert site.run(script=b"echo ran\n", own=lines) == 200
     assert not site.out.exists()

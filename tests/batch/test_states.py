@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.batch.gridengine import parse
-from gridbridge.batch.gridengine.sge_state_letters import read_job, read_queue
-from gridbridge.batch.state_letters import job_letters, queue_letters
+from gridbridge.batch.gridengine.sge_state_letters import parse_job_letters, parse_queue_letters
+from gridbridge.batch.state_letters import render_job_letters, render_queue_letters
 from gridbridge.model.states import JobFact, JobState, QueueFact, QueueState
 
 QSTAT = " qw hqw Rq hRq Eqw EhRq t r hr hRr s hs ds dhRs dr dhqw"
@@ -29,7 +29,7 @@ WORDS = {
     ids=lambda value: str,
 )
 def test_every_combination_of_sge_status_has_its_word(letters: str, expected: str) -> None:
-    assert read_job(letters).word == expected
+    assert parse_job_letters(letters).word == expected
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_every_combination_of_sge_status_has_its_word(letters: str, expected: st
 )
 def test_several_facts_may_hold_at_once(letters: str, facts: str) -> None:
     """A held running job runs on; a deleted suspended one still occupies its host."""
-    state = read_job(letters)
+    state = parse_job_letters(letters)
     names = (
         "is_waiting can_start is_running has_begun is_held is_suspended is_deleting is_error"
         " is_restarted is_put_back"
@@ -71,14 +71,14 @@ def test_several_facts_may_hold_at_once(letters: str, facts: str) -> None:
 def test_who_suspended_is_kept(letters: str, expected: set[str]) -> None:
     suspenders = {JobFact.BY_HAND, JobFact.BY_QUEUE, JobFact.BY_THRESHOLD}
 
-    assert read_job(letters).facts & suspenders == expected
+    assert parse_job_letters(letters).facts & suspenders == expected
 
 
 @pytest.mark.parametrize("letters", ["", "X", "qwX", "P"])
 def test_unknown_letters_are_told_once(letters: str, caplog: pytest.LogCaptureFixture) -> None:
-    parse.read_state.cache_clear()
+    parse.parse_logged_job_state.cache_clear()
     with caplog.at_level(logging.WARNING):
-        words = {parse.read_state(letters).word for _ in range(2)}
+        words = {parse.parse_logged_job_state(letters).word for _ in range(2)}
 
     assert words == {JobFact.UNKNOWN}
     assert caplog.messages == [f"event=unknown_job_state letters={letters!r}"]
@@ -86,13 +86,13 @@ def test_unknown_letters_are_told_once(letters: str, caplog: pytest.LogCaptureFi
 
 def test_a_pending_job_with_an_unknown_letter_still_counts_as_load() -> None:
     """Busier than it is does less harm than idler than it is."""
-    assert read_job("qwX").can_start
+    assert parse_job_letters("qwX").can_start
 
 
 @given(st.text(max_size=8))
 def test_no_letters_raise(letters: str) -> None:
-    assert read_job(letters).text == letters
-    assert read_job(letters).is_listed
+    assert parse_job_letters(letters).text == letters
+    assert parse_job_letters(letters).is_listed
 
 
 @pytest.mark.parametrize(
@@ -109,21 +109,21 @@ def test_no_letters_raise(letters: str) -> None:
     ],
 )
 def test_queue_letters_are_facts(letters: str, facts: set[str]) -> None:
-    assert read_queue(letters) == QueueState(facts, letters)
+    assert parse_queue_letters(letters) == QueueState(facts, letters)
 
 
 @pytest.mark.parametrize("letters", QSTAT.split(" "))
 def test_other_systems_show_what_qstat_would(letters: str) -> None:
-    assert job_letters(read_job(letters).facts) == letters
+    assert render_job_letters(parse_job_letters(letters).facts) == letters
 
 
 def test_other_systems_show_queues_so_too() -> None:
-    assert [queue_letters(read_queue(one).facts) for one in ("", "u", "d", "ud")] == [
-        *("", "u", "d", "ud")
-    ]
+    assert [
+        render_queue_letters(parse_queue_letters(one).facts) for one in ("", "u", "d", "ud")
+    ] == [*("", "u", "d", "ud")]
 
 
 def test_states_with_the_same_facts_and_text_are_equal() -> None:
-    assert {JobState([JobFact.RUNNING], "r"), read_job("r")} == {read_job("r")}
+    assert {JobState([JobFact.RUNNING], "r"), parse_job_letters("r")} == {parse_job_letters("r")}
     assert JobState([JobFact.RUNNING], "r") != JobState([JobFact.RUNNING], "Running")
     assert JobState() != QueueState()

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gridbridge.batch import home_id
-from gridbridge.batch.wrapper_script import BODY, JobStartMode, WrappedJob, bundle
+from gridbridge.batch.wrapper_script import BODY, JobStartMode, WrappedJob, write_wrapper_script
 from gridbridge.decisions.wrapper_end import job_exit_status, why_job_not_started
 from gridbridge.model.job import JobEnd
 from gridbridge.model.message import FailureCause, StarterMessage
@@ -43,7 +43,7 @@ class Site:
             "stdout": str(self.out),
             "stderr": str(self.err),
         }
-        script = bundle(WrappedJob(**(defaults | values)))  # type: ignore[arg-type]
+        script = write_wrapper_script(WrappedJob(**(defaults | values)))  # type: ignore[arg-type]
         wrapper = self.tmpdir.parent / "wrapper"
         wrapper.write_bytes(script)
         env = {
@@ -234,7 +234,7 @@ def test_nothing_that_lay_in_its_folder_before_is_read_or_run(site: Site, shell:
     planted.mkdir(0o777)
     (planted / "date").write_text("#!/bin/sh\n")
     os.mkfifo(planted / "killed")
-    ended = site.run(shell, own=home_id.lines(12, "1"), script=b'ls "${0%/*}"; exit 3\n')
+    ended = site.run(shell, own=home_id.home_id_script(12, "1"), script=b'ls "${0%/*}"; exit 3\n')
 
     written = sorted(["12", "killed", "own", "times", *home_id.COMMANDS])
     assert (ended, sorted(site.out.read_text().split())) == (3, written)

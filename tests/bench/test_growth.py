@@ -14,7 +14,7 @@ from types import FrameType
 import pytest
 
 from bench import elastic, qstat_parse, rebalance
-from gridbridge.batch.gridengine.parse import parse_status
+from gridbridge.batch.gridengine.parse import parse_cluster_snapshot
 from gridbridge.decisions.elastic.demand.task_packing import count_hosts_for_exclusive_tasks
 from gridbridge.elastic.balancer import cell_observer, plan_preview
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandSection, PoolSection
@@ -48,7 +48,7 @@ def growth(act: Callable[[int], Callable[[], object]], few: int) -> float:
 def test_an_answer_of_qstat_is_read_once() -> None:
     def parsed(jobs: int) -> Callable[[], object]:
         document = qstat_parse.make_document(jobs)
-        return lambda: parse_status(document, cluster="beta", taken_at=NOON)
+        return lambda: parse_cluster_snapshot(document, cluster="beta", taken_at=NOON)
 
     assert growth(parsed, 300) <= MOST_GROWTH
 

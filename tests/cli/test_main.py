@@ -125,9 +125,11 @@ def test_a_second_setup_makes_no_change_while_another_one_does(
     """Each writes what it read of gridbridge.toml: of two at once one's section was lost."""
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr(poller_lock, "PAUSE_S", 0.0)
-    await_turn = poller_lock.await_turn
-    monkeypatch.setattr(poller_lock, "await_turn", lambda path, tell: await_turn(path, tell, 0.1))
-    assert poller_lock.take(f"{configured}.lock")
+    await_turn = poller_lock.wait_for_poller_lock
+    monkeypatch.setattr(
+        poller_lock, "wait_for_poller_lock", lambda path, tell: await_turn(path, tell, 0.1)
+    )
+    assert poller_lock.take_poller_lock(f"{configured}.lock")
 
     status = run(monkeypatch, "setup", *what, "--apply")
 

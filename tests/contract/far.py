@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from gridbridge.batch.submission_result import Result, Submission
+from gridbridge.batch.submission_result import SubmissionAnswer, SubmissionOutcome
 from gridbridge.model.job import JobEnd
 from gridbridge.model.request import JobRequest, JobSpec
 from gridbridge.model.route import EmbeddedFolder, GridEngineCell, OarServer, SshLogin
@@ -176,15 +176,15 @@ class Far:
     def submit(self, script: str | bytes, **options: object) -> str:
         """Submit a held job and return its id."""
         answer = self.answer(script, **options)
-        assert answer.result == Result.ACCEPTED, answer.reason
+        assert answer.result == SubmissionOutcome.ACCEPTED, answer.reason
         return answer.remote_id
 
-    def answer(self, script: str | bytes, **options: object) -> Submission:
+    def answer(self, script: str | bytes, **options: object) -> SubmissionAnswer:
         """Submit a held job in the folder of the jobs, and return the answer."""
         name = str(options.pop("name", "") or self.new_name())
         text = script.encode() if isinstance(script, str) else script
         plain = JobSpec(transfer=name, request=JobRequest(), cwd=self.reach.folder, script=text)
-        told: Submission = self.hot("submit", plain.but(**options))
+        told: SubmissionAnswer = self.hot("submit", plain.but(**options))
         if told.remote_id:
             self.accounts[told.remote_id] = name
         return told

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from gridbridge.batch.task_script import ScriptTask, script
+from gridbridge.batch.task_script import ArrayScriptTask, write_array_script
 from gridbridge.decisions.campaigns.attempt_ends import classify_job_end
 from gridbridge.model.campaigns.campaign import TaskOutcome
 from gridbridge.model.job import ArrayEndQuery, ArrayLimits, JobEnd
@@ -39,10 +39,10 @@ def array(far: Far, parameters: list[str], *, run: str = PLACE_ENDS, **options: 
         "exec": run,
         "outputs": "",
     }
-    tasks = tuple(ScriptTask(next(numbers), 1, (words,)) for words in parameters)
+    tasks = tuple(ArrayScriptTask(next(numbers), 1, (words,)) for words in parameters)
     name = str(options.pop("name", "") or new_name(far))
     asked = {"request": HOUR, "tasks": len(tasks), "cwd": "", **options}
-    return far.submit(script(settings, tasks), name=name, **asked)
+    return far.submit(write_array_script(settings, tasks), name=name, **asked)
 
 
 def new_name(far: Far) -> str:

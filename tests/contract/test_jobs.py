@@ -2,8 +2,8 @@
 
 import pytest
 
-from gridbridge.batch.submission_result import Result
-from gridbridge.batch.wrapper_script import JobStartMode, WrappedJob, bundle
+from gridbridge.batch.submission_result import SubmissionOutcome
+from gridbridge.batch.wrapper_script import JobStartMode, WrappedJob, write_wrapper_script
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.message import StarterMessage
 from gridbridge.model.request import JobRequest
@@ -217,13 +217,13 @@ def test_nothing_is_known_of_a_job_that_never_was(far: Far) -> None:
 def test_a_request_that_the_cluster_does_not_know_is_refused(far: Far, tasks: int) -> None:
     answer = far.answer("exit 0\n", request=ASKS_TOO_MUCH, tasks=tasks)
 
-    assert (answer.result, "nonesuch" in answer.reason) == (Result.REFUSED, True)
+    assert (answer.result, "nonesuch" in answer.reason) == (SubmissionOutcome.REFUSED, True)
 
 
 def test_a_cluster_out_of_reach_has_taken_nothing_and_says_nothing(far: Far) -> None:
     away = Far(far.reach.out_of_reach())
 
-    assert away.answer("exit 0\n").result == Result.LATER
+    assert away.answer("exit 0\n").result == SubmissionOutcome.LATER
     for ask in (lambda: away.state("1"), away.snapshot, lambda: away.hot("delete", "1")):
         with pytest.raises(GridbridgeError):
             ask()
@@ -232,7 +232,7 @@ def test_a_cluster_out_of_reach_has_taken_nothing_and_says_nothing(far: Far) -> 
 def test_a_wrapped_job_tells_its_end_in_a_spool_folder(far: Far) -> None:
     far.reach.sh("mkdir spool")
     name = far.new_name()
-    job = far.start(bundle(wrapped(far, name)), name=name)
+    job = far.start(write_wrapper_script(wrapped(far, name)), name=name)
     end = far.end(job)
     message = told(far)
 
@@ -268,7 +268,7 @@ def test_a_signal_ends_the_wrapped_job_and_its_wrapper(far: Far) -> None:
     name = far.new_name()
     job = wrapped(far, name)
     job.script = b"kill -TERM $$\n"
-    end = far.end(far.start(bundle(job), name=name))
+    end = far.end(far.start(write_wrapper_script(job), name=name))
 
     message = told(far)
     assert (message.outcome, message.signal, end.signal) == ("signal", "15", 15)

@@ -113,7 +113,7 @@ def end(**values: str) -> Callable[[], None]:
         killing.run(step)
         path = published_values.verdict_path(NAME, os.getuid())
         Path(path).parent.mkdir(parents=True, exist_ok=True)
-        files.replace(path, encode_message(VERDICT.but(**values)))
+        files.replace_file(path, encode_message(VERDICT.but(**values)))
 
     return act
 
@@ -242,7 +242,7 @@ def agrees(desired: str, state: str) -> Callable[[], list[str]]:
 
     def look() -> list[str]:
         killing.run(step)
-        files.remove(published_values.verdict_path(NAME, os.getuid()))
+        files.remove_file(published_values.verdict_path(NAME, os.getuid()))
         told = {m.desired for m in sandbox.messages() if m.kind == MessageKind.INTENT}
         return [*waits(state)(), *check("the service knows", told, {desired})]
 

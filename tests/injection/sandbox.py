@@ -91,7 +91,7 @@ def reset() -> None:
     (TASK / "config").write_text("\n".join((*config, "h_rt=INFINITY", "")))
     (TASK / "environment").write_text("HOME=/root\n")
     (TASK / "script").write_text("exit 0\n")
-    files.replace(published_values.route_path(QUEUE), encode_route(a_route()))
+    files.replace_file(published_values.route_path(QUEUE), encode_route(a_route()))
 
 
 def _make_cell(folder: Path) -> None:
@@ -157,7 +157,7 @@ def claim_by_file() -> None:
     Path(SPOOL, claim.FOLDER).mkdir(exist_ok=True)
     route = a_route()
     route.remote_claim, route.remote_spool = claim.FILE, SPOOL
-    files.replace(published_values.route_path(QUEUE), encode_route(route))
+    files.replace_file(published_values.route_path(QUEUE), encode_route(route))
 
 
 def claims() -> list[str]:

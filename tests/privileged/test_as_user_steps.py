@@ -99,7 +99,7 @@ def test_slots_are_asked_of_oar_on_their_nodes(
     """A prologue has its slot."""
     specs = read(tmp_path, "990000000:2", "0:1", **kept | STEPS)
 
-    prologue, tasks = (oar.oarsub(SERVER, one) for one in specs)
+    prologue, tasks = (oar.oarsub_command(SERVER, one) for one in specs)
 
     asked = tasks[tasks.index("-l") + 1]
     assert asked.partition(",")[0] == expected
@@ -121,9 +121,9 @@ def test_grid_engine_is_asked_for_all_slots_and_for_one_of_several_values(tmp_pa
     asked["properties"] = "arch=lx-amd64, os=deb12 OR os=deb13"
     (spec,) = read(tmp_path, "0:1", **jdl_of(asked))
 
-    words = gridengine.submit_held(CELL, spec)
+    words = gridengine.submit_held_command(CELL, spec)
 
-    assert gridengine.refusal(spec.request) == ""
+    assert gridengine.explain_request_refusal(spec.request) == ""
     assert words[words.index("-pe") :][:3] == ("-pe", "mpi", "8")
     assert words[-6:] == ("-hard", "-l", "arch=lx-amd64", "-hard", "-l", "os=deb12|deb13")
 

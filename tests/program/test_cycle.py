@@ -319,7 +319,7 @@ def test_a_look_for_news_that_fails_is_a_cycle_that_failed(tmp_path: Path) -> No
 HOLD = """
 import sys
 from gridbridge.shell import poller_lock as lock
-print(lock.take(sys.argv[1]), flush=True)
+print(lock.take_poller_lock(sys.argv[1]), flush=True)
 sys.stdin.read()
 """
 
@@ -339,10 +339,12 @@ def test_a_lock_that_another_holds_is_one_line_and_an_exit_status(
 
     assert (ended.value.code, said) == (3, "gridbridge-balance: another one runs\n")
     assert capsys.readouterr().err == ""
-    assert poller_lock.version_of_holder(path) == version_with_commit()
+    assert poller_lock.read_holder_version(path) == version_with_commit()
 
 
-@pytest.mark.parametrize("acts", ["hold(PATH, NAME, 3)", "held(PATH, NAME, 3).__enter__()"])
+@pytest.mark.parametrize(
+    "acts", ["take_program_lock(PATH, NAME, 3)", "hold_program_lock(PATH, NAME, 3).__enter__()"]
+)
 def test_that_another_one_runs_has_a_time_in_a_log_that_cron_appends_to(
     tmp_path: Path, acts: str
 ) -> None:

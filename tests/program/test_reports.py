@@ -31,7 +31,7 @@ def test_a_silent_poller_whose_folder_is_full_is_told_with_the_reason(
 ) -> None:
     """It can't tell that itself: it publishes nothing."""
     folder = publish(tmp_path, shown(load=load(age_s=95)))
-    monkeypatch.setattr(host, "room", lambda _: FolderFreeSpace(free_bytes=0))
+    monkeypatch.setattr(host, "measure_folder_room", lambda _: FolderFreeSpace(free_bytes=0))
 
     assert build_site_report(NOW, folder).alarm.endswith(
         f"closed; {folder} is full: 0 KiB are free, 1024 are needed"

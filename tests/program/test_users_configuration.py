@@ -22,7 +22,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "kept").write_text(RIGHT)
     monkeypatch.setattr(users_configuration, "CONFIG", str(tmp_path / "there"))
     monkeypatch.setattr(users_configuration, "IN_FORCE", str(tmp_path / "kept"))
-    monkeypatch.setattr(users_configuration.trust, "demanded", lambda: None)
+    monkeypatch.setattr(users_configuration.trust, "demanded_file_owner", lambda: None)
     return tmp_path
 
 
@@ -81,7 +81,7 @@ def test_without_a_kept_file_the_mistake_is_told(here: Path, kept: str) -> None:
 
 
 def test_root_obeys_no_file_of_the_service(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(users_configuration.trust, "demanded", lambda: 0)
+    monkeypatch.setattr(users_configuration.trust, "demanded_file_owner", lambda: 0)
 
     with pytest.raises(ConfigError):
         users_configuration.load_policy_for_users(f"{here}/there")

@@ -9,7 +9,7 @@ from pathlib import Path
 HOLD = """
 import sys, time
 from gridbridge.shell import poller_lock as lock
-print(lock.take(sys.argv[1]), flush=True)
+print(lock.take_poller_lock(sys.argv[1]), flush=True)
 time.sleep(60)
 """
 

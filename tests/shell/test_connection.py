@@ -20,7 +20,7 @@ from gridbridge.errors import CommandFailed, HostNotReached, OutputTooLong, SshA
 from gridbridge.model.route import SshLogin
 from gridbridge.shell import ssh
 from gridbridge.shell.connection import ssh_login as login
-from gridbridge.shell.connection.connections import GRACE_S, Connections
+from gridbridge.shell.connection.connections import GRACE_S, KeptSshConnections
 from gridbridge.shell.runner import CompletedProgram
 
 LIMIT_S = 30.0
@@ -105,14 +105,14 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     at_home = pwd.struct_passwd((*me[:5], str(tmp_path), me[6]))
     monkeypatch.setattr(pwd, "getpwuid", lambda _: at_home)
     monkeypatch.setattr(login, "SITE_KNOWN_HOSTS", str(tmp_path / "none"))
-    ssh.carry_by(Connections())
+    ssh.set_ssh_carrier(KeptSshConnections())
     yield server
-    ssh.carry_by(ssh.OpenSshClient())
+    ssh.set_ssh_carrier(ssh.OpenSshClient())
 
 
 def ask(server: Server, limit_s: float = LIMIT_S) -> CompletedProgram:
     login = SshLogin(host="127.0.0.1", port=str(server.port))
-    return ssh.run(login, ("/bin/cat",), {}, limit_s, b"in")
+    return ssh.run_over_ssh(login, ("/bin/cat",), {}, limit_s, b"in")
 
 
 def test_requests_share_a_connection_that_is_kept_alive_between_them(
@@ -182,7 +182,7 @@ def test_no_condition_of_a_configuration_runs_a_program_in_this_process(
     mark = tmp_path / "ran"
     (tmp_path / ".ssh/config").write_text(f'Host *\nMaTcH e"x"ec "touch {mark}"\n User x\n')
 
-    found = login.configured(SshLogin(host="127.0.0.1", port=str(server.port)))
+    found = login.read_configured_login(SshLogin(host="127.0.0.1", port=str(server.port)))
 
     assert (found.is_by_client, mark.exists()) == (True, False)
 
@@ -194,7 +194,7 @@ def test_a_configuration_that_can_not_be_read_is_told(
     (tmp_path / ".ssh/config").write_bytes(text.encode("latin-1"))
 
     with pytest.raises(HostNotReached, match=r"/\.ssh/config: "):
-        login.configured(SshLogin(host="127.0.0.1", port=str(server.port)))
+        login.read_configured_login(SshLogin(host="127.0.0.1", port=str(server.port)))
 
 
 @pytest.mark.parametrize("name", ["config", "known_hosts", "id_ecdsa"])
@@ -218,7 +218,7 @@ def test_a_port_that_takes_no_connection_is_told_without_a_number_of_the_system(
         shut.bind(("127.0.0.1", 0))
         far = SshLogin(host="127.0.0.1", port=str(shut.getsockname()[1]))
         with pytest.raises(HostNotReached) as failed:
-            ssh.run(far, ("true",), {}, LIMIT_S)
+            ssh.run_over_ssh(far, ("true",), {}, LIMIT_S)
 
     assert "Unable to connect to port" in failed.value.words
     assert "Errno" not in failed.value.words
@@ -257,6 +257,8 @@ def test_more_than_is_read_is_a_failure_of_its_own_and_the_next_request_goes_on(
 ) -> None:
     far = SshLogin(host="127.0.0.1", port=str(server.port))
     with pytest.raises(OutputTooLong, match=r"it printed more at 127\.0\.0\.1 than the 1 MiB"):
-        ssh.run(far, ("head", "-c", "3000000", "/dev/zero"), {}, LIMIT_S, most_bytes=1 << 20)
+        ssh.run_over_ssh(
+            far, ("head", "-c", "3000000", "/dev/zero"), {}, LIMIT_S, most_bytes=1 << 20
+        )
 
-    assert ssh.run(far, ("echo", "on"), {}, LIMIT_S).stdout == b"on\n"
+    assert ssh.run_over_ssh(far, ("echo", "on"), {}, LIMIT_S).stdout == b"on\n"

@@ -10,7 +10,7 @@ import pytest
 
 from gridbridge.errors import StateError
 from gridbridge.model.accounting import AccountingFilePosition
-from gridbridge.shell.followed_file import QUIET_S, FollowStep, read_on
+from gridbridge.shell.followed_file import QUIET_S, AppendedLines, read_appended_lines
 
 NOBODY = 65534
 
@@ -35,9 +35,9 @@ class Log:
         os.utime(old, (changed_s, changed_s))
         return old
 
-    def step(self, most: int = 1 << 20) -> FollowStep:
+    def step(self, most: int = 1 << 20) -> AppendedLines:
         """Read on once."""
-        step = read_on(str(self.path), self.place, self.now(), most)
+        step = read_appended_lines(str(self.path), self.place, self.now(), most)
         self.place = step.place
         return step
 
@@ -212,4 +212,4 @@ def _rights(folder: Path) -> Iterator[None]:
 @pytest.mark.parametrize("path", ["missing/accounting", "."], ids=["missing", "a folder"])
 def test_a_file_that_can_not_be_read_is_told(tmp_path: Path, path: str) -> None:
     with pytest.raises(StateError, match=str(tmp_path)):
-        read_on(f"{tmp_path}/{path}", AccountingFilePosition(), 0.0)
+        read_appended_lines(f"{tmp_path}/{path}", AccountingFilePosition(), 0.0)

@@ -42,16 +42,20 @@ class Near(ssh.OpenSshClient):
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[Path]:
     """Return the account's home there."""
-    ssh.carry_by(Near(tmp_path))
+    ssh.set_ssh_carrier(Near(tmp_path))
     yield tmp_path
-    ssh.carry_by(ssh.OpenSshClient())
+    ssh.set_ssh_carrier(ssh.OpenSshClient())
 
 
 def test_a_folder_is_made_for_its_owner_alone_and_anew(home: Path) -> None:
-    path = remote_stage_folder.make(LOGIN, PLACE, LIMIT_S)
+    path = remote_stage_folder.make_remote_stage_folder(LOGIN, PLACE, LIMIT_S)
     (home / PLACE / "work/old").touch()
 
-    assert path == remote_stage_folder.make(LOGIN, PLACE, LIMIT_S) == f"{home}/{PLACE}"
+    assert (
+        path
+        == remote_stage_folder.make_remote_stage_folder(LOGIN, PLACE, LIMIT_S)
+        == f"{home}/{PLACE}"
+    )
     assert [(home / PLACE / "work")] == list((home / PLACE).iterdir())
     assert list((home / PLACE / "work").iterdir()) == []
     assert (home / PLACE).stat().st_mode & 0o777 == 0o700
@@ -60,32 +64,32 @@ def test_a_folder_is_made_for_its_owner_alone_and_anew(home: Path) -> None:
 def test_a_folder_that_somebody_removed_is_made_again_and_one_that_is_there_stays(
     home: Path,
 ) -> None:
-    remote_stage_folder.keep(LOGIN, PLACE, LIMIT_S)
+    remote_stage_folder.restore_remote_stage_folder(LOGIN, PLACE, LIMIT_S)
     (home / PLACE / "work/input").touch()
-    remote_stage_folder.keep(LOGIN, PLACE, LIMIT_S)
+    remote_stage_folder.restore_remote_stage_folder(LOGIN, PLACE, LIMIT_S)
 
     assert (home / PLACE / "work/input").exists()
 
 
 def test_what_lies_in_it_is_found_whatever_its_name(home: Path) -> None:
-    remote_stage_folder.make(LOGIN, PLACE, LIMIT_S)
+    remote_stage_folder.make_remote_stage_folder(LOGIN, PLACE, LIMIT_S)
     names = ("-e", "a b", "$(x)\n'", "dangling")
     for name in names[:3]:
         (home / PLACE / name).touch()
     (home / PLACE / "dangling").symlink_to("/nowhere")
 
     (home / PLACE / "link").symlink_to("a b")
-    found = remote_stage_folder.present(LOGIN, PLACE, ("none", *names, "link"), LIMIT_S)
+    found = remote_stage_folder.find_remote_files(LOGIN, PLACE, ("none", *names, "link"), LIMIT_S)
 
     assert found == {**dict.fromkeys(names, False), "link": True}
 
 
 def test_a_folder_that_is_gone_is_told_from_an_empty_one(home: Path) -> None:
     (home / PLACE).parent.mkdir(parents=True)
-    assert remote_stage_folder.present(LOGIN, PLACE, ("a",), LIMIT_S) is None
-    remote_stage_folder.make(LOGIN, PLACE, LIMIT_S)
+    assert remote_stage_folder.find_remote_files(LOGIN, PLACE, ("a",), LIMIT_S) is None
+    remote_stage_folder.make_remote_stage_folder(LOGIN, PLACE, LIMIT_S)
 
-    assert remote_stage_folder.present(LOGIN, PLACE, ("a",), LIMIT_S) == {}
+    assert remote_stage_folder.find_remote_files(LOGIN, PLACE, ("a",), LIMIT_S) == {}
     assert (home / PLACE).is_dir()
 
 
@@ -93,32 +97,34 @@ def test_a_folder_that_is_gone_is_told_from_an_empty_one(home: Path) -> None:
 def test_a_folder_whose_filesystem_is_not_there_is_not_gone(home: Path, place: str) -> None:
     """A job's outputs lie there, only nobody sees them now."""
     with pytest.raises(CommandFailed):
-        remote_stage_folder.present(LOGIN, place, ("a",), LIMIT_S)
+        remote_stage_folder.find_remote_files(LOGIN, place, ("a",), LIMIT_S)
 
 
 def test_only_what_can_be_looked_at_is_removed(home: Path) -> None:
     """In the home nothing was made; elsewhere it may be there again in a while."""
-    remote_stage_folder.remove(LOGIN, PLACE, LIMIT_S)
+    remote_stage_folder.remove_remote_stage_folder(LOGIN, PLACE, LIMIT_S)
     with pytest.raises(CommandFailed):
-        remote_stage_folder.remove(LOGIN, f"/nowhere/{NAME}", LIMIT_S)
+        remote_stage_folder.remove_remote_stage_folder(LOGIN, f"/nowhere/{NAME}", LIMIT_S)
 
 
 def test_a_job_that_closed_its_folder_loses_no_output(home: Path) -> None:
-    remote_stage_folder.make(LOGIN, PLACE, LIMIT_S)
+    remote_stage_folder.make_remote_stage_folder(LOGIN, PLACE, LIMIT_S)
     (home / PLACE / "work/out").touch()
     (home / PLACE / "work").chmod(0)
 
-    assert remote_stage_folder.present(LOGIN, PLACE, ("work/out",), LIMIT_S) == {"work/out": False}
+    assert remote_stage_folder.find_remote_files(LOGIN, PLACE, ("work/out",), LIMIT_S) == {
+        "work/out": False
+    }
 
 
 def test_a_folder_goes_with_all_that_is_in_it(home: Path) -> None:
-    remote_stage_folder.make(LOGIN, PLACE, LIMIT_S)
+    remote_stage_folder.make_remote_stage_folder(LOGIN, PLACE, LIMIT_S)
     os.makedirs(home / PLACE / "work/closed/deep")
     (home / PLACE / "work/out").symlink_to(home / "mine")
     (home / "mine").mkdir()
     (home / PLACE / "work/closed").chmod(0o500)
-    remote_stage_folder.remove(LOGIN, PLACE, LIMIT_S)
-    remote_stage_folder.remove(LOGIN, PLACE, LIMIT_S)
+    remote_stage_folder.remove_remote_stage_folder(LOGIN, PLACE, LIMIT_S)
+    remote_stage_folder.remove_remote_stage_folder(LOGIN, PLACE, LIMIT_S)
 
     assert not (home / PLACE).exists()
     assert (home / "mine").is_dir()
@@ -147,7 +153,10 @@ def test_a_folder_goes_with_all_that_is_in_it(home: Path) -> None:
         "root's",
     ],
 )
-@pytest.mark.parametrize("do", [remote_stage_folder.make, remote_stage_folder.keep])
+@pytest.mark.parametrize(
+    "do",
+    [remote_stage_folder.make_remote_stage_folder, remote_stage_folder.restore_remote_stage_folder],
+)
 def test_where_others_could_take_an_accounts_folder_none_is_made(
     home: Path,
     do: Callable[[SshLogin, str, float], object],
@@ -169,11 +178,11 @@ def test_where_others_could_take_an_accounts_folder_none_is_made(
             do(LOGIN, f"{place}/al/{NAME}", LIMIT_S)
         assert refused.value.mend == mend.format(place)
         with pytest.raises(UnsafeFolder):
-            remote_stage_folder.require_safe(LOGIN, str(place), LIMIT_S)
+            remote_stage_folder.require_safe_stage_dir(LOGIN, str(place), LIMIT_S)
         assert not (place / "al").exists()
         subprocess.run(("/bin/sh", "-c", refused.value.mend), check=True)
     do(LOGIN, f"{place}/al/{NAME}", LIMIT_S)
-    remote_stage_folder.require_safe(LOGIN, f"{place}/", LIMIT_S)
+    remote_stage_folder.require_safe_stage_dir(LOGIN, f"{place}/", LIMIT_S)
 
     assert (place / f"al/{NAME}/work").is_dir()
 
@@ -193,7 +202,10 @@ def _of_another(own: Path) -> None:
 
 
 @pytest.mark.parametrize("plant", [_a_link, _a_link_to_nothing, Path.touch, _of_another])
-@pytest.mark.parametrize("do", [remote_stage_folder.make, remote_stage_folder.keep])
+@pytest.mark.parametrize(
+    "do",
+    [remote_stage_folder.make_remote_stage_folder, remote_stage_folder.restore_remote_stage_folder],
+)
 def test_what_somebody_put_in_the_place_of_the_accounts_folder_is_not_used(
     home: Path, do: Callable[[SshLogin, str, float], object], plant: Callable[[Path], None]
 ) -> None:
@@ -213,7 +225,7 @@ def test_nobody_else_sees_or_writes_the_accounts_folder(home: Path) -> None:
     (home / "scratch/al").mkdir(parents=True, mode=0o777)
     (home / "scratch/al").chmod(0o777)
 
-    remote_stage_folder.make(LOGIN, f"{home}/scratch/al/{NAME}", LIMIT_S)
+    remote_stage_folder.make_remote_stage_folder(LOGIN, f"{home}/scratch/al/{NAME}", LIMIT_S)
 
     assert (home / "scratch/al").stat().st_mode & 0o777 == 0o700
 
@@ -225,7 +237,7 @@ def test_nobody_else_sees_or_writes_the_accounts_folder(home: Path) -> None:
 def test_an_account_has_a_folder_of_its_own_unless_that_is_in_its_home(
     stage_dir: str, expected: str
 ) -> None:
-    assert remote_stage_folder.place(stage_dir, "al") == expected
+    assert remote_stage_folder.remote_stage_parent(stage_dir, "al") == expected
 
 
 @pytest.mark.parametrize(
@@ -233,9 +245,9 @@ def test_an_account_has_a_folder_of_its_own_unless_that_is_in_its_home(
 )
 def test_nothing_but_a_transfers_folder_is_touched(place: str) -> None:
     with pytest.raises(ParseError):
-        remote_stage_folder.remove(LOGIN, place, LIMIT_S)
+        remote_stage_folder.remove_remote_stage_folder(LOGIN, place, LIMIT_S)
     with pytest.raises(ParseError):
-        remote_stage_folder.make(LOGIN, place, LIMIT_S)
+        remote_stage_folder.make_remote_stage_folder(LOGIN, place, LIMIT_S)
 
 
 @pytest.mark.parametrize(
@@ -245,24 +257,24 @@ def test_nothing_but_a_transfers_folder_is_touched(place: str) -> None:
 )
 def test_a_record_names_only_its_own_folder(login: SshLogin | None, place: str) -> None:
     with pytest.raises(ParseError):
-        remote_stage_folder.remove_own(login, place, NAME, LIMIT_S)
+        remote_stage_folder.remove_folder_of_transfer(login, place, NAME, LIMIT_S)
 
 
 def test_an_empty_place_of_a_filesystem_has_lost_nothing(home: Path) -> None:
     """An absolute one may be mounted anywhere: what is not marked is not where it was made."""
     place = f"{home}/scratch/{NAME}"
-    remote_stage_folder.make(LOGIN, place, LIMIT_S)
+    remote_stage_folder.make_remote_stage_folder(LOGIN, place, LIMIT_S)
     (home / "scratch").rename(home / "unmounted")
     (home / "scratch").mkdir()
 
     with pytest.raises(CommandFailed, match="not what it was"):
-        remote_stage_folder.present(LOGIN, place, ("a",), LIMIT_S)
+        remote_stage_folder.find_remote_files(LOGIN, place, ("a",), LIMIT_S)
     with pytest.raises(CommandFailed, match="not what it was"):
-        remote_stage_folder.remove(LOGIN, place, LIMIT_S)
+        remote_stage_folder.remove_remote_stage_folder(LOGIN, place, LIMIT_S)
     (home / "scratch").rmdir()
     (home / "unmounted").rename(home / "scratch")
-    remote_stage_folder.remove(LOGIN, place, LIMIT_S)
-    assert remote_stage_folder.present(LOGIN, place, ("a",), LIMIT_S) is None
+    remote_stage_folder.remove_remote_stage_folder(LOGIN, place, LIMIT_S)
+    assert remote_stage_folder.find_remote_files(LOGIN, place, ("a",), LIMIT_S) is None
 
 
 def test_a_link_in_the_place_of_the_folder_is_not_written_through(home: Path) -> None:
@@ -271,7 +283,7 @@ def test_a_link_in_the_place_of_the_folder_is_not_written_through(home: Path) ->
     (home / PLACE).symlink_to(home / "theirs")
 
     with pytest.raises(CommandFailed, match="another's"):
-        remote_stage_folder.keep(LOGIN, PLACE, LIMIT_S)
-    remote_stage_folder.make(LOGIN, PLACE, LIMIT_S)
+        remote_stage_folder.restore_remote_stage_folder(LOGIN, PLACE, LIMIT_S)
+    remote_stage_folder.make_remote_stage_folder(LOGIN, PLACE, LIMIT_S)
 
     assert (list((home / "theirs").iterdir()), (home / PLACE).is_symlink()) == ([], False)

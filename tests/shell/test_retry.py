@@ -4,7 +4,7 @@ from threading import Event
 
 import pytest
 
-from gridbridge.shell.retry import once_more, until_stopped
+from gridbridge.shell.retry import repeat_until_stopped, retry_once
 
 
 class Faltering:
@@ -26,18 +26,18 @@ class Faltering:
 def test_a_failure_is_tried_once_more(failures: int, tries: int) -> None:
     act = Faltering(failures)
 
-    assert (once_more(act, ConnectionError), act.tries) == ("answer", tries)
+    assert (retry_once(act, ConnectionError), act.tries) == ("answer", tries)
 
 
 def test_the_second_failure_is_the_callers() -> None:
     with pytest.raises(ConnectionError, match="try 2"):
-        once_more(Faltering(5), ConnectionError)
+        retry_once(Faltering(5), ConnectionError)
 
 
 def test_another_failure_is_not_tried_again() -> None:
     act = Faltering(1)
     with pytest.raises(ConnectionError):
-        once_more(act, TimeoutError)
+        retry_once(act, TimeoutError)
 
     assert act.tries == 1
 
@@ -50,11 +50,11 @@ def test_it_goes_on_until_it_is_stopped() -> None:
         if len(seen) == 3:
             stopped.set()
 
-    until_stopped(act, 0.001, stopped)
+    repeat_until_stopped(act, 0.001, stopped)
 
     assert seen == [0, 1, 2]
 
 
 def test_a_fault_ends_it() -> None:
     with pytest.raises(ZeroDivisionError):
-        until_stopped(lambda: [][1 // 0], 0.001, Event())
+        repeat_until_stopped(lambda: [][1 // 0], 0.001, Event())

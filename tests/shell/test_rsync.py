@@ -9,7 +9,7 @@ import pytest
 from gridbridge.errors import CommandFailed, OutputTooLong
 from gridbridge.model.route import SshLogin
 from gridbridge.shell import rsync, runner
-from gridbridge.shell.rsync import CopyPace, RsyncOutput
+from gridbridge.shell.rsync import RsyncOutput, RsyncPace
 
 
 def told(_: str) -> None:
@@ -27,7 +27,7 @@ def test_a_host_that_falls_silent_is_given_up(
     monkeypatch.setattr(rsync, "PROGRAM", str(program))
 
     with pytest.raises(CommandFailed, match="io timeout after") as failed:
-        rsync.push(None, ["/x/a"], f"{tmp_path}/", lambda: False)
+        rsync.push_files(None, ["/x/a"], f"{tmp_path}/", lambda: False)
 
     assert failed.value.transient
     assert f"--timeout={rsync.SILENCE_S}" in noted.read_text().split()
@@ -64,19 +64,19 @@ def test_what_follows_from_a_failure_is_not_told_as_its_reason(
     monkeypatch.setattr(rsync, "PROGRAM", str(program))
 
     with pytest.raises(CommandFailed) as failed:
-        rsync.push(SshLogin(host="beta"), ["/x/a"], f"{tmp_path}/", lambda: False)
+        rsync.push_files(SshLogin(host="beta"), ["/x/a"], f"{tmp_path}/", lambda: False)
 
     assert failed.value.words == why
 
 
 def test_a_pace_limits_the_rate_and_grows_files_in_place() -> None:
     """A partial folder would be left beside, and rsync takes only one of both."""
-    options = CopyPace(tell=told, kib_per_s=7).options()
+    options = RsyncPace(tell=told, kib_per_s=7).options()
 
     assert "--bwlimit=7" in options
     assert "--inplace" in options
     assert not any("partial" in option for option in options)
-    assert not any("bwlimit" in option for option in CopyPace(tell=told).options())
+    assert not any("bwlimit" in option for option in RsyncPace(tell=told).options())
 
 
 @pytest.mark.parametrize(
@@ -89,18 +89,18 @@ def test_a_pace_limits_the_rate_and_grows_files_in_place() -> None:
     ],
 )
 def test_the_last_line_of_progress_is_told(said: bytes, line: str) -> None:
-    ours, theirs = runner.ends()
+    ours, theirs = runner.open_output_pipes()
     os.write(theirs[0], said)
     heard = RsyncOutput(*ours)
     heard.take_rest()
-    runner.close([*ours, *theirs])
+    runner.close_files([*ours, *theirs])
 
     assert line == heard.progress()
 
 
-@pytest.mark.parametrize("pace", [None, CopyPace(tell=told)], ids=["words", "progress"])
+@pytest.mark.parametrize("pace", [None, RsyncPace(tell=told)], ids=["words", "progress"])
 def test_a_far_shell_that_prints_for_ever_ends_the_copy(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pace: CopyPace | None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pace: RsyncPace | None
 ) -> None:
     program = tmp_path / "rsync"
     program.write_text("#!/bin/sh\nexec yes >&2\n")  # as it passes on what the far shell says
@@ -109,7 +109,7 @@ def test_a_far_shell_that_prints_for_ever_ends_the_copy(
     tracemalloc.start()
     try:
         with pytest.raises(OutputTooLong, match="rsync: it printed more than the 16 MiB"):
-            rsync.push(SshLogin(host="beta"), ["/x/a"], f"{tmp_path}/", lambda: False, pace)
+            rsync.push_files(SshLogin(host="beta"), ["/x/a"], f"{tmp_path}/", lambda: False, pace)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -125,4 +125,4 @@ def test_a_copy_that_tells_of_its_progress_for_days_keeps_the_last_line(
     program.chmod(0o755)
     monkeypatch.setattr(rsync, "PROGRAM", str(program))
 
-    assert rsync.push(None, ["/x/a"], f"{tmp_path}/", lambda: False, CopyPace(tell=told))
+    assert rsync.push_files(None, ["/x/a"], f"{tmp_path}/", lambda: False, RsyncPace(tell=told))

@@ -11,7 +11,7 @@ import pytest
 
 from gridbridge.errors import CommandFailed, OutputTooLong
 from gridbridge.shell import runner
-from gridbridge.shell.runner import run, run_unheard
+from gridbridge.shell.runner import run_discarding_output, run_program
 
 ENV = {"PATH": "/usr/bin:/bin"}
 MOST_BYTES = 1_000_000
@@ -19,7 +19,7 @@ MEGABYTES = b"0123456789abcdef" * 200_000
 
 
 def sh(script: str, stdin: bytes = b"", timeout_s: float = 30) -> tuple[int, bytes, bytes]:
-    done = run(("/bin/sh", "-c", script), ENV, timeout_s, stdin)
+    done = run_program(("/bin/sh", "-c", script), ENV, timeout_s, stdin)
     return done.status, done.stdout, done.stderr
 
 
@@ -54,7 +54,7 @@ def test_a_program_is_run_to_its_end(
 
 def test_a_missing_program_is_a_failure_of_127() -> None:
     with pytest.raises(CommandFailed) as raised:
-        run(("/no/such/program",), ENV, 5)
+        run_program(("/no/such/program",), ENV, 5)
 
     assert (raised.value.status, raised.value.transient) == (127, False)
 
@@ -74,7 +74,7 @@ def test_the_limit_ends_it_with_all_that_it_started(tmp_path: Path) -> None:
 def test_a_program_that_prints_more_than_it_may_is_killed(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     with pytest.raises(CommandFailed, match="sh: it printed more than the 976 KiB that") as raised:
-        run(("/bin/sh", "-c", f"echo $$ >{pid}; exec yes"), ENV, 30, most_bytes=MOST_BYTES)
+        run_program(("/bin/sh", "-c", f"echo $$ >{pid}; exec yes"), ENV, 30, most_bytes=MOST_BYTES)
 
     assert (raised.value.status, raised.value.transient) == (None, False)
     assert ends_soon(int(pid.read_text()))
@@ -110,7 +110,7 @@ def test_one_that_can_not_be_killed_is_not_waited_for_without_limit(
             sh("exec sleep 60", timeout_s=0.2)
 
     assert raised.value.status is None
-    runner.kill(pids[0])
+    runner.kill_program(pids[0])
     assert ends_soon(pids[0])
 
 
@@ -135,14 +135,14 @@ def is_running(pid: int) -> bool:
 def test_one_that_became_another_user_is_left_alone_at_the_limit(tmp_path: Path) -> None:
     """Sudo is root's, and the service may not end it."""
     code = (
-        "import os, sys; from gridbridge.shell.runner import run;"
+        "import os, sys; from gridbridge.shell.runner import run_program;"
         "from gridbridge.errors import CommandFailed\n"
         "os.setresuid(1000, 1000, 0)\n"
         "become = 'import os, time; os.setresuid(0, 0, 0); time.sleep(3)'\n"
-        "try: run((sys.executable, '-c', 'import time; time.sleep(3)'), {}, 0.3)\n"
+        "try: run_program((sys.executable, '-c', 'import time; time.sleep(3)'), {}, 0.3)\n"
         "except CommandFailed as error: print(error.status)\n"
     )
-    done = run((sys.executable, "-c", code), ENV, 30)
+    done = run_program((sys.executable, "-c", code), ENV, 30)
 
     assert done.stdout == b"None\n", done.stderr
 
@@ -165,13 +165,13 @@ def test_what_nobody_hears_is_not_kept() -> None:
     """However much a program prints; its end and its limit are as of any other."""
     tracemalloc.start()
     program = ("/bin/sh", "-c", "cat >/dev/null; head -c 9000000 /dev/zero; exit 3")
-    done = run_unheard(program, ENV, 30, MEGABYTES[:9])
+    done = run_discarding_output(program, ENV, 30, MEGABYTES[:9])
     _, peak_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
     assert (done.status, done.stdout, done.stderr) == (3, b"", b"")
     assert peak_bytes < 1 << 20
     with pytest.raises(CommandFailed, match="no answer in time"):
-        run_unheard(("/bin/sleep", "60"), ENV, 0.1)
+        run_discarding_output(("/bin/sleep", "60"), ENV, 0.1)
     with pytest.raises(CommandFailed):
-        run_unheard(("/none",), ENV, 30)
+        run_discarding_output(("/none",), ENV, 30)

@@ -20,11 +20,11 @@ from gridbridge.errors import CommandFailed, HostNotReached, OutputTooLong
 from gridbridge.model.route import BARE, SshLogin
 from gridbridge.shell import runner, ssh, ssh_session
 from gridbridge.shell.connection import ssh_login as login
-from gridbridge.shell.connection.connections import Connections
-from gridbridge.shell.connection.lazy import LazyConnections
-from gridbridge.shell.retry import until
-from gridbridge.shell.runner import CompletedProgram, quote
-from gridbridge.shell.session_pool import SessionPool
+from gridbridge.shell.connection.connections import KeptSshConnections
+from gridbridge.shell.connection.lazy import LazySshConnections
+from gridbridge.shell.retry import poll_until
+from gridbridge.shell.runner import CompletedProgram, quote_for_sh
+from gridbridge.shell.session_pool import SshSessionPool
 from gridbridge.shell.ssh_session import SshSession
 
 SHELLS = ["/bin/dash", "/bin/bash"]  # what /bin/sh is of Debian's and of Red Hat's
@@ -47,8 +47,8 @@ def far(shell: str, request: bytes, noise: str = "") -> CompletedProgram:
 def run(
     shell: str, *argv: str, env: dict[str, str] | None = None, stdin: bytes = b"", noise: str = ""
 ) -> CompletedProgram | None:
-    request = ssh.request(TOKEN, argv, env or {}, LIMIT_S, stdin)
-    return ssh.answer(TOKEN, argv, far(shell, request, noise))
+    request = ssh.encode_ssh_request(TOKEN, argv, env or {}, LIMIT_S, stdin)
+    return ssh.decode_ssh_answer(TOKEN, argv, far(shell, request, noise))
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -83,7 +83,9 @@ def test_the_environment_is_what_was_given_and_nothing_else(
 @settings(max_examples=100)
 def test_a_quoted_word_is_one_word_of_any_shell(text: str) -> None:
     for shell in SHELLS:
-        shown = subprocess.run([shell, "-c", f"printf %s {quote(text)}"], capture_output=True)
+        shown = subprocess.run(
+            [shell, "-c", f"printf %s {quote_for_sh(text)}"], capture_output=True
+        )
 
         assert shown.stdout == os.fsencode(text)
 
@@ -138,7 +140,9 @@ def test_what_a_login_shell_says_is_not_the_programs(shell: str) -> None:
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_request_that_is_cut_does_nothing(shell: str) -> None:
     """However much of it arrived: sshd closes the input of a session that is lost."""
-    whole = ssh.request(TOKEN, ("/bin/echo", "it's"), {"A": "b"}, LIMIT_S, b"echo 'x'\nexit 0\n")
+    whole = ssh.encode_ssh_request(
+        TOKEN, ("/bin/echo", "it's"), {"A": "b"}, LIMIT_S, b"echo 'x'\nexit 0\n"
+    )
     for length in range(len(whole)):
         assert far(shell, whole[:length]).stdout == b"", whole[:length]
 
@@ -156,35 +160,38 @@ def test_a_request_that_is_cut_does_nothing(shell: str) -> None:
     ids=["nothing", "half an output", "half a status", "half an error"],
 )
 def test_half_an_answer_is_none(stdout: bytes, stderr: bytes) -> None:
-    assert ssh.answer(TOKEN, ("x",), CompletedProgram(("ssh",), 255, stdout, stderr)) is None
+    assert (
+        ssh.decode_ssh_answer(TOKEN, ("x",), CompletedProgram(("ssh",), 255, stdout, stderr))
+        is None
+    )
 
 
 def test_a_program_is_killed_there_when_its_time_is_over() -> None:
-    request = ssh.request(TOKEN, ("/bin/sleep", "30"), {}, 0.2, b"")
-    done = ssh.answer(TOKEN, ("sleep",), far("/bin/dash", request))
+    request = ssh.encode_ssh_request(TOKEN, ("/bin/sleep", "30"), {}, 0.2, b"")
+    done = ssh.decode_ssh_answer(TOKEN, ("sleep",), far("/bin/dash", request))
 
     assert done
     assert done.status == -9
 
 
 def test_without_a_login_it_runs_here() -> None:
-    assert ssh.run(None, ("/bin/cat",), {}, LIMIT_S, b"in").stdout == b"in"
+    assert ssh.run_over_ssh(None, ("/bin/cat",), {}, LIMIT_S, b"in").stdout == b"in"
 
 
 @pytest.fixture(
-    params=[ssh.OpenSshClient, SshSession, SessionPool, Connections, LazyConnections],
+    params=[ssh.OpenSshClient, SshSession, SshSessionPool, KeptSshConnections, LazySshConnections],
     ids=["client", "line", "lines", "connection", "connection later"],
 )
 def carrier(request: pytest.FixtureRequest) -> Iterator[None]:
     """Carry requests in each way."""
-    ssh.carry_by(request.param())
+    ssh.set_ssh_carrier(request.param())
     yield
-    ssh.carry_by(ssh.OpenSshClient())
+    ssh.set_ssh_carrier(ssh.OpenSshClient())
 
 
 def test_no_agent_and_no_question_is_ever_used() -> None:
     """What OpenSSH itself makes of our options; the last word is ssh_config(5)'s."""
-    program, *rest = ssh.client(SshLogin(host="far"))
+    program, *rest = ssh.far_shell_command(SshLogin(host="far"))
     ask = subprocess.run((program, "-G", *rest), env={}, capture_output=True, text=True, check=True)
     said = dict(line.split(" ", 1) for line in ask.stdout.splitlines() if " " in line)
 
@@ -202,9 +209,9 @@ def test_no_agent_and_no_question_is_ever_used() -> None:
 @pytest.fixture
 def connections() -> Iterator[None]:
     """Carry requests as the service does."""
-    ssh.carry_by(Connections())
+    ssh.set_ssh_carrier(KeptSshConnections())
     yield
-    ssh.carry_by(ssh.OpenSshClient())
+    ssh.set_ssh_carrier(ssh.OpenSshClient())
 
 
 @pytest.mark.usefixtures("carrier")
@@ -213,7 +220,7 @@ def test_nothing_was_sent_to_a_port_where_nobody_listens() -> None:
         closed.bind(("127.0.0.1", 0))
         login = SshLogin(host="127.0.0.1", port=str(closed.getsockname()[1]))
         with pytest.raises(HostNotReached, match=r"can't reach 127\.0\.0\.1") as failed:
-            ssh.run(login, ("/bin/true",), {}, LIMIT_S, b"script")
+            ssh.run_over_ssh(login, ("/bin/true",), {}, LIMIT_S, b"script")
 
     assert failed.value.transient
 
@@ -223,7 +230,7 @@ def test_nothing_was_sent_to_a_host_that_does_not_speak() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         login = SshLogin(host="127.0.0.1", port=str(silent.getsockname()[1]))
         with pytest.raises(HostNotReached, match=r"can't reach 127\.0\.0\.1"):
-            ssh.run(login, ("/bin/true",), {}, 0.5, b"script")
+            ssh.run_over_ssh(login, ("/bin/true",), {}, 0.5, b"script")
 
 
 @pytest.mark.usefixtures("connections")
@@ -243,7 +250,7 @@ def test_an_odd_line_in_a_persons_files_is_no_more_than_trouble(
     monkeypatch.setattr(login, "SITE_KNOWN_HOSTS", str(tmp_path / "none"))
 
     with pytest.raises(HostNotReached) as failed:
-        ssh.run(SshLogin(host="127.0.0.1", port="1"), ("/bin/true",), {}, LIMIT_S)
+        ssh.run_over_ssh(SshLogin(host="127.0.0.1", port="1"), ("/bin/true",), {}, LIMIT_S)
 
     assert str(tmp_path / ".ssh" / name) in str(failed.value)
 
@@ -267,14 +274,14 @@ def test_an_odd_line_in_a_persons_files_is_no_more_than_trouble(
     ids=["unknown host", "changed host", "key refused", "key open to others", "key as a line"],
 )
 def test_what_a_person_can_mend_is_told(words: bytes, told: str) -> None:
-    assert told in ssh.explain(SshLogin(host="far", user="al", port="2222"), words)
+    assert told in ssh.explain_ssh_failure(SshLogin(host="far", user="al", port="2222"), words)
 
 
 def test_root_mends_a_persons_key_as_that_person(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever owns the folder may put a link there while root reads the line."""
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     words = b'Load key "/home/a/id": bad permissions\r\nal@far: Permission denied (key).'
-    told = ssh.explain(SshLogin(host="far", user="al", person="nobody"), words)
+    told = ssh.explain_ssh_failure(SshLogin(host="far", user="al", person="nobody"), words)
 
     assert told.endswith(": runuser -u nobody -- chmod 600 /home/a/id")
 
@@ -305,11 +312,11 @@ def test_root_mends_a_persons_key_as_that_person(monkeypatch: pytest.MonkeyPatch
 )
 def test_a_login_is_refused_where_the_client_says_so_last(words: bytes, expected: bool) -> None:
     """What stands before was not the client's, or is not about this host."""
-    assert expected is ssh.is_shut_out(words)
+    assert expected is ssh.is_key_refused(words)
 
 
 def test_trouble_that_goes_by_itself_needs_nobody() -> None:
-    assert ssh.explain(SshLogin(host="far"), b"Connection refused\n") == ""
+    assert ssh.explain_ssh_failure(SshLogin(host="far"), b"Connection refused\n") == ""
 
 
 @pytest.mark.parametrize(
@@ -330,7 +337,7 @@ def test_what_a_shell_says_that_obeys_nobody_is_told(shell: str, said: str) -> N
             return CompletedProgram(("ssh",), done.returncode, done.stdout, done.stderr), False
 
     with pytest.raises(CommandFailed, match=f"may have done it: {said}"):
-        ssh.run(SshLogin(host="far"), ("true",), {}, LIMIT_S, carrier=Obstinate())
+        ssh.run_over_ssh(SshLogin(host="far"), ("true",), {}, LIMIT_S, carrier=Obstinate())
 
 
 @pytest.mark.root
@@ -342,8 +349,8 @@ def test_what_a_persons_configuration_starts_ends_with_roots_client() -> None:
     hides = f"setsid sh -c 'setsid sleep {mark} & echo $!' >&2; sleep 600"
 
     with pytest.raises(CommandFailed):
-        runner.run((*argv, hides), BARE, 1)
-    assert until(lambda: not _running(mark), 10)
+        runner.run_program((*argv, hides), BARE, 1)
+    assert poll_until(lambda: not _running(mark), 10)
 
 
 @pytest.mark.parametrize("carrier", [ssh.OpenSshClient, SshSession])
@@ -356,7 +363,7 @@ def test_an_account_that_prints_for_ever_is_a_failure_of_its_own(
         monkeypatch.setattr(module, "client", lambda _: ("/bin/sh", "-c", f"cat & {output}"))
 
     with pytest.raises(OutputTooLong, match="it printed more at far than the 1 MiB") as raised:
-        ssh.run(FAR, ("true",), {}, LIMIT_S, carrier=carrier(), most_bytes=1 << 20)
+        ssh.run_over_ssh(FAR, ("true",), {}, LIMIT_S, carrier=carrier(), most_bytes=1 << 20)
     assert (raised.value.status, raised.value.host) == (None, "far")
 
 
@@ -364,9 +371,11 @@ def test_a_long_answer_in_small_parts_takes_no_longer_than_its_length(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     argv = ("/bin/sh", "-c", ssh.FAR_SHELL)
-    monkeypatch.setattr(ssh_session, "client", lambda _: argv)
+    monkeypatch.setattr(ssh_session, "far_shell_command", lambda _: argv)
     began = time.process_time()
-    done = ssh.run(FAR, ("head", "-c", "40000000", "/dev/zero"), {}, LIMIT_S, carrier=SshSession())
+    done = ssh.run_over_ssh(
+        FAR, ("head", "-c", "40000000", "/dev/zero"), {}, LIMIT_S, carrier=SshSession()
+    )
 
     assert len(done.stdout) == 40_000_000
     assert time.process_time() - began < 5

@@ -16,8 +16,8 @@ from gridbridge.errors import CommandFailed, HostNotReached
 from gridbridge.model.route import SshLogin
 from gridbridge.shell import session_pool, ssh
 from gridbridge.shell.runner import CompletedProgram
-from gridbridge.shell.session_pool import SessionPool
-from gridbridge.shell.ssh_session import ClientProcess, SessionRequest
+from gridbridge.shell.session_pool import SshSessionPool
+from gridbridge.shell.ssh_session import SessionRequest, SshClientProcess
 
 FAR = ("/bin/sh", "-c", ssh.FAR_SHELL)
 TOKENS = ("90c3f1b2a7d84e56b1f0a9c2d3e4f586", "17e5d9b3c2a140f8e6b7d8091a2b3c4d")
@@ -26,23 +26,23 @@ SHORT_S = 0.3
 
 
 @pytest.fixture
-def line() -> Iterator[ClientProcess]:
+def line() -> Iterator[SshClientProcess]:
     """Return a line to a far shell."""
-    line = ClientProcess(FAR)
+    line = SshClientProcess(FAR)
     yield line
     line.end()
 
 
 def ask(
-    line: ClientProcess, token: str, script: str, stdin: bytes = b""
+    line: SshClientProcess, token: str, script: str, stdin: bytes = b""
 ) -> CompletedProgram | None:
-    request = ssh.request(token, ("/bin/sh", "-c", script), {}, LIMIT_S, stdin)
+    request = ssh.encode_ssh_request(token, ("/bin/sh", "-c", script), {}, LIMIT_S, stdin)
     exchange = SessionRequest(line, token, request)
     is_done = exchange.is_done_by(time.monotonic() + LIMIT_S)
-    return ssh.answer(token, FAR, exchange.answer()) if is_done else None
+    return ssh.decode_ssh_answer(token, FAR, exchange.answer()) if is_done else None
 
 
-def test_one_far_shell_does_one_request_after_another(line: ClientProcess) -> None:
+def test_one_far_shell_does_one_request_after_another(line: SshClientProcess) -> None:
     first = ask(line, TOKENS[0], "cat; echo $PPID >&2; exit 3", b"in")
     second = ask(line, TOKENS[1], "cat; echo end")
 
@@ -52,7 +52,7 @@ def test_one_far_shell_does_one_request_after_another(line: ClientProcess) -> No
     assert (second.status, second.stdout, second.stderr) == (0, b"end\n", b"")
 
 
-def test_a_request_larger_than_a_pipe_arrives_whole(line: ClientProcess) -> None:
+def test_a_request_larger_than_a_pipe_arrives_whole(line: SshClientProcess) -> None:
     script = b"it's a line\n" * 100_000
     done = ask(line, TOKENS[0], "cksum", script)
     again = ask(line, TOKENS[1], "wc -c", script)
@@ -64,9 +64,9 @@ def test_a_request_larger_than_a_pipe_arrives_whole(line: ClientProcess) -> None
 
 def test_what_the_client_never_read_was_not_sent() -> None:
     """It reads nothing before the far host has let it in."""
-    line = ClientProcess(("/bin/sleep", "60"))
+    line = SshClientProcess(("/bin/sleep", "60"))
     exchange = SessionRequest(
-        line, TOKENS[0], ssh.request(TOKENS[0], ("/bin/true",), {}, LIMIT_S, b"x")
+        line, TOKENS[0], ssh.encode_ssh_request(TOKENS[0], ("/bin/true",), {}, LIMIT_S, b"x")
     )
     is_done = exchange.is_done_by(time.monotonic() + SHORT_S)
     unread_bytes = line.unread_bytes()
@@ -77,9 +77,9 @@ def test_what_the_client_never_read_was_not_sent() -> None:
 
 
 def test_a_line_that_is_lost_after_it_was_sent_gives_no_answer() -> None:
-    line = ClientProcess(("/bin/sh", "-c", "head -c 20 >/dev/null; echo half; echo why >&2"))
+    line = SshClientProcess(("/bin/sh", "-c", "head -c 20 >/dev/null; echo half; echo why >&2"))
     exchange = SessionRequest(
-        line, TOKENS[0], ssh.request(TOKENS[0], ("/bin/true",), {}, LIMIT_S, b"x")
+        line, TOKENS[0], ssh.encode_ssh_request(TOKENS[0], ("/bin/true",), {}, LIMIT_S, b"x")
     )
     is_done = exchange.is_done_by(time.monotonic() + LIMIT_S)
     unread_bytes = line.unread_bytes()
@@ -93,7 +93,7 @@ def test_a_line_that_is_lost_after_it_was_sent_gives_no_answer() -> None:
 def test_a_client_that_is_not_there_was_not_started() -> None:
     before = len(os.listdir("/proc/self/fd"))
     with pytest.raises(CommandFailed) as failed:
-        ClientProcess(("/no/ssh",))
+        SshClientProcess(("/no/ssh",))
 
     assert failed.value.status == 127
     assert failed.value.words == "/no/ssh: No such file or directory"
@@ -108,12 +108,12 @@ def test_threads_ask_over_the_login_that_was_begun_before(
     client.write_text(f'#!/bin/sh\necho >>{logins}\nfor last; do :; done\nexec sh -c "$last"\n')
     client.chmod(0o755)
     monkeypatch.setattr(ssh, "CLIENT", str(client))
-    login, pool = SshLogin(host="far"), SessionPool()
+    login, pool = SshLogin(host="far"), SshSessionPool()
 
     pool.begin(login)
 
     def ask(text: str) -> bytes:
-        return ssh.run(login, ("echo", text), {}, LIMIT_S, carrier=pool).stdout
+        return ssh.run_over_ssh(login, ("echo", text), {}, LIMIT_S, carrier=pool).stdout
 
     with ThreadPoolExecutor(4) as threads:
         assert [*threads.map(ask, "abcd")] == [b"a\n", b"b\n", b"c\n", b"d\n"]
@@ -128,11 +128,11 @@ def test_a_request_that_hangs_keeps_no_other_from_its_answer(
     client.chmod(0o755)
     monkeypatch.setattr(ssh, "CLIENT", str(client))
     monkeypatch.setattr(session_pool, "PATIENCE_S", 0.05)
-    login, pool = SshLogin(host="far"), SessionPool()
+    login, pool = SshLogin(host="far"), SshSessionPool()
 
     with ThreadPoolExecutor(1) as threads:
-        hanging = threads.submit(ssh.run, login, ("sleep", "5"), {}, 2.0, carrier=pool)
-        assert ssh.run(login, ("echo", "a"), {}, LIMIT_S, carrier=pool).stdout == b"a\n"
+        hanging = threads.submit(ssh.run_over_ssh, login, ("sleep", "5"), {}, 2.0, carrier=pool)
+        assert ssh.run_over_ssh(login, ("echo", "a"), {}, LIMIT_S, carrier=pool).stdout == b"a\n"
         assert not hanging.done()
 
 
@@ -144,12 +144,12 @@ def test_a_silent_host_is_asked_nothing_more(
     client.write_text(f"#!/bin/sh\necho >>{logins}\nexec sleep 60\n")
     client.chmod(0o755)
     monkeypatch.setattr(ssh, "CLIENT", str(client))
-    pool = SessionPool()
+    pool = SshSessionPool()
 
     began_s = time.monotonic()
     for limit_s in (SHORT_S, LIMIT_S, LIMIT_S):
         with pytest.raises(HostNotReached, match="can't reach far"):
-            ssh.run(SshLogin(host="far"), ("true",), {}, limit_s, carrier=pool)
+            ssh.run_over_ssh(SshLogin(host="far"), ("true",), {}, limit_s, carrier=pool)
 
     assert time.monotonic() - began_s < LIMIT_S
     assert logins.read_text() == "\n"
@@ -157,9 +157,9 @@ def test_a_silent_host_is_asked_nothing_more(
 
 def test_root_is_told_of_an_account_that_is_not_here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    login, pool = SshLogin(host="far", person="nobody-of-this-name"), SessionPool()
+    login, pool = SshLogin(host="far", person="nobody-of-this-name"), SshSessionPool()
 
     pool.begin(login)
 
     with pytest.raises(HostNotReached, match="no account nobody-of-this-name here"):
-        ssh.run(login, ("/bin/true",), {}, LIMIT_S, carrier=pool)
+        ssh.run_over_ssh(login, ("/bin/true",), {}, LIMIT_S, carrier=pool)

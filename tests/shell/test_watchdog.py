@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.shell import poller_lock
-from gridbridge.shell.watchdog import BEGIN_S, Watchdog
+from gridbridge.shell.watchdog import BEGIN_S, PollerWatchdog
 
 READY, ALIVE = "READY=1", "WATCHDOG=1"
 
@@ -40,7 +40,7 @@ def test_systemd_hears_that_it_begins_is_ready_and_lives(
     path: str, listener: tuple[str, socket.socket]
 ) -> None:
     name, end = listener
-    life_sign = Watchdog(path, {"NOTIFY_SOCKET": name})
+    life_sign = PollerWatchdog(path, {"NOTIFY_SOCKET": name})
     life_sign.begin()
     begun = heard(end)
     life_sign.beat()
@@ -57,7 +57,9 @@ def test_systemd_hears_that_it_begins_is_ready_and_lives(
 def test_systemd_bears_a_long_silence_at_each_begin_and_none_after_it(tmp_path: Path) -> None:
     """It is ready by then when it begins anew, so more time to start is none."""
     name = f"{tmp_path}/notify"
-    life_sign = Watchdog(f"{tmp_path}/none", {"NOTIFY_SOCKET": name, "WATCHDOG_USEC": "60000000"})
+    life_sign = PollerWatchdog(
+        f"{tmp_path}/none", {"NOTIFY_SOCKET": name, "WATCHDOG_USEC": "60000000"}
+    )
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as end:
         end.bind(name)
         end.settimeout(5)
@@ -70,34 +72,34 @@ def test_systemd_bears_a_long_silence_at_each_begin_and_none_after_it(tmp_path: 
 
 
 def test_a_begin_is_a_sign_from_the_future_and_a_beat_one_of_now(path: str) -> None:
-    before = poller_lock.last_beat(path)
-    life_sign = Watchdog(path, {})
+    before = poller_lock.last_sign_of_life(path)
+    life_sign = PollerWatchdog(path, {})
     life_sign.begin()
-    begun = poller_lock.last_beat(path)
+    begun = poller_lock.last_sign_of_life(path)
     life_sign.beat()
 
     assert before == 1
     assert abs(begun - time.time() - BEGIN_S) < 5
-    assert abs(poller_lock.last_beat(path) - time.time()) < 5
+    assert abs(poller_lock.last_sign_of_life(path) - time.time()) < 5
 
 
 @pytest.mark.parametrize("name", ["", "vsock:2:1234", "/nobody/listens/here"])
 def test_a_heart_without_a_listener_beats_all_the_same(path: str, name: str) -> None:
-    Watchdog(path, {"NOTIFY_SOCKET": name}).beat()
+    PollerWatchdog(path, {"NOTIFY_SOCKET": name}).beat()
 
-    assert poller_lock.last_beat(path) > 1
+    assert poller_lock.last_sign_of_life(path) > 1
 
 
 def test_a_listener_that_takes_nothing_does_not_stop_it(tmp_path: Path, path: str) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as end:
         end.bind(f"{tmp_path}/full")
         for _ in range(1000):
-            Watchdog(path, {"NOTIFY_SOCKET": f"{tmp_path}/full"}).beat()
+            PollerWatchdog(path, {"NOTIFY_SOCKET": f"{tmp_path}/full"}).beat()
 
-    assert poller_lock.last_beat(path) > 1
+    assert poller_lock.last_sign_of_life(path) > 1
 
 
 def test_a_beat_on_what_is_not_there_is_no_error(tmp_path: Path) -> None:
-    Watchdog(str(tmp_path / "none"), {}).beat()
+    PollerWatchdog(str(tmp_path / "none"), {}).beat()
 
-    assert poller_lock.last_beat(str(tmp_path / "none")) == 0
+    assert poller_lock.last_sign_of_life(str(tmp_path / "none")) == 0

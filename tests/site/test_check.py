@@ -132,7 +132,7 @@ def test_the_local_cluster_is_looked_at_once_for_all_queues(
         *service.collect_check_findings(policy_file.load_configuration(str(path)), "", Clock())
     ]
 
-    assert asked == [host.name()]
+    assert asked == [host.this_host_name()]
     told = {each.item for each in found if "qconf: silent" in each.found}
     assert told == {f"queue q{n}" for n in range(9)}
 

@@ -31,7 +31,7 @@ def test_a_person_s_own_key_is_tried_where_they_may_have_an_account(
     carol = pwd.struct_passwd(("carol", "x", 1234, 1234, "", "/nonexistent", "/bin/sh"))
     monkeypatch.setattr(os, "geteuid", lambda: 1234)
     monkeypatch.setattr(pwd, "getpwuid", lambda _: carol)
-    monkeypatch.setattr(ssh_login_inspection.ssh, "run", refuse)
+    monkeypatch.setattr(ssh_login_inspection.ssh, "run_over_ssh", refuse)
     clusters = {"alpha": Cluster(), "delta": Cluster(ssh="delta-master", users=users)}
     policy = Policy(site=SiteSection(cluster="alpha"), clusters=clusters, queues={})
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.errors import CommandFailed
-from gridbridge.shell.runner import run
+from gridbridge.shell.runner import run_program
 from gridbridge.site import site_inspection
 
 ENV = {"PATH": "/usr/bin:/bin"}
@@ -15,7 +15,7 @@ ENV = {"PATH": "/usr/bin:/bin"}
 def asked(folder: Path, *words: str, stdin: bytes = b"", **env: str) -> bytes:
     """Have a program run that notes each of its runs; return what it printed."""
     script = f'echo >>{folder}/runs; echo "$@"; cat'
-    return run(("/bin/sh", "-c", script, "sh", *words), ENV | env, 10, stdin).stdout
+    return run_program(("/bin/sh", "-c", script, "sh", *words), ENV | env, 10, stdin).stdout
 
 
 def runs(folder: Path) -> int:
@@ -47,7 +47,7 @@ def test_a_program_that_hung_at_a_cell_is_not_asked_there_again(tmp_path: Path) 
     def hung(*words: str, program: str = "/bin/sh", **env: str) -> None:
         argv = (program, "-c", f"echo >>{tmp_path}/runs; exec sleep 9", "sh", *words)
         with pytest.raises(CommandFailed) as failed:
-            run(argv, ENV | env, 0.3)
+            run_program(argv, ENV | env, 0.3)
         assert failed.value.status is None
 
     counts = []
@@ -79,4 +79,4 @@ def test_a_program_that_can_not_be_started_is_so_for_all_who_ask() -> None:
     with site_inspection.cache_program_answers():
         for _ in range(2):
             with pytest.raises(CommandFailed, match="nowhere"):
-                run(("/nowhere",), ENV, 10)
+                run_program(("/nowhere",), ENV, 10)

@@ -61,7 +61,7 @@ def heard(folder: Path, cluster: str, free: int, *, seconds: float = 1) -> None:
         cluster=cluster, asked_at=at, taken_at=at, pending=0, free_slots=free, slots=4
     )
     (folder / published_json.CLUSTERS).mkdir(exist_ok=True)
-    files.replace(
+    files.replace_file(
         f"{folder}/{published_json.CLUSTERS}/{cluster}.json",
         published_json.encode_published_value(told),
     )

@@ -127,7 +127,7 @@ def test_a_queue_without_its_section_keeps_its_slots_and_limit(
     expected: tuple[int, int],
 ) -> None:
     """What it does not tell follows from the size of the cluster to which it leads: 100 slots."""
-    shown = settings.replace("HOST", host.name()).replace("\n", "' '")
+    shown = settings.replace("HOST", host.this_host_name()).replace("\n", "' '")
     qconf = QCONF.replace("load_thresholds NONE", shown)
     (tmp_path / "qconf").write_text(qconf)
     monkeypatch.setattr(queue_request, "count_remote_batch_slots", lambda *_: 100)

@@ -64,7 +64,7 @@ def test_a_message_that_was_replaced_is_returned_again(folder: Path) -> None:
     path = spool.send_spool_message(message(), str(folder))
     inbox = SpoolInbox(str(folder), 10, Clock())
     inbox.read()
-    files.replace(path, encode_message(message(phase="held")))
+    files.replace_file(path, encode_message(message(phase="held")))
 
     assert [letter.message.phase for letter in inbox.read()] == ["held"]
 
@@ -83,7 +83,7 @@ def test_a_newer_message_in_its_place_is_not_removed_with_it(folder: Path) -> No
     path = spool.send_spool_message(message(), str(folder))
     inbox = SpoolInbox(str(folder), 10, Clock())
     [letter] = inbox.read()
-    files.replace(path, encode_message(message(phase="held")))
+    files.replace_file(path, encode_message(message(phase="held")))
     inbox.remove(letter.path)
 
     assert [letter.message.phase for letter in inbox.read()] == ["held"]
@@ -108,8 +108,8 @@ def test_a_message_without_a_time_is_as_old_as_its_file(folder: Path) -> None:
 
 def test_one_scan_reads_a_limited_number_of_a_uid(folder: Path) -> None:
     for _ in range(300):
-        files.replace(
-            f"{folder}/{files.random_name('m.')}", encode_message(message()), durable=False
+        files.replace_file(
+            f"{folder}/{files.random_file_name('m.')}", encode_message(message()), durable=False
         )
     inbox = SpoolInbox(str(folder), 1000, Clock())
 
@@ -321,7 +321,7 @@ def test_trouble_of_our_own_removes_nothing(
         raise StateError("open") from OSError(24, "Too many open files")
 
     with monkeypatch.context() as patched:
-        patched.setattr(files, "read", no_descriptors)
+        patched.setattr(files, "read_safe_file", no_descriptors)
         assert inbox.read() == ()
 
     assert "removed=no" in caplog.text
@@ -332,13 +332,13 @@ def test_a_file_that_vanishes_meanwhile_is_no_event(
     folder: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = spool.send_spool_message(message(), str(folder))
-    read = files.read
+    read = files.read_safe_file
 
     def vanish(*arguments: object) -> object:
-        files.remove(path)
+        files.remove_file(path)
         return read(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(files, "read", vanish)
+    monkeypatch.setattr(files, "read_safe_file", vanish)
 
     assert SpoolInbox(str(folder), 10, Clock()).read() == ()
     assert caplog.messages == []

@@ -38,7 +38,7 @@ def overwrite(path: str) -> None:
 
 def rename_over(path: str) -> None:
     own = f"{os.path.dirname(path)}/.own"
-    files.replace(own, encode_message(FORGED))
+    files.replace_file(own, encode_message(FORGED))
     os.rename(own, path)
 
 
@@ -115,7 +115,7 @@ def test_a_hard_link_to_another_users_file_is_no_message(
 def keep_note(folder: Path) -> str:
     """Write what looks like a message beside the spool, in a sticky folder as /tmp is."""
     path = f"{folder}/wake/note"
-    files.replace(path, encode_message(MESSAGE))
+    files.replace_file(path, encode_message(MESSAGE))
     return path
 
 
@@ -141,7 +141,9 @@ def test_a_symbolic_link_to_another_users_file_is_no_message(
 def test_what_the_service_cannot_open_is_removed(
     spool_folder: Path, as_user: AsUser, acting_as: Acting
 ) -> None:
-    as_user(MALLORY, lambda: files.replace(f"{spool_folder}/m.0", encode_message(MESSAGE), mode=0))
+    as_user(
+        MALLORY, lambda: files.replace_file(f"{spool_folder}/m.0", encode_message(MESSAGE), mode=0)
+    )
 
     with acting_as(SERVICE):
         assert SpoolInbox(str(spool_folder), 10, Clock()).read() == ()

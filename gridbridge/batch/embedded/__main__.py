@@ -16,12 +16,21 @@ from gridbridge.batch.embedded import job_verbs, keeper
 from gridbridge.batch.embedded.embedded_job import (
     EmbeddedJob,
     EmbeddedJobEnd,
-    EmbeddedQueue,
-    NewJob,
+    EmbeddedTransferQueue,
+    NewEmbeddedJob,
 )
-from gridbridge.batch.embedded.embedded_output import ClusterLine, EndLine, JobLine, encode
-from gridbridge.batch.embedded.job_store import JobStore, NoSuchEmbeddedJob, RequestRefused
-from gridbridge.batch.state_letters import job_letters
+from gridbridge.batch.embedded.embedded_output import (
+    EmbeddedClusterLine,
+    EmbeddedEndLine,
+    EmbeddedJobLine,
+    encode_answer,
+)
+from gridbridge.batch.embedded.job_store import (
+    EmbeddedJobStore,
+    EmbeddedRequestRefused,
+    NoSuchEmbeddedJob,
+)
+from gridbridge.batch.state_letters import render_job_letters
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.places import METHODS
 
@@ -29,21 +38,21 @@ KEEPERLESS = "its keeper died: nobody will see how it ends"
 
 
 def main() -> int:
-    """Do what the arguments ask, then start what may start."""
+    """Run one verb on an embedded cluster, then start a keeper if a job can start."""
     arguments = _parser().parse_args()
     try:
-        database = JobStore(arguments.folder, create=arguments.verb == "create")
+        database = EmbeddedJobStore(arguments.folder, create=arguments.verb == "create")
         _look_after(database)
         answer = _perform(database, arguments)
     except NoSuchEmbeddedJob as error:
         return _fail(error, os.EX_NOINPUT)
-    except (RequestRefused, ParseError) as error:
+    except (EmbeddedRequestRefused, ParseError) as error:
         return _fail(error, os.EX_DATAERR)
     except (StateError, sqlite3.OperationalError) as error:
         return _fail(error, os.EX_TEMPFAIL)
     sys.stdout.buffer.write(answer)
     sys.stdout.flush()
-    keeper.call(database)
+    keeper.start_keeper_if_needed(database)
     return os.EX_OK
 
 
@@ -52,13 +61,13 @@ def _fail(error: Exception, status: int) -> int:
     return status
 
 
-def _look_after(database: JobStore) -> None:
-    """Account for the jobs whose keepers died; everybody who asks anything does."""
+def _look_after(database: EmbeddedJobStore) -> None:
+    """Account for the jobs whose keepers died; every command does this first."""
     for job in database.account_for_lost():
-        keeper.clean(database.folder, job)
+        keeper.remove_private_folder(database.folder, job)
 
 
-def _perform(database: JobStore, arguments: argparse.Namespace) -> bytes:
+def _perform(database: EmbeddedJobStore, arguments: argparse.Namespace) -> bytes:
     if arguments.verb == "create":
         database.slots = arguments.slots
     elif arguments.verb == "queue":
@@ -74,34 +83,38 @@ def _perform(database: JobStore, arguments: argparse.Namespace) -> bytes:
             else _ended(database, arguments.job)
         )
     elif arguments.verb == "keep":
-        keeper.keep(database)
+        keeper.run_keeper(database)
     else:
         VERBS[arguments.verb](database, arguments)
     return b""
 
 
-VERBS: dict[str, Callable[[JobStore, argparse.Namespace], None]] = {
-    "hold": lambda database, arguments: job_verbs.hold(database, arguments.job),
-    "release": lambda database, arguments: job_verbs.release(
+VERBS: dict[str, Callable[[EmbeddedJobStore, argparse.Namespace], None]] = {
+    "hold": lambda database, arguments: job_verbs.hold_embedded_job(database, arguments.job),
+    "release": lambda database, arguments: job_verbs.release_embedded_job(
         database, arguments.job, arguments.name
     ),
-    "suspend": lambda database, arguments: job_verbs.suspend(database, arguments.job),
-    "resume": lambda database, arguments: job_verbs.resume(database, arguments.job),
-    "delete": lambda database, arguments: job_verbs.delete(database, arguments.job),
-    "release-array": lambda database, arguments: job_verbs.release_array(
+    "suspend": lambda database, arguments: job_verbs.suspend_embedded_job(database, arguments.job),
+    "resume": lambda database, arguments: job_verbs.resume_embedded_job(database, arguments.job),
+    "delete": lambda database, arguments: job_verbs.delete_embedded_job(database, arguments.job),
+    "release-array": lambda database, arguments: job_verbs.release_embedded_array(
         database, arguments.job, arguments.name
     ),
-    "delete-array": lambda database, arguments: job_verbs.delete_array(
+    "delete-array": lambda database, arguments: job_verbs.delete_embedded_array(
         database, arguments.job, arguments.places
     ),
-    "clear": lambda database, arguments: job_verbs.clear(database, arguments.job),
-    "pin": lambda database, arguments: job_verbs.pin(database, arguments.job, arguments.queue),
-    "stay": lambda database, arguments: job_verbs.stay(database, arguments.job, arguments.reason),
+    "clear": lambda database, arguments: job_verbs.clear_error_state(database, arguments.job),
+    "pin": lambda database, arguments: job_verbs.pin_embedded_job(
+        database, arguments.job, arguments.queue
+    ),
+    "stay": lambda database, arguments: job_verbs.keep_embedded_job_home(
+        database, arguments.job, arguments.reason
+    ),
 }
 
 
-def _queue(arguments: argparse.Namespace) -> EmbeddedQueue:
-    return EmbeddedQueue(
+def _queue(arguments: argparse.Namespace) -> EmbeddedTransferQueue:
+    return EmbeddedTransferQueue(
         arguments.name,
         arguments.slots,
         arguments.methods,
@@ -110,8 +123,8 @@ def _queue(arguments: argparse.Namespace) -> EmbeddedQueue:
     )
 
 
-def _submit(database: JobStore, arguments: argparse.Namespace) -> int:
-    request = NewJob(
+def _submit(database: EmbeddedJobStore, arguments: argparse.Namespace) -> int:
+    request = NewEmbeddedJob(
         name=arguments.name,
         account=arguments.account,
         shell=arguments.shell,
@@ -129,9 +142,9 @@ def _submit(database: JobStore, arguments: argparse.Namespace) -> int:
     return database.add(request, pwd.getpwuid(os.getuid()).pw_name)
 
 
-def _list(database: JobStore, number: int, name: str) -> bytes:
+def _list(database: EmbeddedJobStore, number: int, name: str) -> bytes:
     with database.one_view():
-        cluster = ClusterLine(
+        cluster = EmbeddedClusterLine(
             host=socket.gethostname(),
             slots=str(database.slots),
             used=str(database.used),
@@ -143,19 +156,19 @@ def _list(database: JobStore, number: int, name: str) -> bytes:
             ),
         )
         jobs = (number and database.tasks(number)) or database.jobs(number, name)
-        return encode(cluster, *(_line(database, job) for job in jobs))
+        return encode_answer(cluster, *(_line(database, job) for job in jobs))
 
 
-def _line(database: JobStore, job: EmbeddedJob) -> JobLine:
+def _line(database: EmbeddedJobStore, job: EmbeddedJob) -> EmbeddedJobLine:
     facts = job.facts
     is_kept = not job.pid or database.keepers.is_kept(job.id)
-    return JobLine(
+    return EmbeddedJobLine(
         id=str(job.id),
         name=job.name,
         account=job.account,
         owner=job.owner,
         facts=" ".join(facts),
-        state=job_letters(facts),
+        state=render_job_letters(facts),
         slots=str(job.slots),
         since=f"{job.started_at or job.submitted_at:.3f}",
         error=job.error,
@@ -167,26 +180,26 @@ def _line(database: JobStore, job: EmbeddedJob) -> JobLine:
     )
 
 
-def _ended(database: JobStore, number: int) -> bytes:
+def _ended(database: EmbeddedJobStore, number: int) -> bytes:
     ended_job = database.end_of(number)
     if ended_job is None:
-        return encode()
+        return encode_answer()
     account, end = ended_job
-    return encode(_end_line(account, end))
+    return encode_answer(_end_line(account, end))
 
 
-def _ended_tasks(database: JobStore, array: int) -> bytes:
+def _ended_tasks(database: EmbeddedJobStore, array: int) -> bytes:
     lines = (
         _end_line(
             task.account, task.end, place=str(task.place), wallclock_s=f"{task.wallclock_s:.3f}"
         )
         for task in database.ends_of(array)
     )
-    return encode(*lines)
+    return encode_answer(*lines)
 
 
-def _end_line(account: str, end: EmbeddedJobEnd, **of_a_task: str) -> EndLine:
-    return EndLine(
+def _end_line(account: str, end: EmbeddedJobEnd, **of_a_task: str) -> EmbeddedEndLine:
+    return EmbeddedEndLine(
         account=account,
         exit_status="" if end.exit_status is None else str(end.exit_status),
         signal="" if end.signal is None else str(end.signal),

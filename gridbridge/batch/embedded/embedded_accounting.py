@@ -1,10 +1,14 @@
-"""The accounting of an embedded cluster: how its jobs ended, a row for each."""
+"""The accounting of an embedded cluster: a row in its SQLite file for each ended job."""
 
 import sqlite3
 import time
 
-from gridbridge.batch.embedded.embedded_job import EmbeddedJob, EmbeddedJobEnd, TaskEnd
-from gridbridge.batch.embedded.text_encoding import loaded, stored, text
+from gridbridge.batch.embedded.embedded_job import EmbeddedJob, EmbeddedJobEnd, EmbeddedTaskEnd
+from gridbridge.batch.embedded.text_encoding import (
+    decode_from_sqlite,
+    decode_stored_text,
+    encode_for_sqlite,
+)
 
 MOST_JOBS = 2**63 - 1  # as SQLite counts
 END = "exit_status, signal, reason, user_s, system_s, max_rss_kb, killed_for"
@@ -15,28 +19,37 @@ TASKS = (
 )
 
 
-def record(db: sqlite3.Connection, job: EmbeddedJob, end: EmbeddedJobEnd) -> None:
-    """Note how a job ended."""
-    row = (job.id, *map(stored, (job.name, job.account, job.owner)), job.slots)
+def record_job_end(db: sqlite3.Connection, job: EmbeddedJob, end: EmbeddedJobEnd) -> None:
+    """Write the accounting row of an ended job."""
+    row = (job.id, *map(encode_for_sqlite, (job.name, job.account, job.owner)), job.slots)
     times = (job.submitted_at, job.started_at, time.time())
-    values = (*row, *times, *map(stored, end), job.array, job.place)
+    values = (*row, *times, *map(encode_for_sqlite, end), job.array, job.place)
     marks = ", ".join("?" * len(values))
     db.execute(f"INSERT INTO ended VALUES ({marks})", values)  # noqa: S608 - marks
 
 
-def end_of(db: sqlite3.Connection, number: int) -> tuple[str, EmbeddedJobEnd] | None:
-    """Return the account of a job that ended, and how; None when there is no record."""
+def read_recorded_end(db: sqlite3.Connection, number: int) -> tuple[str, EmbeddedJobEnd] | None:
+    """Return an ended job's account and end, None if there is no accounting row."""
     if abs(number) > MOST_JOBS:
         return None
     row = db.execute(ONE, (number,)).fetchone()
-    return (text(row[0]), EmbeddedJobEnd(*map(loaded, row[1:]))) if row else None
+    return (
+        (decode_stored_text(row[0]), EmbeddedJobEnd(*map(decode_from_sqlite, row[1:])))
+        if row
+        else None
+    )
 
 
-def ends_of(db: sqlite3.Connection, array: int) -> list[TaskEnd]:
-    """Return the ends of an array's tasks that there are records of, by their places."""
+def read_recorded_task_ends(db: sqlite3.Connection, array: int) -> list[EmbeddedTaskEnd]:
+    """Return the recorded ends of an array's tasks, by index."""
     rows = db.execute(TASKS, (array,)) if abs(array) <= MOST_JOBS else ()
     return [_task(*row) for row in rows]
 
 
-def _task(account: bytes, index: int, wallclock_s: float, *end: object) -> TaskEnd:
-    return TaskEnd(text(account), index, wallclock_s, EmbeddedJobEnd(*map(loaded, end)))
+def _task(account: bytes, index: int, wallclock_s: float, *end: object) -> EmbeddedTaskEnd:
+    return EmbeddedTaskEnd(
+        decode_stored_text(account),
+        index,
+        wallclock_s,
+        EmbeddedJobEnd(*map(decode_from_sqlite, end)),
+    )

@@ -1,17 +1,18 @@
-"""Command lines of the embedded cluster's program: pure, from values to argv."""
+"""Builds command lines of the embedded cluster's program from values."""
 
 from gridbridge.model.request import YIELDS, JobRequest, JobSpec, is_home_place, split_relation
 from gridbridge.model.route import EmbeddedFolder
 
 Argv = tuple[str, ...]
 OWN = "embedded"  # the queue of the cluster's own slots
-WALLTIME = "h_rt"  # the resource that is a task's walltime
+WALLTIME = "h_rt"  # the name of the walltime resource
 
 
-def submit_held(folder: EmbeddedFolder, spec: JobSpec) -> Argv:
-    """Submit the script on standard input, held and under the transfer's name.
+def submit_held_command(folder: EmbeddedFolder, spec: JobSpec) -> Argv:
+    """Build the command that submits a held job; its script goes by standard input.
 
-    An array stays in the cluster's own slots: a campaign's task is not sent on.
+    An array uses the cluster's own slots only: a campaign's task is never sent on to another
+    cluster.
     """
     names = (f"--name={spec.transfer}", f"--account={spec.transfer}", "--held")
     options = (f"--shell={spec.shell}", f"--cwd={spec.cwd}", f"--slots={spec.slots}")
@@ -24,66 +25,66 @@ def _array(spec: JobSpec) -> Argv:
     return (*options, "--yields") if YIELDS in spec.request.types else options
 
 
-def show(folder: EmbeddedFolder) -> Argv:
-    """Show the cluster and all its jobs."""
+def list_cluster_command(folder: EmbeddedFolder) -> Argv:
+    """Build the command that lists the cluster and all its jobs."""
     return _call(folder, "list")
 
 
-def show_job(folder: EmbeddedFolder, job: str) -> Argv:
-    """Show one job."""
+def show_job_command(folder: EmbeddedFolder, job: str) -> Argv:
+    """Build the command that shows one job."""
     return _call(folder, "list", f"--job={job}")
 
 
-def show_named(folder: EmbeddedFolder, name: str) -> Argv:
-    """Show the jobs of a name."""
+def list_named_command(folder: EmbeddedFolder, name: str) -> Argv:
+    """Build the command that lists the jobs of a name."""
     return _call(folder, "list", f"--name={name}")
 
 
-def ended(folder: EmbeddedFolder, job: str) -> Argv:
-    """Show how a job ended."""
+def show_end_command(folder: EmbeddedFolder, job: str) -> Argv:
+    """Build the command that shows how a job ended."""
     return _call(folder, "ended", job)
 
 
-def release_as(folder: EmbeddedFolder, job: str, name: str) -> Argv:
-    """Give a held job its real name and let it run."""
+def rename_and_release_command(folder: EmbeddedFolder, job: str, name: str) -> Argv:
+    """Build the command that gives a held job its real name and releases it."""
     return _call(folder, "release", job, f"--name={name}")
 
 
-def ended_tasks(folder: EmbeddedFolder, array: str) -> Argv:
-    """Show how the tasks of an array ended that did."""
+def show_task_ends_command(folder: EmbeddedFolder, array: str) -> Argv:
+    """Build the command that shows the ends of an array's tasks."""
     return _call(folder, "ended", array, "--tasks")
 
 
-def release_array(folder: EmbeddedFolder, array: str, name: str) -> Argv:
-    """Give a held array its real name and let its tasks run."""
+def release_array_command(folder: EmbeddedFolder, array: str, name: str) -> Argv:
+    """Build the command that gives a held array its real name and releases its tasks."""
     return _call(folder, "release-array", array, f"--name={name}")
 
 
-def delete_array(folder: EmbeddedFolder, array: str, indices: str = "") -> Argv:
-    """Delete the tasks of an array, or those at some places."""
+def delete_array_command(folder: EmbeddedFolder, array: str, indices: str = "") -> Argv:
+    """Build the command that deletes all tasks of an array, or those with some indices."""
     return _call(folder, "delete-array", array, f"--places={indices}")
 
 
-def act(folder: EmbeddedFolder, verb: str, job: str) -> Argv:
-    """Do one thing to a job: hold, release, suspend, resume or delete it."""
+def job_verb_command(folder: EmbeddedFolder, verb: str, job: str) -> Argv:
+    """Build the command that holds, releases, suspends, resumes or deletes a job."""
     return _call(folder, verb, job)
 
 
-def stay(folder: EmbeddedFolder, job: str, reason: str) -> Argv:
-    """Let a job start in the cluster's own slots only."""
+def stay_home_command(folder: EmbeddedFolder, job: str, reason: str) -> Argv:
+    """Build the command that restricts a job to the cluster's own slots."""
     return _call(folder, "stay", job, f"--reason={reason}")
 
 
-def pin(folder: EmbeddedFolder, job: str, queue: str) -> Argv:
-    """Let a job start in one queue only, or in those that it asked for."""
+def pin_to_queue_command(folder: EmbeddedFolder, job: str, queue: str) -> Argv:
+    """Build the command that restricts a job to one queue, or lifts that restriction."""
     return _call(folder, "pin", job, f"--queue={queue}")
 
 
-def refusal(request: JobRequest, *, is_array: bool = False) -> str:
-    """Return why the cluster can't give what a job asked for; empty when it can.
+def explain_request_refusal(request: JobRequest, *, is_array: bool = False) -> str:
+    """Return why an embedded cluster can't satisfy a request; empty if it can.
 
-    It has slots, for the tasks of arrays a walltime, and nothing else: a limit or resource that it
-    ignored would change the job.
+    It has slots, and walltimes for array tasks. Any other limit or resource is refused, because
+    ignoring it would change the job.
     """
     ignored = (WALLTIME,) if is_array else ()
     unsupported = [name for name, _ in request.hard if not (is_home_place(name) or name in ignored)]

@@ -1,4 +1,4 @@
-"""What an embedded home is asked about jobs that no other cluster takes."""
+"""Controls in which queues of an embedded home cluster a job may start."""
 
 import os
 from collections.abc import Iterable
@@ -6,21 +6,25 @@ from collections.abc import Iterable
 from gridbridge.batch.embedded import embedded_commands
 from gridbridge.model.request import JobRequest, Variant
 from gridbridge.model.route import EmbeddedFolder
-from gridbridge.shell.runner import run
+from gridbridge.shell.runner import run_program
 
 REFUSED = ""  # it keeps no context
 
 
-def keep(
+def keep_refused_job_home(
     folder: EmbeddedFolder, job: str, own: JobRequest, variants: Iterable[Variant], reason: str
 ) -> bool:
-    """Let a job start in the cluster's own slots only; False when it has too few for it."""
+    """Restrict a job to the cluster's own slots; False if the cluster has too few."""
     del own, variants
-    argv = embedded_commands.stay(folder, job, reason)
-    answer = run(argv, folder.environment(), folder.timeout_s)
+    argv = embedded_commands.stay_home_command(folder, job, reason)
+    answer = run_program(argv, folder.environment(), folder.timeout_s)
     return answer.status != os.EX_DATAERR and bool(answer.checked())
 
 
-def pin(folder: EmbeddedFolder, job: str, queue: str) -> None:
-    """Let a job start in this queue only; without one, in those that it asked for."""
-    run(embedded_commands.pin(folder, job, queue), folder.environment(), folder.timeout_s).checked()
+def pin_job_to_queue(folder: EmbeddedFolder, job: str, queue: str) -> None:
+    """Restrict a job to one queue; an empty queue lifts the restriction."""
+    run_program(
+        embedded_commands.pin_to_queue_command(folder, job, queue),
+        folder.environment(),
+        folder.timeout_s,
+    ).checked()

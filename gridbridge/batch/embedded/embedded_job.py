@@ -1,13 +1,13 @@
-"""A job of an embedded cluster: what is asked for it, what is known of it, and how it ended."""
+"""The jobs and transfer queues of an embedded cluster, as rows of its SQLite file."""
 
 from typing import NamedTuple
 
-from gridbridge.batch.state_letters import job_letters
+from gridbridge.batch.state_letters import render_job_letters
 from gridbridge.model.states import JobFact
 
 
 class EmbeddedJob(NamedTuple):
-    """A job that waits or runs; columns of its table in their order."""
+    """A waiting or running job of an embedded cluster; its fields are the table's columns."""
 
     id: int
     name: str
@@ -25,20 +25,20 @@ class EmbeddedJob(NamedTuple):
     started_at: float | None
     suspended: int
     deleting: int
-    wanted: str = ""  # the queue it asked for; empty: any
-    pinned: str = ""  # the only queue it may start in for now
+    wanted: str = ""  # the requested queue; empty: any
+    pinned: str = ""  # the only queue in which the job may start now; empty: any
     at: str = ""  # the transfer queue that it runs in; empty: the cluster's own slots
     restarted: int = 0
-    reason: str = ""  # why it came home
+    reason: str = ""  # why no remote cluster took the job
     array: int = 0  # the number of the first task of its array; 0: it is in none
-    place: int = 0  # in that array, from 1
+    place: int = 0  # the index in the array, from 1
     walltime_s: int = 0  # 0: it may run for ever
-    yields: int = 0  # it makes way for others
-    way_at: float | None = None  # when it was told to
+    yields: int = 0  # the job is preemptible
+    way_at: float | None = None  # when the job was told that it is preempted
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """What it is, in the words of model.states."""
+        """The job's state facts, in the words of model.states."""
         waits = ((JobFact.WAITING, True), (JobFact.ERROR, self.error))
         runs = (
             (JobFact.RUNNING, True),
@@ -52,12 +52,12 @@ class EmbeddedJob(NamedTuple):
 
     @property
     def letters(self) -> str:
-        """The same as it is shown."""
-        return job_letters(self.facts)
+        """The job's state as qstat's letters."""
+        return render_job_letters(self.facts)
 
 
-class EmbeddedQueue(NamedTuple):
-    """A transfer queue: slots whose jobs are started by a starter (queue_conf(5))."""
+class EmbeddedTransferQueue(NamedTuple):
+    """A transfer queue of an embedded cluster, whose jobs a starter starts (queue_conf(5))."""
 
     name: str
     slots: int
@@ -66,8 +66,8 @@ class EmbeddedQueue(NamedTuple):
     pending_limit: int  # it is closed while this many jobs wait there; 0: never
 
 
-class NewJob(NamedTuple):
-    """What is asked for a new job."""
+class NewEmbeddedJob(NamedTuple):
+    """The request for a new job or array of an embedded cluster."""
 
     name: str
     account: str
@@ -84,7 +84,7 @@ class NewJob(NamedTuple):
 
 
 class EmbeddedJobEnd(NamedTuple):
-    """How a job ended: an exit status or a signal, or neither when nobody saw it."""
+    """A job's exit status or signal; neither if its keeper died before the end."""
 
     exit_status: int | None = None
     signal: int | None = None
@@ -95,8 +95,8 @@ class EmbeddedJobEnd(NamedTuple):
     killed_for: str = ""  # a word of model.job.KilledFor
 
 
-class TaskEnd(NamedTuple):
-    """How a task of an array ended."""
+class EmbeddedTaskEnd(NamedTuple):
+    """The end of an array task, with its account, index and wallclock time."""
 
     account: str
     place: int

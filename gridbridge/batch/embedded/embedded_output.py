@@ -1,6 +1,6 @@
-"""Writes and reads what the embedded cluster's program prints: blocks of key-value lines.
+"""Writes and parses what the embedded cluster's program prints: blocks of key-value lines.
 
-The last line is a point, which half an answer lacks. Hot programs load this module.
+The last line is a point, which shows that an answer is complete. Hot programs load this module.
 """
 
 from gridbridge.errors import ParseError
@@ -10,8 +10,8 @@ WHOLE = b".\n"
 BETWEEN = b"\n"
 
 
-class ClusterLine:
-    """The cluster as a whole; every value here and below is text, empty where it says nothing."""
+class EmbeddedClusterLine:
+    """The printed state of a whole embedded cluster; all values are text."""
 
     host: str
     slots: str
@@ -24,8 +24,8 @@ class ClusterLine:
         _fill(self, values)
 
 
-class JobLine:
-    """A job that waits or runs."""
+class EmbeddedJobLine:
+    """The printed state of a waiting or running embedded job."""
 
     id: str
     name: str
@@ -46,8 +46,8 @@ class JobLine:
         _fill(self, values)
 
 
-class EndLine:
-    """The end of a job; neither exit status nor signal when nobody saw it."""
+class EmbeddedEndLine:
+    """The printed end of an embedded job; no status and no signal if nobody saw the end."""
 
     account: str
     exit_status: str
@@ -64,33 +64,39 @@ class EndLine:
         _fill(self, values)
 
 
-Line = ClusterLine | JobLine | EndLine
+Line = EmbeddedClusterLine | EmbeddedJobLine | EmbeddedEndLine
 
 
-def encode(*blocks: Line) -> bytes:
-    """Write an answer."""
+def encode_answer(*blocks: Line) -> bytes:
+    """Encode an answer as blocks of key-value lines with a final point."""
     return BETWEEN.join(key_value_lines.encode_lines(vars(block)) for block in blocks) + WHOLE
 
 
-def read_jobs(answer: bytes) -> tuple[ClusterLine, list[JobLine]]:
-    """Read the answer of `list`; ParseError for anything but a whole one."""
+def parse_cluster_and_jobs(answer: bytes) -> tuple[EmbeddedClusterLine, list[EmbeddedJobLine]]:
+    """Parse the answer of the verb `list`; ParseError if it is incomplete."""
     blocks = _blocks(answer)
     if not blocks:
         raise ParseError("embedded: an answer without its cluster")
-    cluster = ClusterLine(**key_value_lines.decode_lines(blocks[0], _keys(ClusterLine)))
-    keys = _keys(JobLine)
-    return cluster, [JobLine(**key_value_lines.decode_lines(block, keys)) for block in blocks[1:]]
+    cluster = EmbeddedClusterLine(
+        **key_value_lines.decode_lines(blocks[0], _keys(EmbeddedClusterLine))
+    )
+    keys = _keys(EmbeddedJobLine)
+    return cluster, [
+        EmbeddedJobLine(**key_value_lines.decode_lines(block, keys)) for block in blocks[1:]
+    ]
 
 
-def read_end(answer: bytes) -> EndLine | None:
-    """Read the answer of `ended`: None when no end is known."""
-    return next(iter(read_ends(answer)), None)
+def parse_job_end(answer: bytes) -> EmbeddedEndLine | None:
+    """Parse the answer of the verb `ended`; None if the job's end is unknown."""
+    return next(iter(parse_task_ends(answer)), None)
 
 
-def read_ends(answer: bytes) -> list[EndLine]:
-    """Read the answer of `ended` about an array: the ends of its tasks that are known."""
-    keys = _keys(EndLine)
-    return [EndLine(**key_value_lines.decode_lines(block, keys)) for block in _blocks(answer)]
+def parse_task_ends(answer: bytes) -> list[EmbeddedEndLine]:
+    """Parse the answer of the verb `ended` for an array: the known ends of its tasks."""
+    keys = _keys(EmbeddedEndLine)
+    return [
+        EmbeddedEndLine(**key_value_lines.decode_lines(block, keys)) for block in _blocks(answer)
+    ]
 
 
 def _blocks(answer: bytes) -> list[bytes]:

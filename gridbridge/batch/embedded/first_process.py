@@ -1,8 +1,8 @@
-"""A job's first process: it is prepared, waits, and goes on once the job is noted as running.
+"""Starts a job's first process in two steps: it prepares and waits, then runs the job's shell.
 
-So a keeper that is killed at any time leaves either a job that waits as before or one that is noted
-as running, never a running job without a note: a process that waits sees the keeper's end of the
-pipe close, and ends without having begun.
+The job is recorded as running between both steps. If its keeper is killed at any moment, the job
+either still waits or is recorded as running; it never runs without a record. A waiting process ends
+when the keeper's end of its pipe closes.
 """
 
 import os
@@ -28,17 +28,17 @@ Program = tuple[tuple[str, ...], dict[str, str]]
 ALWAYS = (signal.SIGKILL, signal.SIGSTOP)  # nobody can change what they do
 
 
-class JobNotStarted(GridbridgeError):
-    """A job's first process can't be made, for a reason that the job's owner can mend."""
+class EmbeddedJobNotStarted(GridbridgeError):
+    """Raised when a job's first process can't start, for a reason its owner can correct."""
 
 
-class FirstProcess:
-    """A job's first process, as its keeper sees it."""
+class JobFirstProcess:
+    """A job's first process, as its keeper controls it."""
 
     def __init__(
         self, job: EmbeddedJob, private: str, argv: tuple[str, ...], environment: dict[str, str]
     ) -> None:
-        """Fork it and wait until it is at the line; NotStarted when it can't get there."""
+        """Fork the process and wait until it is ready; EmbeddedJobNotStarted if it fails."""
         line_read, self._line = os.pipe()
         self._news, news_write = os.pipe()
         self.pid = os.fork()
@@ -50,13 +50,13 @@ class FirstProcess:
         message = self._hear()
         if message != READY:
             self.abandon()
-            raise JobNotStarted(
+            raise EmbeddedJobNotStarted(
                 message.decode("utf-8", "replace") or "its first process was killed"
             )
-        self.birth = process_identity.birth(self.pid)
+        self.birth = process_identity.process_birth_id(self.pid)
 
     def _hear(self) -> bytes:
-        """Hear that it is at the line, or why not, within a time: the others wait for us."""
+        """Wait for the report that the process is ready or has failed, up to a time limit."""
         poll = select.poll()
         poll.register(self._news, select.POLLIN)
         if poll.poll(READY_LIMIT_S * 1000):
@@ -65,13 +65,13 @@ class FirstProcess:
         return f"not ready within {READY_LIMIT_S} s: a filesystem does not answer?".encode()
 
     def abandon(self) -> None:
-        """Have it end at the line; one that hangs in a filesystem ends when that lets it."""
+        """Let the waiting process end without running the job."""
         os.close(self._line)
         os.close(self._news)
         os.waitpid(self.pid, os.WNOHANG)
 
     def let_go(self) -> str:
-        """Let it become the job; return why it could not, after all."""
+        """Let the process execute the job; return why that failed, empty on success."""
         with suppress(BrokenPipeError):  # it was deleted at the line
             os.write(self._line, GO)
         message = os.read(self._news, 4096)  # nothing, for the pipe closes with execve(2)
@@ -81,7 +81,7 @@ class FirstProcess:
 
 
 def _become(job: EmbeddedJob, private: str, program: Program, line: int, news: int) -> NoReturn:
-    """Be the job's first process: never returns, and never runs our parent's code."""
+    """Run in the forked child as the job's first process; never return."""
     try:
         os.setsid()
         _prepare(job)
@@ -113,8 +113,8 @@ def _prepare(job: EmbeddedJob) -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-def environment(job: EmbeddedJob, private: str) -> dict[str, str]:
-    """Return a job's environment, under Grid Engine's names: the wrapper reads them (qsub(1))."""
+def job_environment(job: EmbeddedJob, private: str) -> dict[str, str]:
+    """Return a job's environment variables under Grid Engine's names (qsub(1))."""
     person = pwd.getpwuid(os.getuid())
     return {
         "HOME": person.pw_dir,

@@ -1,7 +1,7 @@
-"""The jobs of an embedded cluster and its accounting, in one SQLite file.
+"""Stores the jobs and the accounting of an embedded cluster in one SQLite file.
 
-Each change is one transaction that has the write lock from its beginning, so what it read still
-holds when it writes; a process that is killed has done all of it or nothing.
+Each change is one transaction that holds the write lock from its beginning, so that its reads still
+hold when it writes. A process that is killed has done all of a change or none of it.
 """
 
 import os
@@ -15,13 +15,13 @@ from gridbridge.batch.embedded.embedded_commands import OWN
 from gridbridge.batch.embedded.embedded_job import (
     EmbeddedJob,
     EmbeddedJobEnd,
-    EmbeddedQueue,
-    NewJob,
-    TaskEnd,
+    EmbeddedTaskEnd,
+    EmbeddedTransferQueue,
+    NewEmbeddedJob,
 )
-from gridbridge.batch.embedded.keeper_locks import KeeperLocks
-from gridbridge.batch.embedded.schema import FILE, open_file
-from gridbridge.batch.embedded.text_encoding import loaded, stored
+from gridbridge.batch.embedded.keeper_locks import JobKeeperLocks
+from gridbridge.batch.embedded.schema import FILE, open_store_file
+from gridbridge.batch.embedded.text_encoding import decode_from_sqlite, encode_for_sqlite
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.settings import OBJECT_NAME
 
@@ -36,29 +36,29 @@ MOST_TASKS = 100_000  # of one array
 LOST = "its keeper died: nobody saw its end"
 
 
-class RequestRefused(GridbridgeError):
-    """The cluster can't ever do what was asked."""
+class EmbeddedRequestRefused(GridbridgeError):
+    """Raised when an embedded cluster can never do what was asked."""
 
 
 class NoSuchEmbeddedJob(GridbridgeError):
-    """No such job waits or runs here."""
+    """Raised when no job of this id waits or runs on an embedded cluster."""
 
 
-class JobStore:
-    """One process's connection; the process must not fork and go on with it."""
+class EmbeddedJobStore:
+    """One process's connection to the SQLite file; it must not be used after a fork."""
 
     def __init__(self, folder: str, create: bool = False) -> None:
         self.folder = folder
-        self._db = open_file(folder, create)
-        self.keepers = KeeperLocks(f"{folder}/keepers")
+        self._db = open_store_file(folder, create)
+        self.keepers = JobKeeperLocks(f"{folder}/keepers")
 
     def is_there(self) -> bool:
-        """Say whether the cluster's folder was not removed meanwhile."""
+        """Say whether the cluster's folder still exists."""
         return os.path.exists(f"{self.folder}/{FILE}")
 
     @contextmanager
     def change(self) -> Iterator[None]:
-        """Do all of a change or nothing."""
+        """Run a block as one write transaction."""
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -69,7 +69,7 @@ class JobStore:
 
     @contextmanager
     def one_view(self) -> Iterator[None]:
-        """Read what was true at one moment."""
+        """Run a block of reads on one snapshot of the file."""
         self._db.execute("BEGIN")
         try:
             yield
@@ -84,28 +84,28 @@ class JobStore:
     @slots.setter
     def slots(self, slots: int) -> None:
         if not 0 <= slots <= MOST:
-            raise RequestRefused(f"{slots} slots; 0 to {MOST}")
+            raise EmbeddedRequestRefused(f"{slots} slots; 0 to {MOST}")
         with self.change():
             self._db.execute("DELETE FROM cluster")
             self._db.execute("INSERT INTO cluster VALUES (?)", (slots,))
 
     @property
     def used(self) -> int:
-        """How many of its own slots the running jobs have, suspended ones included."""
+        """The number of own slots that running and suspended jobs use."""
         return self.used_in("")
 
     @property
     def waiting(self) -> int:
-        """How many jobs could start: neither held nor in error, nor tasks of an array."""
+        """The number of jobs that could start: not held, not in error, no array tasks."""
         return self._number(f"SELECT count(*) FROM job{STARTABLE} AND array = 0")  # noqa: S608 - ours
 
     @property
     def yielding(self) -> int:
-        """How many of the used slots are those of jobs that make way."""
+        """The number of slots that preemptible jobs use."""
         return self._number("SELECT coalesce(sum(slots), 0) FROM job WHERE pid > 0 AND yields = 1")
 
-    def add(self, request: NewJob, owner: str) -> int:
-        """Take a new job, or an array, and return its number."""
+    def add(self, request: NewEmbeddedJob, owner: str) -> int:
+        """Add a new job or array, and return its id."""
         with self.change():
             self._require_room(request)
             job = self._insert(request, owner, 0, min(1, request.tasks))
@@ -116,7 +116,7 @@ class JobStore:
             self._db.execute("INSERT INTO script VALUES (?, ?)", (job, request.script))
         return job
 
-    def _insert(self, request: NewJob, owner: str, array: int, index: int) -> int:
+    def _insert(self, request: NewEmbeddedJob, owner: str, array: int, index: int) -> int:
         values = {
             "name": request.name,
             "account": request.account,
@@ -134,82 +134,83 @@ class JobStore:
             "place": index,
         }
         into = f"INSERT INTO job ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})"  # noqa: S608 - names of ours
-        job = self._db.execute(into, tuple(map(stored, values.values()))).lastrowid
+        job = self._db.execute(into, tuple(map(encode_for_sqlite, values.values()))).lastrowid
         assert job is not None
         return job
 
     def jobs(self, number: int = 0, name: str = "") -> list[EmbeddedJob]:
-        """Return the jobs that wait or run: all, one, or those of a name; oldest first."""
+        """Return the waiting and running jobs: all, one, or those of a name; oldest first."""
         if number:
             return self._jobs(" WHERE id = ?", number) if abs(number) <= MOST_JOBS else []
         if name:
-            return self._jobs(f" WHERE name = ?{ORDERED}", stored(name))
+            return self._jobs(f" WHERE name = ?{ORDERED}", encode_for_sqlite(name))
         return self._jobs(ORDERED)
 
     def job(self, number: int) -> EmbeddedJob:
-        """Return one job; UnknownJob when it is gone."""
+        """Return one job; NoSuchEmbeddedJob if it is gone."""
         jobs = self.jobs(number) if number else []
         if not jobs:
             raise NoSuchEmbeddedJob(f"job {number} does not exist")
         return jobs[0]
 
     def tasks(self, array: int) -> list[EmbeddedJob]:
-        """Return the tasks of an array that wait or run, by their places."""
+        """Return the waiting and running tasks of an array, by index."""
         return self._jobs(OF_ARRAY, array) if abs(array) <= MOST_JOBS else []
 
     def script(self, job: EmbeddedJob) -> bytes:
-        """Return a job's script; the tasks of an array share one."""
+        """Return a job's script, which all tasks of an array share."""
         row = self._db.execute("SELECT text FROM script WHERE job = ?", (job.array or job.id,))
         return bytes(row.fetchone()[0])
 
-    def _require_room(self, request: NewJob) -> None:
+    def _require_room(self, request: NewEmbeddedJob) -> None:
         has = self.require(request.queue)
         most = has[request.queue] if request.queue else max(has.values())
         if not 1 <= request.slots <= most:
             where = f"queue {request.queue}" if request.queue else "the cluster"
-            raise RequestRefused(f"{request.slots} slots asked for, {where} has {most}")
+            raise EmbeddedRequestRefused(f"{request.slots} slots asked for, {where} has {most}")
         if not (0 <= request.tasks <= MOST_TASKS and 0 <= request.walltime_s <= SECONDS):
-            raise RequestRefused(f"0 to {MOST_TASKS} tasks, and a walltime of 0 to {SECONDS} s")
+            raise EmbeddedRequestRefused(
+                f"0 to {MOST_TASKS} tasks, and a walltime of 0 to {SECONDS} s"
+            )
 
     def require(self, queue: str) -> dict[str, int]:
-        """Return the slots of each queue; Refused when the one that is named is not there."""
+        """Return the slots of each queue; EmbeddedRequestRefused if `queue` does not exist."""
         has = {OWN: self.slots} | {
             transfer_queue.name: transfer_queue.slots for transfer_queue in self.queues()
         }
         if queue and queue not in has:
-            raise RequestRefused(f"no queue {queue}; there are {', '.join(has)}")
+            raise EmbeddedRequestRefused(f"no queue {queue}; there are {', '.join(has)}")
         return has
 
-    def queues(self) -> list[EmbeddedQueue]:
+    def queues(self) -> list[EmbeddedTransferQueue]:
         """Return the transfer queues, by name."""
         rows = self._db.execute("SELECT * FROM queue ORDER BY name")
-        return [EmbeddedQueue(*map(loaded, row)) for row in rows]
+        return [EmbeddedTransferQueue(*map(decode_from_sqlite, row)) for row in rows]
 
-    def put_queue(self, queue: EmbeddedQueue) -> None:
-        """Make a transfer queue, or make it another one."""
+    def put_queue(self, queue: EmbeddedTransferQueue) -> None:
+        """Make a transfer queue, or replace its settings."""
         if queue.name == OWN or not OBJECT_NAME.holds(queue.name):
-            raise RequestRefused(
+            raise EmbeddedRequestRefused(
                 f"queue {queue.name!r}: {OBJECT_NAME.right}; {OWN} is no transfer queue"
             )
         for number in (queue.slots, queue.pending_limit):
             if not 0 <= number <= MOST:
-                raise RequestRefused(f"queue {queue.name}: {number} is not 0 to {MOST}")
+                raise EmbeddedRequestRefused(f"queue {queue.name}: {number} is not 0 to {MOST}")
         with self.change():
-            row = tuple(map(stored, queue))
+            row = tuple(map(encode_for_sqlite, queue))
             self._db.execute("INSERT OR REPLACE INTO queue VALUES (?, ?, ?, ?, ?)", row)
 
     def next_to_start(self, opened: Container[str] = ()) -> EmbeddedJob | None:
-        """Return the first job that could start, and where: in a free own slot, or away.
+        """Return the next job that can start, with the queue in which it starts.
 
-        Strictly first in, first out in each queue: a wide job keeps later ones from passing it
-        for ever. Jobs that make way come after all others. Of the transfer queues only the `opened`
-        ones count.
+        Each queue is strictly first in, first out, so that later jobs can't starve a wide one.
+        Preemptible jobs come after all others. Only the transfer queues in `opened` count.
         """
         queues = (queue for queue in self.queues() if queue.name in opened)
         return self._first(OWN, self.slots) or next(filter(None, map(self.first_for, queues)), None)
 
-    def first_for(self, queue: EmbeddedQueue) -> EmbeddedJob | None:
-        """Return the job that a transfer queue would start now, were it open."""
+    def first_for(self, queue: EmbeddedTransferQueue) -> EmbeddedJob | None:
+        """Return the job that a transfer queue would start now if it were open."""
         return self._first(queue.name, queue.slots)
 
     def _first(self, queue: str, slots: int) -> EmbeddedJob | None:
@@ -219,33 +220,35 @@ class JobStore:
         return job._replace(at=at) if job and is_room else None
 
     def first_in_turn(self, queue: str = OWN) -> EmbeddedJob | None:
-        """Return the job whose turn it is in a queue, whether there is room for it or not."""
-        return next(iter(self._jobs(f"{STARTABLE}{ALLOWED}{IN_TURN}", stored(queue))), None)
+        """Return the first job of a queue, whether enough slots are free or not."""
+        return next(
+            iter(self._jobs(f"{STARTABLE}{ALLOWED}{IN_TURN}", encode_for_sqlite(queue))), None
+        )
 
     def running_to_yield(self) -> list[EmbeddedJob]:
-        """Return the running jobs that make way, the newest first."""
+        """Return the running preemptible jobs, the newest first."""
         return self._jobs(" WHERE pid > 0 AND yields = 1 ORDER BY started_at DESC, id DESC")
 
     def used_in(self, at: str) -> int:
-        """Return how many slots of a transfer queue the running jobs have, or of its own."""
+        """Return the used slots of a transfer queue, or the own slots for an empty name."""
         query = "SELECT coalesce(sum(slots), 0) FROM job WHERE pid > 0 AND at = ?"
-        return int(self._db.execute(query, (stored(at),)).fetchone()[0])
+        return int(self._db.execute(query, (encode_for_sqlite(at),)).fetchone()[0])
 
     def set(self, number: int, **values: object) -> None:
-        """Change columns of a job."""
+        """Change columns of a job's row."""
         columns = ", ".join(f"{column} = ?" for column in values)
-        row = (*map(stored, values.values()), number)
+        row = (*map(encode_for_sqlite, values.values()), number)
         self._db.execute(f"UPDATE job SET {columns} WHERE id = ?", row)  # noqa: S608 - our names
 
     def remove(self, job: EmbeddedJob) -> None:
-        """Forget a job, and its script when no other task needs that."""
+        """Delete a job's row, and its script unless another task of the array needs it."""
         self._db.execute("DELETE FROM job WHERE id = ?", (job.id,))
         query = "SELECT count(*) FROM job WHERE array = ? AND array > 0"
         if not self._number(query, job.array):
             self._db.execute("DELETE FROM script WHERE job = ?", (job.array or job.id,))
 
     def put_back(self, job: EmbeddedJob, error: str = "") -> None:
-        """Let a job of a transfer queue wait again, or wait in error state."""
+        """Let a transfer queue's job wait again, or wait in error state."""
         self.set(
             job.id,
             pid=0,
@@ -259,31 +262,32 @@ class JobStore:
         )
 
     def account_for(self, job: EmbeddedJob, end: EmbeddedJobEnd) -> None:
-        """Move a job from the list to the accounting."""
-        embedded_accounting.record(self._db, job, end)
+        """Move a job from the job list to the accounting."""
+        embedded_accounting.record_job_end(self._db, job, end)
         self.remove(job)
 
     def end_of(self, number: int) -> tuple[str, EmbeddedJobEnd] | None:
-        """Return the account of a job that ended, and how; None when there is no record."""
-        return embedded_accounting.end_of(self._db, number)
+        """Return an ended job's account and end; None if there is no record."""
+        return embedded_accounting.read_recorded_end(self._db, number)
 
-    def ends_of(self, array: int) -> list[TaskEnd]:
-        """Return the ends of an array's tasks that there are records of, by their places."""
-        return embedded_accounting.ends_of(self._db, array)
+    def ends_of(self, array: int) -> list[EmbeddedTaskEnd]:
+        """Return the recorded ends of an array's tasks, by index."""
+        return embedded_accounting.read_recorded_task_ends(self._db, array)
 
     def lost(self) -> list[EmbeddedJob]:
-        """Return the jobs that run without a keeper and have ended: nobody knows how."""
+        """Return the jobs recorded as running that have neither a keeper nor a process."""
         return [
             job
             for job in self._jobs(" WHERE pid > 0")
-            if not self.keepers.is_kept(job.id) and process_identity.birth(job.pid) != job.birth
+            if not self.keepers.is_kept(job.id)
+            and process_identity.process_birth_id(job.pid) != job.birth
         ]
 
     def account_for_lost(self) -> Iterable[int]:
-        """Account for the jobs that are lost, and return their numbers.
+        """Account for the lost jobs, and return their ids.
 
-        One of a transfer queue waits again, unless it was deleted: it runs elsewhere, and the
-        transfer knows how to take it up.
+        A lost job of a transfer queue waits again unless it was deleted: its remote job may live,
+        and the next start adopts that job.
         """
         if not self.lost():
             return ()
@@ -298,7 +302,9 @@ class JobStore:
 
     def _jobs(self, condition: str, *values: object) -> list[EmbeddedJob]:
         query = f"SELECT * FROM job{condition}"  # noqa: S608 - of this module's own text
-        return [EmbeddedJob(*map(loaded, row)) for row in self._db.execute(query, values)]
+        return [
+            EmbeddedJob(*map(decode_from_sqlite, row)) for row in self._db.execute(query, values)
+        ]
 
     def _number(self, query: str, *values: object) -> int:
         return int(self._db.execute(query, values).fetchone()[0])

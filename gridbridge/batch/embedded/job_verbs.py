@@ -1,7 +1,7 @@
-"""Acts on the jobs of an embedded cluster, each of them one transaction.
+"""Verbs on the jobs of an embedded cluster, each of them one transaction.
 
-A signal is sent within its transaction: what is noted as running then has the process that is
-noted (see keeper). A command that was killed in between is repeated by its caller.
+A signal is sent within its transaction, so that it reaches the process that is recorded as running.
+A verb whose process was killed is repeated by its caller.
 """
 
 from signal import SIGCONT, SIGKILL, SIGSTOP
@@ -9,85 +9,89 @@ from signal import SIGCONT, SIGKILL, SIGSTOP
 from gridbridge.batch.embedded import queue_methods
 from gridbridge.batch.embedded.embedded_commands import OWN
 from gridbridge.batch.embedded.embedded_job import EmbeddedJob
-from gridbridge.batch.embedded.job_store import JobStore, NoSuchEmbeddedJob, RequestRefused
-from gridbridge.batch.embedded.process_identity import signal_group
+from gridbridge.batch.embedded.job_store import (
+    EmbeddedJobStore,
+    EmbeddedRequestRefused,
+    NoSuchEmbeddedJob,
+)
+from gridbridge.batch.embedded.process_identity import signal_process_group
 from gridbridge.model.campaigns.attempt_numbers import parse_index_ranges
 
 
-def hold(database: JobStore, number: int) -> None:
-    """Keep a waiting job from starting; a running one runs on."""
+def hold_embedded_job(database: EmbeddedJobStore, number: int) -> None:
+    """Hold a waiting job; a running job goes on."""
     with database.change():
         database.set(database.job(number).id, held=1)
 
 
-def release(database: JobStore, number: int, name: str) -> None:
-    """Let a held job start; under another name if one is given."""
+def release_embedded_job(database: EmbeddedJobStore, number: int, name: str) -> None:
+    """Release a held job, and rename it if a name is given."""
     with database.change():
         job = database.job(number)
         database.set(job.id, held=0, name=name or job.name)
 
 
-def suspend(database: JobStore, number: int) -> None:
-    """Stop a running job, keep a waiting one from starting."""
+def suspend_embedded_job(database: EmbeddedJobStore, number: int) -> None:
+    """Stop a running job, or hold a waiting one."""
     with database.change():
         job = database.job(number)
         _signal(job, SIGSTOP)
         held = job.held if job.at else 1
         database.set(job.id, held=held, suspended=int(job.pid > 0))
-    queue_methods.run(database, job, "suspend")
+    queue_methods.run_queue_method(database, job, "suspend")
 
 
-def resume(database: JobStore, number: int) -> None:
-    """Take back what `suspend` did, whichever it was, also half done."""
+def resume_embedded_job(database: EmbeddedJobStore, number: int) -> None:
+    """Undo `suspend_embedded_job`, even if that was interrupted."""
     with database.change():
         job = database.job(number)
         _signal(job, SIGCONT)
         held = job.held if job.at else 0
         database.set(job.id, held=held, suspended=0)
-    queue_methods.run(database, job, "resume")
+    queue_methods.run_queue_method(database, job, "resume")
 
 
-def delete(database: JobStore, number: int) -> None:
-    """End a running job, forget a waiting one; like Grid Engine, without accounting for that."""
+def delete_embedded_job(database: EmbeddedJobStore, number: int) -> None:
+    """Kill a running job, or remove a waiting one without accounting, as Grid Engine does."""
     with database.change():
         job = database.job(number)
         _end(database, job)
-    queue_methods.run(database, job, "terminate")
+    queue_methods.run_queue_method(database, job, "terminate")
 
 
-def pin(database: JobStore, number: int, queue: str) -> None:
-    """Let a job start in one queue only; in those that it asked for again if none is given."""
+def pin_embedded_job(database: EmbeddedJobStore, number: int, queue: str) -> None:
+    """Restrict a job to one queue; an empty queue lifts the restriction."""
     with database.change():
         database.require(queue)
         database.set(database.job(number).id, pinned=queue)
 
 
-def stay(database: JobStore, number: int, reason: str) -> None:
-    """Let a job start in the cluster's own slots only, for a reason."""
+def keep_embedded_job_home(database: EmbeddedJobStore, number: int, reason: str) -> None:
+    """Restrict a job to the cluster's own slots, and record the reason."""
     with database.change():
         job = database.job(number)
         if job.slots > database.slots:
-            raise RequestRefused(
+            raise EmbeddedRequestRefused(
                 f"job {number} needs {job.slots} slots, {OWN} has {database.slots}"
             )
         database.set(job.id, wanted=OWN, reason=reason)
 
 
-def clear(database: JobStore, number: int) -> None:
-    """Let a job in error state be tried again."""
+def clear_error_state(database: EmbeddedJobStore, number: int) -> None:
+    """Clear a job's error state, so that it is started again."""
     with database.change():
         database.set(database.job(number).id, error="")
 
 
-def release_array(database: JobStore, array: int, name: str) -> None:
-    """Let the held tasks of an array start, under another name if one is given."""
+def release_embedded_array(database: EmbeddedJobStore, array: int, name: str) -> None:
+    """Release the held tasks of an array, and rename them if a name is given."""
     with database.change():
         for job in _tasks(database, array):
             database.set(job.id, held=0, name=name or job.name)
 
 
-def delete_array(database: JobStore, array: int, indices: str) -> None:
-    """Delete the tasks of an array, or only those at some places, as `delete` does."""
+def delete_embedded_array(database: EmbeddedJobStore, array: int, indices: str) -> None:
+    """Delete all tasks of an array, or those with some indices."""
     ranges = parse_index_ranges(indices) if indices else None
     with database.change():
         for job in _tasks(database, array):
@@ -95,13 +99,13 @@ def delete_array(database: JobStore, array: int, indices: str) -> None:
                 _end(database, job)
 
 
-def _tasks(database: JobStore, array: int) -> list[EmbeddedJob]:
+def _tasks(database: EmbeddedJobStore, array: int) -> list[EmbeddedJob]:
     if tasks := database.tasks(array):
         return tasks
     raise NoSuchEmbeddedJob(f"array {array} does not exist")
 
 
-def _end(database: JobStore, job: EmbeddedJob) -> None:
+def _end(database: EmbeddedJobStore, job: EmbeddedJob) -> None:
     """Kill a running job, forget a waiting one."""
     _signal(job, SIGKILL)
     if job.pid:
@@ -113,4 +117,4 @@ def _end(database: JobStore, job: EmbeddedJob) -> None:
 def _signal(job: EmbeddedJob, number: int) -> None:
     """Signal a job; one of a transfer queue has methods instead (queue_conf(5))."""
     if job.pid and not job.at:
-        signal_group(job.pid, job.birth, number)
+        signal_process_group(job.pid, job.birth, number)

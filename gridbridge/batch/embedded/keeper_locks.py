@@ -1,35 +1,35 @@
-"""Which jobs have a living keeper: it locks the byte of its job's number (fcntl(2)).
+"""Shows which jobs have a living keeper, which locks the byte of its job's id (fcntl(2)).
 
-The kernel releases such a lock when its process ends, however that ends, and no child inherits it.
-It also releases the lock when the process closes the file once, so a process opens it once and
-never closes it.
+The kernel releases the lock when the keeper's process ends, and children don't inherit it. Closing
+the file releases the lock as well, so a process opens the file once and never closes it.
 """
 
 import fcntl
 import os
 
 
-class KeeperLocks:
-    """The file of locks, as one process sees it."""
+class JobKeeperLocks:
+    """The file of keeper locks, as one process sees it."""
 
     def __init__(self, path: str) -> None:
         self._end = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._ours: set[int] = set()
 
     def take(self, job: int) -> None:
-        """Be the keeper of a job until we end or let go."""
+        """Lock a job as its keeper."""
         fcntl.lockf(self._end, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, job)
         self._ours.add(job)
 
     def let_go(self, job: int) -> None:
-        """Be its keeper no more."""
+        """Unlock a job."""
         fcntl.lockf(self._end, fcntl.LOCK_UN, 1, job)
         self._ours.discard(job)
 
     def is_kept(self, job: int) -> bool:
         """Say whether a job has a keeper.
 
-        Asked with a shared lock, so that two who ask at once don't take each other for one.
+        The test takes a shared lock, so that two concurrent tests don't take each other for a
+        keeper.
         """
         if job in self._ours:
             return True

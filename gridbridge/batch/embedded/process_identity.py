@@ -1,4 +1,4 @@
-"""Processes by number and birth: a number alone may be another process by now (proc(5))."""
+"""Identifies processes by pid and start time, because a pid may be reused (proc(5))."""
 
 import os
 import sys
@@ -11,37 +11,38 @@ START_TIME = 19  # of the fields after the name, in ticks since boot (proc(5), s
 PROGRAM = ("-I", "-m", "gridbridge.batch.embedded")
 
 
-def place() -> str:
-    """Return where process numbers are valid: this boot and this namespace."""
+def process_namespace_id() -> str:
+    """Return the boot id and PID namespace in which this process's pids are valid."""
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
         return f"{file.read().strip()} {os.readlink('/proc/self/ns/pid')}"
 
 
-def birth(pid: int) -> str:
-    """Return what identifies a process for ever, empty when it no longer runs."""
+def process_birth_id(pid: int) -> str:
+    """Return an id that is unique to a process for ever, empty if it has ended."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return ""
-    return "" if fields[0] in ENDED else f"{place()} {fields[START_TIME].decode()}"
+    return "" if fields[0] in ENDED else f"{process_namespace_id()} {fields[START_TIME].decode()}"
 
 
-def signal_group(pid: int, born: str, number: int) -> None:
+def signal_process_group(pid: int, born: str, number: int) -> None:
     """Signal a job's process group if its first process still runs.
 
-    StateError when it was started where its number says nothing to us, and may run there.
+    Raises StateError if that process was started on another host or in another namespace, where it
+    may still run.
     """
-    if birth(pid) == born:
+    if process_birth_id(pid) == born:
         os.killpg(pid, number)
-    elif not born.startswith(place()):
+    elif not born.startswith(process_namespace_id()):
         raise StateError(f"process {pid} was started on another host, or before a reboot")
 
 
-def detach(folder: str, verb: str) -> None:
-    """Start our program on its own: nobody's child, in a session and with streams of its own.
+def start_detached_program(folder: str, verb: str) -> None:
+    """Start the embedded cluster's program as a daemon, in its own session.
 
-    Its log takes what it has to say, for no one reads its standard error.
+    Its standard error goes to the cluster's log file.
     """
     if child := os.fork():
         os.waitpid(child, 0)

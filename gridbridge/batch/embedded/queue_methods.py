@@ -1,15 +1,15 @@
-"""What a transfer queue of an embedded cluster runs, as Grid Engine's execd would (queue_conf(5)).
+"""Runs the methods of an embedded transfer queue as Grid Engine's execd would (queue_conf(5)).
 
-A starter in place of the job, methods in place of signals, an epilog after its end, and a load
-sensor, asked when a job waits for the queue; a queue without fresh load values is closed.
+A starter runs instead of the job, methods instead of signals, and an epilog after the end. The load
+sensor is asked when a job waits for the queue; without fresh load values the queue is closed.
 """
 
-from gridbridge.batch.embedded.embedded_job import EmbeddedJob, EmbeddedQueue
-from gridbridge.batch.embedded.first_process import SCRIPT, Program, environment
-from gridbridge.batch.embedded.job_store import JobStore
+from gridbridge.batch.embedded.embedded_job import EmbeddedJob, EmbeddedTransferQueue
+from gridbridge.batch.embedded.first_process import SCRIPT, Program, job_environment
+from gridbridge.batch.embedded.job_store import EmbeddedJobStore
 from gridbridge.errors import CommandFailed
 from gridbridge.model.route import BARE
-from gridbridge.shell.runner import run as run_program
+from gridbridge.shell.runner import run_program
 
 METHOD_S = 60.0  # a method ends by itself in much less
 SENSOR_S = 10.0
@@ -18,38 +18,39 @@ AS_IT_IS = ("utf-8", "surrogateescape")
 NO_REASON = "the starter gave no reason"
 
 
-def private_folder(folder: str, job: int) -> str:
-    """Return the folder of one job's own files."""
+def job_private_folder(folder: str, job: int) -> str:
+    """Return the path of a job's private folder."""
     return f"{folder}/active/{job}"
 
 
-def start(database: JobStore, job: EmbeddedJob) -> Program:
+def first_process_program(database: EmbeddedJobStore, job: EmbeddedJob) -> Program:
     """Return the arguments and the environment of a job's first process."""
-    private = private_folder(database.folder, job.id)
+    private = job_private_folder(database.folder, job.id)
     script = f"{private}/{SCRIPT}"
     queue = _queue(database, job)
     if queue is None:
-        return (job.shell, script), environment(job, private)
+        return (job.shell, script), job_environment(job, private)
     return (f"{queue.methods}/starter", script), starter_environment(job, private)
 
 
-def run(database: JobStore, job: EmbeddedJob, method: str) -> None:
-    """Run a method of the queue that a job runs in; none where it has none.
+def run_queue_method(database: EmbeddedJobStore, job: EmbeddedJob, method: str) -> None:
+    """Run a method of the queue that a job runs in, if it is a transfer queue.
 
-    Like a shepherd we heed no exit status: a method notes what is wanted, and that decides.
+    The exit status is ignored, as shepherd does: a method records a request, which is handled
+    later.
     """
     queue = _queue(database, job)
     if queue is None:
         return
-    private = private_folder(database.folder, job.id)
+    private = job_private_folder(database.folder, job.id)
     try:
         run_program((f"{queue.methods}/{method}",), starter_environment(job, private), METHOD_S)
     except CommandFailed:
         return
 
 
-def furnish(job: EmbeddedJob, private: str) -> None:
-    """Write what execd tells a starter by files: the job's configuration and environment."""
+def write_execd_files(job: EmbeddedJob, private: str) -> None:
+    """Write the job configuration and environment files that execd writes for a starter."""
     config = {
         "cwd": job.cwd,
         "handle_as_binary": "0",
@@ -58,14 +59,14 @@ def furnish(job: EmbeddedJob, private: str) -> None:
         "pe_slots": str(job.slots),
         "h_rt": "INFINITY",
     }
-    for name, values in (("config", config), ("environment", environment(job, private))):
+    for name, values in (("config", config), ("environment", job_environment(job, private))):
         with open(f"{private}/{name}", "wb") as file:
             file.write(b"".join(f"{k}={v}\n".encode(*AS_IT_IS) for k, v in values.items()))
 
 
 def starter_environment(job: EmbeddedJob, private: str) -> dict[str, str]:
-    """Return what a starter and its methods read (Transfer Queues how-to; sge_conf(5))."""
-    return environment(job, private) | {
+    """Return the environment variables of a starter and its methods (sge_conf(5))."""
+    return job_environment(job, private) | {
         "QUEUE": job.at,
         "RESTARTED": str(job.restarted),
         "JOB_SCRIPT": f"{private}/{SCRIPT}",
@@ -80,8 +81,8 @@ def starter_environment(job: EmbeddedJob, private: str) -> dict[str, str]:
     }
 
 
-def blame(private: str) -> str:
-    """Return the reason that a starter left for its job's error state."""
+def read_starter_error(private: str) -> str:
+    """Return the reason that a starter gave for its job's error state."""
     try:
         with open(f"{private}/error", encoding="utf-8", errors="replace") as file:
             return " ".join(file.read().split()) or NO_REASON
@@ -89,24 +90,24 @@ def blame(private: str) -> str:
         return NO_REASON
 
 
-def opened(database: JobStore) -> frozenset[str]:
+def query_open_queues(database: EmbeddedJobStore) -> frozenset[str]:
     """Return the transfer queues in which a waiting job could start now.
 
-    The sensor is only asked when there is one, and says the same as it does to an execd.
+    The load sensor is called only if such a job waits.
     """
     queues = [queue for queue in database.queues() if database.first_for(queue)]
     values = _load_values(queues[0].methods) if queues else {}
     return frozenset(queue.name for queue in queues if _is_open(queue, values))
 
 
-def report_load(database: JobStore, job: EmbeddedJob) -> None:
-    """Ask the sensor of the queue that a job runs in; what it says is of no use just now."""
+def trigger_load_sensor(database: EmbeddedJobStore, job: EmbeddedJob) -> None:
+    """Call the load sensor of the queue that a job runs in, and ignore its values."""
     if queue := _queue(database, job):
         _load_values(queue.methods)
 
 
-def _is_open(queue: EmbeddedQueue, values: dict[str, str]) -> bool:
-    """Say whether the load values are below the thresholds that setup gives such a queue."""
+def _is_open(queue: EmbeddedTransferQueue, values: dict[str, str]) -> bool:
+    """Say whether the load values are within the thresholds that setup gives such a queue."""
     prefix = f"gb_{queue.remote.replace('-', '_')}"
     if values.get(f"{prefix}_up") != "1":
         return False
@@ -114,7 +115,7 @@ def _is_open(queue: EmbeddedQueue, values: dict[str, str]) -> bool:
 
 
 def _load_values(methods: str) -> dict[str, str]:
-    """Ask the load sensor once (sge_execd(8)): lines of `HOST:NAME:VALUE`."""
+    """Call the load sensor once (sge_execd(8)), and parse its lines `HOST:NAME:VALUE`."""
     try:
         report = run_program((f"{methods}/sensor",), dict(BARE), SENSOR_S, b"\n").stdout
     except CommandFailed:
@@ -123,5 +124,5 @@ def _load_values(methods: str) -> dict[str, str]:
     return {parts[-2]: parts[-1] for parts in lines if len(parts) > 2}
 
 
-def _queue(database: JobStore, job: EmbeddedJob) -> EmbeddedQueue | None:
+def _queue(database: EmbeddedJobStore, job: EmbeddedJob) -> EmbeddedTransferQueue | None:
     return next((queue for queue in database.queues() if queue.name == job.at), None)

@@ -1,4 +1,4 @@
-"""The file of an embedded cluster: its tables, and what each version of it added."""
+"""The tables of an embedded cluster's SQLite file, and how the file is opened."""
 
 import os
 import sqlite3
@@ -46,8 +46,8 @@ STEPS = (TABLES,)  # what each version adds
 VERSION = len(STEPS)
 
 
-def open_file(folder: str, create: bool) -> sqlite3.Connection:
-    """Open a cluster's file, or make it; StateError where there is none or it is not ours."""
+def open_store_file(folder: str, create: bool) -> sqlite3.Connection:
+    """Open or create a cluster's SQLite file; StateError if it is missing or not ours."""
     path = f"{folder}/{FILE}"
     if create:
         os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -67,7 +67,7 @@ def open_file(folder: str, create: bool) -> sqlite3.Connection:
 
 
 def _upgrade(db: sqlite3.Connection) -> None:
-    """Bring the file up to date, once though several do at the same time."""
+    """Upgrade the file to the current version; concurrent calls upgrade it once."""
     db.execute("BEGIN IMMEDIATE")
     try:
         version = db.execute("PRAGMA user_version").fetchone()[0]

@@ -1,19 +1,19 @@
-"""What check asks of an embedded cluster, and what a job would be submitted with."""
+"""Answers `gridbridge check` about an embedded cluster, and explains submissions to it."""
 
 from gridbridge import __version__
 from gridbridge.batch.embedded import embedded_commands
 from gridbridge.batch.embedded.embedded_commands import Argv
-from gridbridge.batch.embedded.status import snapshot
+from gridbridge.batch.embedded.status import query_cluster_snapshot
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.request import JobRequest, JobSpec
 from gridbridge.model.route import EmbeddedFolder
 from gridbridge.model.site.host_facts import ClusterFacts
 
 
-def facts(folder: EmbeddedFolder, _now: float) -> ClusterFacts:
-    """Return its slots, or why it gave no answer; its version and clock are ours."""
+def query_cluster_facts(folder: EmbeddedFolder, _now: float) -> ClusterFacts:
+    """Return the cluster's slots, or why it gave no answer; version and clock are ours."""
     try:
-        cluster, _ = snapshot(folder, "", ())
+        cluster, _ = query_cluster_snapshot(folder, "", ())
     except GridbridgeError as error:
         return ClusterFacts(trouble=str(error), master=folder.path)
     return ClusterFacts(
@@ -21,17 +21,17 @@ def facts(folder: EmbeddedFolder, _now: float) -> ClusterFacts:
     )
 
 
-def transfer_queues(folder: EmbeddedFolder) -> dict[str, int]:
-    """Return the slots of its transfer queues, by name."""
-    _, *queues = snapshot(folder, "", ())[0].queues
+def list_transfer_queues(folder: EmbeddedFolder) -> dict[str, int]:
+    """Return the slots of the transfer queues, by queue name."""
+    _, *queues = query_cluster_snapshot(folder, "", ())[0].queues
     return {queue.name.partition("@")[0]: queue.slots_total for queue in queues}
 
 
-def refusal(request: JobRequest) -> str:
-    """Return why the cluster can't give what a job asks for; empty when it can."""
-    return embedded_commands.refusal(request)
+def explain_request_refusal(request: JobRequest) -> str:
+    """Return why an embedded cluster can't satisfy a request; empty if it can."""
+    return embedded_commands.explain_request_refusal(request)
 
 
-def submission(folder: EmbeddedFolder, spec: JobSpec) -> Argv:
+def build_submission_command(folder: EmbeddedFolder, spec: JobSpec) -> Argv:
     """Return the command line of a job's submission."""
-    return embedded_commands.submit_held(folder, spec)
+    return embedded_commands.submit_held_command(folder, spec)

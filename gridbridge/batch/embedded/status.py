@@ -1,4 +1,4 @@
-"""What the service asks of an embedded cluster."""
+"""Queries an embedded cluster's snapshot, job ends and job details for the service."""
 
 import time
 from collections.abc import Collection, Container, Mapping, Sequence
@@ -6,36 +6,36 @@ from datetime import UTC, datetime
 
 from gridbridge.batch.embedded import embedded_commands
 from gridbridge.batch.embedded.embedded_output import (
-    ClusterLine,
-    EndLine,
-    JobLine,
-    read_end,
-    read_ends,
-    read_jobs,
+    EmbeddedClusterLine,
+    EmbeddedEndLine,
+    EmbeddedJobLine,
+    parse_cluster_and_jobs,
+    parse_job_end,
+    parse_task_ends,
 )
 from gridbridge.model.ids import PREFIX
 from gridbridge.model.job import ArrayEndQuery, ArrayLimits, JobDetail, JobEnd, KillReason
 from gridbridge.model.route import EmbeddedFolder
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
 from gridbridge.model.states import JobState
-from gridbridge.shell.runner import LIST_BYTES, run
+from gridbridge.shell.runner import LIST_BYTES, run_program
 
 QUEUE = "embedded"  # it has one
 OURS = f"{PREFIX}."
 
 
-def snapshot(
+def query_cluster_snapshot(
     folder: EmbeddedFolder,
     cluster: str,
     job_ids: Collection[int],
     transfer_queues: Container[str] = (),
     _uncounted: Collection[int] = (),
 ) -> tuple[ClusterSnapshot, float]:
-    """Return the cluster as it is, with the jobs of these ids, and how many seconds it took."""
+    """Return the cluster's snapshot with these jobs, and how many seconds the query took."""
     taken_at, began = datetime.now(UTC), time.monotonic()
-    answer = _ask(folder, embedded_commands.show(folder))
+    answer = _ask(folder, embedded_commands.list_cluster_command(folder))
     took_s = time.monotonic() - began
-    whole, listed = read_jobs(answer)
+    whole, listed = parse_cluster_and_jobs(answer)
     queue, *other_queues = _queues(whole)
     rows: dict[int, list[JobStatus]] = {}
     for job in listed:
@@ -54,32 +54,36 @@ def snapshot(
     return snapshot, took_s
 
 
-def end(folder: EmbeddedFolder, job_id: int, account: str) -> JobEnd | None:
-    """Return how the job of this id and account ended; None while nothing tells it."""
-    line = read_end(_ask(folder, embedded_commands.ended(folder, str(job_id))))
+def query_job_end(folder: EmbeddedFolder, job_id: int, account: str) -> JobEnd | None:
+    """Return a job's end by its id and account; None while it is unknown."""
+    line = parse_job_end(_ask(folder, embedded_commands.show_end_command(folder, str(job_id))))
     if line is None or line.account != account:
         return None
     return _end(line)
 
 
-def ends_of(
+def query_array_ends(
     folder: EmbeddedFolder, arrays: Sequence[ArrayEndQuery]
 ) -> dict[str, dict[int, JobEnd | None]]:
-    """Return how tasks of arrays ended that did, by the arrays' accounts and their places.
+    """Return the ends of array tasks by the array's account and task index.
 
-    Each array is a question to a file here.
+    Each array costs one query.
     """
     return {array.account: _array_ends(folder, array) for array in arrays}
 
 
 def _array_ends(folder: EmbeddedFolder, array: ArrayEndQuery) -> dict[int, JobEnd | None]:
-    lines = read_ends(_ask(folder, embedded_commands.ended_tasks(folder, str(array.job_id))))
+    lines = parse_task_ends(
+        _ask(folder, embedded_commands.show_task_ends_command(folder, str(array.job_id)))
+    )
     return {int(line.place): _end(line) for line in lines if line.account == array.account}
 
 
-def living_of(folder: EmbeddedFolder, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
-    """Return the places of arrays that have not ended, of those that have some."""
-    _, listed = read_jobs(_ask(folder, embedded_commands.show(folder)))
+def query_begun_indices(
+    folder: EmbeddedFolder, arrays: Mapping[int, str]
+) -> dict[int, frozenset[int]]:
+    """Return the indices of the live tasks of these arrays; arrays without any are left out."""
+    _, listed = parse_cluster_and_jobs(_ask(folder, embedded_commands.list_cluster_command(folder)))
     living: dict[int, list[int]] = {}
     for job in listed:
         if job.array and arrays.get(int(job.array)) == job.account:
@@ -87,7 +91,7 @@ def living_of(folder: EmbeddedFolder, arrays: Mapping[int, str]) -> dict[int, fr
     return {array: frozenset(indices) for array, indices in living.items()}
 
 
-def _end(line: EndLine) -> JobEnd:
+def _end(line: EmbeddedEndLine) -> JobEnd:
     return JobEnd(
         exit_status=_number(line.exit_status),
         signal=_number(line.signal),
@@ -100,23 +104,25 @@ def _end(line: EndLine) -> JobEnd:
     )
 
 
-def array_limits(_: EmbeddedFolder) -> ArrayLimits:
-    """Return no limits: an embedded cluster has none of its own."""
+def query_array_limits(_: EmbeddedFolder) -> ArrayLimits:
+    """Return no limits: an embedded cluster does not limit arrays."""
     return ArrayLimits()
 
 
-def details(folder: EmbeddedFolder, job_id: int) -> tuple[JobDetail, ...]:
-    """Return what is known of a job that waits or runs, nothing when it does neither."""
-    _, listed = read_jobs(_ask(folder, embedded_commands.show_job(folder, str(job_id))))
+def query_job_details(folder: EmbeddedFolder, job_id: int) -> tuple[JobDetail, ...]:
+    """Return the details of a waiting or running job, empty if there is none."""
+    _, listed = parse_cluster_and_jobs(
+        _ask(folder, embedded_commands.show_job_command(folder, str(job_id)))
+    )
     return tuple(_detail(job) for job in listed)
 
 
-def vocabulary(_folder: EmbeddedFolder) -> None:
-    """Check no words: it refuses itself, at once, what it does not have."""
+def query_request_vocabulary(_folder: EmbeddedFolder) -> None:
+    """Return None: an embedded cluster itself refuses unknown names at submission."""
 
 
-def _queues(whole: ClusterLine) -> tuple[QueueStatus, ...]:
-    """Return its own slots and then the transfer queues, as queues of its one host."""
+def _queues(whole: EmbeddedClusterLine) -> tuple[QueueStatus, ...]:
+    """Return the cluster's own slots and then its transfer queues, as queue instances."""
     own = f"{QUEUE}={whole.used}/{whole.slots}"
     transfer_queues = (_queue(text, whole.host) for text in whole.queues.split())
     return (_queue(own, whole.host, int(whole.yielding or 0)), *transfer_queues)
@@ -134,7 +140,7 @@ def _queue(text: str, host: str, yielding: int = 0) -> QueueStatus:
     )
 
 
-def _status(job: JobLine, host: str) -> JobStatus:
+def _status(job: EmbeddedJobLine, host: str) -> JobStatus:
     state = JobState(job.facts.split(), job.state)
     return JobStatus(
         job_id=int(job.array or job.id),
@@ -148,7 +154,7 @@ def _status(job: JobLine, host: str) -> JobStatus:
     )
 
 
-def _detail(job: JobLine) -> JobDetail:
+def _detail(job: EmbeddedJobLine) -> JobDetail:
     return JobDetail(
         job_id=int(job.id),
         name=job.name,
@@ -164,4 +170,8 @@ def _number(text: str) -> int | None:
 
 
 def _ask(folder: EmbeddedFolder, argv: embedded_commands.Argv) -> bytes:
-    return run(argv, folder.environment(), folder.timeout_s, most_bytes=LIST_BYTES).checked().stdout
+    return (
+        run_program(argv, folder.environment(), folder.timeout_s, most_bytes=LIST_BYTES)
+        .checked()
+        .stdout
+    )

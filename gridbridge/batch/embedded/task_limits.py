@@ -1,7 +1,7 @@
-"""What ends a running task before its program does: its walltime, and a place that others need.
+"""Ends a running task at its walltime, or when it is preempted by a waiting job.
 
-Its keeper watches over both. A task that makes way is told by the signals of sge-methods/preempt:
-it learns that its place is needed, gets the checkpoint signal, and is killed ten seconds later.
+The task's keeper checks both. A preempted task gets the signals of sge-methods/preempt: it learns
+that it is preempted, gets the checkpoint signal, and is killed ten seconds later.
 """
 
 import os
@@ -12,8 +12,8 @@ from math import inf
 from signal import SIGKILL, SIGUSR2
 
 from gridbridge.batch.embedded.embedded_job import EmbeddedJob, EmbeddedJobEnd
-from gridbridge.batch.embedded.job_store import JobStore
-from gridbridge.batch.embedded.process_identity import signal_group
+from gridbridge.batch.embedded.job_store import EmbeddedJobStore
+from gridbridge.batch.embedded.process_identity import signal_process_group
 
 MAKE_WAY = 56  # to a task's first process (batch/task.sh)
 PATIENCE_S = 10.0  # for what a task has to save
@@ -21,10 +21,10 @@ LOOK_S = 1.0
 WALLTIME, PLACE, DELETION = "walltime", "place", "deletion"  # words of model.job.KilledFor
 
 
-class TaskLimits:
-    """The limits of one running job, as its keeper watches them."""
+class RunningJobLimits:
+    """The walltime and preemption limits of one running job, checked by its keeper."""
 
-    def __init__(self, database: JobStore, job: EmbeddedJob, pid: int) -> None:
+    def __init__(self, database: EmbeddedJobStore, job: EmbeddedJob, pid: int) -> None:
         self._database = database
         self._job = job
         self._pid = pid
@@ -33,16 +33,17 @@ class TaskLimits:
 
     @property
     def wait_s(self) -> float | None:
-        """Until when nothing has to be looked at; None: not at all."""
+        """The seconds until the next check is due; None if no limit applies."""
         left_s = max(0.0, self._until_s - time.monotonic())
         if self._job.yields:
             return min(LOOK_S, left_s)
         return None if left_s == inf else left_s
 
     def look(self) -> None:
-        """Kill the job when it overran its walltime, or did not make way in time.
+        """Kill the job if it exceeded its walltime, or its grace time after preemption.
 
-        A database that does not answer is asked again: without its keeper the job has no end.
+        A locked database is ignored until the next check: a job without its keeper would have no
+        end.
         """
         if time.monotonic() >= self._until_s:
             self._kill(WALLTIME)
@@ -52,7 +53,7 @@ class TaskLimits:
                 self._kill(PLACE)
 
     def judge(self, job: EmbeddedJob, end: EmbeddedJobEnd) -> EmbeddedJobEnd:
-        """Return the end with what the job was killed for, if it died."""
+        """Return the job's end with the reason for which it was killed, if it was."""
         if end.signal is None:
             return end
         return end._replace(killed_for=self._killed_for or (DELETION if job.deleting else ""))
@@ -63,16 +64,16 @@ class TaskLimits:
         return told_at is not None and not 0 <= time.time() - told_at < PATIENCE_S
 
     def _kill(self, why: str) -> None:
-        """Kill it and all that is in its group; its first process is not reaped yet."""
+        """Kill the job's process group; its first process is not reaped yet."""
         self._killed_for, self._until_s = why, inf
         with suppress(ProcessLookupError):
             os.killpg(self._pid, SIGKILL)
 
 
-def make_way(database: JobStore) -> None:
-    """Tell tasks to make way where that gives the job whose turn it is its slots.
+def preempt_for_next_job(database: EmbeddedJobStore) -> None:
+    """Preempt running tasks if that frees enough slots for the next job in turn.
 
-    The newest first, and no more than it needs; none when all of them would not do.
+    The newest tasks are preempted first, and no more than needed; none if all would not suffice.
     """
     first = database.first_in_turn()
     if first is None or first.yields or first.slots <= database.slots - database.used:
@@ -85,7 +86,7 @@ def make_way(database: JobStore) -> None:
                 _tell(job)
 
 
-def _victims(database: JobStore, needed: int) -> list[EmbeddedJob]:
+def _victims(database: EmbeddedJobStore, needed: int) -> list[EmbeddedJob]:
     running = database.running_to_yield()
     needed -= sum(job.slots for job in running if job.way_at or job.deleting)
     chosen: list[EmbeddedJob] = []
@@ -100,4 +101,4 @@ def _tell(job: EmbeddedJob) -> None:
     with suppress(ProcessLookupError):
         if job.array:
             os.kill(job.pid, MAKE_WAY)
-        signal_group(job.pid, job.birth, SIGUSR2)
+        signal_process_group(job.pid, job.birth, SIGUSR2)

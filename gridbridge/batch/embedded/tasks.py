@@ -1,4 +1,4 @@
-"""What the service does to local tasks of an embedded cluster, where a hold is the only guard."""
+"""Guards local tasks of an embedded cluster; a hold is the only guard there."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 
@@ -11,61 +11,63 @@ from gridbridge.model.route import EmbeddedFolder
 NEVER_AGAIN = "no"
 
 
-def release(folder: EmbeddedFolder, local: TransferId, guard: str) -> None:
-    """Take the hold back, the only guard here."""
+def remove_task_guard(folder: EmbeddedFolder, local: TransferId, guard: str) -> None:
+    """Release a task from its hold."""
     del guard
-    submit.release(folder, local.local)
+    submit.release_job(folder, local.local)
 
 
-def adopt(folder: EmbeddedFolder, local: TransferId, queue: str, guard: str) -> None:
-    """Pin the job to the queue, then let it go there."""
-    embedded_home.pin(folder, local.local, queue)
-    release(folder, local, guard)
+def release_into_queue(folder: EmbeddedFolder, local: TransferId, queue: str, guard: str) -> None:
+    """Restrict a job to one queue and release it."""
+    embedded_home.pin_job_to_queue(folder, local.local, queue)
+    remove_task_guard(folder, local, guard)
 
 
-def guard(folder: EmbeddedFolder, local: TransferId, guard: str) -> None:
-    """Hold a task: there is no other guard here."""
+def set_task_guard(folder: EmbeddedFolder, local: TransferId, guard: str) -> None:
+    """Hold a task."""
     del guard
-    submit.hold(folder, local.local)
+    submit.hold_job(folder, local.local)
 
 
-def requests_of(folder: EmbeddedFolder, jobs: tuple[int, ...]) -> dict[int, JobRequest]:
-    """Tell nothing: every guard shows here."""
+def query_job_requests(folder: EmbeddedFolder, jobs: tuple[int, ...]) -> dict[int, JobRequest]:
+    """Return nothing: the job list of an embedded cluster shows every guard."""
     del folder, jobs
     return {}
 
 
-def deferred(folder: EmbeddedFolder) -> frozenset[int]:
-    """Tell of none: no job here has a start time."""
+def query_deferred_jobs(folder: EmbeddedFolder) -> frozenset[int]:
+    """Return no jobs: embedded jobs have no start time."""
     del folder
     return frozenset()
 
 
-def keep_off(folder: EmbeddedFolder, local: TransferId, other_queues: Callable[[str], str]) -> None:
-    """Refuse: no task is recalled to an embedded cluster (services.transfer.recalls)."""
+def keep_job_off_queues(
+    folder: EmbeddedFolder, local: TransferId, other_queues: Callable[[str], str]
+) -> None:
+    """Refuse: jobs are never recalled to an embedded cluster."""
     del folder, other_queues
     raise GridbridgeError(f"job {local.job} is not recalled to an embedded cluster")
 
 
-def unpin(folder: EmbeddedFolder, local: TransferId) -> None:
-    """Take the pin back."""
-    embedded_home.pin(folder, local.local, "")
+def restore_queue_list(folder: EmbeddedFolder, local: TransferId) -> None:
+    """Let a job start in all queues that it requested."""
+    embedded_home.pin_job_to_queue(folder, local.local, "")
 
 
-def check(
+def require_runnable_variant(
     folder: EmbeddedFolder, local: TransferId, variants: Callable[[JobRequest], Iterable[Variant]]
 ) -> None:
-    """Refuse: no task is recalled to an embedded cluster (services.transfer.recalls)."""
+    """Refuse: jobs are never recalled to an embedded cluster."""
     del folder, variants
     raise GridbridgeError(f"job {local.job} is not recalled to an embedded cluster")
 
 
-def rerun(
+def query_job_rerun(
     folder: EmbeddedFolder,
     local: TransferId,
     transfer_queues: Collection[str],
     of_queues: Callable[[JobRequest, Mapping[str, str]], str],
 ) -> str:
-    """Say no: an embedded cluster runs no job again."""
+    """Return `no`: an embedded cluster reruns no job."""
     del folder, local, transfer_queues, of_queues
     return NEVER_AGAIN

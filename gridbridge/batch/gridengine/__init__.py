@@ -1,1 +1,1 @@
-"""Grid Engine 8.1.9 and its kin."""
+"""The adapter for Grid Engine 8.1.9 and its forks."""

@@ -1,4 +1,4 @@
-"""What a cell has accounted for: of one job when it is asked, of all jobs in its file."""
+"""Queries a cell's accounting: of one job by qacct, of arrays by a search of the file."""
 
 import logging
 import re
@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from datetime import UTC
 
 from gridbridge.batch.gridengine import client_commands
-from gridbridge.batch.gridengine.job_end import settled as settled
-from gridbridge.batch.gridengine.qacct import parse_accounting, read_tasks
-from gridbridge.batch.gridengine.qacct import read_lines as read_lines
-from gridbridge.batch.gridengine.submit import call
+from gridbridge.batch.gridengine.job_end import settle_job_end as settle_job_end
+from gridbridge.batch.gridengine.qacct import parse_accounting, read_task_records
+from gridbridge.batch.gridengine.qacct import read_accounting_lines as read_accounting_lines
+from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.errors import CommandFailed
 from gridbridge.model.accounting import AccountingRecord
 from gridbridge.model.job import ArrayEndQuery
@@ -22,32 +22,32 @@ UNREADABLE = re.compile(rb"unable to open|accounting: (?!No such file)")  # qacc
 _log = logging.getLogger(__name__)
 
 
-def records(cell: GridEngineCell, job_id: int) -> tuple[AccountingRecord, ...]:
-    """Return what the cell has accounted for a job, of all its tasks and runs.
+def query_accounting_records(cell: GridEngineCell, job_id: int) -> tuple[AccountingRecord, ...]:
+    """Return a job's accounting records, of all its tasks and runs.
 
-    It is asked in UTC: qacct prints local times without their zone. Of a file that is there and
-    can't be read it says that it is empty, too: that is no answer.
+    qacct runs in UTC, because it prints local times without a zone. An unreadable file is an error,
+    although qacct then prints the same as for an empty file.
     """
-    argv = client_commands.accounting(cell, str(job_id))
-    answer = call(cell, argv, zone="UTC", most_bytes=LIST_BYTES)
+    argv = client_commands.qacct_command(cell, str(job_id))
+    answer = run_client(cell, argv, zone="UTC", most_bytes=LIST_BYTES)
     is_empty = b"no jobs running since startup" in answer.stdout
     if b"not found" in answer.stderr or (is_empty and not UNREADABLE.search(answer.stderr)):
         return ()
     return parse_accounting(answer.checked().stdout, zone=UTC)
 
 
-def records_of(
+def search_accounting_records(
     cell: GridEngineCell, arrays: Sequence[ArrayEndQuery]
 ) -> tuple[tuple[AccountingRecord, ...], bool]:
-    """Return what it has accounted for tasks of some arrays, and whether it could be read.
+    """Return the accounting records of array tasks, and whether the file could be read.
 
-    Where the file is not there, as when it was rotated away and nothing ended since, what is beside
-    it is read. A line that is being written is not whole, and is there the next time.
+    If the file is missing, as after a rotation, the rotated files are read. An incomplete last line
+    is read the next time.
     """
     answer = _searched(cell, arrays)
     if answer.status not in (NO_LINE, NOT_READ):
         answer.checked()
-    return tuple(read_tasks(answer.stdout, arrays)), answer.status != NOT_READ
+    return tuple(read_task_records(answer.stdout, arrays)), answer.status != NOT_READ
 
 
 def _searched(cell: GridEngineCell, arrays: Sequence[ArrayEndQuery]) -> CompletedProgram:
@@ -55,8 +55,12 @@ def _searched(cell: GridEngineCell, arrays: Sequence[ArrayEndQuery]) -> Complete
     accounts = [array.account for array in arrays]
     if since := min((array.looks_since for array in arrays if array.looks_since), default=None):
         try:
-            argv = client_commands.accounted_since(cell, accounts, int(since.timestamp()))
-            return call(cell, argv, most_bytes=LIST_BYTES)
+            argv = client_commands.search_old_accounting_command(
+                cell, accounts, int(since.timestamp())
+            )
+            return run_client(cell, argv, most_bytes=LIST_BYTES)
         except CommandFailed as error:
             _log.warning("event=not_all_accounting_read cell=%s why=%r", cell.cell, str(error))
-    return call(cell, client_commands.accounted(cell, accounts), most_bytes=LIST_BYTES)
+    return run_client(
+        cell, client_commands.search_accounting_command(cell, accounts), most_bytes=LIST_BYTES
+    )

@@ -54,8 +54,8 @@ USED = ("ru_wallclock", "ru_utime", "ru_stime", "ru_maxrss")
 OPTIONAL = {"granted_pe": NONE, "pe_taskid": NONE, "deleted_by": ""}
 
 
-def fields_of(line: str) -> dict[str, str]:
-    """Return the fields of a line; ParseError for a line in no known form."""
+def parse_accounting_line(line: str) -> dict[str, str]:
+    """Parse a line of an accounting file; ParseError if its form is unknown."""
     if line.startswith("{"):
         return _of_object(line)
     fields = line.split(":", len(FRONT))
@@ -67,28 +67,28 @@ def fields_of(line: str) -> dict[str, str]:
     return dict(zip(FRONT, fields, strict=False)) | {"pe_taskid": match["pe_taskid"]}
 
 
-def seconds(text: str) -> float:
-    """Return a time in seconds of the epoch; ValueError for a text that is no time."""
+def epoch_seconds(text: str) -> float:
+    """Parse a time as seconds of the epoch; ValueError if it is no time."""
     time = int(text)
     if time > MILLISECONDS:
         return time / (1e6 if time > MICROSECONDS else 1e3)
     return float(time)
 
 
-def lines_with(data: bytes, prefix: str) -> Iterator[tuple[int, bytes]]:
-    """Give the lines that have a field with this beginning, and their offsets."""
+def find_lines_with_prefix(data: bytes, prefix: str) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines with a field of this prefix, and their offsets in the data."""
     needles = f":{prefix}".encode(), f'"{prefix}'.encode()
     lines = {begin: line for needle in needles for begin, line in _lines_with(data, needle)}
     yield from sorted(lines.items())
 
 
-def is_within(data: bytes, begin: int, line: bytes) -> bool:
-    """Say whether a line stands in the middle of another job's record.
+def is_inside_other_record(data: bytes, begin: int, line: bytes) -> bool:
+    """Say whether a line lies in the middle of another job's accounting record.
 
-    A job's request may contain line feeds. If the line before does not end as records do, its
-    record goes on in this line; if the line after does not begin as records do, this record goes on
-    there. Both signs are certain: nobody can make another's line a part of their own record. A file
-    of objects has no other lines, and an object contains no line feed.
+    A job's request may contain line feeds, so a user can forge a line. If the line before does not
+    end as records do, its record continues in this line. If the line after does not begin as
+    records do, this record continues there. Nobody can make another's line a part of their own
+    record. A JSON file contains only objects, and an object contains no line feed.
     """
     end = begin + len(line) + 1
     before = data[data.rfind(b"\n", 0, max(0, begin - 1)) + 1 : max(0, begin - 1)]

@@ -11,9 +11,14 @@ from typing import TypeAlias
 
 from gridbridge.batch.gridengine import client_commands, qconf
 from gridbridge.batch.gridengine.membership import reservations
-from gridbridge.batch.gridengine.parse import count_tasks, parse_caps, parse_judged, take_rows
-from gridbridge.batch.gridengine.status import names, queue_settings, show
-from gridbridge.batch.gridengine.submit import call, deferred, detail
+from gridbridge.batch.gridengine.parse import (
+    count_listed_tasks,
+    parse_groups_and_checkpoints,
+    parse_task_caps,
+    take_list_rows,
+)
+from gridbridge.batch.gridengine.status import query_all_queue_settings, query_names, query_object
+from gridbridge.batch.gridengine.submit import query_deferred_jobs, query_job_xml, run_client
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.cell_configuration import (
     ACCESS,
@@ -65,29 +70,29 @@ ARRAY = re.compile(rb"<JB_job_number>(\d+)</JB_job_number>.*<tasks>([\d:,-]+)</t
 REQUEST = re.compile(rb'<(?:def_)?hard_request name="([^"<>]+)"')
 
 
-def printed(cell: GridEngineCell, qstat: bytes) -> bytes:
-    """Return the table of a cell: a call for each host group and environment, and five more.
+def query_cell_configuration(cell: GridEngineCell, qstat: bytes) -> bytes:
+    """Query a cell's configuration as a table in JSON.
 
-    A call more for each hundred arrays that wait in what qstat has printed, for each hundred
-    advance reservations, and for each user list that a queue or environment names. Raises
-    CommandFailed when one is not answered, and ParseError.
+    This costs a call for each host group and environment and five more, and further calls for each
+    hundred waiting arrays, each hundred advance reservations, and each user list. Raises
+    CommandFailed or ParseError if a call fails.
     """
-    complexes = qconf.complexes(show(cell, "-sc"))
-    queues = {settings["qname"]: settings for settings in queue_settings(cell)}
+    complexes = qconf.parse_complexes(query_object(cell, "-sc"))
+    queues = {settings["qname"]: settings for settings in query_all_queue_settings(cell)}
     table = {
         COMPLEXES: {name: _row_settings(row) for name, row in complexes.items()},
-        ENVIRONMENTS: {name: _settings(cell, "-sp", name) for name in names(cell, "-spl")},
+        ENVIRONMENTS: {name: _settings(cell, "-sp", name) for name in query_names(cell, "-spl")},
         GROUPS: {
             name: _settings(cell, "-shgrp", name).get("hostlist", "")
-            for name in names(cell, "-shgrpl")
+            for name in query_names(cell, "-shgrpl")
         },
         QUEUES: {
             name: {key: settings[key] for key in ATTRIBUTES if key in settings}
             for name, settings in queues.items()
         },
-        DEFERRED: sorted(deferred(cell)),
+        DEFERRED: sorted(query_deferred_jobs(cell)),
         CAPS: _task_caps(cell, qstat),
-        PROMISED: dict(reservations.granted(cell)),
+        PROMISED: dict(reservations.query_reserved_slots(cell)),
     }
     table |= _access_answers(cell, _layout(table), qstat)
     return f"{json.dumps(table, indent=1, sort_keys=True)}\n".encode()
@@ -115,7 +120,7 @@ def _access_answers(
         )
     if any(access.names_projects for access in accesses):
         answers[PROJECTS] = _projects(cell)
-    if names_groups or names(cell, "-sckptl"):
+    if names_groups or query_names(cell, "-sckptl"):
         judged = _judged(cell, qstat)
         answers[JOB_GROUPS] = {str(job): group for job, (group, _) in judged.items() if group}
         answers[CHECKPOINTS] = {str(job): name for job, (_, name) in judged.items() if name}
@@ -128,7 +133,9 @@ def _judged(cell: GridEngineCell, qstat: bytes) -> dict[int, tuple[str, str]]:
     numbers = dict.fromkeys(number[1].decode() for row in rows if (number := NUMBER.search(row)))
     jobs, judgements = tuple(numbers)[:MOST_JUDGED], dict[int, tuple[str, str]]()
     for start in range(0, len(jobs), AT_ONCE):
-        judgements |= parse_judged(detail(cell, ",".join(jobs[start : start + AT_ONCE])))
+        judgements |= parse_groups_and_checkpoints(
+            query_job_xml(cell, ",".join(jobs[start : start + AT_ONCE]))
+        )
     return judgements
 
 
@@ -140,48 +147,51 @@ def _projects(cell: GridEngineCell) -> dict[str, str]:
         if project := row.findtext("JB_project"):
             projects[row.findtext("JB_job_number", "")] = project
 
-    answer = call(cell, client_commands.projects(cell), most_bytes=LIST_BYTES)
-    take_rows(answer.checked().stdout, take)
+    answer = run_client(cell, client_commands.job_projects_command(cell), most_bytes=LIST_BYTES)
+    take_list_rows(answer.checked().stdout, take)
     return projects
 
 
 def _task_caps(cell: GridEngineCell, qstat: bytes) -> dict[str, int]:
-    jobs, caps = arrays(qstat)[:MOST_ARRAYS], dict[int, int]()
+    jobs, caps = waiting_arrays(qstat)[:MOST_ARRAYS], dict[int, int]()
     for start in range(0, len(jobs), AT_ONCE):
-        caps |= parse_caps(detail(cell, ",".join(map(str, jobs[start : start + AT_ONCE]))))
+        caps |= parse_task_caps(
+            query_job_xml(cell, ",".join(map(str, jobs[start : start + AT_ONCE])))
+        )
     return {str(job): most for job, most in sorted(caps.items())}
 
 
-def arrays(qstat: bytes) -> list[int]:
-    """Return the arrays of which more than one task waits for a place, the largest first.
+def waiting_arrays(qstat: bytes) -> list[int]:
+    """Return the arrays with more than one waiting task, the largest first.
 
-    `qstat -xml` tells of none how many tasks may run at once.
+    `qstat -xml` does not show how many of their tasks may run at once.
     """
     task_counts = dict[int, int]()
     for row in qstat.split(ROW_ENDS):
         if HAS_TASKS in row and WAITS.search(row) and (match := ARRAY.search(row)):
-            tasks = count_tasks(match[2].decode())
+            tasks = count_listed_tasks(match[2].decode())
             if tasks > 1:
                 task_counts[int(match[1])] = task_counts.get(int(match[1]), 0) + tasks
     return sorted(task_counts, key=lambda job: (-task_counts[job], job))
 
 
-def requested_resources(qstat: bytes, qconf_table: bytes) -> tuple[str, ...]:
-    """Return which resources hosts are asked for: consumables, and what jobs ask for.
+def resources_to_query(qstat: bytes, qconf_table: bytes) -> tuple[str, ...]:
+    """Return the resources to query on hosts: consumables, and those that jobs request.
 
-    Each host that reports has an architecture, so what else it does not show, it does not have.
+    Each reporting host shows its architecture; another resource that it does not show is absent
+    there.
     """
     named = {name.decode("utf-8", "replace") for name in REQUEST.findall(qstat)}
     used = {
         resource.name
-        for resource in read(qconf_table).resources.values()
+        for resource in parse_cell_configuration(qconf_table).resources.values()
         if resource.counted != ConsumableKind.NO
     }
     return tuple(sorted(named | used | {ARCH}))
 
 
-def read(data: bytes) -> CellConfiguration:
-    """Read a table; ParseError names the key that is wrong. An empty one tells nothing."""
+def parse_cell_configuration(data: bytes) -> CellConfiguration:
+    """Parse a saved configuration table; ParseError names the wrong key."""
     if not data:
         return CellConfiguration()
     try:
@@ -280,7 +290,7 @@ def _row_settings(row: ComplexRow) -> dict[str, str]:
 
 
 def _settings(cell: GridEngineCell, showing: str, name: str) -> dict[str, str]:
-    return dict(qconf.settings(show(cell, showing, name)))
+    return dict(qconf.parse_object_attributes(query_object(cell, showing, name)))
 
 
 def _tables(table: Mapping[str, object], key: str) -> Tables:

@@ -41,22 +41,22 @@ STAY = (("remote", "false"),)  # what a queue that sends nothing away offers
 UNVERIFIED = ("-clear", "-@")  # of qsub: what takes -verify back, and may read that from a file
 
 
-def hold(cell: GridEngineCell, job: str) -> Argv:
+def hold_command(cell: GridEngineCell, job: str) -> Argv:
     """Put a user hold on a job or task, waiting or running (facts: `-h u` of qalter only)."""
     return (f"{cell.binaries}/qalter", "-h", "u", job)
 
 
-def release(cell: GridEngineCell, job: str) -> Argv:
+def release_command(cell: GridEngineCell, job: str) -> Argv:
     """Take a user hold back."""
     return (f"{cell.binaries}/qalter", "-h", "U", job)
 
 
-def release_as(cell: GridEngineCell, job: str, name: str) -> Argv:
+def rename_and_release_command(cell: GridEngineCell, job: str, name: str) -> Argv:
     """Give a held job its real name and let it run, in one request."""
     return (f"{cell.binaries}/qalter", "-N", name, "-h", "U", job)
 
 
-def defer(cell: GridEngineCell, job: str, own: int) -> Argv:
+def defer_restart_command(cell: GridEngineCell, job: str, own: int) -> Argv:
     """Have a job start in the far future if it is put back, and note its own time.
 
     A running one runs on, and its letters stay as they are.
@@ -65,7 +65,7 @@ def defer(cell: GridEngineCell, job: str, own: int) -> Argv:
     return (f"{cell.binaries}/qalter", "-a", _moment(FAR_S), *note, job)
 
 
-def undefer(cell: GridEngineCell, job: str, own: int) -> Argv:
+def restore_start_time_command(cell: GridEngineCell, job: str, own: int) -> Argv:
     """Give a job its own start time back; one without any may start at once."""
     start = _moment(own or LONG_PAST_S)
     return (f"{cell.binaries}/qalter", "-a", start, "-dc", f"{OWN_START},{OWN_JOB}", job)
@@ -76,7 +76,7 @@ def _moment(seconds: int) -> str:
     return time.strftime("%Y%m%d%H%M.%S", time.gmtime(seconds))
 
 
-def pin(
+def pin_to_queue_command(
     cell: GridEngineCell, job: str, queue: str, remember: str, hard: Pairs | None = None
 ) -> Argv:
     """Replace a job's list of queues, and note its own one in its context.
@@ -89,7 +89,9 @@ def pin(
     return (f"{cell.binaries}/qalter", "-q", queue, "-ac", note, *stay, job)
 
 
-def unpin(cell: GridEngineCell, job: str, queues: str, hard: Pairs | None = None) -> Argv:
+def restore_queue_list_command(
+    cell: GridEngineCell, job: str, queues: str, hard: Pairs | None = None
+) -> Argv:
     """Undo `pin`; `*` is every queue, `hard` the resources of a job that stays at home."""
     stay = (*_all_hard(hard), "-dc", STAYS) if hard is not None else ()
     own = queues.replace(" ", ",")
@@ -98,15 +100,15 @@ def unpin(cell: GridEngineCell, job: str, queues: str, hard: Pairs | None = None
 
 def _all_hard(pairs: Pairs) -> Argv:
     """Return the options that replace a job's hard resources, be it by none."""
-    return resources("-hard", pairs) or ("-hard", "-l", "")
+    return resource_options("-hard", pairs) or ("-hard", "-l", "")
 
 
-def detail(cell: GridEngineCell, job: str) -> Argv:
+def job_detail_command(cell: GridEngineCell, job: str) -> Argv:
     """Show one job whole; `job` may be a name."""
     return (f"{cell.binaries}/qstat", "-j", job, "-xml")
 
 
-def status(cell: GridEngineCell) -> Argv:
+def cell_status_command(cell: GridEngineCell) -> Argv:
     """Show every queue instance, with two of its resources, and every job of the cell at once.
 
     A cell that has no such resource shows none and does not mind (tried on 8.1.9).
@@ -115,51 +117,53 @@ def status(cell: GridEngineCell) -> Argv:
     return (f"{cell.binaries}/qstat", *EVERY_STATE, "-F", shown, "-u", "*", "-xml")
 
 
-def every_job(cell: GridEngineCell) -> Argv:
+def every_job_command(cell: GridEngineCell) -> Argv:
     """List all jobs with what they ask for, and all queues, in one answer."""
     return (f"{cell.binaries}/qstat", *EVERY_STATE, "-u", "*", "-xml", "-f", "-r")
 
 
-def projects(cell: GridEngineCell) -> Argv:
+def job_projects_command(cell: GridEngineCell) -> Argv:
     """List all waiting jobs with their projects."""
     return (f"{cell.binaries}/qstat", "-s", "p", "-u", "*", "-ext", "-xml")
 
 
-def hosts(cell: GridEngineCell, names: tuple[str, ...] = ()) -> Argv:
+def host_list_command(cell: GridEngineCell, names: tuple[str, ...] = ()) -> Argv:
     """List the execution hosts, with what each says of these resources."""
     shown = ("-F", ",".join(names)) if names else ()
     return (f"{cell.binaries}/qhost", *shown, "-xml")
 
 
-def consumables(cell: GridEngineCell, names: list[str]) -> Argv:
+def consumables_command(cell: GridEngineCell, names: list[str]) -> Argv:
     """Show these resources of every queue instance, with what each is a resource of."""
     return (f"{cell.binaries}/qstat", "-F", ",".join(names), "-u", "root", "-xml")
 
 
-def crowd(cell: GridEngineCell, names: list[str]) -> Argv:
+def blocked_jobs_command(cell: GridEngineCell, names: list[str]) -> Argv:
     """Show every queue instance with these resources, and every job with what it asks for."""
     shown = ",".join((*names, "remote", BEST_EFFORT))
     return (f"{cell.binaries}/qstat", *EVERY_STATE, "-F", shown, "-r", "-u", "*", "-xml")
 
 
-def possible(cell: GridEngineCell, owner: str, pe: str, queues: str, hard: Pairs) -> Argv:
+def possible_instances_command(
+    cell: GridEngineCell, owner: str, pe: str, queues: str, hard: Pairs
+) -> Argv:
     """List the queue instances that somebody's job may have, however full they are."""
     among = _option("-pe", pe) + _option("-q", queues) + _option("-U", owner)
     options = _option("-l", ",".join(f"{name}={value}" if value else name for name, value in hard))
     return (f"{cell.binaries}/qselect", *options, *among)
 
 
-def own_status(cell: GridEngineCell) -> Argv:
+def own_jobs_command(cell: GridEngineCell) -> Argv:
     """Show the caller's own jobs; a pending array is one entry, a running task one each."""
     return (f"{cell.binaries}/qstat", *EVERY_STATE, "-xml")
 
 
-def jobs_of(cell: GridEngineCell, owner: str) -> Argv:
+def jobs_of_owner_command(cell: GridEngineCell, owner: str) -> Argv:
     """Show a person's jobs: an entry for each pending array and for each running task."""
     return (f"{cell.binaries}/qstat", *EVERY_STATE, "-u", owner, "-xml")
 
 
-def verify_waiting(cell: GridEngineCell, job: str) -> Argv:
+def verify_waiting_command(cell: GridEngineCell, job: str) -> Argv:
     """Ask the scheduler what keeps a job from starting now.
 
     Only for jobs that are not held: for a held job `qalter` prints nothing, and the job keeps
@@ -168,23 +172,23 @@ def verify_waiting(cell: GridEngineCell, job: str) -> Argv:
     return (f"{cell.binaries}/qalter", "-w", "p", job)
 
 
-def deferred(cell: GridEngineCell) -> Argv:
+def deferred_jobs_command(cell: GridEngineCell) -> Argv:
     """Show the jobs that wait for their start time."""
     return (f"{cell.binaries}/qstat", "-s", "ha", "-u", "*", "-xml")
 
 
-def queue(cell: GridEngineCell, name: str) -> Argv:
+def show_queue_command(cell: GridEngineCell, name: str) -> Argv:
     """Show a cluster queue's configuration."""
     return (f"{cell.binaries}/qconf", "-sq", name)
 
 
-def watch_ends(cell: GridEngineCell) -> Argv:
+def end_watcher_command(cell: GridEngineCell) -> Argv:
     """Run sge-methods/ended at the end of each job and task of the cell, for ever."""
     triggers = (word for event in ENDS for word in ("-trigger", event, ENDED))
     return (f"{cell.binaries}/qevent", *triggers)
 
 
-def accounting(cell: GridEngineCell, job: str) -> Argv:
+def qacct_command(cell: GridEngineCell, job: str) -> Argv:
     """Show a finished job's records; linear in the accounting file."""
     return (f"{cell.binaries}/qacct", "-j", job)
 
@@ -212,7 +216,7 @@ exit $found
 """.replace("CURRENT", CURRENT)
 
 
-def accounted(cell: GridEngineCell, accounts: list[str]) -> Argv:
+def search_accounting_command(cell: GridEngineCell, accounts: list[str]) -> Argv:
     """Show the lines of all these accounts in the accounting file, each between its neighbours.
 
     qacct(1) reads all of it for each job, and shows no line as it is. What was rotated away of
@@ -221,7 +225,7 @@ def accounted(cell: GridEngineCell, accounts: list[str]) -> Argv:
     return ("/bin/sh", "-c", ACCOUNTED, f"{cell.root}/{cell.cell}/common", *_in_lines(accounts))
 
 
-def accounted_since(cell: GridEngineCell, accounts: list[str], since_s: int) -> Argv:
+def search_old_accounting_command(cell: GridEngineCell, accounts: list[str], since_s: int) -> Argv:
     """Show the same of all that is kept and was written since then, in seconds of the epoch."""
     folder = f"{cell.root}/{cell.cell}/common"
     return ("/bin/sh", "-c", ALL_ACCOUNTED, folder, str(since_s), *_in_lines(accounts))
@@ -236,27 +240,27 @@ def _in_line(account: str) -> Argv:
     return ("-e", f":{account}:", "-e", f'"account":"{account}"')
 
 
-def delete(cell: GridEngineCell, job: str) -> Argv:
+def delete_job_command(cell: GridEngineCell, job: str) -> Argv:
     """Delete a job."""
     return (f"{cell.binaries}/qdel", job)
 
 
-def delete_places(cell: GridEngineCell, array: str, indices: str) -> Argv:
+def delete_array_tasks_command(cell: GridEngineCell, array: str, indices: str) -> Argv:
     """Delete some tasks of an array, `1-5,9`."""
     return (f"{cell.binaries}/qdel", array, "-t", indices)
 
 
-def suspend(cell: GridEngineCell, job: str) -> Argv:
+def suspend_job_command(cell: GridEngineCell, job: str) -> Argv:
     """Suspend a running job."""
     return (f"{cell.binaries}/qmod", "-sj", job)
 
 
-def unsuspend(cell: GridEngineCell, job: str) -> Argv:
+def unsuspend_job_command(cell: GridEngineCell, job: str) -> Argv:
     """Let a suspended job go on."""
     return (f"{cell.binaries}/qmod", "-usj", job)
 
 
-def submit_held(cell: GridEngineCell, spec: JobSpec) -> Argv:
+def submit_held_command(cell: GridEngineCell, spec: JobSpec) -> Argv:
     """Submit the script on standard input, held and under the transfer's name.
 
     `-clear` and `-C ''` keep the site's and the user's request defaults and the script's own
@@ -272,7 +276,7 @@ def submit_held(cell: GridEngineCell, spec: JobSpec) -> Argv:
     options += ("-notify",) if request.notify else ()
     is_yielding = YIELDS in request.types
     options += _option("-q", "" if is_yielding else request.targets)
-    options += resources("-hard", ((BEST_EFFORT, "true"),)) if is_yielding else ()
+    options += resource_options("-hard", ((BEST_EFFORT, "true"),)) if is_yielding else ()
     options += _option("-P", request.project) + _option("-ckpt", request.checkpoint)
     priority = LAST if is_yielding else min(request.priority, 0)
     options += _option("-p", str(priority or ""))
@@ -280,7 +284,7 @@ def submit_held(cell: GridEngineCell, spec: JobSpec) -> Argv:
     for name, value in request.context:
         options += ("-ac", f"{name}={value}") if not name.startswith(OURS) else ()
     stays = request.stays and not is_yielding  # best-effort queues send nothing on
-    options += resource_options(_hard(request), request.soft, stays)
+    options += replacement_resource_options(_hard(request), request.soft, stays)
     return (f"{cell.binaries}/qsub", "-clear", "-C", "", *options)
 
 
@@ -317,7 +321,7 @@ def _expression(relation: str, value: str) -> str:
     return f"!{_within(text)}" if relation in ("<>", NOT_LIKE) else text
 
 
-def refusal(request: JobRequest) -> str:
+def explain_request_refusal(request: JobRequest) -> str:
     """Return why no cell can be asked for this; empty when one can, as far as we know."""
     conditions = [pair for clause in (request.hard, *request.either) for pair in clause]
     if odd := [format_sql_condition(*pair) for pair in conditions if not _is_expressible(*pair)]:
@@ -353,12 +357,12 @@ def _is_expressible(name: str, value: str) -> bool:
     return relation == NOT_NULL or (relation in OF_STRINGS and value != "")
 
 
-def without_way(spec: JobSpec) -> JobSpec:
+def without_preemption(spec: JobSpec) -> JobSpec:
     """Return a job that makes way as a cell without such queues can take it: behind all others."""
     return spec.but(request=spec.request.but(types=(), priority=LAST))
 
 
-def verify(cell: GridEngineCell, words: Argv) -> Argv:
+def verify_submission_command(cell: GridEngineCell, words: Argv) -> Argv:
     """Show the job that qsub would submit with these words, and submit none.
 
     `-clear` takes back every option before it (qsub(1)), `-verify` too, and a file of `-@` is read
@@ -373,27 +377,27 @@ def verify(cell: GridEngineCell, words: Argv) -> Argv:
     return (f"{cell.binaries}/qsub", "-verify", *words)
 
 
-def alter(cell: GridEngineCell, job: str, options: Argv) -> Argv:
+def alter_job_command(cell: GridEngineCell, job: str, options: Argv) -> Argv:
     """Change a job's request."""
     return (f"{cell.binaries}/qalter", *options, job)
 
 
-def resource_options(hard: Pairs, soft: Pairs, stays: bool = False) -> Argv:
+def replacement_resource_options(hard: Pairs, soft: Pairs, stays: bool = False) -> Argv:
     """Return the options for resources of a job away, that replace those it has."""
-    stay = resources("-hard", STAY if stays else ())
-    return without_places("-hard", hard) + stay + without_places("-soft", soft)
+    stay = resource_options("-hard", STAY if stays else ())
+    return resources_without_places("-hard", hard) + stay + resources_without_places("-soft", soft)
 
 
 def _option(option: str, value: str) -> Argv:
     return (option, value) if value else ()
 
 
-def without_places(strictness: str, pairs: Pairs) -> Argv:
+def resources_without_places(strictness: str, pairs: Pairs) -> Argv:
     """Return the options for resources without what only names places at home."""
-    return resources(strictness, tuple(pair for pair in pairs if not is_home_place(pair[0])))
+    return resource_options(strictness, tuple(pair for pair in pairs if not is_home_place(pair[0])))
 
 
-def resources(strictness: str, pairs: Pairs) -> Argv:
+def resource_options(strictness: str, pairs: Pairs) -> Argv:
     """Return `-hard -l a=1 -hard -l b=2`; a name without a value stands alone.
 
     Of two requests for a resource, as by its name and its shortcut, the last counts, as for qsub.

@@ -7,8 +7,14 @@ from collections.abc import Container, Iterable, Mapping
 from functools import partial
 
 from gridbridge.batch.gridengine import client_commands
-from gridbridge.batch.gridengine.parse import QUEUE, check_whole, drop, read_xml, walk
-from gridbridge.batch.gridengine.submit import call
+from gridbridge.batch.gridengine.parse import (
+    QUEUE,
+    drop_element,
+    iterate_elements,
+    parse_repaired_xml,
+    require_job_list,
+)
+from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.model.route import GridEngineCell
 from gridbridge.model.site.setup_findings import ComplexRow
 
@@ -19,11 +25,16 @@ OF_HOST, OF_ALL = "hc", "gc"  # the types of resources of qstat -F
 ALL = "global"
 
 
-def taken(cell: GridEngineCell, complexes: Iterable[ComplexRow]) -> Mapping[str, tuple[str, ...]]:
-    """Return such consumables with the hosts that have them, or `global`."""
+def query_default_consumables(
+    cell: GridEngineCell, complexes: Iterable[ComplexRow]
+) -> Mapping[str, tuple[str, ...]]:
+    """Return the consumables that jobs use without requesting them, with their hosts.
+
+    The holder `global` stands for the whole cell.
+    """
     names = [row.name for row in complexes if _is_taken(row)]
-    answer = call(cell, client_commands.consumables(cell, names)).checked()
-    return read_xml(answer.stdout, partial(read_consumables, names=names))
+    answer = run_client(cell, client_commands.consumables_command(cell, names)).checked()
+    return parse_repaired_xml(answer.stdout, partial(read_consumable_holders, names=names))
 
 
 def _is_taken(row: ComplexRow) -> bool:
@@ -31,10 +42,10 @@ def _is_taken(row: ComplexRow) -> bool:
     return row.relation == EXCLUSIVE or (row.consumable != "NO" and is_counted)
 
 
-def read_consumables(document: bytes, names: Container[str]) -> dict[str, tuple[str, ...]]:
-    """Read `qstat -F ... -xml`."""
+def read_consumable_holders(document: bytes, names: Container[str]) -> dict[str, tuple[str, ...]]:
+    """Parse which hosts have these consumables, from `qstat -F ... -xml`."""
     holders_of: dict[str, set[str]] = {}
-    walked = walk(document, QUEUE)
+    walked = iterate_elements(document, QUEUE)
     for _, queue in walked:
         host = (queue.findtext("name") or "").rpartition("@")[2]
         for resource in queue.iterfind("resource"):
@@ -44,6 +55,6 @@ def read_consumables(document: bytes, names: Container[str]) -> dict[str, tuple[
             )
             if name in names and holder:
                 holders_of.setdefault(name, set()).add(holder)
-        drop(queue)
-    check_whole(walked.root)
+        drop_element(queue)
+    require_job_list(walked.root)
     return {name: tuple(sorted(holders)) for name, holders in holders_of.items()}

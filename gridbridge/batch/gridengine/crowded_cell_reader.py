@@ -17,16 +17,16 @@ from gridbridge.batch.gridengine.parse import (
     FIXED,
     QUEUE,
     TRUE,
-    moment,
-    parse_begun,
-    parse_caps,
-    read_state,
-    read_xml,
-    take_rows,
+    parse_begun_tasks,
+    parse_logged_job_state,
+    parse_printed_time,
+    parse_repaired_xml,
+    parse_task_caps,
+    take_list_rows,
 )
-from gridbridge.batch.gridengine.status import names
-from gridbridge.batch.gridengine.submit import call
-from gridbridge.batch.gridengine.submitted_request import read_request
+from gridbridge.batch.gridengine.status import query_names
+from gridbridge.batch.gridengine.submit import run_client
+from gridbridge.batch.gridengine.submitted_request import parse_job_request
 from gridbridge.errors import ParseError
 from gridbridge.model import amounts
 from gridbridge.model.campaigns.preemption import (
@@ -54,44 +54,49 @@ PER_JOB = "JOB"  # consumed once, however many slots (complex(5))
 WILD = frozenset("*?[")  # sge_types(1), wc_pe_name
 
 
-def crowded(cell: GridEngineCell) -> CrowdedCell:
-    """Return who waits and runs there, and what is free; CommandFailed or ParseError for none."""
-    table = ComplexTable(
-        qconf.complexes(call(cell, qconf.show(cell, "-sc")).checked().stdout).values()
+def query_blocked_jobs(cell: GridEngineCell) -> CrowdedCell:
+    """Return a cell's waiting jobs, running tasks and free consumables."""
+    table = ConsumableTable(
+        qconf.parse_complexes(
+            run_client(cell, qconf.qconf_command(cell, "-sc")).checked().stdout
+        ).values()
     )
-    argv = client_commands.crowd(cell, table.names)
-    answer = call(cell, argv, zone="UTC", most_bytes=LIST_BYTES).checked()
-    return read_crowd(answer.stdout, table)
+    argv = client_commands.blocked_jobs_command(cell, table.names)
+    answer = run_client(cell, argv, zone="UTC", most_bytes=LIST_BYTES).checked()
+    return parse_blocked_jobs(answer.stdout, table)
 
 
-def could_start(cell: GridEngineCell, shortage: WaitingLocalRequest) -> frozenset[str]:
-    """Return the queue instances that a job may have, were there enough of all consumables.
+def query_possible_instances(cell: GridEngineCell, shortage: WaitingLocalRequest) -> frozenset[str]:
+    """Return the queue instances that could run a job if all consumables sufficed.
 
-    None for one that waits for its start time, or has as many tasks running as it may.
+    The result is empty for a job that waits for its start time, or that runs as many tasks as it
+    may.
     """
-    if shortage.job in submit.deferred(cell):
+    if shortage.job in submit.query_deferred_jobs(cell):
         return frozenset()
-    xml = submit.detail(cell, str(shortage.job))
-    most = parse_caps(xml).get(shortage.job, 0)
-    if most and len(parse_begun(xml)) >= most:
+    xml = submit.query_job_xml(cell, str(shortage.job))
+    most = parse_task_caps(xml).get(shortage.job, 0)
+    if most and len(parse_begun_tasks(xml)) >= most:
         return frozenset()
     environments = _environments(cell, shortage.pe)
     if shortage.pe and not environments:
         return frozenset()
-    queues, owner = ",".join(shortage.queues), read_request(xml).owner
-    argv = client_commands.possible(cell, owner, ",".join(environments), queues, shortage.others)
-    return frozenset(call(cell, argv).stdout.decode("utf-8", "replace").split())
+    queues, owner = ",".join(shortage.queues), parse_job_request(xml).owner
+    argv = client_commands.possible_instances_command(
+        cell, owner, ",".join(environments), queues, shortage.others
+    )
+    return frozenset(run_client(cell, argv).stdout.decode("utf-8", "replace").split())
 
 
 def _environments(cell: GridEngineCell, pe: str) -> list[str]:
     """Return the parallel environments that a job may have; qselect takes no wildcards."""
     if not WILD.intersection(pe):
         return [pe] if pe else []
-    return fnmatch.filter(names(cell, "-spl"), pe)
+    return fnmatch.filter(query_names(cell, "-spl"), pe)
 
 
-class ComplexTable:
-    """The cell's complexes, as far as jobs take of them or have a host alone by them."""
+class ConsumableTable:
+    """A cell's consumables, and the exclusive resources that reserve a whole host."""
 
     def __init__(self, rows: Iterable[ComplexRow]) -> None:
         used = [row for row in rows if row.consumable != "NO"]
@@ -108,7 +113,7 @@ class ComplexTable:
         return {
             name: amount * self._times(name, slots)
             for name, text in pairs
-            if name in self._counted and (amount := read_amount(text)) is not None
+            if name in self._counted and (amount := parse_consumable_amount(text)) is not None
         }
 
     def defaults(self, pairs: Pairs, slots: int) -> Amounts:
@@ -132,10 +137,10 @@ class ComplexTable:
         return 1 if self._counted[name].consumable == PER_JOB else slots
 
 
-def read_amount(text: str) -> float | None:
-    """Read a number, an amount such as 3.5G, or a time; None for anything else.
+def parse_consumable_amount(text: str) -> float | None:
+    """Parse a number, an amount such as 3.5G, or a time; None for other text.
 
-    What is left of a consumable is negative where more is taken than there is.
+    The remaining amount is negative if more is used than exists.
     """
     if text.upper() == "INFINITY":
         return amounts.MOST
@@ -149,7 +154,7 @@ def read_amount(text: str) -> float | None:
 class _Crowd:
     """What one walk through a list gathers."""
 
-    def __init__(self, table: ComplexTable) -> None:
+    def __init__(self, table: ConsumableTable) -> None:
         self._table = table
         self._asked: dict[tuple[object, ...], WaitingLocalRequest] = {}
         self._running: list[ResourceHolder] = []  # in the queue that is being walked through
@@ -173,7 +178,7 @@ class _Crowd:
             self._take_queue(element)
             return
         leafs = {str(child.tag): child.text or "" for child in element}
-        state, pairs = read_state(leafs["state"]), _requests(element)
+        state, pairs = parse_logged_job_state(leafs["state"]), _requests(element)
         if state.is_running:
             self._running.append(self._holder(leafs, pairs, state))
         elif state.can_start and BEST_EFFORT not in dict(pairs):
@@ -185,7 +190,9 @@ class _Crowd:
             job=int(leafs["JB_job_number"]),
             task=_first(leafs),
             host="",
-            since=moment(leafs.get("JAT_start_time", ""), UTC) if state.has_begun else None,
+            since=parse_printed_time(leafs.get("JAT_start_time", ""), UTC)
+            if state.has_begun
+            else None,
             amounts={**self._table.defaults(pairs, slots), **self._table.amounts(pairs, slots)},
             alone=self._table.alone_by(pairs),
             is_deleting=state.is_deleting,
@@ -252,12 +259,12 @@ def _amounts(kind: str, values: list[tuple[str | None, str, str]]) -> dict[str, 
     return {
         name: amount
         for of, name, text in values
-        if of == kind and (amount := read_amount(text)) is not None
+        if of == kind and (amount := parse_consumable_amount(text)) is not None
     }
 
 
 def _takes_work(leafs: Mapping[str, str]) -> bool:
-    is_open = not sge_state_letters.read_queue(leafs.get("state", "")).facts
+    is_open = not sge_state_letters.parse_queue_letters(leafs.get("state", "")).facts
     return is_open and BATCH in leafs.get("qtype", BATCH)
 
 
@@ -266,12 +273,12 @@ def _slots(leafs: Mapping[str, str]) -> int:
     return int(leafs["slots_total"]) - used
 
 
-def read_crowd(data: bytes, table: ComplexTable) -> CrowdedCell:
-    """Read the list; ParseError for anything but a whole one."""
-    return read_xml(data, partial(_read_crowd, table=table))
+def parse_blocked_jobs(data: bytes, table: ConsumableTable) -> CrowdedCell:
+    """Parse the list of jobs and queues; ParseError if it is incomplete."""
+    return parse_repaired_xml(data, partial(_read_crowd, table=table))
 
 
-def _read_crowd(document: bytes, *, table: ComplexTable) -> CrowdedCell:
+def _read_crowd(document: bytes, *, table: ConsumableTable) -> CrowdedCell:
     crowd = _Crowd(table)
-    take_rows(document, crowd.take)
+    take_list_rows(document, crowd.take)
     return crowd.cell

@@ -19,15 +19,15 @@ from gridbridge.batch.gridengine import (
 )
 from gridbridge.batch.gridengine.parse import (
     QUEUE,
-    count_tasks,
-    drop,
-    moment,
-    read_state,
-    read_xml,
-    take_rows,
-    walk,
+    count_listed_tasks,
+    drop_element,
+    iterate_elements,
+    parse_logged_job_state,
+    parse_printed_time,
+    parse_repaired_xml,
+    take_list_rows,
 )
-from gridbridge.batch.gridengine.submit import call
+from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.campaign_names import is_campaign_job_name
 from gridbridge.model.elastic.balance_plan import SavedProgramOutputs
@@ -63,29 +63,31 @@ NOTHING = CellConfiguration()
 UNITS = {"K": 1e3, "M": 1e6, "G": 1e9}  # of a load average that qhost has shortened
 
 
-def printed(cell: GridEngineCell) -> tuple[SavedProgramOutputs, str]:
+def query_demand_outputs(cell: GridEngineCell) -> tuple[SavedProgramOutputs, str]:
     """Return what qstat, qhost and qconf print now, in UTC, and the qmaster's host.
 
-    Raises CommandFailed or ParseError when one of them does not answer.
+    Raises CommandFailed or ParseError if one of these programs gives no answer.
     """
-    qstat = _list(cell, client_commands.every_job(cell)).checked().stdout
-    table = cell_layout_reader.printed(cell, qstat)
-    of_hosts = client_commands.hosts(cell, cell_layout_reader.requested_resources(qstat, table))
+    qstat = _list(cell, client_commands.every_job_command(cell)).checked().stdout
+    table = cell_layout_reader.query_cell_configuration(cell, qstat)
+    of_hosts = client_commands.host_list_command(
+        cell, cell_layout_reader.resources_to_query(qstat, table)
+    )
     qhost = _list(cell, of_hosts).checked().stdout
-    master = call(cell, qconf.show(cell, "-sss")).checked().stdout
+    master = run_client(cell, qconf.qconf_command(cell, "-sss")).checked().stdout
     documents = SavedProgramOutputs(qstat=qstat, qhost=qhost, qconf=table)
     return documents, master.decode("utf-8", "replace").strip()
 
 
-def read_cell(
+def parse_cell_demand(
     qstat: bytes, qhost: bytes, zone: tzinfo = UTC, laid_out: CellConfiguration = NOTHING
 ) -> GridEngineCellSnapshot:
-    """Read both documents; ParseError for anything but two whole ones.
+    """Parse qstat's and qhost's documents; ParseError unless both are complete.
 
-    `zone` is that of the processes which printed them.
+    `zone` is the time zone of the processes that printed the documents.
     """
-    rows = read_xml(qstat, partial(_read_rows, zone=zone, laid_out=laid_out))
-    hosts = read_xml(qhost, read_hosts, "qhost")
+    rows = parse_repaired_xml(qstat, partial(_read_rows, zone=zone, laid_out=laid_out))
+    hosts = parse_repaired_xml(qhost, parse_qhost, "qhost")
     listed = {instance.host for instance in rows.instances}
     if listed and not hosts:
         raise ParseError("qhost: no host, though queues have some")
@@ -109,7 +111,7 @@ def _with_values(host: CellHost, of_all: CellHost) -> CellHost:
 
 
 def _list(cell: GridEngineCell, argv: client_commands.Argv) -> CompletedProgram:
-    return call(cell, argv, zone="UTC", most_bytes=LIST_BYTES)
+    return run_client(cell, argv, zone="UTC", most_bytes=LIST_BYTES)
 
 
 def _have_queues(hosts: Iterable[CellHost], laid_out: CellConfiguration) -> bool:
@@ -149,7 +151,7 @@ class _Key(NamedTuple):
 
 
 class _Rows:
-    """What one walk through a list gathers."""
+    """The jobs, hosts and queues gathered by one pass through a list."""
 
     def __init__(self, zone: tzinfo, laid_out: CellConfiguration) -> None:
         self.instances: list[QueueInstance] = []
@@ -177,11 +179,11 @@ class _Rows:
             capped = max(0, group.tasks + len(self._begun[job]) - most) if most else 0
         return WaitingJobs(
             shape=key.shape,
-            state=read_state(key.state),
+            state=parse_logged_job_state(key.state),
             jobs=tuple(group.jobs),
             tasks=group.tasks,
-            first_since=moment(group.first, self._zone),
-            oldest_since=moment(group.oldest, self._zone),
+            first_since=parse_printed_time(group.first, self._zone),
+            oldest_since=parse_printed_time(group.oldest, self._zone),
             capped=min(capped, group.tasks),
             is_deferred=key.is_deferred,
             is_dependent=key.is_dependent,
@@ -197,7 +199,7 @@ class _Rows:
             self._running, self._is_taken = [], False
             self._slots_of.clear()
             return
-        state = read_state(leafs["state"])
+        state = parse_logged_job_state(leafs["state"])
         if state.is_running:
             self._run(element, leafs)
         else:
@@ -225,12 +227,12 @@ class _Rows:
             used=int(leafs["slots_used"]),
             reserved=int(leafs.get("slots_resv", "0")),
             total=int(leafs["slots_total"]),
-            state=sge_state_letters.read_queue(leafs.get("state", "")),
+            state=sge_state_letters.parse_queue_letters(leafs.get("state", "")),
             running=tuple(self._running),
             is_taken=self._is_taken,
             begun=tuple(
                 RunningTaskGroup(
-                    owner=owner, name=name, slots=slots, since=moment(since, self._zone)
+                    owner=owner, name=name, slots=slots, since=parse_printed_time(since, self._zone)
                 )
                 for (owner, name, since), slots in self._slots_of.items()
             ),
@@ -255,7 +257,7 @@ class _Rows:
         if group is None:
             group = self._groups[key] = _Group(submitted)
         kind = owner, leafs.get("JB_name", "")
-        group.add(job, count_tasks(tasks), submitted, kind)
+        group.add(job, count_listed_tasks(tasks), submitted, kind)
 
 
 class _Identities:
@@ -285,7 +287,7 @@ def _exclusive(laid_out: CellConfiguration) -> frozenset[str]:
 
 def _read_rows(document: bytes, *, zone: tzinfo, laid_out: CellConfiguration) -> _Rows:
     rows = _Rows(zone, laid_out)
-    take_rows(document, rows.take)
+    take_list_rows(document, rows.take)
     return rows
 
 
@@ -320,13 +322,13 @@ def _shape(
     )
 
 
-def read_hosts(document: bytes) -> tuple[CellHost, ...]:
-    """Read `qhost -xml`, with -F or without; the whole cell is in it as a host `global`."""
-    walked = walk(document, HOST)
+def parse_qhost(document: bytes) -> tuple[CellHost, ...]:
+    """Parse `qhost -xml`; the whole cell is in it as a host named `global`."""
+    walked = iterate_elements(document, HOST)
     hosts = list[CellHost]()
     for _, element in walked:
         hosts.append(_host(element))
-        drop(element)
+        drop_element(element)
     if walked.root.tag != "qhost":
         raise ParseError(f"qhost: <{walked.root.tag}> is no list of hosts")
     return tuple(hosts)

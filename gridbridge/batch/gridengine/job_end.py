@@ -1,13 +1,13 @@
-"""Finds how a job ended for good in the accounting records that bear its number.
+"""Determines a job's final end from the accounting records that bear its id.
 
-8.1.9 writes a line feed in a job's request into its record as it is, so anybody who may submit
-there can forge whole records of another's job. A record is evidence, never proof.
+8.1.9 writes line feeds of a job's request into its record unchanged, so any user of the cell can
+forge whole records of another's job. A record is evidence, never proof.
 """
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from gridbridge.batch.gridengine.qacct import end_of
+from gridbridge.batch.gridengine.qacct import job_end_of_record
 from gridbridge.model.accounting import RESCHEDULED, AccountingRecord, RemoteRecord
 from gridbridge.model.job import FutureJobEnd, JobEnd
 
@@ -16,34 +16,36 @@ CLOCKS_DIFFER = timedelta(minutes=5)  # at most, between two clusters
 Records = Sequence[AccountingRecord | RemoteRecord]
 
 
-def settled(records: Records, now: datetime) -> tuple[JobEnd | None, bool]:
-    """Return the end that a job's records tell, and whether they tell several.
+def settle_job_end(records: Records, now: datetime) -> tuple[JobEnd | None, bool]:
+    """Return the end that a job's records tell, and whether they contradict each other.
 
-    If they tell several ends, none is believed. No end is a run that was put back, one that ends in
-    the future, or a part of a parallel job; a run whose end nobody saw contradicts no other.
+    Contradicting ends are not believed. Runs that were requeued, ends in the future, and parts of a
+    parallel job are ignored; a run whose end nobody saw contradicts no other.
     """
-    end, is_disputed = settled_or_future(records, now)
+    end, is_disputed = settle_job_end_or_future(records, now)
     return (None if isinstance(end, FutureJobEnd) else end), is_disputed
 
 
-def settled_or_future(records: Records, now: datetime) -> tuple[JobEnd | FutureJobEnd | None, bool]:
-    """Return the same, but for an end in the future what it will be.
+def settle_job_end_or_future(
+    records: Records, now: datetime
+) -> tuple[JobEnd | FutureJobEnd | None, bool]:
+    """Return a job's end, or the end that its records place in the future.
 
-    That leaves what ended by itself before now as it is. A run that failed before it may have been
-    put back, and settles nothing: execd's clock, which the end is by, may be ahead.
+    A job that ended by itself before now keeps that end. A failed run before now may have been
+    requeued and settles nothing: the time of an end is execd's, whose clock may be ahead.
     """
     final = [record for record in records if _is_final(record)]
     future = [
         record for record in final if record.ended_at and record.ended_at > now + CLOCKS_DIFFER
     ]
     past = [record for record in final if record not in future]
-    if future and not any(end_of(record).exit_status is not None for record in past):
+    if future and not any(job_end_of_record(record).exit_status is not None for record in past):
         return _future(final, future[-1]), False
-    return _agreed([end_of(record) for record in past])
+    return _agreed([job_end_of_record(record) for record in past])
 
 
 def _future(final: Records, last: AccountingRecord | RemoteRecord) -> FutureJobEnd:
-    ends = [end_of(record) for record in final]
+    ends = [job_end_of_record(record) for record in final]
     is_one = len(_kinds(ends)) == 1
     at = last.ended_at
     assert at  # it lies in the future

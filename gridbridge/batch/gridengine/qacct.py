@@ -13,10 +13,10 @@ from signal import SIGKILL
 from gridbridge.batch.gridengine.accounting_lines import (
     NONE,
     TIMES,
-    fields_of,
-    is_within,
-    lines_with,
-    seconds,
+    epoch_seconds,
+    find_lines_with_prefix,
+    is_inside_other_record,
+    parse_accounting_line,
 )
 from gridbridge.errors import ParseError
 from gridbridge.model.accounting import (
@@ -39,11 +39,11 @@ _DIGITS = 10  # fewer has the number of a task
 SIGNALLED = 128  # an exit status above it stands for a signal
 
 
-def end_of(record: AccountingRecord | RemoteRecord) -> JobEnd:
-    """Return the end that a record stands for (sge_status(5), failed).
+def job_end_of_record(record: AccountingRecord | RemoteRecord) -> JobEnd:
+    """Return the job end that an accounting record stands for (sge_status(5), failed).
 
-    Without usage nobody saw the job's end, whatever its exit status says; a failed job that
-    no signal ended was not seen to its end either.
+    Without usage nobody saw the job's end, whatever its exit status says. The same holds for a
+    failed job that no signal ended.
     """
     end = JobEnd(
         host=record.host,
@@ -69,11 +69,10 @@ def _killed_for(record: AccountingRecord | RemoteRecord, signal: int) -> KillRea
 
 
 def parse_accounting(data: bytes, *, zone: tzinfo | None = None) -> tuple[AccountingRecord, ...]:
-    """Read `qacct -j JOB`, or lines of the accounting file, in their order.
+    """Parse `qacct -j JOB`, or lines of the accounting file, in their order.
 
-    Nothing is a value when qacct says so: no file yet (on stdout), no such job (on stderr,
-    with nothing on stdout). Empty or cut output is a ParseError. `zone` is that of qacct's
-    own process, by default this system's.
+    The result is empty if qacct says that there are no records. Empty or truncated output is a
+    ParseError. `zone` is the time zone of the qacct process, by default this system's.
     """
     text = data.decode("utf-8", "replace")
     if _NOTHING.match(text):
@@ -84,21 +83,23 @@ def parse_accounting(data: bytes, *, zone: tzinfo | None = None) -> tuple[Accoun
     return tuple(_record(fields, zone) for fields in records)
 
 
-def read_lines(data: bytes, prefix: str) -> tuple[tuple[tuple[str, AccountingRecord], ...], int]:
-    """Read whole lines of the accounting file whose account begins with `prefix`.
+def read_accounting_lines(
+    data: bytes, prefix: str
+) -> tuple[tuple[tuple[str, AccountingRecord], ...], int]:
+    """Parse whole lines of the accounting file whose account begins with `prefix`.
 
-    Returns each with its line, and how many of them could not be read, or stand in another's
-    record. The rest, of a busy cluster nearly all, is only searched through.
+    Returns each record with its line, and how many lines could not be parsed or lie inside another
+    record. Other lines, on a busy cluster nearly all, are not parsed.
     """
     records, skipped = [], 0
-    for begin, line in lines_with(data, prefix):
+    for begin, line in find_lines_with_prefix(data, prefix):
         text = line.decode("utf-8", "replace")
         try:
-            record = _record(fields_of(text), UTC)
+            record = _record(parse_accounting_line(text), UTC)
         except ParseError:
             skipped += 1
             continue
-        if is_within(data, begin, line):
+        if is_inside_other_record(data, begin, line):
             skipped += 1
             continue
         if record.account.startswith(prefix):
@@ -106,32 +107,32 @@ def read_lines(data: bytes, prefix: str) -> tuple[tuple[tuple[str, AccountingRec
     return tuple(records), skipped
 
 
-def read_tasks(data: bytes, arrays: Sequence[ArrayEndQuery]) -> Iterator[AccountingRecord]:
-    """Read the records of tasks of some arrays from lines of the file with their neighbours.
+def read_task_records(data: bytes, arrays: Sequence[ArrayEndQuery]) -> Iterator[AccountingRecord]:
+    """Yield the records of array tasks from lines of the file and their neighbours.
 
-    What can't be read is left out, as qacct does it, and so is what stands in another's record.
+    Lines that can't be parsed or lie inside another record are skipped.
     """
     indices: dict[tuple[str, str], Container[int]]
     indices = {(str(array.job_id), array.account): frozenset(array.places) for array in arrays}
-    for begin, line in lines_with(data, f"{PREFIX}."):
+    for begin, line in find_lines_with_prefix(data, f"{PREFIX}."):
         with suppress(ParseError):
-            fields = fields_of(line.decode("utf-8", "replace"))
+            fields = parse_accounting_line(line.decode("utf-8", "replace"))
             key = fields["jobnumber"], fields["account"]
             is_asked = _task(fields["taskid"]) in indices.get(key, ())
-            if is_asked and not is_within(data, begin, line):
+            if is_asked and not is_inside_other_record(data, begin, line):
                 yield _record(fields, UTC)
 
 
-def read_ends(data: bytes) -> Iterator[tuple[TasksEndedInMinute, str, str]]:
-    """Read when tasks ended from lines of the file, each with its owner and its job's name.
+def read_ended_tasks(data: bytes) -> Iterator[tuple[TasksEndedInMinute, str, str]]:
+    """Yield when tasks ended, with owner and job name, from lines of the file.
 
-    The rest is passed over: what never started, what was put back to run again, what is a part of
-    a parallel task, and what can't be read.
+    Tasks that never started, requeued runs, parts of parallel tasks and malformed lines are
+    skipped.
     """
     for line in data.split(b"\n"):
         with suppress(ValueError, ParseError):
-            fields = fields_of(line.decode("utf-8", "replace"))
-            submitted, started, ended = (seconds(fields[name]) for name in TIMES)
+            fields = parse_accounting_line(line.decode("utf-8", "replace"))
+            submitted, started, ended = (epoch_seconds(fields[name]) for name in TIMES)
             wait_s = queue_wait_s(submitted, started, ended)
             is_whole = fields["pe_taskid"] == NONE and int(fields["failed"]) not in RESCHEDULED
             if wait_s is not None and is_whole:
@@ -153,7 +154,7 @@ def _blocks(text: str) -> Iterator[dict[str, str]]:
 def _lines(text: str) -> Iterator[dict[str, str]]:
     for line in text.split("\n"):
         if line and not line.startswith("#"):
-            yield fields_of(line)
+            yield parse_accounting_line(line)
 
 
 def _record(fields: dict[str, str], zone: tzinfo | None) -> AccountingRecord:
@@ -209,7 +210,7 @@ def _set(text: str) -> str:
 def _time(text: str, zone: tzinfo | None) -> datetime | None:
     """Read seconds since the epoch or qacct's words; None for 0 and for `-/-`."""
     if text.isdigit():
-        return datetime.fromtimestamp(seconds(text), UTC) if int(text) else None
+        return datetime.fromtimestamp(epoch_seconds(text), UTC) if int(text) else None
     for layout in _TIME_FORMATS:
         try:
             printed = datetime.strptime(text, layout).replace(tzinfo=zone)

@@ -1,9 +1,9 @@
-"""qconf(1): what it prints as values, and which command line makes an edit.
+"""Parses qconf(1)'s output, and builds the command lines that make set-up's edits.
 
-Command lines are text for sh, because what a set-up prints is what it runs (docs/decisions).
-Whatever enters one goes through `_quoted` or `_sed_text`. qconf reads files only from a path it
-can open twice, so tables go through a private folder; a table that could not be read is never
-written back, since `-Mc` deletes the rows that are missing.
+Command lines are sh text, because set-up runs exactly the text that it prints. All values in them
+pass through `_quoted` or `_sed_text`. qconf opens its input file twice, so tables go through a
+private folder. A table that could not be read is never written back, since `-Mc` deletes missing
+rows.
 """
 
 import re
@@ -26,20 +26,20 @@ RAN = re.compile(r"^run time \[s\]:\s*([0-9]+)", re.MULTILINE)
 LISTS = MappingProxyType({"manager": "m", "operator": "o", "submit": "s", "admin": "h"})
 
 
-def show(cell: GridEngineCell, *options: str) -> Argv:
-    """Ask for an object or a list of names, e.g. `-sq all.q`."""
+def qconf_command(cell: GridEngineCell, *options: str) -> Argv:
+    """Build a qconf command, e.g. `-sq all.q`."""
     return (f"{cell.binaries}/qconf", *options)
 
 
-def settings(data: bytes) -> QconfSettings:
-    """Read an object's attributes; folded lines are joined."""
+def parse_object_attributes(data: bytes) -> QconfSettings:
+    """Parse an object's attributes; folded lines are joined."""
     text = FOLD.sub(r"\1", data.decode("utf-8", "replace"))
     rows = (line.split(None, 1) for line in text.splitlines() if not line.startswith("#"))
     return {row[0]: " ".join(row[1].split()) if row[1:] else "" for row in rows if row}
 
 
-def complexes(data: bytes) -> Mapping[str, ComplexRow]:
-    """Read the table of `qconf -sc`; ParseError for a row of another width."""
+def parse_complexes(data: bytes) -> Mapping[str, ComplexRow]:
+    """Parse the table of `qconf -sc`; ParseError for a row with another number of columns."""
     rows = [line.split() for line in data.decode("utf-8", "replace").splitlines()]
     complex_rows = [_complex(row) for row in rows if row and not row[0].startswith("#")]
     if not complex_rows:
@@ -54,26 +54,26 @@ def _complex(row: list[str]) -> ComplexRow:
     return ComplexRow(**dict(zip((*keys, "urgency"), row, strict=True)))
 
 
-def names(data: bytes) -> tuple[str, ...]:
-    """Read a list of names, one a line; `no ... defined` is an empty one."""
+def parse_names(data: bytes) -> tuple[str, ...]:
+    """Parse a list of names, one a line; `no ... defined` is an empty list."""
     text = data.decode("utf-8", "replace")
     return () if text.startswith(EMPTY) else tuple(text.split())
 
 
-def clock(data: bytes, now: float) -> float | None:
-    """Read the qmaster's clock from `qping -info`, as seconds ahead of `now`."""
+def parse_clock_offset_s(data: bytes, now: float) -> float | None:
+    """Parse how far the qmaster's clock is ahead of `now`, from `qping -info`."""
     text = data.decode("utf-8", "replace")
     started, ran = STARTED.search(text), RAN.search(text)
     return int(started[1]) + int(ran[1]) - now if started and ran else None
 
 
-def command(edit: SetupEdit) -> str:
-    """Return the line that makes an edit, in a shell with the cell's environment."""
+def edit_command(edit: SetupEdit) -> str:
+    """Return the sh line that makes an edit, in the cell's environment."""
     return RENDERERS[edit.verb](edit)
 
 
-def environment(cell: GridEngineCell) -> str:
-    """Return the line that points qconf at a cell."""
+def cell_environment_line(cell: GridEngineCell) -> str:
+    """Return the sh line that exports a cell's environment for qconf."""
     words = (
         f"SGE_ROOT={_quoted(cell.root)}",
         f"SGE_CELL={_quoted(cell.cell)}",

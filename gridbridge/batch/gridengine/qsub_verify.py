@@ -1,7 +1,7 @@
-"""What `qsub -verify` tells of a job that is not submitted, in the form of `qstat -j -xml`.
+"""Converts the output of `qsub -verify` into the form of `qstat -j -xml`.
 
 qsub reads the site's and the person's defaults, the options and the script's own directives, and
-prints the job with words of its own; request.py and its neighbours read the other form.
+prints the job in its own format. submitted_request parses the other form.
 """
 
 import re
@@ -22,8 +22,8 @@ LEAVES = {  # our words for them: of qsub -verify, and of qstat -j -xml
 }
 
 
-def as_detail(output: bytes, owner: str) -> bytes:
-    """Return the job that qsub told of; ParseError when it told of none."""
+def convert_to_job_detail(output: bytes, owner: str) -> bytes:
+    """Return the job that qsub printed, as XML; ParseError if it printed none."""
     text = _without_script(output).decode("utf-8", "replace")
     fields = dict(reversed(FIELD.findall(text)))  # the first of a name counts
     if "job_number" not in fields:

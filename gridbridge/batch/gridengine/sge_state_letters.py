@@ -1,7 +1,7 @@
-"""Reads Grid Engine's state letters: sge_status(5) and qstat(1).
+"""Parses Grid Engine's state letters: sge_status(5) and qstat(1).
 
-They come in groups such as `hqw`, `Rr`, `dS` or `EhRqw`, and are read one by one, so that a
-combination nobody listed still keeps its facts. Hot programs load this module.
+The letters come in groups such as `hqw`, `Rr`, `dS` or `EhRqw`. They are parsed one by one, so that
+a new combination keeps its facts. Hot programs load this module.
 """
 
 from gridbridge.model.states import JobFact, JobState, QueueFact, QueueState
@@ -38,13 +38,13 @@ OF_QUEUES = {
 UNKNOWN, UNKNOWN_QUEUE = (JobFact.UNKNOWN,), (QueueFact.UNKNOWN,)
 
 
-def read_job(letters: str) -> JobState:
-    """Read a listed job's letters; an unknown one, or none at all, is a fact as well."""
+def parse_job_letters(letters: str) -> JobState:
+    """Parse a listed job's state letters; unknown or missing letters are a fact as well."""
     facts = {fact for letter in letters for fact in OF_JOBS.get(letter, UNKNOWN)}
     return JobState(facts or UNKNOWN, letters)
 
 
-def read_queue(letters: str) -> QueueState:
-    """Read a queue's letters on one host; none: it is open."""
+def parse_queue_letters(letters: str) -> QueueState:
+    """Parse a queue instance's state letters; no letters mean that it is open."""
     facts = {fact for letter in letters for fact in OF_QUEUES.get(letter, UNKNOWN_QUEUE)}
     return QueueState(facts, letters)

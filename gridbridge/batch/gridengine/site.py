@@ -1,4 +1,4 @@
-"""What set-up, check and explain ask of a cell, and what a job would be submitted with."""
+"""Answers set-up and `gridbridge check` about a cell, and explains submissions to it."""
 
 from collections.abc import Mapping
 
@@ -16,70 +16,80 @@ HAS_OPERATORS = True
 HAS_ENVIRONMENTS = True
 
 
-def facts(cell: GridEngineCell, now: float) -> ClusterFacts:
-    """Return the qmaster's version and clock, or why it gave no answer."""
+def query_cluster_facts(cell: GridEngineCell, now: float) -> ClusterFacts:
+    """Return the qmaster's version and clock offset, or why it gave no answer."""
     try:
-        master = objects.master(cell)
+        master = objects.read_acting_qmaster(cell)
     except GridbridgeError as error:
         return ClusterFacts(trouble=str(error), is_shut=isinstance(error, SshAccessRejected))
     try:
-        objects.check_answers(cell)
-        ahead_s = objects.master_offset_s(cell, now)
-        return ClusterFacts(version=objects.version(cell), ahead_s=ahead_s, master=master)
+        objects.require_qmaster_answer(cell)
+        ahead_s = objects.query_clock_offset_s(cell, now)
+        return ClusterFacts(
+            version=objects.query_client_version(cell), ahead_s=ahead_s, master=master
+        )
     except GridbridgeError as error:
-        port = objects.other_port(cell) if master and not cell.login else 0
+        port = objects.find_other_qmaster_port(cell) if master and not cell.login else 0
         return ClusterFacts(trouble=str(error), master=master, other_port=port)
 
 
-def slots(cell: GridEngineCell) -> int:
-    """Return how many batch slots it has, those of transfer and best-effort queues left out."""
-    transfers = {name for name, queue in objects.queues(cell).items() if is_transfer_queue(queue)}
-    queues = objects.queue_instances(cell, "")
+def count_batch_slots(cell: GridEngineCell) -> int:
+    """Return the batch slots without those of transfer and best-effort queues."""
+    transfers = {
+        name
+        for name, queue in objects.query_queue_settings(cell).items()
+        if is_transfer_queue(queue)
+    }
+    queues = objects.query_queue_instances(cell, "")
     ours = (queue for queue in queues if not queue.is_besteffort)
     own = (queue for queue in ours if queue.name.partition("@")[0] not in transfers)
     return sum(queue.slots_total for queue in own if queue.takes_batch)
 
 
-def remote_setup(cell: GridEngineCell, of_host: str, _home: CellSetup) -> CellSetup:
-    """Return what a transfer from that host touches here."""
-    return objects.far_setup(cell) if cell.login else objects.cell_setup(cell, of_host)
+def read_remote_setup(cell: GridEngineCell, of_host: str, _home: CellSetup) -> CellSetup:
+    """Return the cell's objects that a transfer from this host involves."""
+    return (
+        objects.query_remote_cell_setup(cell)
+        if cell.login
+        else objects.query_cell_setup(cell, of_host)
+    )
 
 
-def home_setup(cell: GridEngineCell, of_host: str) -> CellSetup:
-    """Return what a transfer queue on that host touches where it is."""
-    return objects.cell_setup(cell, of_host)
+def read_home_setup(cell: GridEngineCell, of_host: str) -> CellSetup:
+    """Return the cell's objects that a transfer queue on this host involves."""
+    return objects.query_cell_setup(cell, of_host)
 
 
-def slots_on(cell: GridEngineCell, host: str) -> Mapping[str, int]:
+def count_slots_on_host(cell: GridEngineCell, host: str) -> Mapping[str, int]:
     """Return the slots of every queue on a host."""
-    return objects.slots_on(cell, host)
+    return objects.count_slots_on_host(cell, host)
 
 
-def queue_instances(cell: GridEngineCell, cluster: str) -> tuple[QueueStatus, ...]:
+def query_queue_instances(cell: GridEngineCell, cluster: str) -> tuple[QueueStatus, ...]:
     """Return every queue on every host with its letters and slots."""
-    return objects.queue_instances(cell, cluster)
+    return objects.query_queue_instances(cell, cluster)
 
 
-def queues(cell: GridEngineCell) -> Mapping[str, QconfSettings]:
+def query_queue_settings(cell: GridEngineCell) -> Mapping[str, QconfSettings]:
     """Return the configuration of every queue."""
-    return objects.queues(cell)
+    return objects.query_queue_settings(cell)
 
 
-def besteffort_cell(cell: GridEngineCell) -> BestEffortCell:
-    """Return what best-effort queues touch."""
-    return objects.besteffort_cell(cell)
+def query_besteffort_cell(cell: GridEngineCell) -> BestEffortCell:
+    """Return the objects that best-effort queues involve."""
+    return objects.query_besteffort_cell(cell)
 
 
-def environment(cell: GridEngineCell) -> str:
-    """Return the line that points a shell at the cell."""
-    return qconf.environment(cell)
+def shell_environment_line(cell: GridEngineCell) -> str:
+    """Return the sh line that exports the cell's environment."""
+    return qconf.cell_environment_line(cell)
 
 
-def refusal(request: JobRequest) -> str:
-    """Return why no cell can be asked for it: what a cell can't give only its qmaster knows."""
-    return client_commands.refusal(request)
+def explain_request_refusal(request: JobRequest) -> str:
+    """Return why no cell can satisfy a request; the qmaster may still refuse it."""
+    return client_commands.explain_request_refusal(request)
 
 
-def submission(cell: GridEngineCell, spec: JobSpec) -> Argv:
+def build_submission_command(cell: GridEngineCell, spec: JobSpec) -> Argv:
     """Return the command line of a job's submission."""
-    return client_commands.submit_held(cell, spec)
+    return client_commands.submit_held_command(cell, spec)

@@ -1,4 +1,4 @@
-"""What the service asks of a cell: one query for everything, and one for a job that ended."""
+"""Queries a cell's snapshot, job ends, limits and vocabulary for the service."""
 
 import re
 import time
@@ -6,10 +6,13 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping, 
 from datetime import UTC, datetime
 
 from gridbridge.batch.gridengine import client_commands, qconf
-from gridbridge.batch.gridengine.accounting_file import records, records_of
-from gridbridge.batch.gridengine.job_end import settled, settled_or_future
-from gridbridge.batch.gridengine.parse import parse_job_detail, parse_status
-from gridbridge.batch.gridengine.submit import call
+from gridbridge.batch.gridengine.accounting_file import (
+    query_accounting_records,
+    search_accounting_records,
+)
+from gridbridge.batch.gridengine.job_end import settle_job_end, settle_job_end_or_future
+from gridbridge.batch.gridengine.parse import parse_cluster_snapshot, parse_job_detail
+from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.errors import ConflictingEnds
 from gridbridge.model.accounting import AccountingRecord
 from gridbridge.model.job import ArrayEndQuery, ArrayLimits, FutureJobEnd, JobDetail, JobEnd
@@ -29,22 +32,22 @@ STRINGS = ("STRING", "CSTRING", "RESTRING", "HOST")  # types that are compared w
 Ends = dict[int, JobEnd | FutureJobEnd | None]  # by place; None: they are several
 
 
-def snapshot(
+def query_cluster_snapshot(
     cell: GridEngineCell,
     cluster: str,
     job_ids: Collection[int],
     transfer_queues: Container[str] = (),
     uncounted: Collection[int] = (),
 ) -> tuple[ClusterSnapshot, float]:
-    """Return the cluster as it is, with the jobs of these ids, and how many seconds it took.
+    """Return the cluster's snapshot with these jobs, and how many seconds the query took.
 
-    Its time is the one before the question. Raises CommandFailed or ParseError when the cell
-    gave no whole answer: nothing is known then.
+    The snapshot's time is that before the query. Raises CommandFailed or ParseError if the cell
+    gave no complete answer.
     """
     taken_at, began = datetime.now(UTC), time.monotonic()
-    answer = _ask(cell, client_commands.status(cell)).checked()
+    answer = _ask(cell, client_commands.cell_status_command(cell)).checked()
     took_s = time.monotonic() - began
-    snapshot = parse_status(
+    snapshot = parse_cluster_snapshot(
         answer.stdout,
         cluster=cluster,
         taken_at=taken_at,
@@ -56,27 +59,29 @@ def snapshot(
     return snapshot, took_s
 
 
-def end(cell: GridEngineCell, job_id: int, account: str) -> JobEnd | None:
-    """Return how the job of this id and account ended for good; None while nothing tells it.
+def query_job_end(cell: GridEngineCell, job_id: int, account: str) -> JobEnd | None:
+    """Return a job's final end by its id and account; None while it is unknown.
 
-    Raises Disputed when its records tell several ends.
-    qacct does not tell the parts of a parallel job from the whole, which is accounted for last.
+    Raises ConflictingEnds if its accounting records contradict each other. qacct does not tell
+    parts of a parallel job from the whole, whose record comes last.
     """
-    ours = [record for record in records(cell, job_id) if record.account == account]
+    ours = [
+        record for record in query_accounting_records(cell, job_id) if record.account == account
+    ]
     whole = ours[-1:] if all(record.pe not in ("", "NONE") for record in ours) else ours
-    end, is_disputed = settled(whole, datetime.now(UTC))
+    end, is_disputed = settle_job_end(whole, datetime.now(UTC))
     if is_disputed:
         raise ConflictingEnds(f"two records of job {job_id} disagree on how {account} ended")
     return end
 
 
-def ends_of(cell: GridEngineCell, arrays: Sequence[ArrayEndQuery]) -> dict[str, Ends]:
-    """Return how tasks of arrays ended that did, by the arrays' accounts and their places.
+def query_array_ends(cell: GridEngineCell, arrays: Sequence[ArrayEndQuery]) -> dict[str, Ends]:
+    """Return the ends of array tasks by the array's account and task index.
 
-    None for a task whose records tell several ends: somebody may have forged one.
-    Where the accounting file is not where 8.1.9 has it, qacct is asked for each array, too.
+    The end is None if a task's records contradict each other: one may be forged. If the accounting
+    file is not where 8.1.9 has it, qacct is called for each array.
     """
-    records, is_read = records_of(cell, arrays)
+    records, is_read = search_accounting_records(cell, arrays)
     by_array = dict[str, list[AccountingRecord]]()
     for record in records:
         by_array.setdefault(record.account, []).append(record)
@@ -86,23 +91,33 @@ def ends_of(cell: GridEngineCell, arrays: Sequence[ArrayEndQuery]) -> dict[str, 
 
 
 def _by_qacct(cell: GridEngineCell, array: ArrayEndQuery) -> list[AccountingRecord]:
-    return [record for record in records(cell, array.job_id) if record.account == array.account]
+    return [
+        record
+        for record in query_accounting_records(cell, array.job_id)
+        if record.account == array.account
+    ]
 
 
 def _ends(records: Iterable[AccountingRecord]) -> Ends:
     now, by_task = datetime.now(UTC), dict[int, list[AccountingRecord]]()
     for record in records:
         by_task.setdefault(record.task, []).append(record)
-    ends = {task: settled_or_future(task_records, now) for task, task_records in by_task.items()}
+    ends = {
+        task: settle_job_end_or_future(task_records, now) for task, task_records in by_task.items()
+    }
     return {task: end for task, (end, is_disputed) in ends.items() if end or is_disputed}
 
 
-def living_of(cell: GridEngineCell, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
-    """Return the places of arrays that have begun and not ended, of those that qmaster knows.
+def query_begun_indices(
+    cell: GridEngineCell, arrays: Mapping[int, str]
+) -> dict[int, frozenset[int]]:
+    """Return the indices of array tasks that have begun and not ended.
 
-    qstat -j does not tell which of the others wait.
+    `qstat -j` does not show which of the other tasks wait.
     """
-    answer = _ask(cell, client_commands.detail(cell, ",".join(map(str, arrays)))).checked()
+    answer = _ask(
+        cell, client_commands.job_detail_command(cell, ",".join(map(str, arrays)))
+    ).checked()
     return {
         detail.job_id: frozenset(detail.begun)
         for detail in parse_job_detail(answer.stdout)
@@ -110,9 +125,9 @@ def living_of(cell: GridEngineCell, arrays: Mapping[int, str]) -> dict[int, froz
     }
 
 
-def array_limits(cell: GridEngineCell) -> ArrayLimits:
-    """Return what arrays may be there (sge_conf(5), max_aj_tasks and those after it)."""
-    settings = qconf.settings(show(cell, "-sconf"))
+def query_array_limits(cell: GridEngineCell) -> ArrayLimits:
+    """Return the cell's limits on arrays (sge_conf(5), max_aj_tasks and the next)."""
+    settings = qconf.parse_object_attributes(query_object(cell, "-sconf"))
     limits = {
         name: int(settings.get(name, "")) for name in LIMITS if settings.get(name, "").isdigit()
     }
@@ -137,23 +152,23 @@ def _flush_s(reporting: str) -> float:
     return 3600.0 * int(hours) + 60.0 * int(minutes) + int(seconds)
 
 
-def details(cell: GridEngineCell, job_id: int) -> tuple[JobDetail, ...]:
-    """Return what qmaster knows of a job, nothing when it does not know it."""
-    answer = _ask(cell, client_commands.detail(cell, str(job_id)))
+def query_job_details(cell: GridEngineCell, job_id: int) -> tuple[JobDetail, ...]:
+    """Return what the qmaster knows of a job, empty if it does not know the job."""
+    answer = _ask(cell, client_commands.job_detail_command(cell, str(job_id)))
     return parse_job_detail(answer.checked().stdout)
 
 
-def vocabulary(cell: GridEngineCell) -> ClusterVocabulary:
-    """Return the names of what a job may ask for there."""
-    table = qconf.complexes(show(cell, "-sc")).values()
+def query_request_vocabulary(cell: GridEngineCell) -> ClusterVocabulary:
+    """Return the names that a job may request in a cell."""
+    table = qconf.parse_complexes(query_object(cell, "-sc")).values()
     requestable = [row for row in table if row.requestable != NOT_REQUESTABLE]
-    environments = frozenset(names(cell, "-spl"))
+    environments = frozenset(query_names(cell, "-spl"))
     return ClusterVocabulary(
         resource=_names(requestable),
         string=_names(row for row in requestable if row.type in STRINGS),
         pe=environments,
-        project=frozenset(names(cell, "-sprjl")),
-        queue=frozenset(names(cell, "-sql")),
+        project=frozenset(query_names(cell, "-sprjl")),
+        queue=frozenset(query_names(cell, "-sql")),
         rule=frozenset(_rules(cell, environments)) or frozenset({NO_RULE}),
     )
 
@@ -165,37 +180,37 @@ def _names(rows: Iterable[ComplexRow]) -> frozenset[str]:
 
 def _rules(cell: GridEngineCell, environments: frozenset[str]) -> Iterator[str]:
     """Give NAME=RULE for each of these parallel environments in own queues (sge_pe(5))."""
-    own = (queue for queue in queue_settings(cell) if not is_transfer_queue(queue))
+    own = (queue for queue in query_all_queue_settings(cell) if not is_transfer_queue(queue))
     listed = {name for queue in own for name in ENVIRONMENT.findall(queue.get("pe_list", ""))}
     for name in sorted(listed & environments):
-        environment = qconf.settings(show(cell, "-sp", name))
+        environment = qconf.parse_object_attributes(query_object(cell, "-sp", name))
         if environment.get("slots", "0") != "0":
             yield f"{name}={environment.get('allocation_rule', '')}"
 
 
-def show(cell: GridEngineCell, *options: str) -> bytes:
-    """Return what qconf shows of an object."""
-    return call(cell, qconf.show(cell, *options)).checked().stdout
+def query_object(cell: GridEngineCell, *options: str) -> bytes:
+    """Return qconf's output about an object."""
+    return run_client(cell, qconf.qconf_command(cell, *options)).checked().stdout
 
 
-def queue_settings(cell: GridEngineCell) -> tuple[QconfSettings, ...]:
-    """Return every queue's configuration, by one call; of a cell without queues by two."""
-    answer = call(cell, qconf.show(cell, "-sq", "*"))
-    if answer.status and not names(cell, "-sql"):
+def query_all_queue_settings(cell: GridEngineCell) -> tuple[QconfSettings, ...]:
+    """Return every queue's configuration by one call; by two in a cell without queues."""
+    answer = run_client(cell, qconf.qconf_command(cell, "-sq", "*"))
+    if answer.status and not query_names(cell, "-sql"):
         return ()
-    shown = map(qconf.settings, answer.checked().stdout.split(b"\n\n"))
+    shown = map(qconf.parse_object_attributes, answer.checked().stdout.split(b"\n\n"))
     return tuple(settings for settings in shown if "qname" in settings)
 
 
-def names(cell: GridEngineCell, option: str) -> tuple[str, ...]:
-    """Return a list's names; an empty list is exit status 1 and a sentence."""
-    answer = call(cell, qconf.show(cell, option))
+def query_names(cell: GridEngineCell, option: str) -> tuple[str, ...]:
+    """Return the names of a qconf list; qconf reports an empty list with exit status 1."""
+    answer = run_client(cell, qconf.qconf_command(cell, option))
     message = answer.stdout + answer.stderr
     if message.startswith(b"no ") and b"defined" in message:
         return ()
-    return qconf.names(answer.checked().stdout)
+    return qconf.parse_names(answer.checked().stdout)
 
 
 def _ask(cell: GridEngineCell, argv: client_commands.Argv) -> CompletedProgram:
     """Ask in UTC: the clients print local times without their zone."""
-    return call(cell, argv, zone="UTC", most_bytes=LIST_BYTES)
+    return run_client(cell, argv, zone="UTC", most_bytes=LIST_BYTES)

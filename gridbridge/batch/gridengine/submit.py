@@ -1,25 +1,29 @@
-"""What a transfer asks of the two cells, one request each: the hot path's half of the adapter.
+"""Submits and controls jobs of a cell; the half of its adapter for hot programs.
 
-Grid Engine's clients say the same exit status for most errors, so a failed submission is told
-by its words (facts: qsub of 8.1.9; sources of 6.2u5 and OCS 9.2 where marked).
+Grid Engine's clients have the same exit status for most errors, so a failed submission is
+classified by its message (measured: qsub of 8.1.9; sources of 6.2u5 and OCS 9.2 where noted).
 """
 
 from gridbridge.batch.gridengine import client_commands
 from gridbridge.batch.gridengine.client_commands import Argv
 from gridbridge.batch.gridengine.submitted_request import (
-    jobs_listed,
-    listed_places,
-    owner_and_account_of,
-    read_request,
+    parse_array_indices,
+    parse_job_ids_by_name,
+    parse_job_request,
+    parse_owner_and_account,
 )
-from gridbridge.batch.submission_result import Result, Submission, unanswered
+from gridbridge.batch.submission_result import (
+    SubmissionAnswer,
+    SubmissionOutcome,
+    answer_for_failed_command,
+)
 from gridbridge.errors import CommandFailed, ParseError
 from gridbridge.model.campaigns.campaign_names import PREFIX
 from gridbridge.model.ids import parse_task_ranges
 from gridbridge.model.places import BEST_EFFORT
 from gridbridge.model.request import OWN_START, JobRequest, JobSpec, Pairs
 from gridbridge.model.route import GridEngineCell
-from gridbridge.shell.runner import ANSWER_BYTES, CompletedProgram, run
+from gridbridge.shell.runner import ANSWER_BYTES, CompletedProgram, run_program
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
@@ -61,38 +65,46 @@ DELETED = b"has deleted job"  # of a started one: has registered the job ... for
 DENIED_UNKNOWN = (b"does not exist", b"do not exist")
 
 
-def submit(cell: GridEngineCell, spec: JobSpec) -> Submission:
-    """Submit a held job; never raises for what the cell answers, or does not.
+def submit_held_job(cell: GridEngineCell, spec: JobSpec) -> SubmissionAnswer:
+    """Submit a held job; never raises for the cell's answer or its absence.
 
-    Where no queue has jobs that make way for others, one of these is the last of the ordinary ones.
+    In a cell without best-effort queues a preemptible job is submitted as an ordinary one with the
+    lowest priority.
     """
-    if reason := client_commands.refusal(spec.request):
-        return Submission(Result.REFUSED, reason=reason)
+    if reason := client_commands.explain_request_refusal(spec.request):
+        return SubmissionAnswer(SubmissionOutcome.REFUSED, reason=reason)
     try:
         mark = spec.transfer if spec.tasks else ""
-        answer = call(cell, client_commands.submit_held(cell, spec), spec.script, mark=mark)
+        answer = run_client(
+            cell, client_commands.submit_held_command(cell, spec), spec.script, mark=mark
+        )
         if answer.status and NO_BEST_EFFORT in answer.stderr + answer.stdout:
-            ordinary = client_commands.without_way(spec)
-            answer = call(cell, client_commands.submit_held(cell, ordinary), spec.script, mark=mark)
+            ordinary = client_commands.without_preemption(spec)
+            answer = run_client(
+                cell, client_commands.submit_held_command(cell, ordinary), spec.script, mark=mark
+            )
     except CommandFailed as error:
-        return unanswered(error)
+        return answer_for_failed_command(error)
     return _read_answer(answer)
 
 
-def _read_answer(answer: CompletedProgram) -> Submission:
+def _read_answer(answer: CompletedProgram) -> SubmissionAnswer:
     last = answer.stdout.strip().rpartition(b"\n")[2].partition(b".")[0]
     if answer.status == 0 and last.isdigit():
-        return Submission(Result.ACCEPTED, remote_id=last.decode())
+        return SubmissionAnswer(SubmissionOutcome.ACCEPTED, remote_id=last.decode())
     words = (answer.stderr + answer.stdout).strip()
     message = _unquoted(words.lower())
     reason = _first_line(words)
     if OF_A_PERSON in message:
-        return Submission(Result.BARRED, reason=reason)
+        return SubmissionAnswer(SubmissionOutcome.BARRED, reason=reason)
     if answer.status == TRY_LATER or any(sign in message for sign in NOT_REACHED):
-        return Submission(Result.LATER, reason=reason)
+        return SubmissionAnswer(SubmissionOutcome.LATER, reason=reason)
     if answer.status <= 0 or any(sign in message for sign in NO_ANSWER):
-        return Submission(Result.UNSURE, reason=reason)
-    return Submission(Result.DENIED if FROM_HERE in message else Result.REFUSED, reason=reason)
+        return SubmissionAnswer(SubmissionOutcome.UNSURE, reason=reason)
+    return SubmissionAnswer(
+        SubmissionOutcome.DENIED if FROM_HERE in message else SubmissionOutcome.REFUSED,
+        reason=reason,
+    )
 
 
 def _unquoted(words: bytes) -> bytes:
@@ -108,20 +120,19 @@ def _first_line(words: bytes) -> str:
     return (errors or telling or ["qsub said nothing"])[0]
 
 
-def find_held(cell: GridEngineCell, transfer: str, owner: str) -> str:
-    """Return the id of the owner's job that bears the transfer's name, empty when there is none.
+def find_held_job(cell: GridEngineCell, transfer: str, owner: str) -> str:
+    """Return the id of the owner's oldest job of the transfer's name, empty if none.
 
-    With several (an answer was lost and the job submitted again) the oldest is meant; another
-    person's is never meant. Raises CommandFailed or ParseError when the cell did not say: then
-    nothing is known.
+    There are several if an answer was lost and the job was submitted again. Raises CommandFailed or
+    ParseError if the cell did not answer: then nothing is known.
     """
     return str(min(_named(cell, transfer, owner), default=""))
 
 
-def find_others(cell: GridEngineCell, transfer: str, owner: str, array: str) -> list[str]:
-    """Return the ids of the owner's other jobs of that name; released jobs have another name.
+def find_duplicate_arrays(cell: GridEngineCell, transfer: str, owner: str, array: str) -> list[str]:
+    """Return the ids of the owner's other jobs of this name; released jobs were renamed.
 
-    Arrays are found even after somebody renamed them.
+    Arrays are found even if somebody renamed them.
     """
     return [str(job) for job in _named(cell, transfer, owner) if str(job) != array]
 
@@ -131,48 +142,53 @@ def _named(cell: GridEngineCell, transfer: str, owner: str) -> list[int]:
 
     `qstat -j NAME` shows everybody's jobs of that name whole: anybody can make it too long to read.
     """
-    listed = call(cell, client_commands.jobs_of(cell, owner)).checked().stdout
+    listed = run_client(cell, client_commands.jobs_of_owner_command(cell, owner)).checked().stdout
     jobs = _bearing(cell, listed, transfer, owner)
     if transfer.startswith(OF_ARRAY):
-        from gridbridge.batch.gridengine.marked_arrays import marked  # answers are rarely lost
+        # answers are rarely lost
+        from gridbridge.batch.gridengine.marked_arrays import find_marked_arrays
 
-        jobs = sorted({*jobs, *marked(cell, listed, transfer, owner)})
+        jobs = sorted({*jobs, *find_marked_arrays(cell, listed, transfer, owner)})
     return jobs
 
 
 def _bearing(cell: GridEngineCell, listed: bytes, transfer: str, owner: str) -> list[int]:
-    jobs = tuple(jobs_listed(listed, transfer, owner))
-    shown = details(cell, jobs) if jobs else ()
-    return [number for number, job in shown if owner_and_account_of(job) == (owner, transfer)]
+    jobs = tuple(parse_job_ids_by_name(listed, transfer, owner))
+    shown = query_job_details_xml(cell, jobs) if jobs else ()
+    return [number for number, job in shown if parse_owner_and_account(job) == (owner, transfer)]
 
 
-def owner_and_account(cell: GridEngineCell, job: str) -> tuple[str, str]:
-    """Return whose job it is and its account, both empty when the cell does not know it."""
-    xml = detail(cell, job)
+def query_owner_and_account(cell: GridEngineCell, job: str) -> tuple[str, str]:
+    """Return a job's owner and account, both empty if the cell does not know it."""
+    xml = query_job_xml(cell, job)
     if UNKNOWN_JOB in xml:
         return "", ""
-    return owner_and_account_of(xml)
+    return parse_owner_and_account(xml)
 
 
-def living(cell: GridEngineCell, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
-    """Return the places at which tasks of the caller's arrays wait or run."""
-    return listed_places(call(cell, client_commands.own_status(cell)).checked().stdout, arrays)
+def query_live_indices(
+    cell: GridEngineCell, arrays: dict[str, str]
+) -> dict[str, tuple[range, ...]]:
+    """Return the indices of the caller's array tasks that wait or run."""
+    return parse_array_indices(
+        run_client(cell, client_commands.own_jobs_command(cell)).checked().stdout, arrays
+    )
 
 
-def hold_places(
+def hold_array_tasks(
     cell: GridEngineCell, array: str, _name: str, indices: tuple[range, ...]
 ) -> tuple[range, ...]:
-    """Put a user hold on tasks of an array; return those that wait then, and are held."""
+    """Put a user hold on array tasks; return the indices of waiting tasks that are held."""
     for tasks in _in_calls(array, indices):
-        hold(cell, tasks, gone_is_fine=True)
-    listed = call(cell, client_commands.own_status(cell)).checked().stdout
-    return listed_places(listed, (array,), b"pending", "h")[array]
+        hold_job(cell, tasks, gone_is_fine=True)
+    listed = run_client(cell, client_commands.own_jobs_command(cell)).checked().stdout
+    return parse_array_indices(listed, (array,), b"pending", "h")[array]
 
 
-def release_places(cell: GridEngineCell, array: str, indices: tuple[range, ...]) -> None:
-    """Take the user hold of tasks back."""
+def release_array_tasks(cell: GridEngineCell, array: str, indices: tuple[range, ...]) -> None:
+    """Remove the user hold of array tasks."""
     for tasks in _in_calls(array, indices):
-        release(cell, tasks, gone_is_fine=True)
+        release_job(cell, tasks, gone_is_fine=True)
 
 
 def _in_calls(array: str, indices: tuple[range, ...]) -> "Iterator[str]":
@@ -182,25 +198,30 @@ def _in_calls(array: str, indices: tuple[range, ...]) -> "Iterator[str]":
         yield ",".join(f"{array}.{span[0]}-{span[-1]}" for span in portion)
 
 
-def request_of(cell: GridEngineCell, job: str) -> JobRequest:
-    """Return what a job asked for."""
-    return read_request(detail(cell, job))
+def query_job_request(cell: GridEngineCell, job: str) -> JobRequest:
+    """Return a job's request."""
+    return parse_job_request(query_job_xml(cell, job))
 
 
-def requests_of(cell: GridEngineCell, jobs: tuple[int, ...]) -> dict[int, JobRequest]:
-    """Return what several jobs asked for, in one request; those that are gone are left out."""
-    return {number: read_request(part) for number, part in details(cell, jobs)}
+def query_job_requests(cell: GridEngineCell, jobs: tuple[int, ...]) -> dict[int, JobRequest]:
+    """Return the requests of several jobs by one query; gone jobs are left out."""
+    return {number: parse_job_request(part) for number, part in query_job_details_xml(cell, jobs)}
 
 
-def accounts_of(cell: GridEngineCell, jobs: tuple[int, ...]) -> dict[int, str]:
-    """Return the accounts of several jobs, as above."""
-    return {number: owner_and_account_of(part)[1] for number, part in details(cell, jobs)}
+def query_job_accounts(cell: GridEngineCell, jobs: tuple[int, ...]) -> dict[int, str]:
+    """Return the accounts of several jobs by one query; gone jobs are left out."""
+    return {
+        number: parse_owner_and_account(part)[1]
+        for number, part in query_job_details_xml(cell, jobs)
+    }
 
 
-def details(cell: GridEngineCell, jobs: tuple[int, ...]) -> "Iterator[tuple[int, bytes]]":
-    """Give the cell's answers about several jobs, by their ids; ParseError for half an answer."""
+def query_job_details_xml(
+    cell: GridEngineCell, jobs: tuple[int, ...]
+) -> "Iterator[tuple[int, bytes]]":
+    """Yield the cell's XML about several jobs, by job id; ParseError if it is incomplete."""
     for begin in range(0, len(jobs), JOBS_A_CALL):
-        xml = detail(cell, ",".join(map(str, jobs[begin : begin + JOBS_A_CALL])))
+        xml = query_job_xml(cell, ",".join(map(str, jobs[begin : begin + JOBS_A_CALL])))
         if not xml.rstrip().endswith(END_OF_DETAIL) and UNKNOWN_JOB not in xml:
             raise ParseError("qstat -j: not a whole answer")
         for part in xml.split(JOB_NUMBER)[1:]:
@@ -209,102 +230,108 @@ def details(cell: GridEngineCell, jobs: tuple[int, ...]) -> "Iterator[tuple[int,
                 yield int(number), JOB_NUMBER + part
 
 
-def detail(cell: GridEngineCell, job: str) -> bytes:
-    """Return all that the cell tells of a job; request.py reads it."""
-    return call(cell, client_commands.detail(cell, job)).checked().stdout
+def query_job_xml(cell: GridEngineCell, job: str) -> bytes:
+    """Return the cell's XML about a job, which submitted_request parses."""
+    return run_client(cell, client_commands.job_detail_command(cell, job)).checked().stdout
 
 
-def deferred(cell: GridEngineCell) -> frozenset[int]:
-    """Return the jobs that wait for their start time; ParseError for half an answer."""
-    xml = call(cell, client_commands.deferred(cell)).checked().stdout
+def query_deferred_jobs(cell: GridEngineCell) -> frozenset[int]:
+    """Return the jobs that wait for their start time; ParseError for a truncated answer."""
+    xml = run_client(cell, client_commands.deferred_jobs_command(cell)).checked().stdout
     if not xml.rstrip().endswith(b"</job_info>"):
         raise ParseError("qstat -s ha: not a whole answer")
     numbers = (part.partition(b"<")[0] for part in xml.split(JOB_NUMBER)[1:])
     return frozenset(int(number) for number in numbers if number.isdigit())
 
 
-def hold(cell: GridEngineCell, job: str, gone_is_fine: bool = False) -> None:
+def hold_job(cell: GridEngineCell, job: str, gone_is_fine: bool = False) -> None:
     """Put a user hold on a job or task, waiting or running."""
-    _do(cell, client_commands.hold(cell, job), gone_is_fine)
+    _do(cell, client_commands.hold_command(cell, job), gone_is_fine)
 
 
-def release(cell: GridEngineCell, job: str, gone_is_fine: bool = False) -> None:
-    """Take the user hold back."""
-    _do(cell, client_commands.release(cell, job), gone_is_fine)
+def release_job(cell: GridEngineCell, job: str, gone_is_fine: bool = False) -> None:
+    """Remove the user hold of a job or task."""
+    _do(cell, client_commands.release_command(cell, job), gone_is_fine)
 
 
-def defer(cell: GridEngineCell, job: str, request: JobRequest) -> None:
-    """Keep a whole job from being started again; its own start time is kept in its context."""
-    call(cell, client_commands.defer(cell, job, request.own_start), zone=UTC).checked()
+def defer_restart(cell: GridEngineCell, job: str, request: JobRequest) -> None:
+    """Give a job a far start time so that it can't restart; its own is kept in its context."""
+    run_client(
+        cell, client_commands.defer_restart_command(cell, job, request.own_start), zone=UTC
+    ).checked()
 
 
-def undefer(cell: GridEngineCell, job: str) -> str:
-    """Take that back; a start time that somebody has given it meanwhile stays.
+def restore_start_time(cell: GridEngineCell, job: str) -> str:
+    """Restore a job's own start time; a start time that somebody set meanwhile stays.
 
-    Returns what its owner has written in the place of its own time, if that is not a time.
+    Returns the text that its owner wrote in place of the kept time, if that is no time.
     """
-    request = request_of(cell, job)
+    request = query_job_request(cell, job)
     if request.is_deferred or OWN_START in dict(request.context):
-        call(cell, client_commands.undefer(cell, job, request.own_start), zone=UTC).checked()
+        run_client(
+            cell, client_commands.restore_start_time_command(cell, job, request.own_start), zone=UTC
+        ).checked()
     return request.odd_start
 
 
-def release_as(cell: GridEngineCell, job: str, name: str) -> None:
-    """Give a held job its real name and let it run."""
-    _do(cell, client_commands.release_as(cell, job, name))
+def rename_and_release(cell: GridEngineCell, job: str, name: str) -> None:
+    """Give a held job its real name and release it."""
+    _do(cell, client_commands.rename_and_release_command(cell, job, name))
 
 
 def release_arrays(cell: GridEngineCell, arrays: tuple[str, ...], name: str) -> None:
-    """Give held arrays their real name and let their tasks start, in one request."""
-    _do(cell, client_commands.release_as(cell, ",".join(arrays), name))
+    """Give held arrays their real name and release their tasks, in one request."""
+    _do(cell, client_commands.rename_and_release_command(cell, ",".join(arrays), name))
 
 
 def delete_array(cell: GridEngineCell, array: str) -> None:
-    """Delete all tasks of an array; one that is gone already is deleted."""
-    _do(cell, client_commands.delete(cell, array), gone_is_fine=True)
+    """Delete all tasks of an array; a gone array is no error."""
+    _do(cell, client_commands.delete_job_command(cell, array), gone_is_fine=True)
 
 
-def delete_places(cell: GridEngineCell, array: str, _name: str, indices: str) -> None:
-    """Delete some tasks of an array; those that are gone already are deleted."""
-    _do(cell, client_commands.delete_places(cell, array, indices), gone_is_fine=True)
+def delete_array_tasks(cell: GridEngineCell, array: str, _name: str, indices: str) -> None:
+    """Delete the array tasks with these indices; gone tasks are no error."""
+    _do(cell, client_commands.delete_array_tasks_command(cell, array, indices), gone_is_fine=True)
 
 
-def pin(
+def pin_job_to_queue(
     cell: GridEngineCell, job: str, queue: str, remember: str, hard: Pairs | None = None
 ) -> None:
-    """Let a whole job start in this queue only; Grid Engine can't do it for a single task."""
-    _do(cell, client_commands.pin(cell, job, queue, remember, hard))
+    """Restrict a whole job to one queue; Grid Engine can't restrict a single task."""
+    _do(cell, client_commands.pin_to_queue_command(cell, job, queue, remember, hard))
 
 
-def unpin(cell: GridEngineCell, job: str, queues: str, hard: Pairs | None = None) -> str:
-    """Give a job its own list of queues back.
+def restore_queue_list(
+    cell: GridEngineCell, job: str, queues: str, hard: Pairs | None = None
+) -> str:
+    """Give a job its own queue list back.
 
-    Returns that list if there are no such queues, by its owner's words or by now; any will do then.
+    If these queues no longer exist, the job may start in any queue, and the list is returned.
     """
-    answer = call(cell, client_commands.unpin(cell, job, queues, hard))
+    answer = run_client(cell, client_commands.restore_queue_list_command(cell, job, queues, hard))
     if answer.status and any(sign in answer.stdout + answer.stderr for sign in NO_QUEUES):
-        _do(cell, client_commands.unpin(cell, job, ANY_QUEUE, hard))
+        _do(cell, client_commands.restore_queue_list_command(cell, job, ANY_QUEUE, hard))
         return queues
     answer.checked()
     return ""
 
 
-def alter(cell: GridEngineCell, job: str, options: Argv) -> None:
+def alter_job(cell: GridEngineCell, job: str, options: Argv) -> None:
     """Change a job's request."""
-    _do(cell, client_commands.alter(cell, job, options))
+    _do(cell, client_commands.alter_job_command(cell, job, options))
 
 
-def delete(cell: GridEngineCell, job: str) -> None:
-    """Delete a job; one that is gone already is deleted."""
-    _do(cell, client_commands.delete(cell, job), gone_is_fine=True)
+def delete_job(cell: GridEngineCell, job: str) -> None:
+    """Delete a job; a gone job is no error."""
+    _do(cell, client_commands.delete_job_command(cell, job), gone_is_fine=True)
 
 
-def delete_waiting(cell: GridEngineCell, job: str) -> bool | None:
-    """Delete a job; say whether it waited until then, None when it was not there.
+def delete_waiting_job(cell: GridEngineCell, job: str) -> bool | None:
+    """Delete a job; say whether it was waiting, None if it did not exist.
 
-    The qmaster says of the same request whether it forgot a waiting job or kills a started one.
+    The qmaster's answer tells whether it removed a waiting job or kills a started one.
     """
-    answer = call(cell, client_commands.delete(cell, job))
+    answer = run_client(cell, client_commands.delete_job_command(cell, job))
     words = answer.stdout + answer.stderr
     if any(sign in words for sign in DENIED_UNKNOWN):
         return None
@@ -312,41 +339,40 @@ def delete_waiting(cell: GridEngineCell, job: str) -> bool | None:
     return DELETED in words
 
 
-def suspend_any(cell: GridEngineCell, job: str) -> None:
-    """Suspend a job that waits or runs, or that starts while we look; a gone one is left alone.
+def suspend_or_hold_job(cell: GridEngineCell, job: str) -> None:
+    """Suspend a running job or hold a waiting one; a gone job is no error.
 
-    The hold comes first: a job that was waiting then can't start any more, one that is running
-    afterwards is suspended, also where its queue is suspended already.
+    The hold comes first, so that a waiting job can't start any more. A job that runs after the hold
+    is suspended, even if its queue is suspended already.
     """
-    hold(cell, job, gone_is_fine=True)
-    now = state(cell, job)
+    hold_job(cell, job, gone_is_fine=True)
+    now = query_job_state(cell, job)
     is_stopped = now.is_waiting or now.is_by_hand or now.is_deleting
     if now.is_listed and not is_stopped:
-        _do(cell, client_commands.suspend(cell, job), gone_is_fine=True)
+        _do(cell, client_commands.suspend_job_command(cell, job), gone_is_fine=True)
 
 
-def resume_any(cell: GridEngineCell, job: str) -> None:
-    """Take back what suspend_any did, whichever it was.
+def resume_or_release_job(cell: GridEngineCell, job: str) -> None:
+    """Undo `suspend_or_hold_job`, in either case.
 
-    A suspended job without our hold, which comes first, was suspended by somebody else there.
+    A suspended job without our hold was suspended by somebody else and stays so.
     """
-    now = state(cell, job)
+    now = query_job_state(cell, job)
     if now.is_held and now.is_by_hand:
-        _do(cell, client_commands.unsuspend(cell, job), gone_is_fine=True)
-    release(cell, job, gone_is_fine=True)
+        _do(cell, client_commands.unsuspend_job_command(cell, job), gone_is_fine=True)
+    release_job(cell, job, gone_is_fine=True)
 
 
-def state(cell: GridEngineCell, job: str) -> "JobState":
-    """Return what a job is, or a task `12.3`; UNSEEN when it is not in the list.
+def query_job_state(cell: GridEngineCell, job: str) -> "JobState":
+    """Return the state of a job, or of a task `12.3`; UNSEEN if it is not listed.
 
-    Raises ParseError for half an answer: that means nothing.
+    Raises ParseError for a truncated answer, which tells nothing.
     """
-    from gridbridge.batch.gridengine.sge_state_letters import (
-        read_job,
-    )  # most transfers do without them
+    # most transfers do without them
+    from gridbridge.batch.gridengine.sge_state_letters import parse_job_letters
     from gridbridge.model.states import UNSEEN
 
-    xml = call(cell, client_commands.own_status(cell)).checked().stdout
+    xml = run_client(cell, client_commands.own_jobs_command(cell)).checked().stdout
     if not xml.rstrip().endswith(b"</job_info>"):
         raise ParseError("qstat -xml: not a whole answer")
     number, _, task = job.partition(".")
@@ -354,7 +380,7 @@ def state(cell: GridEngineCell, job: str) -> "JobState":
         row = entry.partition(b"</job_list>")[0]
         tasks = row.partition(b"<tasks>")[2].partition(b"<")[0]
         if row.partition(b"<")[0] == number.encode() and _names(tasks.decode(), task):
-            return read_job(row.partition(b"<state>")[2].partition(b"<")[0].decode())
+            return parse_job_letters(row.partition(b"<state>")[2].partition(b"<")[0].decode())
     return UNSEEN
 
 
@@ -365,9 +391,14 @@ def _names(tasks: str, task: str) -> bool:
     return any(int(task) in span for span in parse_task_ranges(tasks))
 
 
-def queue_value(cell: GridEngineCell, queue: str, name: str, host: str) -> str:
+def query_queue_limit(cell: GridEngineCell, queue: str, name: str, host: str) -> str:
     """Return a value of a queue's configuration as it holds on a host (queue_conf(5))."""
-    lines = call(cell, client_commands.queue(cell, queue)).checked().stdout.decode().splitlines()
+    lines = (
+        run_client(cell, client_commands.show_queue_command(cell, queue))
+        .checked()
+        .stdout.decode()
+        .splitlines()
+    )
     values = next((line.split()[1] for line in lines if line.split()[:1] == [name]), "")
     general, _, special = values.partition(",[")
     own = special.partition(f"{host}=")[2]
@@ -375,13 +406,13 @@ def queue_value(cell: GridEngineCell, queue: str, name: str, host: str) -> str:
 
 
 def _do(cell: GridEngineCell, argv: Argv, gone_is_fine: bool = False) -> None:
-    answer = call(cell, argv)
+    answer = run_client(cell, argv)
     words = answer.stdout + answer.stderr
     if answer.status and not (gone_is_fine and any(sign in words for sign in DENIED_UNKNOWN)):
         answer.checked()
 
 
-def call(
+def run_client(
     cell: GridEngineCell,
     argv: Argv,
     stdin: bytes = b"",
@@ -389,14 +420,14 @@ def call(
     mark: str = "",
     most_bytes: int = ANSWER_BYTES,
 ) -> CompletedProgram:
-    """Run a client program where the cell has it, here or by ssh, in a time zone if that matters.
+    """Run a client program of the cell, locally or by ssh, in a time zone if one is given.
 
-    A job that `qsub` submits keeps the mark (marked.py). The ssh module is loaded only for cells
-    that need it: every transfer pays for the modules that it loads.
+    A job that qsub submits keeps the mark (marked_arrays). The ssh module is loaded only for cells
+    that need it, because each transfer pays for the modules that it loads.
     """
     env = cell.environment() | ({"TZ": zone} if zone else {}) | ({MARK: mark} if mark else {})
     if cell.login is None:
-        return run(argv, env, cell.timeout_s, stdin, most_bytes)
+        return run_program(argv, env, cell.timeout_s, stdin, most_bytes)
     from gridbridge.shell import ssh
 
-    return ssh.run(cell.login, argv, env, cell.timeout_s, stdin, most_bytes=most_bytes)
+    return ssh.run_over_ssh(cell.login, argv, env, cell.timeout_s, stdin, most_bytes=most_bytes)

@@ -22,8 +22,8 @@ RERUN = {b"1": "yes", b"2": "no"}  # JB_restart; 0: as the queue says
 _ESCAPES = ((b"%lt;", b"<"), (b"&lt;", b"<"), (b"&gt;", b">"), (b"&quot;", b'"'), (b"&apos;", b"'"))
 
 
-def read_request(xml: bytes) -> JobRequest:
-    """Read what a job asks for; ParseError when there is no job in the answer."""
+def parse_job_request(xml: bytes) -> JobRequest:
+    """Parse a job's request from `qstat -j -xml`; ParseError if there is no job in it."""
     if b"<JB_job_number>" not in xml:
         raise ParseError("qstat -j: no job of that id waits or runs, or no answer of qstat")
     return JobRequest(
@@ -33,7 +33,7 @@ def read_request(xml: bytes) -> JobRequest:
         context=_pairs(_section(xml, b"JB_context"), b"VA_variable", b"VA_value"),
         variables=_variables(xml),
         queues=",".join(map(_text, _leaves(_section(xml, b"JB_hard_queue_list"), b"QR_name"))),
-        ranges=ranges_of(xml),
+        ranges=parse_slot_ranges(xml),
         project=_leaf(xml, b"JB_project"),
         checkpoint=_leaf(xml, b"JB_checkpoint_name"),
         notify=_leaf(xml, b"JB_notify") == "true",
@@ -54,30 +54,30 @@ def _variables(xml: bytes) -> frozenset[str]:
     return frozenset(_text(name) for name in names if not name.startswith(AUTOMATIC))
 
 
-def owner_and_account_of(xml: bytes) -> tuple[str, str]:
-    """Return JB_owner and JB_account; ParseError when there is no job in the answer."""
+def parse_owner_and_account(xml: bytes) -> tuple[str, str]:
+    """Parse a job's owner and account; ParseError if there is no job in the answer."""
     if b"<JB_job_number>" not in xml:
         raise ParseError("qstat -j: neither a job nor an unknown one")
     return _leaf(xml, b"JB_owner"), _leaf(xml, b"JB_account")
 
 
-def kept_of(xml: bytes, variable: bytes) -> frozenset[bytes]:
-    """Return a job's values of a variable SGE_O_*, which qsub noted of its own environment."""
+def noted_submit_variable(xml: bytes, variable: bytes) -> frozenset[bytes]:
+    """Return a job's values of a variable SGE_O_*, which qsub recorded at submission."""
     variables = _section(xml, b"JB_env_list").split(b"<VA_variable>")
     parts = (text.partition(b"</VA_variable>") for text in variables)
     values = (_leaves(content, b"VA_value") for name, _, content in parts if name == variable)
     return frozenset(value for group in values for value in group)
 
 
-def arrays_listed(xml: bytes) -> tuple[int, ...]:
-    """Return the ids of the arrays that `qstat -xml` lists; ParseError for half an answer."""
+def parse_array_ids(xml: bytes) -> tuple[int, ...]:
+    """Return the array ids that `qstat -xml` lists; ParseError for a truncated answer."""
     return _ids(row for row in _rows(xml) if b"<tasks>" in row)
 
 
-def jobs_listed(xml: bytes, name: str, owner: str) -> tuple[int, ...]:
-    """Return the ids of a person's jobs of a name that `qstat -xml` lists; ParseError as above.
+def parse_job_ids_by_name(xml: bytes, name: str, owner: str) -> tuple[int, ...]:
+    """Return the listed ids of a person's jobs of a name; ParseError if truncated.
 
-    A list may show the beginning of a name alone.
+    The list may show only the beginning of a name.
     """
     rows = (row for row in _rows(xml) if _leaf(row, b"JB_owner") == owner)
     return _ids(row for row in rows if name.startswith(_leaf(row, b"JB_name")))
@@ -90,13 +90,13 @@ def _ids(rows: "Iterable[bytes]") -> tuple[int, ...]:
     return tuple(sorted(map(int, ids)))
 
 
-def listed_places(
+def parse_array_indices(
     xml: bytes, arrays: "Iterable[str]", state: bytes = b"", letter: str = ""
 ) -> dict[str, tuple[range, ...]]:
-    """Return the places that `qstat -xml` lists of arrays; ParseError for half an answer.
+    """Return the task indices that `qstat -xml` lists of arrays; ParseError if truncated.
 
-    Only the id shows which array a job is: an operator may give it any name. With the word
-    `pending` or `running` only such places count, and with a letter only states that have it.
+    Only the id identifies an array, because operators can rename it. `state` (`pending` or
+    `running`) and `letter` restrict the tasks.
     """
     indices: dict[str, tuple[range, ...]] = dict.fromkeys(arrays, ())
     for row in _rows(xml):
@@ -113,42 +113,42 @@ def _rows(xml: bytes) -> list[bytes]:
     return xml.split(b"<job_list ")[1:]
 
 
-def read_environment(data: bytes) -> dict[str, str]:
+def parse_execd_environment(data: bytes) -> dict[str, str]:
     """Read execd's `environment` file: `NAME=value`, newlines and backslashes escaped."""
     pairs = (line.partition(b"=") for line in data.split(b"\n") if line)
     return {_decode(name): _decode(_unescape(value)) for name, _, value in pairs}
 
 
-def read_config(data: bytes) -> dict[str, str]:
+def parse_execd_config(data: bytes) -> dict[str, str]:
     """Read execd's `config` file: `name=value` lines."""
     pairs = (line.partition(b"=") for line in data.split(b"\n") if line)
     return {_decode(name): _decode(value) for name, _, value in pairs}
 
 
-def cwd_of(xml: bytes) -> str:
+def parse_job_cwd(xml: bytes) -> str:
     """Return the working directory of `qsub -cwd` or `-wd`, empty for the owner's home."""
     return _leaf(xml, b"JB_cwd")
 
 
-def parallel_of(xml: bytes) -> tuple[str, int]:
+def parse_parallel_request(xml: bytes) -> tuple[str, int]:
     """Return the parallel environment, empty for a serial job, and the most slots (qsub(1) -pe)."""
     name = _leaf(xml, b"JB_pe")
     ends = _leaves(_section(xml, b"JB_pe_range"), b"RN_max") if name else ()
     return name, max(map(int, ends), default=1)
 
 
-def fewest_slots(xml: bytes) -> int:
-    """Return how many slots a job has to have to start."""
+def parse_fewest_slots(xml: bytes) -> int:
+    """Return the fewest slots with which a job can start."""
     return min(map(int, _leaves(_section(xml, b"JB_pe_range"), b"RN_min")), default=1)
 
 
-def is_interactive(xml: bytes) -> bool:
-    """Say whether somebody sits at a terminal and waits for the job (qrsh, qlogin)."""
+def is_interactive_job(xml: bytes) -> bool:
+    """Say whether a job is interactive, so that a person waits at a terminal (qrsh)."""
     return bool(_type(xml) & INTERACTIVE)
 
 
-def has_task(xml: bytes, task: int) -> bool:
-    """Say whether a job was submitted with a task of this number, over by now or not."""
+def has_array_task(xml: bytes, task: int) -> bool:
+    """Say whether a job was submitted with a task of this number, ended or not."""
     tasks = _section(xml, b"JB_ja_structure")
     ends = (map(int, _leaves(tasks, tag)) for tag in (b"RN_min", b"RN_max", b"RN_step"))
     ranges = (range(low, high + 1, max(step, 1)) for low, high, step in zip(*ends, strict=True))
@@ -159,8 +159,8 @@ def _type(xml: bytes) -> int:
     return int(_leaf(xml, b"JB_type") or 0)
 
 
-def ranges_of(xml: bytes) -> str:
-    """Return `PE RANGES` as it was asked for, `smp 2-4,8`, empty for a serial job."""
+def parse_slot_ranges(xml: bytes) -> str:
+    """Return the requested `PE RANGES`, such as `smp 2-4,8`; empty for a serial job."""
     name = _leaf(xml, b"JB_pe")
     ranges = _section(xml, b"JB_pe_range")
     ends = zip(_leaves(ranges, b"RN_min"), _leaves(ranges, b"RN_max"), strict=False)

@@ -1,11 +1,11 @@
-"""What the service does to tasks in the local cell: guard, release, adopt, give back."""
+"""Guards local tasks of a cell while their jobs are remote, and recalls jobs."""
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from gridbridge.batch.gridengine import home_queues, objects, submit
 from gridbridge.batch.gridengine.client_commands import STAYS
-from gridbridge.batch.gridengine.submit import ANY_QUEUE, deferred, requests_of
+from gridbridge.batch.gridengine.submit import ANY_QUEUE, query_deferred_jobs, query_job_requests
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.ids import TransferId
 from gridbridge.model.message import shorten_reason
@@ -15,92 +15,98 @@ from gridbridge.model.transfer import guard as guards
 from gridbridge.model.transfer.guard import Guard
 
 __all__ = (
-    "adopt",
-    "check",
-    "deferred",
-    "guard",
-    "keep_off",
-    "release",
-    "requests_of",
-    "rerun",
-    "unpin",
+    "keep_job_off_queues",
+    "query_deferred_jobs",
+    "query_job_requests",
+    "query_job_rerun",
+    "release_into_queue",
+    "remove_task_guard",
+    "require_runnable_variant",
+    "restore_queue_list",
+    "set_task_guard",
 )
 
 _log = logging.getLogger(__name__)
 
 
-def release(cell: GridEngineCell, local: TransferId, guard: str) -> None:
-    """Remove the guard."""
+def remove_task_guard(cell: GridEngineCell, local: TransferId, guard: str) -> None:
+    """Remove the guard of a task."""
     if guard == Guard.START:
-        odd = submit.undefer(cell, str(local.job))
+        odd = submit.restore_start_time(cell, str(local.job))
         _tell_odd(local, OWN_START, odd, "no time: it may start at once")
     elif guard == Guard.HOLD:
-        submit.release(cell, local.local)
+        submit.release_job(cell, local.local)
 
 
-def adopt(cell: GridEngineCell, local: TransferId, queue: str, guard: str) -> None:
-    """Pin the job to the queue, then let it go there.
+def release_into_queue(cell: GridEngineCell, local: TransferId, queue: str, guard: str) -> None:
+    """Restrict a job to one transfer queue, then release its task.
 
-    Its own list of queues is kept in its context, which lives as long as the job.
+    Its own queue list is kept in its context, which lives as long as the job.
     """
     job = str(local.job)
-    request = submit.request_of(cell, job)
+    request = submit.query_job_request(cell, job)
     own = request.own_queues or ANY_QUEUE
     hard = guards.drop_remote_request(request.hard) if guards.asks_for_home(request.hard) else None
-    submit.pin(cell, job, queue, remember=own, hard=hard)
-    release(cell, local, guard)
+    submit.pin_job_to_queue(cell, job, queue, remember=own, hard=hard)
+    remove_task_guard(cell, local, guard)
 
 
-def guard(cell: GridEngineCell, local: TransferId, guard: str) -> None:
+def set_task_guard(cell: GridEngineCell, local: TransferId, guard: str) -> None:
     """Hold a task or defer its job; the job's context tells its starter of a hold."""
     job = str(local.job)
     if guard == Guard.START:
-        submit.defer(cell, job, submit.request_of(cell, job))
+        submit.defer_restart(cell, job, submit.query_job_request(cell, job))
     elif guard == Guard.HOLD:
-        submit.alter(cell, job, ("-ac", f"{OWN_HOLD}=1"))
-        submit.hold(cell, local.local)
+        submit.alter_job(cell, job, ("-ac", f"{OWN_HOLD}=1"))
+        submit.hold_job(cell, local.local)
 
 
-def keep_off(cell: GridEngineCell, local: TransferId, other_queues: Callable[[str], str]) -> None:
-    """Give a job another list of queues, and keep its own in its context; unpin gives it back."""
+def keep_job_off_queues(
+    cell: GridEngineCell, local: TransferId, other_queues: Callable[[str], str]
+) -> None:
+    """Replace a job's queue list and keep its own in its context."""
     job = str(local.job)
-    own = submit.request_of(cell, job)
+    own = submit.query_job_request(cell, job)
     queues = other_queues(own.own_queues)
-    if not queues or not home_queues.could_run(cell, home_queues.instead(own, None, queues)):
+    if not queues or not home_queues.could_run_at_home(
+        cell, home_queues.replace_request_lists(own, None, queues)
+    ):
         raise GridbridgeError("no other queue could run it")
-    submit.pin(cell, job, queues, remember=own.own_queues or ANY_QUEUE)
+    submit.pin_job_to_queue(cell, job, queues, remember=own.own_queues or ANY_QUEUE)
 
 
-def unpin(cell: GridEngineCell, local: TransferId) -> None:
+def restore_queue_list(cell: GridEngineCell, local: TransferId) -> None:
     """Give a job its own list of queues back."""
     job = str(local.job)
-    request = submit.request_of(cell, job)
+    request = submit.query_job_request(cell, job)
     context = dict(request.context)
     hard = guards.restrict_to_home(request.hard) if STAYS in context else None
     if own := context.get(OWN_QUEUES, ""):
-        odd = submit.unpin(cell, job, own, hard)
+        odd = submit.restore_queue_list(cell, job, own, hard)
         _tell_odd(local, OWN_QUEUES, odd, "no queues here: it may start in any")
 
 
-def check(
+def require_runnable_variant(
     cell: GridEngineCell, local: TransferId, variants: Callable[[JobRequest], Iterable[Variant]]
 ) -> None:
-    """Verify each variant of the request, in which the job stays at home."""
-    own = submit.request_of(cell, str(local.job))
-    requests = (home_queues.instead(own, hard, queues) for hard, queues in variants(own))
-    if not any(home_queues.could_run(cell, request) for request in requests):
+    """Raise GridbridgeError unless a local queue could run a variant of the job's request."""
+    own = submit.query_job_request(cell, str(local.job))
+    requests = (
+        home_queues.replace_request_lists(own, hard, queues) for hard, queues in variants(own)
+    )
+    if not any(home_queues.could_run_at_home(cell, request) for request in requests):
         raise GridbridgeError("no queue at home could run it")
 
 
-def rerun(
+def query_job_rerun(
     cell: GridEngineCell,
     local: TransferId,
     transfer_queues: Collection[str],
     of_queues: Callable[[JobRequest, Mapping[str, str]], str],
 ) -> str:
-    """Say what its request says now, or else the queues here in which it could have run."""
-    request = submit.request_of(cell, str(local.job))
-    return request.rerun or of_queues(request, objects.reruns(cell, transfer_queues))
+    """Return the job's own `-r`, or else what its possible local queues say of reruns."""
+    request = submit.query_job_request(cell, str(local.job))
+    return request.rerun or of_queues(request, objects.query_queue_reruns(cell, transfer_queues))
 
 
 def _tell_odd(local: TransferId, name: str, value: str, why: str) -> None:

@@ -1,22 +1,22 @@
-"""What people's own commands ask of a cell: a job as it was submitted, and changes of one."""
+"""Queries and changes users' own jobs in a cell, for the commands that users call."""
 
 from datetime import UTC, datetime
 
 from gridbridge.batch.gridengine import client_commands, qconf
 from gridbridge.batch.gridengine.client_commands import Argv
-from gridbridge.batch.gridengine.parse import parse_job_detail, parse_status
-from gridbridge.batch.gridengine.qsub_verify import as_detail
-from gridbridge.batch.gridengine.status import show
-from gridbridge.batch.gridengine.submit import UNKNOWN_JOB, call, detail
-from gridbridge.batch.gridengine.submit import alter as alter
+from gridbridge.batch.gridengine.parse import parse_cluster_snapshot, parse_job_detail
+from gridbridge.batch.gridengine.qsub_verify import convert_to_job_detail
+from gridbridge.batch.gridengine.status import query_object
+from gridbridge.batch.gridengine.submit import UNKNOWN_JOB, query_job_xml, run_client
+from gridbridge.batch.gridengine.submit import alter_job as alter_job
 from gridbridge.batch.gridengine.submitted_request import (
-    cwd_of,
-    fewest_slots,
-    has_task,
-    is_interactive,
-    owner_and_account_of,
-    parallel_of,
-    read_request,
+    has_array_task,
+    is_interactive_job,
+    parse_fewest_slots,
+    parse_job_cwd,
+    parse_job_request,
+    parse_owner_and_account,
+    parse_parallel_request,
 )
 from gridbridge.errors import ParseError
 from gridbridge.model.job import QueueAdmission, SubmittedJob
@@ -29,27 +29,33 @@ from gridbridge.model.status_report import printable
 GROUP = "@"  # begins the name of a host group
 
 
-def submitted(cell: GridEngineCell, job: int, task: int = 0) -> SubmittedJob:
-    """Return a listed job; ParseError for one, or a task, that is not there."""
-    xml = detail(cell, str(job))
-    if task and not has_task(xml, task):
+def query_submitted_job(cell: GridEngineCell, job: int, task: int = 0) -> SubmittedJob:
+    """Return a listed job; ParseError if the job or the task does not exist."""
+    xml = query_job_xml(cell, str(job))
+    if task and not has_array_task(xml, task):
         raise ParseError("qstat -j: no such job or task, or no answer of qstat")
     return _read(xml)
 
 
-def standing(cell: GridEngineCell, job: int) -> JobStanding | None:
-    """Return how a listed job stands; None for a job that is not listed.
+def query_job_standing(cell: GridEngineCell, job: int) -> JobStanding | None:
+    """Return a listed job's states and hindrances; None if it is not listed.
 
-    If the scheduler notes no reasons (sched_conf(5), schedd_job_info), `qalter -w p` asks it about
-    a waiting job. Only the job's owner and operators get an answer.
+    If the scheduler records no reasons (sched_conf(5), schedd_job_info), `qalter -w p` queries it
+    about a waiting job. Only the job's owner and operators get an answer.
     """
-    answer = call(cell, client_commands.detail(cell, str(job)))
+    answer = run_client(cell, client_commands.job_detail_command(cell, str(job)))
     if UNKNOWN_JOB in answer.stdout:  # some versions end with 1 then
         return None
     detail = parse_job_detail(answer.checked().stdout)[0]
-    listed = call(cell, client_commands.jobs_of(cell, detail.owner), zone="UTC").checked().stdout
+    listed = (
+        run_client(cell, client_commands.jobs_of_owner_command(cell, detail.owner), zone="UTC")
+        .checked()
+        .stdout
+    )
     taken_at = datetime.now(UTC)
-    snapshot = parse_status(listed, cluster="", taken_at=taken_at, job_ids=(job,), zone=UTC)
+    snapshot = parse_cluster_snapshot(
+        listed, cluster="", taken_at=taken_at, job_ids=(job,), zone=UTC
+    )
     rows = snapshot.jobs.get(job, ())
     hindrances = detail.messages
     if not hindrances and any(row.state.can_start for row in rows):
@@ -61,25 +67,24 @@ def standing(cell: GridEngineCell, job: int) -> JobStanding | None:
 
 def _verified(cell: GridEngineCell, job: str) -> tuple[str, ...]:
     """Return what keeps a job from starting, by `qalter -w p`; nothing if we may not ask."""
-    answer = call(cell, client_commands.verify_waiting(cell, job))
+    answer = run_client(cell, client_commands.verify_waiting_command(cell, job))
     lines = answer.stdout.decode("utf-8", "replace").splitlines()
     heads = (f"Job {job} ", "verification: ")
     reasons = (line for line in lines if not line.startswith(heads[1]))
     return () if answer.status else tuple(line.removeprefix(heads[0]) for line in reasons)
 
 
-def limits(cell: GridEngineCell, queue: str) -> QueueAdmission:
-    """Return whose jobs a queue takes and what kinds.
+def query_queue_admission(cell: GridEngineCell, queue: str) -> QueueAdmission:
+    """Return which users' and kinds of jobs a queue accepts.
 
-    An attribute that differs by host counts as the queue's only host has it, and is not told for a
-    queue on several hosts.
+    An attribute that differs by host is unknown, unless the queue has only one host.
     """
-    settings = qconf.settings(show(cell, "-sq", queue))
+    settings = qconf.parse_object_attributes(query_object(cell, "-sq", queue))
     hosts = parse_words(settings.get("hostlist", ""))
     values = {name: _value_on(hosts, parse_values_by_host(text)) for name, text in settings.items()}
     plain = {name: value for name, value in values.items() if value is not None}
     lists = parse_words(plain.get("user_lists", ""))
-    shown = [qconf.settings(show(cell, "-su", name)) for name in lists]
+    shown = [qconf.parse_object_attributes(query_object(cell, "-su", name)) for name in lists]
     slots = plain.get("slots", "")
     return QueueAdmission(
         slots=int(slots) if slots.isdigit() else None,
@@ -102,34 +107,34 @@ def _value_on(hosts: tuple[str, ...], value: ValuesByHost) -> str | None:
     return None if is_by_group and hosts[0].lower() not in names else value.on(hosts[0], ())
 
 
-def would_submit(cell: GridEngineCell, argv: Argv, person: str) -> SubmittedJob:
-    """Return the job that qsub would submit, in its directory and as its caller."""
-    answer = call(cell, client_commands.verify(cell, argv))
+def preview_submitted_job(cell: GridEngineCell, argv: Argv, person: str) -> SubmittedJob:
+    """Return the job that qsub would submit from this directory as this caller."""
+    answer = run_client(cell, client_commands.verify_submission_command(cell, argv))
     if answer.status:
         lines = (answer.stderr + answer.stdout).decode("utf-8", "replace").splitlines()
         why = next(iter(lines), f"qsub says nothing, and ends with {answer.status}")
         raise ParseError(f"neither the id of a job nor what qsub takes: {printable(why)}")
-    return _read(as_detail(answer.stdout, person))
+    return _read(convert_to_job_detail(answer.stdout, person))
 
 
-def alteration(cell: GridEngineCell, job: str, options: Argv) -> Argv:
+def build_alter_command(cell: GridEngineCell, job: str, options: Argv) -> Argv:
     """Return the command line that changes a job."""
-    return client_commands.alter(cell, job, options)
+    return client_commands.alter_job_command(cell, job, options)
 
 
-def resource_options(hard: Pairs, soft: Pairs, stays: bool) -> Argv:
+def build_resource_options(hard: Pairs, soft: Pairs, stays: bool) -> Argv:
     """Return the options that replace a job's resources."""
-    return client_commands.resource_options(hard, soft, stays)
+    return client_commands.replacement_resource_options(hard, soft, stays)
 
 
 def _read(xml: bytes) -> SubmittedJob:
-    pe, slots = parallel_of(xml)
+    pe, slots = parse_parallel_request(xml)
     return SubmittedJob(
-        request=read_request(xml),
-        account=owner_and_account_of(xml)[1],
+        request=parse_job_request(xml),
+        account=parse_owner_and_account(xml)[1],
         pe=pe,
         slots=slots,
-        fewest=fewest_slots(xml),
-        cwd=cwd_of(xml),
-        is_interactive=is_interactive(xml),
+        fewest=parse_fewest_slots(xml),
+        cwd=parse_job_cwd(xml),
+        is_interactive=is_interactive_job(xml),
     )

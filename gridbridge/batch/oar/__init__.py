@@ -1,1 +1,1 @@
-"""OAR by its command line, run here or by ssh; measured with 2.5.9."""
+"""The adapter for OAR's command line, run locally or by ssh; measured with OAR 2.5.9."""

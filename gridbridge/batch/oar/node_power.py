@@ -1,8 +1,8 @@
-"""Has OAR's nodes rest and work again (oarnodesetting(1)), and keeps their tags as a property.
+"""Halts and wakes OAR's nodes (oarnodesetting(1)), and keeps their tags as a property.
 
-A node that is absent with MAY_REST as its available_upto can be woken, and oarsub takes jobs for
-it. Setting a node absent kills what runs there: so it is drained before, and looked at when every
-pass of the scheduler that may not have seen that is over.
+An absent node whose available_upto is MAY_REST can be woken, and oarsub accepts jobs for it.
+Setting a node absent kills its jobs. So the node is drained first, and is examined again after
+every scheduler pass that may not have seen the drain.
 """
 
 import re
@@ -12,8 +12,13 @@ from dataclasses import dataclass
 from gridbridge.batch import as_root_call
 from gridbridge.batch.oar import oar_commands, server_queries
 from gridbridge.batch.oar.oar_commands import Argv
-from gridbridge.batch.oar.oar_output import MAY_REST, OarResource, read_cluster, read_resources
-from gridbridge.batch.oar.submit import call
+from gridbridge.batch.oar.oar_output import (
+    MAY_REST,
+    OarResource,
+    parse_nodes_and_jobs,
+    parse_resources,
+)
+from gridbridge.batch.oar.submit import run_client
 from gridbridge.model.route import OarServer
 
 SETTING, PROPERTY = "/usr/sbin/oarnodesetting", "/usr/sbin/oarproperty"
@@ -36,46 +41,48 @@ SETTINGS: Mapping[str, Argv] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OarNodeFacts:
-    """What OAR tells of one node now."""
+    """The state of one OAR node: listed, idle, drained, alive, halted or settled."""
 
     is_listed: bool
-    is_idle: bool  # no job that counts has it, or has reserved it
+    is_idle: bool  # no job but best-effort ones uses or has reserved it
     is_drained: bool
     is_alive: bool
     is_halted: bool
-    is_settled: bool  # no change of its state is under way
+    is_settled: bool  # no state change is pending
 
 
-def setting(word: str, host: str) -> Argv:
-    """Return the command line by which root does a thing to a node."""
+def node_setting_command(word: str, host: str) -> Argv:
+    """Return the command line by which root changes a node's state."""
     return (SETTING, "-h", host, *SETTINGS[word])
 
 
-def tagging(host: str, text: str) -> tuple[Argv, ...]:
-    """Return those by which root has a node keep a text as its tags; the property is made first."""
+def node_tag_commands(host: str, text: str) -> tuple[Argv, ...]:
+    """Return the commands by which root stores a node's tags; the property is made first."""
     declaration = f"{PROPERTY} -l | grep -qx {TAGS} || {PROPERTY} -a {TAGS} -c"
     return (("/bin/sh", "-c", declaration), (SETTING, "-h", host, "-p", f"{TAGS}={text}"))
 
 
-def saves_itself(configuration: str) -> str:
-    """Return the line of oar.conf by which OAR halts or wakes nodes itself; empty: it does not."""
+def find_energy_saving_setting(configuration: str) -> str:
+    """Return the line of oar.conf by which OAR itself halts nodes; empty if it does not."""
     match = OWNER.search(configuration)
     return match.group().strip() if match else ""
 
 
-def as_root(*words: str) -> None:
-    """Have root do one of its verbs about a node here; CommandFailed when it does not."""
-    as_root_call.as_root("node", *words)
+def run_root_node_verb(*words: str) -> None:
+    """Run a node verb of gridbridge-as-root; CommandFailed if it fails."""
+    as_root_call.run_root_verb("node", *words)
 
 
-def look(server: OarServer, host: str) -> OarNodeFacts:
-    """Ask OAR about a node; best-effort jobs don't count."""
-    return looked(call(server, server_queries.busy(server)).checked().stdout, host)
+def query_node_facts(server: OarServer, host: str) -> OarNodeFacts:
+    """Query the state of an OAR node; best-effort jobs don't count."""
+    return parse_node_facts(
+        run_client(server, server_queries.busy_nodes_query_command(server)).checked().stdout, host
+    )
 
 
-def looked(document: bytes, host: str) -> OarNodeFacts:
-    """Read what the whole answer tells of a node."""
-    resources, jobs = read_cluster(document)
+def parse_node_facts(document: bytes, host: str) -> OarNodeFacts:
+    """Parse one node's state from the answer about the whole server."""
+    resources, jobs = parse_nodes_and_jobs(document)
     own = [resource for resource in resources if resource.host == host and resource.is_slot]
     ids = {resource.id for resource in own}
     occupied = (
@@ -91,21 +98,25 @@ def looked(document: bytes, host: str) -> OarNodeFacts:
     )
 
 
-def tags(server: OarServer) -> Mapping[str, tuple[str, ...]]:
-    """Return the tags of all nodes that have some; of one in maintenance none, nobody wakes it."""
-    return read_tags(call(server, oar_commands.show_nodes(server)).checked().stdout)
+def query_host_tags(server: OarServer) -> Mapping[str, tuple[str, ...]]:
+    """Return the tags of all nodes that have any, without nodes in maintenance."""
+    return parse_node_tags(
+        run_client(server, oar_commands.show_nodes_command(server)).checked().stdout
+    )
 
 
-def hosts(server: OarServer) -> tuple[str, ...]:
-    """Return all nodes."""
-    resources = read_resources(call(server, oar_commands.show_nodes(server)).checked().stdout)
+def list_taggable_hosts(server: OarServer) -> tuple[str, ...]:
+    """Return all nodes of the OAR server."""
+    resources = parse_resources(
+        run_client(server, oar_commands.show_nodes_command(server)).checked().stdout
+    )
     return tuple(dict.fromkeys(resource.host for resource in resources))
 
 
-def read_tags(document: bytes) -> Mapping[str, tuple[str, ...]]:
-    """Read them; available_upto says what may not be woken."""
+def parse_node_tags(document: bytes) -> Mapping[str, tuple[str, ...]]:
+    """Parse the tags of nodes that are alive or may be woken."""
     return {
-        host: tuple(text.split(BETWEEN)) for host, text in _tags_of_hosts(read_resources(document))
+        host: tuple(text.split(BETWEEN)) for host, text in _tags_of_hosts(parse_resources(document))
     }
 
 
@@ -115,7 +126,7 @@ def _tags_of_hosts(resources: list[OarResource]) -> Iterator[tuple[str, str]]:
             yield resource.host, resource.tags
 
 
-def set_tags(server: OarServer, host: str, host_tags: tuple[str, ...]) -> None:
-    """Give a node exactly these tags; CommandFailed when that is refused."""
+def replace_host_tags(server: OarServer, host: str, host_tags: tuple[str, ...]) -> None:
+    """Replace all tags of a node; CommandFailed if root's command fails."""
     del server  # root asks the one that is here
-    as_root("tag", host, *filter(None, (BETWEEN.join(host_tags),)))
+    run_root_node_verb("tag", host, *filter(None, (BETWEEN.join(host_tags),)))

@@ -1,4 +1,4 @@
-"""Listens to the ends that jobs report on an OAR server's frontend (oarsub(1), --notify)."""
+"""Listens for the ends that jobs report on an OAR server's frontend (oarsub(1), --notify)."""
 
 from collections.abc import Iterator
 
@@ -12,13 +12,14 @@ LISTENER = f"{HERE}/listen.pl"
 COMMAND = "exec /usr/bin/env LC_ALL=C PATH=/usr/bin:/bin /usr/bin/perl - {}"  # sh, csh
 
 
-def listen(server: OarServer) -> Iterator[list[int]]:
-    """Yield the ids of jobs that report their end; nothing about once a second.
+def listen_for_job_ends(server: OarServer) -> Iterator[list[int]]:
+    """Yield the ids of jobs that report their end; an empty list about once a second.
 
-    An id is a hint: anybody there may write to that FIFO. Raises CommandFailed when it ends.
+    An id is only a hint: any user of the frontend may write to the FIFO. Raises CommandFailed when
+    the connection ends.
     """
     if server.login is None:
         raise GridbridgeError("ends are told over a connection by ssh alone")
     with open(LISTENER, "rb") as text:
-        for chunk in ssh.listen(server.login, COMMAND.format(server.ends), text.read()):
+        for chunk in ssh.listen_over_ssh(server.login, COMMAND.format(server.ends), text.read()):
             yield job_ids_in_push(chunk)

@@ -1,7 +1,7 @@
-"""Command lines of OAR's programs: pure, from values to argv (oarsub(1), oardel(1), ...).
+"""Builds command lines of OAR's programs from values (oarsub(1), oardel(1), ...).
 
-They are setuid, so that their caller can't kill them, and without their database they try again
-for ever. An alarm that is set before them ends them all the same (execve(2) keeps it).
+These programs are setuid, so their caller can't kill them, and without their database they retry
+for ever. An alarm(2) that is set before them ends them nevertheless (execve(2) keeps it).
 """
 
 from gridbridge.model.request import (
@@ -13,7 +13,7 @@ from gridbridge.model.request import (
     split_relation,
 )
 from gridbridge.model.route import OarServer
-from gridbridge.shell.runner import quote
+from gridbridge.shell.runner import quote_for_sh
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
@@ -41,23 +41,23 @@ END_OF_KEEPER = b"__END__\n"
 OVER = "('Terminated', 'Error')"  # states, in SQL
 
 
-def submit_held(server: OarServer, spec: JobSpec, size: int) -> Argv:
-    """Submit a script of `size` bytes on standard input, held, under the transfer's name."""
-    program, *words = oarsub(server, spec)
-    argv = call(server, program.rpartition("/")[2], *words)
+def submit_held_command(server: OarServer, spec: JobSpec, size: int) -> Argv:
+    """Build the command that submits a held job; its script has `size` bytes on stdin."""
+    program, *words = oarsub_command(server, spec)
+    argv = limited_command(server, program.rpartition("/")[2], *words)
     verb = "submit_array" if spec.tasks else "submit"
     return _far(server, verb, str(size), *argv, ends=server.ends)
 
 
-def oarsub(server: OarServer, spec: JobSpec) -> Argv:
-    """Return oarsub's own command line.
+def oarsub_command(server: OarServer, spec: JobSpec) -> Argv:
+    """Build oarsub's own command line.
 
-    OAR writes a job's name and directory unquoted into a Perl program and its own SQL, so the
-    script's first process changes the directory, and only a transfer's name is a job's name.
+    OAR writes a job's name and directory unquoted into Perl and SQL. So the script's first process
+    changes the directory, and a job's name is always a transfer's name.
     """
     request, files = spec.request, ("-d", "/", "-O", "/dev/null", "-E", "/dev/null")
-    needs: Argv = ("-l", resources(request, spec.slots))
-    condition = properties(request)
+    needs: Argv = ("-l", oarsub_resources(request, spec.slots))
+    condition = oarsub_properties(request)
     needs += ("-p", condition) if condition else ()
     needs += ("-q", request.targets) if request.targets else ()
     needs += tuple(word for kind in request.types for word in ("-t", kind))
@@ -69,19 +69,20 @@ def oarsub(server: OarServer, spec: JobSpec) -> Argv:
     return (program, *named, *files, *needs, COMMAND)
 
 
-def resources(request: JobRequest, slots: int) -> str:
-    """Return the slots, by groups of nodes, and the time limit; without one OAR's default holds.
+def oarsub_resources(request: JobRequest, slots: int) -> str:
+    """Return oarsub's -l value: the slots by groups of nodes, and the walltime.
 
-    Without groups all are on one node.
+    Without groups all slots are on one node. Without a walltime OAR's default holds.
     """
     groups = request.groups or ((1, slots),)
     return "+".join(_group(request, *group) for group in groups) + _walltime(request)
 
 
 def _group(request: JobRequest, nodes: int, slots: int) -> str:
-    """Return `slots` on each of `nodes` nodes; 0 nodes: wherever they are free.
+    """Return `slots` on each of `nodes` nodes; 0 nodes: on any nodes.
 
-    Of a level, such as `/gpu`, as many are asked for, and the slots are spread over them.
+    Of a level, such as `/gpu`, the requested number is taken, and the slots are spread over its
+    units.
     """
     levels = f"{LEVEL}{NODES}={nodes}" if nodes else ""
     for name, value in _requested(request):
@@ -95,12 +96,12 @@ def _walltime(request: JobRequest) -> str:
     limit = next((value for name, value in request.hard if name == WALLTIME), "")
     if not limit or limit.upper() in NO_LIMIT:
         return ""
-    seconds = seconds_of(limit)
+    seconds = parse_walltime_seconds(limit)
     return f",walltime={seconds // 3600}:{seconds // 60 % 60}:{seconds % 60}"
 
 
-def properties(request: JobRequest) -> str:
-    """Return the resources that are properties there, as a condition of SQL."""
+def oarsub_properties(request: JobRequest) -> str:
+    """Return the requested resources that are OAR properties, as an SQL condition."""
     pairs = ((name, value) for name, value in _requested(request) if not name.startswith(LEVEL))
     conditions = [_condition(name, value) for name, value in pairs]
     conditions += [
@@ -112,11 +113,11 @@ def properties(request: JobRequest) -> str:
 def _condition(name: str, value: str) -> str:
     bare, relation = split_relation(name)
     words = f"{bare} {WORDS.get(relation, relation)}"
-    return words if relation in VALUELESS else f"{words} {sql(value)}"
+    return words if relation in VALUELESS else f"{words} {quote_for_sql(value)}"
 
 
-def refusal(request: JobRequest) -> str:
-    """Return why OAR can't give what a job asked for; empty when it can, as far as we know."""
+def explain_request_refusal(request: JobRequest) -> str:
+    """Return why OAR can't satisfy a request; empty if it can, as far as known."""
     lacking = ["checkpointing"] if request.checkpoint else []
     lacking += ["-notify"] if request.notify else []
     either = [pair for clause in request.either for pair in clause]
@@ -129,7 +130,7 @@ def refusal(request: JobRequest) -> str:
 
 
 def _is_right(name: str, value: str) -> bool:
-    """Say whether a value can be asked for; a backslash means something in MySQL's literals."""
+    """Say whether a value can be requested; a backslash is special in MySQL's literals."""
     if is_home_place(name):
         return True
     if name == WALLTIME:
@@ -142,121 +143,135 @@ def _is_right(name: str, value: str) -> bool:
     return value.isprintable() and "\\" not in value
 
 
-def seconds_of(limit: str) -> int:
-    """Read Grid Engine's time, `90` or `h:m:s` with empty parts (sge_types(1)); at least 1."""
+def parse_walltime_seconds(limit: str) -> int:
+    """Parse Grid Engine's time, `90` or `h:m:s` (sge_types(1)), as at least 1 second."""
     hours, minutes, seconds = ("::" + limit).split(":")[-3:]
     total = int(hours or 0) * 3600 + int(minutes or 0) * 60 + int(seconds or 0)
     return max(1, total)
 
 
-def keeper(spec: JobSpec, tells: bool) -> str:
-    """Return what stands above keeper.pl; it notes the usage if an end is told."""
-    arguments = f"{perl(spec.shell)}, {perl(spec.cwd)}, {tells:d}, {spec.tasks}"
+def keeper_header(spec: JobSpec, tells: bool) -> str:
+    """Return the Perl lines before keeper.pl; it records the usage if ends are notified."""
+    arguments = f"{quote_for_perl(spec.shell)}, {quote_for_perl(spec.cwd)}, {tells:d}, {spec.tasks}"
     return f"my ($shell, $cwd, $tells, $tasks) = ({arguments});\n"
 
 
-def perl(text: str) -> str:
+def quote_for_perl(text: str) -> str:
     """Quote one word for Perl."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def sql(text: str) -> str:
+def quote_for_sql(text: str) -> str:
     """Quote one word for SQL."""
     return "'" + text.replace("'", "''") + "'"
 
 
-def show_nodes(server: OarServer) -> Argv:
-    """Show every resource with all of its properties."""
-    return call(server, "oarnodes", "-J")
+def show_nodes_command(server: OarServer) -> Argv:
+    """Build the command that shows every resource with its properties."""
+    return limited_command(server, "oarnodes", "-J")
 
 
-def show_job(server: OarServer, job: str) -> Argv:
-    """Show one job, also when it is over; nothing when there is none."""
-    return call(server, "oarstat", "-f", "-J", "-j", job)
+def show_job_command(server: OarServer, job: str) -> Argv:
+    """Build the command that shows one job, even an ended one."""
+    return limited_command(server, "oarstat", "-f", "-J", "-j", job)
 
 
-def show_end(server: OarServer, job: str) -> Argv:
-    """Show one job, with the usage notes of everybody who claims it."""
-    show, folder = " ".join(map(quote, show_job(server, job))), server.ends.rpartition("/")[0]
+def show_end_command(server: OarServer, job: str) -> Argv:
+    """Build the command that shows one job and the usage files of its id."""
+    show, folder = (
+        " ".join(map(quote_for_sh, show_job_command(server, job))),
+        server.ends.rpartition("/")[0],
+    )
     with open(USED, encoding="ascii") as program:
-        used = " ".join(map(quote, ("/usr/bin/perl", "-e", program.read(), f"{folder}/used", job)))
-    return ("/bin/sh", "-c", f"{show} && printf %s {quote(BREAK.decode())} && {{ {used} || :; }}")
+        used = " ".join(
+            map(quote_for_sh, ("/usr/bin/perl", "-e", program.read(), f"{folder}/used", job))
+        )
+    return (
+        "/bin/sh",
+        "-c",
+        f"{show} && printf %s {quote_for_sh(BREAK.decode())} && {{ {used} || :; }}",
+    )
 
 
-def show_held(server: OarServer, transfer: str, owner: str) -> Argv:
-    """Show a person's held jobs of a name."""
-    condition = f"job_name = {sql(transfer)} AND job_user = {sql(owner)} AND state = 'Hold'"
-    return call(server, "oarstat", "-f", "-J", "--sql", condition)
+def show_held_command(server: OarServer, transfer: str, owner: str) -> Argv:
+    """Build the command that shows a person's held jobs of a name."""
+    own_jobs = f"job_name = {quote_for_sql(transfer)} AND job_user = {quote_for_sql(owner)}"
+    condition = f"{own_jobs} AND state = 'Hold'"
+    return limited_command(server, "oarstat", "-f", "-J", "--sql", condition)
 
 
-def show_copies(server: OarServer, transfer: str, owner: str) -> Argv:
-    """Show the live jobs that OAR made by itself from a person's job of a name."""
-    own_jobs = f"job_name = {sql(transfer)} AND job_user = {sql(owner)}"
+def show_copies_command(server: OarServer, transfer: str, owner: str) -> Argv:
+    """Build the command that shows live jobs which OAR resubmitted from a person's job."""
+    own_jobs = f"job_name = {quote_for_sql(transfer)} AND job_user = {quote_for_sql(owner)}"
     condition = f"{own_jobs} AND resubmit_job_id <> 0 AND state NOT IN {OVER}"
-    return call(server, "oarstat", "-f", "-J", "--sql", condition)
+    return limited_command(server, "oarstat", "-f", "-J", "--sql", condition)
 
 
-def show_version(server: OarServer) -> Argv:
-    """Show which OAR it is; the database is not asked."""
-    return call(server, "oarstat", "-V")
+def show_version_command(server: OarServer) -> Argv:
+    """Build the command that shows OAR's version, without a database query."""
+    return limited_command(server, "oarstat", "-V")
 
 
-def show_scripts(server: OarServer) -> Argv:
-    """Show the names of the scripts that wait for their jobs."""
+def show_scripts_command(server: OarServer) -> Argv:
+    """Build the command that lists the scripts that wait for their jobs."""
     return _far(server, "ls", ".")
 
 
-def hold(server: OarServer, job: str) -> Argv:
-    """Ask that a waiting job is not started."""
-    return call(server, "oarhold", job)
+def hold_command(server: OarServer, job: str) -> Argv:
+    """Build the command that holds a waiting job."""
+    return limited_command(server, "oarhold", job)
 
 
-def release(server: OarServer, job: str) -> Argv:
-    """Ask that a held job may start."""
-    return call(server, "oarresume", job)
+def release_command(server: OarServer, job: str) -> Argv:
+    """Build the command that releases a held job."""
+    return limited_command(server, "oarresume", job)
 
 
-def release_arrays(server: OarServer, arrays: Argv) -> Argv:
-    """Ask that all held jobs of some arrays may start."""
-    return call(server, "oarresume", "--array", *arrays)
+def release_arrays_command(server: OarServer, arrays: Argv) -> Argv:
+    """Build the command that releases all held jobs of some arrays."""
+    return limited_command(server, "oarresume", "--array", *arrays)
 
 
-def delete_array(server: OarServer, array: str) -> Argv:
-    """Delete all jobs of an array."""
-    return _far(server, "delete_array", array, *call(server, "oardel", "--array", array))
+def delete_array_command(server: OarServer, array: str) -> Argv:
+    """Build the command that deletes all jobs of an array."""
+    return _far(server, "delete_array", array, *limited_command(server, "oardel", "--array", array))
 
 
-def delete_tasks(server: OarServer, array: str, jobs: dict[str, int]) -> Argv:
-    """Delete some jobs of an array, given with their places in it; the others keep its script."""
+def delete_tasks_command(server: OarServer, array: str, jobs: dict[str, int]) -> Argv:
+    """Build the command that deletes some jobs of an array; the others keep its script."""
     about = " ".join((array, *map(str, jobs.values())))
-    return _far(server, "delete_tasks", about, *call(server, "oardel", *jobs))
+    return _far(server, "delete_tasks", about, *limited_command(server, "oardel", *jobs))
 
 
-def show_living(server: OarServer, *arrays: str) -> Argv:
-    """Show the jobs of arrays that are not over."""
+def show_live_tasks_command(server: OarServer, *arrays: str) -> Argv:
+    """Build the command that shows the live jobs of arrays."""
     condition = (
         f"array_id IN ({', '.join(str(int(array)) for array in arrays)}) AND state NOT IN {OVER}"
     )
-    return call(server, "oarstat", "-f", "-J", "--sql", condition)
+    return limited_command(server, "oarstat", "-f", "-J", "--sql", condition)
 
 
-def show_ended(server: OarServer, arrays: "Iterable[tuple[int, Iterable[int]]]") -> Argv:
-    """Show the jobs at some places of arrays that are over."""
+def show_ended_tasks_command(
+    server: OarServer, arrays: "Iterable[tuple[int, Iterable[int]]]"
+) -> Argv:
+    """Build the command that shows the ended jobs of arrays at these indices."""
     condition = " OR ".join(
         f"array_id = {array} AND array_index IN ({', '.join(map(str, indices))})"
         for array, indices in arrays
     )
-    return call(server, "oarstat", "-f", "-J", "--sql", f"({condition}) AND state IN {OVER}")
+    return limited_command(
+        server, "oarstat", "-f", "-J", "--sql", f"({condition}) AND state IN {OVER}"
+    )
 
 
-def send(server: OarServer, signal: str, job: str) -> Argv:
-    """Send a signal to the first process of a running job."""
-    return call(server, "oardel", "-s", signal, job)
+def send_signal_command(server: OarServer, signal: str, job: str) -> Argv:
+    """Build the command that signals the first process of a running job."""
+    return limited_command(server, "oardel", "-s", signal, job)
 
 
-def delete(server: OarServer, job: str) -> Argv:
-    """Delete a job, and the script that waits for it."""
-    return _far(server, "delete", job, *call(server, "oardel", job))
+def delete_job_command(server: OarServer, job: str) -> Argv:
+    """Build the command that deletes a job and its waiting script."""
+    return _far(server, "delete", job, *limited_command(server, "oardel", job))
 
 
 def _requested(request: JobRequest) -> list[tuple[str, str]]:
@@ -278,7 +293,7 @@ def _far(server: OarServer, verb: str, about: str, *words: str, ends: str = "") 
         return ("/bin/sh", "-c", body.read(), "sh", verb, about, oarstat, ends, *words)
 
 
-def call(server: OarServer, program: str, *words: str) -> Argv:
-    """Run one of OAR's programs, ended by an alarm before the time limit."""
+def limited_command(server: OarServer, program: str, *words: str) -> Argv:
+    """Build the command of an OAR program that an alarm ends before the time limit."""
     limit_s = max(1, int(server.timeout_s) - ANSWER_S)
     return (*LIMITED, str(limit_s), f"{server.binaries}/{program}", *words)

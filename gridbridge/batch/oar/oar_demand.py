@@ -1,8 +1,8 @@
-"""Reads what an OAR server has and what waits there, for nodes that rest and are woken.
+"""Reads an OAR server's nodes and waiting jobs, for the balancer.
 
-OAR has no queues on nodes: those of others than best-effort jobs share all slots, and are shown as
-one queue, whose name the reader is told. What a job asks for is read as far as slots and nodes:
-properties are conditions in SQL, which OAR alone understands.
+OAR has no queues on nodes. The slots of a node are shown as one queue for ordinary jobs, whose name
+the caller gives, and one for best-effort jobs. A request is read as far as slots and nodes: its
+properties are SQL conditions, which only OAR understands.
 """
 
 import socket
@@ -21,10 +21,10 @@ from gridbridge.batch.oar.oar_output import (
     OarJob,
     OarResource,
     OarstatLine,
-    read_jobs,
-    read_lines,
-    read_parts,
-    read_resources,
+    parse_jobs,
+    parse_oarstat_lines,
+    parse_resources,
+    split_answer_parts,
 )
 from gridbridge.batch.oar.resource_levels import (
     ANY,
@@ -34,12 +34,12 @@ from gridbridge.batch.oar.resource_levels import (
     SLOTS,
     NodeSlotCounts,
     SlotDistribution,
-    levels_in,
-    slots_each,
-    ways_of,
+    level_names,
+    slot_distributions,
+    slots_per_node_in_name,
 )
-from gridbridge.batch.oar.submit import call
-from gridbridge.batch.state_letters import queue_letters
+from gridbridge.batch.oar.submit import run_client
+from gridbridge.batch.state_letters import render_queue_letters
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.campaign_names import is_campaign_job_name
 from gridbridge.model.elastic.balance_plan import SavedProgramOutputs
@@ -93,24 +93,30 @@ class _JobSample(NamedTuple):
     tasks: tuple[int, ...]
 
 
-def printed(server: OarServer) -> tuple[SavedProgramOutputs, str]:
-    """Return what oarnodes and oarstat print now, with the halted nodes that answer, and our host.
+def query_demand_outputs(server: OarServer) -> tuple[SavedProgramOutputs, str]:
+    """Return what oarnodes and oarstat print, the halted nodes that answer, and this host.
 
-    Nobody but OAR's own account may read its configuration, so the balancer runs on its server.
+    Only OAR's own account may read its configuration, so the balancer runs on OAR's server.
     """
-    answer = call(server, server_queries.demand(server), most_bytes=LIST_BYTES).checked().stdout
-    resources = read_resources(read_parts(answer)[0])
+    answer = (
+        run_client(server, server_queries.demand_query_command(server), most_bytes=LIST_BYTES)
+        .checked()
+        .stdout
+    )
+    resources = parse_resources(split_answer_parts(answer)[0])
     halted = sorted({resource.host for resource in resources if resource.is_halted})
-    return SavedProgramOutputs(oar=answer + told_reachable(_reachable(halted))), this_host.name()
+    return SavedProgramOutputs(
+        oar=answer + encode_reachable_hosts(_reachable(halted))
+    ), this_host.this_host_name()
 
 
-def told_reachable(hosts: Iterable[str]) -> bytes:
-    """Return what follows OAR's own words: a node a line."""
+def encode_reachable_hosts(hosts: Iterable[str]) -> bytes:
+    """Encode the reachable nodes, one a line, to follow OAR's own output."""
     return "".join(f"{host}\n" for host in hosts).encode()
 
 
 def _reachable(hosts: Sequence[str]) -> list[str]:
-    """Return the nodes that are up, though OAR calls them absent: it asks none of those itself."""
+    """Return the absent nodes that accept connections; OAR does not probe them itself."""
     with ThreadPoolExecutor(AT_ONCE, "node") as threads:
         answers = threads.map(_answers, hosts)
         return [host for host, is_up in zip(hosts, answers, strict=True) if is_up]
@@ -122,15 +128,17 @@ def _answers(host: str) -> bool:
     return False
 
 
-def read(document: bytes, queue: str) -> tuple[GridEngineCellSnapshot, CellConfiguration]:
-    """Read what was printed; ParseError for anything but a whole answer with a resource in it.
+def parse_oar_demand(
+    document: bytes, queue: str
+) -> tuple[GridEngineCellSnapshot, CellConfiguration]:
+    """Parse the printed outputs; ParseError if they are incomplete or without resources.
 
-    `queue` is the name of the one queue that all jobs but best-effort ones are in.
+    `queue` is the name of the queue for all jobs but best-effort ones.
     """
     answer, whole, up = document.rpartition(WHOLE)
-    nodes, shown, *more = read_parts(answer + whole)
-    resources, jobs = read_resources(nodes), read_jobs(shown)
-    lines = [line for part in more for line in read_lines(part)]
+    nodes, shown, *more = split_answer_parts(answer + whole)
+    resources, jobs = parse_resources(nodes), parse_jobs(shown)
+    lines = [line for part in more for line in parse_oarstat_lines(part)]
     slots = [resource for resource in resources if resource.is_slot]
     if not slots:
         raise ParseError("oarnodes: no resource")
@@ -165,7 +173,7 @@ def _sizes(
     facts: Mapping[str, frozenset[str]],
     jobs: Iterable[OarJob],
 ) -> NodeSlotCounts:
-    named = {level for job in jobs if not job.is_over for level in levels_in(job.wanted)}
+    named = {level for job in jobs if not job.is_over for level in level_names(job.wanted)}
     cell_resources = [resource for resources in of_host.values() for resource in resources]
     slots_inside = {level: _inside(level, cell_resources) for level in named - {*NODES, *SLOTS}}
     return NodeSlotCounts(
@@ -238,7 +246,7 @@ def _instances(
                 if resource_id in where
             )
     for host, resources in of_host.items():
-        state = QueueState(facts[host], queue_letters(facts[host]))
+        state = QueueState(facts[host], render_queue_letters(facts[host]))
         for kind, total in ((queue, len(resources)), (BEST_EFFORT, len(resources))):
             begun = tuple(running[kind, host])
             tasks = tuple(start.slots for start in begun)
@@ -324,7 +332,7 @@ def _row(key: _OarJobGroup, requests: Sequence[_JobSample]) -> WaitingJobs:
 
 def _shape(job: OarJob, sizes: NodeSlotCounts) -> TaskShape:
     """Read the ways in which a job may run (`-l`, oarsub(1)): the least, and the others."""
-    ways = dict.fromkeys(ways_of(job.wanted, sizes, job.message))
+    ways = dict.fromkeys(slot_distributions(job.wanted, sizes, job.message))
     least, *alternatives = (_way(job, distribution) for distribution in ways)
     return replace(least, others=tuple(alternatives))
 
@@ -358,4 +366,6 @@ def _environment(name: str) -> ParallelEnvironment:
         spread = SlotSpread.ONE_HOST if name == ONE else SlotSpread.ANY_HOSTS
         return ParallelEnvironment(name=name, spread=spread, slots=ENOUGH)
     fixed = SlotSpread.FIXED
-    return ParallelEnvironment(name=name, spread=fixed, per_host=slots_each(name), slots=ENOUGH)
+    return ParallelEnvironment(
+        name=name, spread=fixed, per_host=slots_per_node_in_name(name), slots=ENOUGH
+    )

@@ -1,6 +1,6 @@
-"""What OAR's programs print: bytes to records (facts: oarstat -f -J and oarnodes -J of 2.5.9).
+"""Parses what OAR's programs print (measured: oarstat -f -J and oarnodes -J of 2.5.9).
 
-Nothing at all means that there is nothing. A job's events come in no order: their ids have one.
+An empty output means that there are no jobs or nodes. A job's events are ordered by their ids.
 """
 
 import json
@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from gridbridge.batch.oar.oar_commands import BREAK, RESUME, SUSPEND, WHOLE
-from gridbridge.batch.state_letters import job_letters
+from gridbridge.batch.state_letters import render_job_letters
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.campaign_names import PREFIX
 from gridbridge.model.states import UNSEEN, JobFact, JobState
@@ -47,7 +47,7 @@ SUSPENDED, RESUMED = f"SIGNAL_{SUSPEND}", f"SIGNAL_{RESUME}"  # oardel -s notes 
 
 
 class OarstatLine(NamedTuple):
-    """A job in a line of oarstat --format 1."""
+    """A job in one line of oarstat --format 1."""
 
     id: str
     array: str  # empty without --array
@@ -60,7 +60,7 @@ class OarstatLine(NamedTuple):
 
 
 class OarJob:
-    """One job as oarstat shows it."""
+    """A job as oarstat shows it, with its state, resources, events and exit code."""
 
     __slots__ = (
         "after",
@@ -87,7 +87,7 @@ class OarJob:
     )
 
     def __init__(self, shown: dict[str, object]) -> None:
-        """Take what is shown; ParseError when something of it is missing."""
+        """Read oarstat's fields; ParseError if one is missing."""
         try:
             self.id = str(_number(shown["Job_Id"]))
             self.array = str(_number(shown.get("array_id") or shown["Job_Id"]))
@@ -118,78 +118,78 @@ class OarJob:
 
     @property
     def account(self) -> str:
-        """The transfer that it is of: its name, which can't be changed."""
+        """The name of the job's transfer, which is the job's unchangeable name."""
         return self.name
 
     @property
     def is_of_array(self) -> bool:
-        """Whether it is a task of an array under the name of a campaign's."""
+        """Whether the job is a task of a campaign's array, by its name."""
         return self.name.startswith(ARRAYS)
 
     @property
     def is_besteffort(self) -> bool:
-        """Whether it makes way for others."""
+        """Whether the job is preemptible."""
         return self.queue == BEST_EFFORT
 
     @property
     def script(self) -> str:
-        """The name under which its script waits for it."""
+        """The file name under which the script waits for the job."""
         return f"array.{self.array}" if self.is_of_array else f"job.{self.id}"
 
     @property
     def is_over(self) -> bool:
-        """Whether it has ended."""
+        """Whether the job has ended."""
         return self.state in ENDED
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it may be started, as far as the server has come to what was asked."""
+        """Whether the job may be started, as far as the server has processed requests."""
         return self.state in WAITING
 
     @property
     def is_starting(self) -> bool:
-        """Whether what it is will soon be told: it waits, or is being started."""
+        """Whether the job waits or is being started, so that its state will soon change."""
         return self.state in (*WAITING, *STARTED)
 
     @property
     def is_active(self) -> bool:
-        """Whether it has resources, or is about to have them."""
+        """Whether the job has resources, or is about to get them."""
         return not (self.is_over or self.is_waiting or self.is_held)
 
     @property
     def is_running(self) -> bool:
-        """Whether it runs, or was stopped by its keeper."""
+        """Whether the job runs, or was stopped by its keeper."""
         return self.state == "Running"
 
     @property
     def is_held(self) -> bool:
-        """Whether it is held."""
+        """Whether the job is held."""
         return self.state == HELD
 
     @property
     def is_deleted(self) -> bool:
-        """Whether somebody deleted it, or OAR itself did; it may live on for a while."""
+        """Whether a user or OAR itself deleted the job; it may live on for a while."""
         return DELETED in self.event_types
 
     @property
     def is_new(self) -> bool:
-        """Whether it is held as it was submitted: neither released nor deleted since."""
+        """Whether the job is held as submitted: neither released nor deleted since."""
         return self.state == HELD and not {RELEASED, DELETED} & set(self.event_types)
 
     @property
     def is_suspended(self) -> bool:
-        """Whether the last that its keeper was told is to stop, or OAR itself suspended it."""
+        """Whether the job's keeper was last told to stop it, or OAR suspended it."""
         signals = [kind for kind in self.event_types if kind in (SUSPENDED, RESUMED)]
         return self.state == "Suspended" or (self.state in ACTIVE and signals[-1:] == [SUSPENDED])
 
     @property
     def event_types(self) -> list[str]:
-        """What happened to it, in that order."""
+        """The types of the job's events, in their order."""
         return [kind for kind, _ in self.events]
 
     @property
     def known(self) -> JobState:
-        """What it is, as others call it; of an unknown state the word is shown."""
+        """The job's state in the words of model.states; an unknown state keeps OAR's word."""
         if self.is_over:
             return UNSEEN
         word = "Suspended" if self.is_suspended else self.state
@@ -197,16 +197,16 @@ class OarJob:
             *FACTS.get(word, (JobFact.UNKNOWN,)),
             *((JobFact.DELETING,) if self.is_deleted else ()),
         }
-        return JobState(facts, word if JobFact.UNKNOWN in facts else job_letters(facts))
+        return JobState(facts, word if JobFact.UNKNOWN in facts else render_job_letters(facts))
 
     def why(self, *kinds: str) -> str:
-        """Return the words of the first event of these kinds, empty when there is none."""
+        """Return the text of the job's first event of these types, empty if there is none."""
         texts = (f"{kind}: {words}" for kind, words in self.events if kind in kinds)
         return next(texts, "")
 
 
 class OarResource:
-    """One resource, which is one slot, as oarnodes shows it."""
+    """One OAR resource, which is one slot, as oarnodes shows it."""
 
     __slots__ = (
         "host",
@@ -224,7 +224,7 @@ class OarResource:
     )
 
     def __init__(self, shown: dict[str, object]) -> None:
-        """Take what is shown; ParseError when something of it is missing."""
+        """Read oarnodes' fields; ParseError if one is missing."""
         try:
             self.id = str(shown["resource_id"])
             self.host = str(shown["network_address"])
@@ -244,70 +244,64 @@ class OarResource:
 
     @property
     def is_halted(self) -> bool:
-        """Whether it is absent because it was halted, and may be woken."""
+        """Whether the resource's node was halted and may be woken."""
         return self.standby_until == MAY_REST
 
     def can_run(self, now: float) -> bool:
-        """Say whether it runs jobs: it is alive, or OAR halted it and wakes it for one.
-
-        What it never halts is not in standby when it is absent.
-        """
+        """Say whether the resource can run jobs: it is alive, or OAR itself wakes its node."""
         return self.is_alive or now < self.standby_until
 
 
-def read_jobs(answer: bytes) -> list[OarJob]:
-    """Return the jobs of an answer of oarstat, in the order of their ids."""
+def parse_jobs(answer: bytes) -> list[OarJob]:
+    """Parse oarstat's JSON into jobs, ordered by id."""
     return sorted(map(OarJob, _objects(answer)), key=lambda job: int(job.id))
 
 
-def read_parts(answer: bytes, least: int = 2) -> list[bytes]:
-    """Return the parts of an answer; ParseError when a part or the end is missing."""
+def split_answer_parts(answer: bytes, least: int = 2) -> list[bytes]:
+    """Split a combined answer into its parts; ParseError if a part or the end is missing."""
     parts = answer.removesuffix(WHOLE).split(BREAK)
     if len(parts) < least or not answer.endswith(WHOLE):
         raise ParseError("oarnodes and oarstat: not a whole answer")
     return parts
 
 
-def read_cluster(answer: bytes) -> tuple[list[OarResource], list[OarJob]]:
-    """Return the nodes and the jobs of an answer that begins with them."""
-    nodes, jobs, *_ = read_parts(answer)
-    return read_resources(nodes), read_jobs(jobs)
+def parse_nodes_and_jobs(answer: bytes) -> tuple[list[OarResource], list[OarJob]]:
+    """Parse the resources and jobs of an answer that begins with both."""
+    nodes, jobs, *_ = split_answer_parts(answer)
+    return parse_resources(nodes), parse_jobs(jobs)
 
 
-def read_brief(answer: bytes) -> list[OarJob]:
-    """Return the jobs of `oarstat -J` without `-f`, which shows neither events nor ends."""
+def parse_brief_jobs(answer: bytes) -> list[OarJob]:
+    """Parse the jobs of `oarstat -J` without `-f`, which shows neither events nor ends."""
     return [OarJob({"exit_code": None, "events": []} | shown) for shown in _objects(answer)]
 
 
-def read_lines(answer: bytes) -> Iterator[OarstatLine]:
-    """Give the jobs of lines; a line that a line feed in a name cuts has not the right width."""
+def parse_oarstat_lines(answer: bytes) -> Iterator[OarstatLine]:
+    """Yield the jobs of plain oarstat lines; lines of an unexpected width are skipped."""
     for text in answer.decode("utf-8", "surrogateescape").split("\n"):
         job, at = text.partition(" ")[0], LETTER_AT.get(len(text))
         if at is not None and job.isdecimal():
             yield OarstatLine(job, text[ARRAY].strip() if len(text) == WITH_ARRAY else "", text[at])
 
 
-def read_end(answer: bytes) -> tuple[list[OarJob], dict[str, tuple[float, float]]]:
-    """Return what `show_end` shows: the job, and by account the user and system time it used."""
+def parse_job_end_and_usage(answer: bytes) -> tuple[list[OarJob], dict[str, tuple[float, float]]]:
+    """Parse a job with the user and system times that its keepers recorded, by account."""
     job, _, usage = answer.partition(BREAK)
     used = {}
     for line in usage.decode("ascii", "replace").splitlines():
         with suppress(ValueError):  # one that tells nothing
             account, user_s, system_s = line.split(" ")
             used[account] = float(user_s), float(system_s)
-    return read_jobs(job), used
+    return parse_jobs(job), used
 
 
-def read_resources(answer: bytes) -> list[OarResource]:
-    """Return the resources of an answer of oarnodes."""
+def parse_resources(answer: bytes) -> list[OarResource]:
+    """Parse the resources of oarnodes' JSON."""
     return list(map(OarResource, _objects(answer)))
 
 
-def read_properties(answer: bytes) -> frozenset[str]:
-    """Return the names of the properties that resources have, of an answer of oarnodes.
-
-    ParseError without any resource: that tells nothing.
-    """
+def parse_property_names(answer: bytes) -> frozenset[str]:
+    """Return the property names of all resources; ParseError if there are no resources."""
     if names := frozenset(name.lower() for resource in _objects(answer) for name in resource):
         return names
     raise ParseError("oarnodes: no resource")

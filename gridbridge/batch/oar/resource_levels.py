@@ -1,7 +1,7 @@
-"""Reads what an OAR job requests, level by level, as slots and how they lie on nodes: oarsub(1).
+"""Parses an OAR job's resource request as slots and their distribution over nodes (oarsub(1)).
 
-Properties in braces are conditions in SQL, which OAR alone understands: they are left out, but for
-the type of resources: those of a type such as 'licence' are no slots.
+Properties in braces are SQL conditions, which only OAR understands. They are ignored except the
+resource type: resources of another type, such as 'licence', are not slots.
 """
 
 import math
@@ -24,7 +24,7 @@ REPORTED = re.compile(r"R=(\d{1,9}),")  # begins a waiting job's message: the fi
 
 
 class SlotDistribution(NamedTuple):
-    """How many slots a request has, and how they lie."""
+    """The number of slots of a request, and how they are spread over nodes."""
 
     slots: int
     pe: str
@@ -33,21 +33,21 @@ class SlotDistribution(NamedTuple):
 
     @property
     def is_on_all(self) -> bool:
-        """Whether it asks for all nodes or slots, so that a further node doesn't help it."""
+        """Whether the request asks for all nodes or slots, so that no more node helps it."""
         return self.pe.startswith(EVERY) or any(group.is_on_all for group in self.groups)
 
     @property
     def whole_nodes(self) -> int:
-        """The number of nodes that it has alone."""
+        """The number of nodes that the request uses exclusively."""
         if self.groups:
             return sum(group.whole_nodes for group in self.groups)
         if not self.is_whole:
             return 0
-        return 1 if self.pe == ONE else self.slots // slots_each(self.pe)
+        return 1 if self.pe == ONE else self.slots // slots_per_node_in_name(self.pe)
 
 
 class NodeSlotCounts(NamedTuple):
-    """The slots of each node."""
+    """The slot counts of a cluster's nodes, and of the levels inside a node."""
 
     every: Sequence[int]
     usable: Sequence[int]  # of the nodes that take jobs: ALL means those
@@ -59,24 +59,28 @@ class NodeSlotCounts(NamedTuple):
         return min(self.every, default=1)
 
 
-def slots_each(pe: str) -> int:
+def slots_per_node_in_name(pe: str) -> int:
     """Return the slots on each node, from the name of an environment that fixes them."""
     return int(pe.rpartition("-")[2])
 
 
-def lies(
+def least_slot_distribution(
     request: str, sizes: Sequence[int], message: str = "", usable: Sequence[int] | None = None
 ) -> SlotDistribution:
-    """Return the least of the ways in which a request's slots may lie."""
-    return ways_of(request, NodeSlotCounts(sizes, sizes if usable is None else usable), message)[0]
+    """Return the smallest of the alternative slot distributions of a request."""
+    return slot_distributions(
+        request, NodeSlotCounts(sizes, sizes if usable is None else usable), message
+    )[0]
 
 
-def levels_in(request: str) -> list[str]:
-    """Return the levels that a request names."""
+def level_names(request: str) -> list[str]:
+    """Return the resource levels that a request names."""
     return [level for level, _ in LEVEL.findall(PROPERTIES.sub("", request))]
 
 
-def ways_of(request: str, sizes: NodeSlotCounts, message: str = "") -> list[SlotDistribution]:
+def slot_distributions(
+    request: str, sizes: NodeSlotCounts, message: str = ""
+) -> list[SlotDistribution]:
     """Return how many slots a request has, and how they lie on nodes of these sizes.
 
     A request without a level below nodes gets whole nodes with all their slots, at least the

@@ -1,18 +1,24 @@
-"""The questions about a whole OAR server, whose cost does not grow with others' jobs.
+"""Builds the queries about a whole OAR server, whose cost does not grow with others' jobs.
 
 `oarstat -f` needs some ten database queries for each job that it shows, `oarstat -J` two or three,
-and a line of plain `oarstat` none. So only jobs that have slots, and our own jobs, are shown in
-full. Others' waiting jobs are lines, at most MOST_LINES of them; for a balancer one job of each
-request is shown in full, but of held jobs none. `--sql` takes a condition on the table `jobs`
-(oarstat(1)).
+and a line of plain `oarstat` none. So only jobs with slots and our own jobs are shown in full.
+Others' waiting jobs are lines, at most MOST_LINES. For a balancer one job of each request is shown
+in full, but no held job. `--sql` takes a condition on the table `jobs` (oarstat(1)).
 """
 
 from collections.abc import Iterable
 
-from gridbridge.batch.oar.oar_commands import BREAK, WHOLE, Argv, call, show_nodes, sql
+from gridbridge.batch.oar.oar_commands import (
+    BREAK,
+    WHOLE,
+    Argv,
+    limited_command,
+    quote_for_sql,
+    show_nodes_command,
+)
 from gridbridge.model.ids import PREFIX
 from gridbridge.model.route import OarServer
-from gridbridge.shell.runner import quote
+from gridbridge.shell.runner import quote_for_sh
 
 PARTS_OF_STATUS = 4
 MOST_LINES = 10_000  # each costs some 40 us
@@ -25,9 +31,9 @@ ACTIVE = (
     "state IN ('toLaunch', 'Launching', 'Running', 'Suspended', 'Resuming', 'Finishing')"  # slots
 )
 DELETED = "EXISTS (SELECT 1 FROM frag_jobs WHERE frag_id_job = jobs.job_id)"
-YIELDS = f"queue_name = {sql('besteffort')}"
+YIELDS = f"queue_name = {quote_for_sql('besteffort')}"
 FORGEABLE = (  # a job that is held as submitted, or a copy that OAR made
-    f"job_name LIKE {sql(f'{PREFIX}.%')}"
+    f"job_name LIKE {quote_for_sql(f'{PREFIX}.%')}"
     f" AND (state = 'Hold' AND NOT {DELETED} OR resubmit_job_id <> 0 AND ({IDLE} OR {ACTIVE}))"
 )
 OURS = (
@@ -49,37 +55,40 @@ LINES = (
 )
 
 
-def status(server: OarServer, job_ids: Iterable[int], uncounted: Iterable[int]) -> Argv:
-    """Show the nodes with what runs there, our jobs, and a line for each job that counts.
+def status_query_command(
+    server: OarServer, job_ids: Iterable[int], uncounted: Iterable[int]
+) -> Argv:
+    """Build the query for nodes, our jobs, and a line for each job that counts.
 
-    Waiting jobs come before running ones, so a job that starts meanwhile is in one of both lists.
+    Waiting jobs are listed before running ones, so that a job which starts meanwhile is in one of
+    both lists.
     """
     ours = f"array_id IN ({_numbers(job_ids)})"
     begun = f"{ours} AND ({ACTIVE} OR {IDLE} AND {DELETED})"
     return _answer(
-        show_nodes(server),
+        show_nodes_command(server),
         _listed(server, f"{ours} AND {IDLE} AND NOT {DELETED}", "-J"),
         _listed(server, f"{begun} OR {OURS}", "-f", "-J"),
         _listed(server, _counted(uncounted), "--format", "1"),
     )
 
 
-def demand(server: OarServer) -> Argv:
-    """Show the nodes, jobs with slots, a job of each request, and lines of what waits or is held.
+def demand_query_command(server: OarServer) -> Argv:
+    """Build the query for nodes, jobs with slots, one job of each request, and waiting lines.
 
-    `oarstat` shows what a job requests with -f alone.
+    `oarstat` shows a job's request only with -f.
     """
     return _answer(
-        show_nodes(server),
+        show_nodes_command(server),
         _listed(server, f"{ACTIVE} OR {RESERVED} OR {REQUESTS}", "-f", "-J"),
         _listed(server, LINES, "--array", "--format", "1"),
     )
 
 
-def busy(server: OarServer) -> Argv:
-    """Show the nodes, and the jobs that have or reserve slots."""
+def busy_nodes_query_command(server: OarServer) -> Argv:
+    """Build the query for nodes and for jobs that have or reserve slots."""
     jobs = _listed(server, f"{ACTIVE} OR {RESERVED}", "-f", "-J")
-    return _answer(show_nodes(server), jobs)
+    return _answer(show_nodes_command(server), jobs)
 
 
 def _counted(uncounted: Iterable[int]) -> str:
@@ -95,13 +104,13 @@ def _numbers(ids: Iterable[int]) -> str:
 
 
 def _listed(server: OarServer, condition: str, *how: str) -> Argv:
-    return call(server, "oarstat", *how, "--sql", condition)
+    return limited_command(server, "oarstat", *how, "--sql", condition)
 
 
 def _answer(*questions: Argv) -> Argv:
     """Return one command for several questions: it prints the answers in order, then an end."""
-    between, after = (quote(mark.decode()) for mark in (BREAK, WHOLE))
-    commands = (" ".join(map(quote, question)) for question in questions)
+    between, after = (quote_for_sh(mark.decode()) for mark in (BREAK, WHOLE))
+    commands = (" ".join(map(quote_for_sh, question)) for question in questions)
     return (
         "/bin/sh",
         "-c",

@@ -1,9 +1,9 @@
-"""What set-up, check and explain ask of an OAR server, and what a job would be submitted with."""
+"""Answers `gridbridge check` and set-up about an OAR server, and explains submissions to it."""
 
 from gridbridge.batch.oar import oar_commands
 from gridbridge.batch.oar.oar_commands import Argv
-from gridbridge.batch.oar.status import snapshot
-from gridbridge.batch.oar.submit import call
+from gridbridge.batch.oar.status import query_cluster_snapshot
+from gridbridge.batch.oar.submit import run_client
 from gridbridge.errors import GridbridgeError, ParseError, SshAccessRejected
 from gridbridge.model.request import JobRequest, JobSpec
 from gridbridge.model.route import OarServer
@@ -15,57 +15,64 @@ HAS_ENVIRONMENTS = False
 HERE = "this host"
 
 
-def facts(server: OarServer, now: float) -> ClusterFacts:
-    """Return its version, clock and slots, which need its database, or why it gave no answer."""
+def query_cluster_facts(server: OarServer, now: float) -> ClusterFacts:
+    """Return version, clock offset and slots of an OAR server, or why it did not answer."""
     try:
         return ClusterFacts(
-            version=version(server),
-            ahead_s=ahead_s(server, now),
-            slots=slots(server),
-            master=place(server),
+            version=query_oar_version(server),
+            ahead_s=query_clock_offset_s(server, now),
+            slots=count_batch_slots(server),
+            master=client_host(server),
         )
     except GridbridgeError as error:
         return ClusterFacts(trouble=str(error), is_shut=isinstance(error, SshAccessRejected))
 
 
-def remote_setup(server: OarServer, _of_host: str, home: CellSetup) -> CellSetup:
-    """Return what counts there: it gives slots of one node to any parallel environment."""
-    version(server)
-    return CellSetup.bare(place(server), home.environments)
+def read_remote_setup(server: OarServer, _of_host: str, home: CellSetup) -> CellSetup:
+    """Return the set-up of an OAR server; any parallel environment gets slots of one node."""
+    query_oar_version(server)
+    return CellSetup.bare(client_host(server), home.environments)
 
 
-def refusal(request: JobRequest) -> str:
-    """Return why OAR can't give what a job asks for; empty when it can, as far as we know."""
-    return oar_commands.refusal(request)
+def explain_request_refusal(request: JobRequest) -> str:
+    """Return why OAR can't satisfy a request; empty if it can, as far as known."""
+    return oar_commands.explain_request_refusal(request)
 
 
-def submission(server: OarServer, spec: JobSpec) -> Argv:
-    """Return oarsub's command line."""
-    return oar_commands.oarsub(server, spec)
+def build_submission_command(server: OarServer, spec: JobSpec) -> Argv:
+    """Return oarsub's command line for a job."""
+    return oar_commands.oarsub_command(server, spec)
 
 
-def place(server: OarServer) -> str:
-    """Return the host whose client programs are asked."""
+def client_host(server: OarServer) -> str:
+    """Return the host on which OAR's client programs run."""
     return server.login.host if server.login else HERE
 
 
-def version(server: OarServer) -> str:
-    """Return what the client programs call themselves, e.g. `OAR 2.5.9`."""
+def query_oar_version(server: OarServer) -> str:
+    """Return the version of OAR's client programs, e.g. `OAR 2.5.9`."""
     text = (
-        call(server, oar_commands.show_version(server)).checked().stdout.decode("utf-8", "replace")
+        run_client(server, oar_commands.show_version_command(server))
+        .checked()
+        .stdout.decode("utf-8", "replace")
     )
     return f"OAR {text.partition(':')[2].split('(')[0].strip()}" if ":" in text else text.strip()
 
 
-def ahead_s(server: OarServer, now: float) -> float:
-    """Return how far the clock of its client programs' host is ahead of `now`."""
-    text = call(server, oar_commands.TELL_TIME).checked().stdout.decode("utf-8", "replace").strip()
+def query_clock_offset_s(server: OarServer, now: float) -> float:
+    """Return how far the client host's clock is ahead of `now`."""
+    text = (
+        run_client(server, oar_commands.TELL_TIME)
+        .checked()
+        .stdout.decode("utf-8", "replace")
+        .strip()
+    )
     try:
         return float(text) - now
     except ValueError as error:
         raise ParseError(f"date: {text[:40]!r} is no time") from error
 
 
-def slots(server: OarServer) -> int:
-    """Return how many slots all its nodes have."""
-    return sum(queue.slots_total for queue in snapshot(server, "", ())[0].queues)
+def count_batch_slots(server: OarServer) -> int:
+    """Return the number of slots of all nodes."""
+    return sum(queue.slots_total for queue in query_cluster_snapshot(server, "", ())[0].queues)

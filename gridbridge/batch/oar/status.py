@@ -1,4 +1,4 @@
-"""What the service asks of an OAR server: one question for everything, and one for an end."""
+"""Queries an OAR server's snapshot, job ends and vocabulary for the service."""
 
 import logging
 import time
@@ -16,16 +16,16 @@ from gridbridge.batch.oar.oar_output import (
     DELETED,
     OarJob,
     OarResource,
-    read_brief,
-    read_end,
-    read_jobs,
-    read_lines,
-    read_parts,
-    read_properties,
-    read_resources,
+    parse_brief_jobs,
+    parse_job_end_and_usage,
+    parse_jobs,
+    parse_oarstat_lines,
+    parse_property_names,
+    parse_resources,
+    split_answer_parts,
 )
-from gridbridge.batch.oar.submit import call
-from gridbridge.batch.state_letters import queue_letters
+from gridbridge.batch.oar.submit import run_client
+from gridbridge.batch.state_letters import render_queue_letters
 from gridbridge.errors import ParseError
 from gridbridge.model.ids import PREFIX
 from gridbridge.model.job import ArrayEndQuery, ArrayLimits, JobDetail, JobEnd, KillReason
@@ -56,24 +56,24 @@ QUERY_FAILED = b"DBD::"  # begins an error of the database's driver, with which 
 SIGNAL_BITS = 0x7F  # of a wait status; the next bit is that of a core dump
 
 
-def snapshot(
+def query_cluster_snapshot(
     server: OarServer,
     cluster: str,
     job_ids: Collection[int],
     transfer_queues: Container[str] = (),
     uncounted: Collection[int] = (),
 ) -> tuple[ClusterSnapshot, float]:
-    """Return the cluster as it is, with the jobs of these ids, and how many seconds it took.
+    """Return the cluster's snapshot with these jobs, and how many seconds the query took.
 
-    A job has our name while it is held as it was submitted; OAR leaves it that name. At most
-    MOST_LINES waiting jobs are counted.
+    A job bears our name only while it is held as submitted, though OAR never changes the name. At
+    most MOST_LINES waiting jobs are counted.
     """
     taken_at, began = datetime.now(UTC), time.monotonic()
-    answer = _ask(server, server_queries.status(server, job_ids, uncounted))
+    answer = _ask(server, server_queries.status_query_command(server, job_ids, uncounted))
     took_s = time.monotonic() - began
-    nodes, waiting, active, counted = read_parts(answer, server_queries.PARTS_OF_STATUS)
-    resources, jobs = read_resources(nodes), _latest(waiting, active)
-    lines = tuple(read_lines(counted))
+    nodes, waiting, active, counted = split_answer_parts(answer, server_queries.PARTS_OF_STATUS)
+    resources, jobs = parse_resources(nodes), _latest(waiting, active)
+    lines = tuple(parse_oarstat_lines(counted))
     yielding = {line.id for line in lines if not line.is_waiting}
     queues = _queues(resources, yielding, taken_at.timestamp())
     is_shut = QUEUE in transfer_queues
@@ -93,29 +93,30 @@ def snapshot(
     return snapshot, took_s
 
 
-def end(server: OarServer, job_id: int, account: str) -> JobEnd | None:
-    """Return how the job of this id and account ended; None while nothing tells it.
+def query_job_end(server: OarServer, job_id: int, account: str) -> JobEnd | None:
+    """Return a job's end by its id and account; None while it is unknown.
 
     A job that was deleted before it started has no end.
     """
-    show = oar_commands.show_end if server.ends else oar_commands.show_job
-    jobs, used = read_end(_ask(server, show(server, str(job_id))))
+    show = oar_commands.show_end_command if server.ends else oar_commands.show_job_command
+    jobs, used = parse_job_end_and_usage(_ask(server, show(server, str(job_id))))
     if not jobs or not jobs[0].is_over or jobs[0].account != account:
         return None
     return _end_of(jobs[0], used.get(jobs[0].owner, NOT_TOLD))
 
 
-def ends_of(
+def query_array_ends(
     server: OarServer, arrays: Sequence[ArrayEndQuery]
 ) -> dict[str, dict[int, JobEnd | None]]:
-    """Return how tasks of arrays ended that did, by the arrays' accounts and their places.
+    """Return the ends of array tasks by the array's account and task index.
 
-    A question tells of so many at most that it ends in time.
+    The tasks are queried in portions, so that each query ends in time.
     """
     answers = (
-        _ask(server, oar_commands.show_ended(server, question)) for question in _questions(arrays)
+        _ask(server, oar_commands.show_ended_tasks_command(server, question))
+        for question in _questions(arrays)
     )
-    jobs = [job for answer in answers for job in read_jobs(answer)]
+    jobs = [job for answer in answers for job in parse_jobs(answer)]
     return {array.account: _ends(job for job in jobs if _is_of(array, job)) for array in arrays}
 
 
@@ -135,29 +136,31 @@ def _ends(jobs: Iterable[OarJob]) -> dict[int, JobEnd | None]:
     return {job.place: _end_of(job) or DELETED_BEFORE for job in jobs if job.is_over}
 
 
-def living_of(server: OarServer, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
-    """Return the places of arrays that have not ended, of those that have some."""
+def query_begun_indices(server: OarServer, arrays: Mapping[int, str]) -> dict[int, frozenset[int]]:
+    """Return the indices of the live tasks of these arrays; arrays without any are left out."""
     living: dict[int, list[int]] = {}
-    for job in read_jobs(_ask(server, oar_commands.show_living(server, *map(str, arrays)))):
+    for job in parse_jobs(
+        _ask(server, oar_commands.show_live_tasks_command(server, *map(str, arrays)))
+    ):
         if arrays.get(int(job.array)) == job.account and not job.is_over:
             living.setdefault(int(job.array), []).append(job.place)
     return {array: frozenset(indices) for array, indices in living.items()}
 
 
-def array_limits(_: OarServer) -> ArrayLimits:
-    """Return no limits: OAR has none of its own."""
+def query_array_limits(_: OarServer) -> ArrayLimits:
+    """Return no limits: OAR itself does not limit arrays."""
     return ArrayLimits()
 
 
-def details(server: OarServer, job_id: int) -> tuple[JobDetail, ...]:
-    """Return what is known of a job that waits or runs, nothing when it does neither."""
-    jobs = read_jobs(_ask(server, oar_commands.show_job(server, str(job_id))))
+def query_job_details(server: OarServer, job_id: int) -> tuple[JobDetail, ...]:
+    """Return the details of a waiting or running job, empty if there is none."""
+    jobs = parse_jobs(_ask(server, oar_commands.show_job_command(server, str(job_id))))
     return tuple(_detail(job) for job in jobs if not job.is_over)
 
 
 def _latest(waiting: bytes, active: bytes) -> list[OarJob]:
     """Return the jobs of two answers, by their ids; the second answer is the newer one."""
-    jobs = {int(job.id): job for job in (*read_brief(waiting), *read_jobs(active))}
+    jobs = {int(job.id): job for job in (*parse_brief_jobs(waiting), *parse_jobs(active))}
     return [jobs[number] for number in sorted(jobs)]
 
 
@@ -214,7 +217,7 @@ def _queues(
 def _state(*, is_silent: bool, is_drained: bool) -> QueueState:
     facts = ((QueueFact.UNREACHABLE, is_silent), (QueueFact.DISABLED, is_drained))
     held = [fact for fact, holds in facts if holds]
-    return QueueState(held, queue_letters(held))
+    return QueueState(held, render_queue_letters(held))
 
 
 def _status(job: OarJob) -> JobStatus:
@@ -307,21 +310,21 @@ def _killed_by(job: OarJob) -> str:
     return next(filter(None, map(job.why, KILLS)), "")
 
 
-def vocabulary(server: OarServer) -> ClusterVocabulary:
-    """Return the properties of its resources, and its nodes that run jobs or can be woken to.
+def query_request_vocabulary(server: OarServer) -> ClusterVocabulary:
+    """Return the property names of an OAR server, and its nodes that run jobs or can be woken.
 
-    A suspected node is one of them: OAR takes requests for it, and most come back soon.
-    OAR's admission rules decide about everything else.
+    A suspected node is included: OAR accepts requests for it, and most come back soon. Other names
+    are decided by OAR's admission rules.
     """
-    answer, now = _ask(server, oar_commands.show_nodes(server)), time.time()
+    answer, now = _ask(server, oar_commands.show_nodes_command(server)), time.time()
     slots = [
         resource
-        for resource in read_resources(answer)
+        for resource in parse_resources(answer)
         if resource.is_slot and not resource.is_drained
     ]
     everything = frozenset({ANY})
     return ClusterVocabulary(
-        resource=read_properties(answer) | {oar_commands.WALLTIME, oar_commands.NODES},
+        resource=parse_property_names(answer) | {oar_commands.WALLTIME, oar_commands.NODES},
         pe=everything,
         project=everything,
         queue=everything,
@@ -334,7 +337,7 @@ def vocabulary(server: OarServer) -> ClusterVocabulary:
 
 def _ask(server: OarServer, argv: oar_commands.Argv) -> bytes:
     """Return the answer; ParseError for a failed query, which only stderr shows (DBI(3))."""
-    answer = call(server, argv, most_bytes=LIST_BYTES).checked()
+    answer = run_client(server, argv, most_bytes=LIST_BYTES).checked()
     if QUERY_FAILED in answer.stderr:
         raise ParseError(f"OAR: {answer.stderr.decode('utf-8', 'replace').strip()}")
     return answer.stdout

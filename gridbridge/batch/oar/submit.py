@@ -1,13 +1,17 @@
-"""What a transfer asks of an OAR server, one request each: the hot path's half of the adapter.
+"""Submits and controls jobs of an OAR server; the half of its adapter for hot programs.
 
-Only questions for a job's state load the JSON reader. OAR notes a hold and carries it out later;
-an act that depends on the hold waits here for it.
+Only state queries load the JSON parser. OAR records a hold and carries it out later; calls that
+depend on the hold wait for that.
 """
 
 import time
 
 from gridbridge.batch.oar import oar_commands
-from gridbridge.batch.submission_result import Result, Submission, unanswered
+from gridbridge.batch.submission_result import (
+    SubmissionAnswer,
+    SubmissionOutcome,
+    answer_for_failed_command,
+)
 from gridbridge.errors import CommandFailed
 from gridbridge.model.request import JobSpec
 from gridbridge.model.route import OarServer
@@ -35,37 +39,39 @@ NOT_HELD = b"not in the Hold"
 LOOK_AGAIN_S = 0.3
 
 
-def submit(server: OarServer, spec: JobSpec) -> Submission:
-    """Submit a held job; never raises for what the server answers, or does not."""
-    if reason := oar_commands.refusal(spec.request):
-        return Submission(Result.REFUSED, reason=reason)
-    whole = job_file(spec, tells=bool(server.ends))
+def submit_held_job(server: OarServer, spec: JobSpec) -> SubmissionAnswer:
+    """Submit a held job; never raises for the server's answer or its absence."""
+    if reason := oar_commands.explain_request_refusal(spec.request):
+        return SubmissionAnswer(SubmissionOutcome.REFUSED, reason=reason)
+    whole = write_job_file(spec, tells=bool(server.ends))
     try:
-        answer = call(server, oar_commands.submit_held(server, spec, len(whole)), whole)
+        answer = run_client(
+            server, oar_commands.submit_held_command(server, spec, len(whole)), whole
+        )
     except CommandFailed as error:
-        return unanswered(error)
+        return answer_for_failed_command(error)
     return _read_answer(answer)
 
 
-def job_file(spec: JobSpec, tells: bool) -> bytes:
-    """Return the file that the job runs: keeper.pl, told what to start, and the script."""
+def write_job_file(spec: JobSpec, tells: bool) -> bytes:
+    """Return the file that OAR's job runs: keeper.pl with its settings, then the script."""
     with open(oar_commands.KEEPER, "rb") as body:
-        header = oar_commands.keeper(spec, tells).encode("utf-8", "surrogateescape")
+        header = oar_commands.keeper_header(spec, tells).encode("utf-8", "surrogateescape")
         return header + body.read() + oar_commands.END_OF_KEEPER + spec.script
 
 
-def _read_answer(answer: CompletedProgram) -> Submission:
+def _read_answer(answer: CompletedProgram) -> SubmissionAnswer:
     """Read oarsub's answer; exit status 9 says that a held job is killed, but it is still there."""
     words = answer.stdout + answer.stderr
     number = words.partition(ID)[2].partition(b"\n")[0]
     if answer.status == 0 and number.isdigit():
-        return Submission(Result.ACCEPTED, remote_id=number.decode())
+        return SubmissionAnswer(SubmissionOutcome.ACCEPTED, remote_id=number.decode())
     reason = _reason(words, answer.status)
     if answer.status in NOT_BEGUN:
-        return Submission(Result.LATER, reason=reason)
+        return SubmissionAnswer(SubmissionOutcome.LATER, reason=reason)
     if answer.status in REFUSALS and not any(sign in words for sign in DATABASE):
-        return Submission(Result.REFUSED, reason=reason)
-    return Submission(Result.UNSURE, reason=reason)
+        return SubmissionAnswer(SubmissionOutcome.REFUSED, reason=reason)
+    return SubmissionAnswer(SubmissionOutcome.UNSURE, reason=reason)
 
 
 def _reason(words: bytes, status: int) -> str:
@@ -78,28 +84,35 @@ def _reason(words: bytes, status: int) -> str:
     return line.rpartition("ERROR:")[2].removeprefix(RULE).strip()
 
 
-def find_held(server: OarServer, transfer: str, owner: str) -> str:
-    """Return the id of the owner's oldest job or array under the transfer's name, or nothing.
+def find_held_job(server: OarServer, transfer: str, owner: str) -> str:
+    """Return the id of the owner's oldest held job or array of this name, empty if none.
 
-    OAR's jobs keep that name: one that was released is not meant, nor one whose script never
-    got its place, because the answer to its submission came too late.
+    OAR's jobs keep that name after their release, so only jobs that are held as submitted count. A
+    job whose script did not arrive in time is ignored.
     """
     held = _held(server, transfer, owner)
     if not held:
         return ""
-    scripts = call(server, oar_commands.show_scripts(server)).checked().stdout.decode().split()
+    scripts = (
+        run_client(server, oar_commands.show_scripts_command(server))
+        .checked()
+        .stdout.decode()
+        .split()
+    )
     return next((job for job, script in held.items() if script in scripts), "")
 
 
-def find_others(server: OarServer, transfer: str, owner: str, array: str) -> list[str]:
-    """Return the ids of the owner's held arrays under the name, but for that one."""
+def find_duplicate_arrays(server: OarServer, transfer: str, owner: str, array: str) -> list[str]:
+    """Return the ids of the owner's held arrays of this name except one array."""
     return [job for job in _held(server, transfer, owner) if job != array]
 
 
 def _held(server: OarServer, transfer: str, owner: str) -> dict[str, str]:
     """Return the ids of a person's held jobs and arrays of a name, with their scripts' names."""
     jobs = [
-        job for job in _jobs(server, oar_commands.show_held(server, transfer, owner)) if job.is_new
+        job
+        for job in _jobs(server, oar_commands.show_held_command(server, transfer, owner))
+        if job.is_new
     ]
     return {
         job.array if job.is_of_array else job.id: job.script
@@ -107,64 +120,66 @@ def _held(server: OarServer, transfer: str, owner: str) -> dict[str, str]:
     }
 
 
-def owner_and_account(server: OarServer, job: str) -> tuple[str, str]:
-    """Return whose job it is and its account, which is its name; empty once it is gone.
+def query_owner_and_account(server: OarServer, job: str) -> tuple[str, str]:
+    """Return a job's owner and its account, which is its name; empty once it is gone.
 
-    OAR may have made copies of it, which have both from it.
+    A job that OAR has resubmitted is found by its copies, which have the same owner and name.
     """
     oar_job = _listed(server, job) or next(iter(_copies(server, job)), None)
     oar_job = oar_job or _living(server, job)
     return (oar_job.owner, oar_job.account) if oar_job else ("", "")
 
 
-def state(server: OarServer, job: str) -> "JobState":
-    """Return what a job is; UNSEEN when it neither waits nor runs."""
+def query_job_state(server: OarServer, job: str) -> "JobState":
+    """Return a job's state; UNSEEN if it neither waits nor runs."""
     from gridbridge.model.states import UNSEEN
 
     oar_job = _listed(server, job)
     return oar_job.known if oar_job else UNSEEN
 
 
-def release_as(server: OarServer, job: str, _name: str) -> None:
-    """Let a held job start; OAR gives no job another name."""
-    call(server, oar_commands.release(server, job)).checked()
+def rename_and_release(server: OarServer, job: str, _name: str) -> None:
+    """Release a held job; OAR can't rename jobs."""
+    run_client(server, oar_commands.release_command(server, job)).checked()
 
 
 def release_arrays(server: OarServer, arrays: tuple[str, ...], _name: str) -> None:
-    """Let the held tasks of arrays start; those that were released before are no failure."""
-    answer = call(server, oar_commands.release_arrays(server, arrays))
+    """Release the held tasks of arrays; tasks released before are no error."""
+    answer = run_client(server, oar_commands.release_arrays_command(server, arrays))
     lines = answer.stderr.splitlines()
     if not (lines and all(NOT_HELD in line for line in lines)):
         answer.checked()
 
 
 def delete_array(server: OarServer, array: str) -> None:
-    """Delete all tasks of an array; those that are over are deleted."""
-    _delete(server, oar_commands.delete_array(server, array))
+    """Delete all tasks of an array; ended tasks are no error."""
+    _delete(server, oar_commands.delete_array_command(server, array))
 
 
-def delete_places(server: OarServer, array: str, name: str, indices: str) -> None:
-    """Delete some tasks of an array, which are jobs; those that are over are deleted."""
+def delete_array_tasks(server: OarServer, array: str, name: str, indices: str) -> None:
+    """Delete the array tasks with these indices; ended tasks are no error."""
     from gridbridge.model.campaigns.attempt_numbers import (
         parse_index_ranges,  # transfers do without it
     )
 
     ranges = parse_index_ranges(indices)
     living = [
-        job for job in _jobs(server, oar_commands.show_living(server, array)) if not job.is_over
+        job
+        for job in _jobs(server, oar_commands.show_live_tasks_command(server, array))
+        if not job.is_over
     ]
     ours = [job for job in living if job.account == name]
     jobs = {job.id: job.place for job in ours if any(job.place in span for span in ranges)}
     if len(jobs) == len(living):
         delete_array(server, array)
     elif jobs:
-        _delete(server, oar_commands.delete_tasks(server, array, jobs))
+        _delete(server, oar_commands.delete_tasks_command(server, array, jobs))
 
 
-def hold_places(
+def hold_array_tasks(
     server: OarServer, array: str, name: str, indices: tuple[range, ...]
 ) -> tuple[range, ...]:
-    """Hold tasks of an array, which are jobs; return those that are held then."""
+    """Hold array tasks; return the indices of tasks that are held now."""
     for job in _at(server, array, name, indices):
         if job.is_waiting:
             _try_to_hold(server, job.id)
@@ -174,88 +189,96 @@ def hold_places(
 
 def _try_to_hold(server: OarServer, job: str) -> None:
     try:
-        hold(server, job)
+        hold_job(server, job)
     except CommandFailed:  # it has just been started, or is over
         return
 
 
-def release_places(server: OarServer, array: str, indices: tuple[range, ...]) -> None:
-    """Let held tasks start again."""
-    for job in _jobs(server, oar_commands.show_living(server, array)):
+def release_array_tasks(server: OarServer, array: str, indices: tuple[range, ...]) -> None:
+    """Release held array tasks."""
+    for job in _jobs(server, oar_commands.show_live_tasks_command(server, array)):
         if job.is_held and any(job.place in span for span in indices):
-            release(server, job.id)
+            release_job(server, job.id)
 
 
 def _at(server: OarServer, array: str, name: str, indices: tuple[range, ...]) -> "list[OarJob]":
     """Return the tasks at some places of the array of that name that are not over."""
-    living = _jobs(server, oar_commands.show_living(server, array))
+    living = _jobs(server, oar_commands.show_live_tasks_command(server, array))
     ours = (job for job in living if job.account == name and not job.is_over)
     return [job for job in ours if any(job.place in span for span in indices)]
 
 
 def _delete(server: OarServer, argv: oar_commands.Argv) -> None:
-    answer = call(server, argv)
+    answer = run_client(server, argv)
     if answer.status not in (0, KILLED_BEFORE):
         answer.checked()
 
 
-def hold(server: OarServer, job: str) -> None:
-    """Keep a waiting job from starting."""
-    answer = call(server, oar_commands.hold(server, job))
+def hold_job(server: OarServer, job: str) -> None:
+    """Hold a waiting job."""
+    answer = run_client(server, oar_commands.hold_command(server, job))
     oar_job = _settled(server, job, lambda current: not current.is_waiting)
     if answer.status and (oar_job is None or not oar_job.is_held):
         answer.checked()
 
 
-def release(server: OarServer, job: str) -> None:
-    """Let it start again."""
-    answer = call(server, oar_commands.release(server, job))
+def release_job(server: OarServer, job: str) -> None:
+    """Release a held job."""
+    answer = run_client(server, oar_commands.release_command(server, job))
     if NOT_HELD not in answer.stderr:
         answer.checked()
 
 
-def living(server: OarServer, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
-    """Return the places at which tasks of arrays wait or run; nobody can rename arrays of OAR."""
+def query_live_indices(server: OarServer, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
+    """Return the indices of live array tasks; OAR's arrays can't be renamed."""
     indices: dict[str, list[range]] = {array: [] for array in arrays}
-    for job in _jobs(server, oar_commands.show_living(server, *arrays)):
+    for job in _jobs(server, oar_commands.show_live_tasks_command(server, *arrays)):
         if arrays.get(job.array) == job.account and not job.is_over:
             indices[job.array].append(range(job.place, job.place + 1))
     return {array: tuple(spans) for array, spans in indices.items()}
 
 
-def suspend_any(server: OarServer, job: str) -> None:
-    """Stop a running job, keep a waiting one from starting; a gone one is left alone.
+def suspend_or_hold_job(server: OarServer, job: str) -> None:
+    """Suspend a running job or hold a waiting one; a gone job is no error.
 
-    Its keeper stops it, for `oarhold -r` needs cpusets and gives its resources to others.
+    The job's keeper stops it, because `oarhold -r` needs cpusets and gives the job's resources to
+    others.
     """
     oar_job = _listed(server, job)
     if oar_job and oar_job.is_waiting:
-        call(server, oar_commands.hold(server, job))  # refused if it has just been started
+        # refused if it has just been started
+        run_client(server, oar_commands.hold_command(server, job))
     if oar_job and oar_job.is_starting:
         oar_job = _settled(server, job, lambda current: not current.is_starting)
     if oar_job and oar_job.is_running and not oar_job.is_suspended:
-        _unless_over(server, job, oar_commands.send(server, oar_commands.SUSPEND, job))
+        _unless_over(
+            server, job, oar_commands.send_signal_command(server, oar_commands.SUSPEND, job)
+        )
 
 
-def resume_any(server: OarServer, job: str) -> None:
-    """Take back what suspend_any did, whichever it was."""
+def resume_or_release_job(server: OarServer, job: str) -> None:
+    """Undo `suspend_or_hold_job`, in either case."""
     oar_job = _listed(server, job)
     if oar_job and oar_job.is_running and oar_job.is_suspended:
-        _unless_over(server, job, oar_commands.send(server, oar_commands.RESUME, job))
+        _unless_over(
+            server, job, oar_commands.send_signal_command(server, oar_commands.RESUME, job)
+        )
     elif oar_job and (oar_job.is_held or oar_job.is_suspended):
-        release(server, job)
+        release_job(server, job)
 
 
-def delete(server: OarServer, job: str) -> None:
-    """Delete a job, or the jobs that OAR made from one that is over."""
-    if not _unless_over(server, job, oar_commands.delete(server, job), KILLED_BEFORE):
+def delete_job(server: OarServer, job: str) -> None:
+    """Delete a job, or the copies that OAR resubmitted from an ended job."""
+    if not _unless_over(server, job, oar_commands.delete_job_command(server, job), KILLED_BEFORE):
         for copy in _copies(server, job):
-            _unless_over(server, copy.id, oar_commands.delete(server, copy.id), KILLED_BEFORE)
+            _unless_over(
+                server, copy.id, oar_commands.delete_job_command(server, copy.id), KILLED_BEFORE
+            )
 
 
 def _unless_over(server: OarServer, job: str, argv: oar_commands.Argv, fine: int = 0) -> bool:
     """Do something to a job; that it is over by now is no failure. Say whether it was done."""
-    answer = call(server, argv)
+    answer = run_client(server, argv)
     if answer.status not in (0, fine) and _listed(server, job):
         answer.checked()
     return answer.status == 0
@@ -263,18 +286,18 @@ def _unless_over(server: OarServer, job: str, argv: oar_commands.Argv, fine: int
 
 def _copies(server: OarServer, job: str) -> "list[OarJob]":
     """Return the live jobs that OAR made from a job that is over, and from those."""
-    jobs = _jobs(server, oar_commands.show_job(server, job))
+    jobs = _jobs(server, oar_commands.show_job_command(server, job))
     if not jobs or not jobs[0].is_over:
         return []
-    return _jobs(server, oar_commands.show_copies(server, jobs[0].name, jobs[0].owner))
+    return _jobs(server, oar_commands.show_copies_command(server, jobs[0].name, jobs[0].owner))
 
 
 def _living(server: OarServer, array: str) -> "OarJob | None":
     """Return a task of a campaign's array that is not over: the first may have ended long ago."""
-    first = _jobs(server, oar_commands.show_job(server, array))
+    first = _jobs(server, oar_commands.show_job_command(server, array))
     if not first or not first[0].is_of_array:
         return None
-    jobs = _jobs(server, oar_commands.show_living(server, array))
+    jobs = _jobs(server, oar_commands.show_live_tasks_command(server, array))
     return next((task for task in jobs if not task.is_over), None)
 
 
@@ -296,19 +319,19 @@ def _settled(
 
 def _listed(server: OarServer, job: str) -> "OarJob | None":
     """Return a job that is not over, None when there is none of that id."""
-    jobs = _jobs(server, oar_commands.show_job(server, job))
+    jobs = _jobs(server, oar_commands.show_job_command(server, job))
     return jobs[0] if jobs and not jobs[0].is_over else None
 
 
 def _jobs(server: OarServer, argv: oar_commands.Argv) -> "list[OarJob]":
-    from gridbridge.batch.oar.oar_output import read_jobs  # json: a submission does without it
+    from gridbridge.batch.oar.oar_output import parse_jobs  # json: a submission does without it
 
-    return read_jobs(call(server, argv).checked().stdout)
+    return parse_jobs(run_client(server, argv).checked().stdout)
 
 
-def call(
+def run_client(
     server: OarServer, argv: oar_commands.Argv, stdin: bytes = b"", most_bytes: int = ANSWER_BYTES
 ) -> CompletedProgram:
-    """Run one of OAR's programs where the server has them."""
+    """Run one of OAR's client programs, locally or by ssh."""
     environment, limit_s = server.environment(), server.timeout_s
-    return ssh.run(server.login, argv, environment, limit_s, stdin, most_bytes=most_bytes)
+    return ssh.run_over_ssh(server.login, argv, environment, limit_s, stdin, most_bytes=most_bytes)

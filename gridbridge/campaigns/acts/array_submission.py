@@ -76,9 +76,9 @@ def send(
         word for array, attempts in arrays for word in (str(array.number), _attempts_text(attempts))
     )
     verb = "send-copies" if first.is_of_copies else "send-arrays"
-    result = as_user_call.call(verb, f"c.{first.campaign}", first.cluster, *words)
+    result = as_user_call.call_as_user(verb, f"c.{first.campaign}", first.cluster, *words)
     if result.status in ERRORS:
-        raise ERRORS[result.status](as_user_call.last_words(result))
+        raise ERRORS[result.status](as_user_call.as_user_refusal(result))
     lines = result.checked().stdout.decode("utf-8", "replace").splitlines()
     return tuple(map(_sent, lines))
 
@@ -153,7 +153,7 @@ def ledger_arrays(campaign: int) -> tuple[LedgerArray, ...]:
 
     LedgerLost if no ledger can be read.
     """
-    result = as_user_call.call("list-arrays", f"c.{campaign}")
+    result = as_user_call.call_as_user("list-arrays", f"c.{campaign}")
     _checked(result)
     text = result.stdout.decode("ascii")
     return tuple(_ledger_line(line) for line in text.splitlines())
@@ -161,7 +161,7 @@ def ledger_arrays(campaign: int) -> tuple[LedgerArray, ...]:
 
 def end(campaign: int) -> None:
     """Have root record that a campaign has ended; may be repeated."""
-    _checked(as_user_call.call("end-campaign", f"c.{campaign}"))
+    _checked(as_user_call.call_as_user("end-campaign", f"c.{campaign}"))
 
 
 def take_up(campaign: int, request: str) -> None:
@@ -169,12 +169,12 @@ def take_up(campaign: int, request: str) -> None:
 
     CampaignRefused if the owner has made no such request.
     """
-    _checked(as_user_call.call("take-up", f"c.{campaign}", request))
+    _checked(as_user_call.call_as_user("take-up", f"c.{campaign}", request))
 
 
 def _checked(result: CompletedProgram) -> None:
     if result.status in ERRORS:
-        raise ERRORS[result.status](as_user_call.last_words(result))
+        raise ERRORS[result.status](as_user_call.as_user_refusal(result))
     result.checked()
 
 
@@ -193,9 +193,9 @@ def _ledger_line(line: str) -> LedgerArray:
 
 
 def _call(verb: str, array: Array, *tasks: str) -> CompletedProgram:
-    result = as_user_call.call(
+    result = as_user_call.call_as_user(
         verb, f"c.{array.campaign}", array.cluster, str(array.number), *tasks
     )
     if result.status in LATER:
-        raise ERRORS[result.status](as_user_call.last_words(result))
+        raise ERRORS[result.status](as_user_call.as_user_refusal(result))
     return result.checked()

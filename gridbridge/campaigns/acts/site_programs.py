@@ -16,7 +16,7 @@ from gridbridge.model.campaigns.campaign_sections import (
 )
 from gridbridge.model.campaigns.subscriptions import Notification, NotificationChannel
 from gridbridge.model.places import WISH
-from gridbridge.shell.runner import run
+from gridbridge.shell.runner import run_program
 
 TIMEOUT_S = 10.0
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
@@ -40,7 +40,7 @@ def query_stress_factors(clusters: Mapping[str, ClusterCampaignsSection]) -> dic
 
 def _query_stress_factor(script: str, cluster: str) -> float:
     try:
-        result = run((script, cluster), ENVIRONMENT, TIMEOUT_S).checked()
+        result = run_program((script, cluster), ENVIRONMENT, TIMEOUT_S).checked()
     except CommandFailed as error:
         why = str(error)
     else:
@@ -68,14 +68,16 @@ def deliver_notification(message: Notification, policy: NotificationsSection) ->
     """
     subscription = message.subscription
     if subscription.way is NotificationChannel.PROGRAM:
-        as_user_call.call("notify-owner", f"{WISH}{subscription.token}", *message.words).checked()
+        as_user_call.call_as_user(
+            "notify-owner", f"{WISH}{subscription.token}", *message.words
+        ).checked()
         return
     if subscription.way is NotificationChannel.MAIL:
         argv: tuple[str, ...] = (policy.mail, "-i", subscription.identity)  # -i: a dot ends nothing
         text = notification_email(message)
     else:
         argv, text = (policy.command, subscription.identity), _notification_text(message).encode()
-    run(argv, NOTIFY_ENVIRONMENT, NOTIFY_TIMEOUT_S, text, MOST_BYTES).checked()
+    run_program(argv, NOTIFY_ENVIRONMENT, NOTIFY_TIMEOUT_S, text, MOST_BYTES).checked()
 
 
 def notification_email(message: Notification) -> bytes:

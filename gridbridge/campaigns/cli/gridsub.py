@@ -248,9 +248,8 @@ def _brought(parsed: ParsedJdl, options: list[str]) -> int:
     if transfer_host := login_node_relay.transfer_host_to_use(CAMPAIGNS):
         return _go_on(transfer_host, parsed, options)
     if "--check" in options:
-        from gridbridge.campaigns.cli import (
-            campaign_preview,
-        )  # the decisions of a cycle are slow to load
+        # the decisions of a cycle are slow to load
+        from gridbridge.campaigns.cli import campaign_preview
 
         return campaign_preview.print_submission_check(parsed)
     admitted = admission_check.require_admitted(parsed)

@@ -13,7 +13,7 @@ from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.published_campaigns import ShownCampaign
 from gridbridge.model.places import PUBLISHED
 from gridbridge.model.status_report import count
-from gridbridge.shell.retry import until
+from gridbridge.shell.retry import poll_until
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -21,7 +21,7 @@ from gridbridge.shell.retry import until
 @FOLDER
 @VERSION
 def gridwait(numbers: tuple[int, ...], folder: str) -> int:
-    """Wait until campaigns have ended; a paused one has not.
+    """Wait until campaigns have ended; a paused campaign has not ended.
 
     Exit status: 0 when all of their tasks succeeded; 1 when not, or there is no such campaign, or
     none any more, since it was purged; 2 usage, or what is published can't be read.
@@ -56,7 +56,7 @@ def wait_for_campaign_end(
     Returns 1 also for a campaign that does not exist or was purged meanwhile. Messages begin with
     the program's name.
     """
-    if not until(lambda: task_views.find_campaign(number, folder) is not None, SHOWN_S):
+    if not poll_until(lambda: task_views.find_campaign(number, folder) is not None, SHOWN_S):
         output.complain(f"{program}: no campaign {number}")
         return FAILED
     while campaign := task_views.find_campaign(number, folder):

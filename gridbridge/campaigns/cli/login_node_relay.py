@@ -20,7 +20,7 @@ from gridbridge.cli import error_boundary, output
 from gridbridge.errors import ConfigError
 from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.shell import exec_relay
-from gridbridge.shell.files import is_own
+from gridbridge.shell.files import is_own_path
 
 PROGRAMS = "/opt/gridbridge/bin"
 HERE = ("-h", "--help", "--published", "--version")
@@ -102,7 +102,9 @@ def run_on_transfer_host(
     command that changes state may have started.
     """
     standard_input = HANDED_OVER if changes and stdin is None else stdin
-    status = exec_relay.run(transfer_host, (f"{PROGRAMS}/{name}", *words), standard_input)
+    status = exec_relay.run_by_own_ssh(
+        transfer_host, (f"{PROGRAMS}/{name}", *words), standard_input
+    )
     if status not in (exec_relay.FAILED, exec_relay.UNREACHED):
         return status
     is_begun = changes and status == exec_relay.FAILED
@@ -115,13 +117,15 @@ def fetch_command_output(transfer_host: str, name: str, files: RelayedCommandOut
     """Run a command that writes files on the transfer host, and copy these files to this host."""
     try:
         os.makedirs(files.to, exist_ok=True)
-        if not (files.is_chosen or is_own(files.to)):
+        if not (files.is_chosen or is_own_path(files.to)):
             output.complain(
                 f"{name}: {files.to}: it is another person's; expected a folder of yours as DIR"
             )
             return error_boundary.ERROR
         with TemporaryDirectory(prefix=".gridbridge.", dir=files.to) as folder:
-            status = exec_relay.bring(transfer_host, (f"{PROGRAMS}/{name}", *files.words), folder)
+            status = exec_relay.run_and_fetch_output(
+                transfer_host, (f"{PROGRAMS}/{name}", *files.words), folder
+            )
             if status == exec_relay.FAILED:
                 output.complain(EITHER.format(name, transfer_host))
                 return error_boundary.ERROR

@@ -36,7 +36,7 @@ class CampaignCancelHandler:
         listed = campaign_files.list_request_files(names, OwnerVerb.CANCEL, self._folder)
         if not listed:
             return 0
-        with poller_lock.MomentaryLock(self._runners) as is_ours:
+        with poller_lock.MomentaryPollerLock(self._runners) as is_ours:
             requests = campaign_files.take_owner_requests(listed, self._folder) if is_ours else ()
             return sum(map(self._answer, requests))
 

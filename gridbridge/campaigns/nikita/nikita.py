@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Protocol
 
-from gridbridge.batch.clusters import keep_connections
+from gridbridge.batch.clusters import keep_ssh_connections
 from gridbridge.campaigns.acts import array_submission
 from gridbridge.campaigns.nikita import nikita_journal
 from gridbridge.campaigns.nikita.cancel_requests import CampaignCancelHandler
@@ -84,7 +84,7 @@ class Nikita:
         is_dry: bool = False,
     ) -> None:
         """Open the state file, read-only for a dry run; StateError if it can't be opened."""
-        keep_connections(policy)
+        keep_ssh_connections(policy)
         self._policy = policy
         self._clock = clock
         self._acts = acts

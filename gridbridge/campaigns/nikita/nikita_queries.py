@@ -10,8 +10,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import groupby
 
-from gridbridge.batch.adapters import adapter_of
-from gridbridge.batch.clusters import away
+from gridbridge.batch.adapters import adapter_of_cluster
+from gridbridge.batch.clusters import reach_cluster
 from gridbridge.campaigns.store import host_clocks
 from gridbridge.campaigns.store.cancellation_marks import CampaignPreemptionRows, Marked
 from gridbridge.decisions.campaigns import preemption_rules as rules
@@ -200,19 +200,19 @@ class BlockedRequestQueries:
         return rules.recheck_preemption(way, self._ask(way.cluster), self._ours[way.cluster])
 
     def _ask(self, cluster: str) -> CrowdedCell:
-        where = away(self._policy, cluster)
-        shows = adapter_of(where).shows_crowd
+        where = reach_cluster(self._policy, cluster)
+        shows = adapter_of_cluster(where).shows_crowd
         try:
-            return shows.crowded(where) if shows else NOTHING
+            return shows.query_blocked_jobs(where) if shows else NOTHING
         except GridbridgeError as error:
             _log_unanswered(cluster, error)
             return NOTHING
 
     def _could_start(self, cluster: str, shortage: WaitingLocalRequest) -> frozenset[str]:
-        where = away(self._policy, cluster)
-        shows = adapter_of(where).shows_crowd
+        where = reach_cluster(self._policy, cluster)
+        shows = adapter_of_cluster(where).shows_crowd
         try:
-            return shows.could_start(where, shortage) if shows else frozenset()
+            return shows.query_possible_instances(where, shortage) if shows else frozenset()
         except GridbridgeError as error:
             _log_unanswered(cluster, error)
             return frozenset()
@@ -240,7 +240,7 @@ class HostClockWatch:
         """Return the jumps of the clock: by how many seconds, and when."""
         before = host_clocks.read_host_clocks(self._path)
         now = HostClockReadings(
-            boot=host.boot(), wall=self._clock.now(), steady_s=self._clock.steady_s()
+            boot=host.boot_id(), wall=self._clock.now(), steady_s=self._clock.steady_s()
         )
         self._seen = record_clock_jumps(before, now)
         for jump in self._seen.leaps[len(before.leaps) if before else 0 :]:

@@ -79,7 +79,7 @@ class AddedTasksIntake:
         if not new_file or (new_file.adds_to, new_file.uid) != (campaign.number, campaign.uid):
             return None
         is_given = self._given.has(campaign.number, new_file.uid, new_file.digest, part)
-        return replace(new_file, token=files.random_name()) if is_given else None
+        return replace(new_file, token=files.random_file_name()) if is_given else None
 
     def _add(self, new_file: NewCampaignFile, campaign: Campaign) -> AddedTasks:
         part = AddedTasks(

@@ -188,16 +188,16 @@ class CampaignIntake:
         new_file = campaign_files.read_numbered_campaign_file(number, self._folder)
         if not new_file or not self._given.has(number, new_file.uid, new_file.digest):
             return
-        new_file = replace(
-            new_file, owner=new_file.owner or str(new_file.uid)
-        )  # a paused campaign needs no account
+        # a paused campaign needs no account
+        new_file = replace(new_file, owner=new_file.owner or str(new_file.uid))
         campaign = self._campaign(new_file)
         if isinstance(campaign, str):
             _log.error("event=not_recovered campaign=%s why=%r", number, campaign)
             return
         _log.warning("event=campaign_forgotten campaign=%s", number)
         campaign = replace(campaign, number=number, state=CampaignState.PAUSED)
-        self._campaigns.add(campaign, files.random_name())  # a token that no other file can have
+        # a token that no other file can have
+        self._campaigns.add(campaign, files.random_file_name())
         self._is_restored(number)
 
     def _is_restored(self, campaign: int) -> None:
@@ -363,7 +363,7 @@ class CampaignIntake:
 
         gridsub applied the same rules before it submitted the file.
         """
-        groups = frozenset(host.groups_of(new_file.owner))
+        groups = frozenset(host.groups_of_account(new_file.owner))
         candidate = CampaignCandidate(
             user=new_file.owner, groups=groups, tasks=new_file.tasks, jdl=jdl
         )

@@ -90,15 +90,14 @@ class SubscriptionRequestHandler:
             way, severity = NotificationChannel(request.way), NotificationSeverity(request.severity)
         except ValueError:
             return OwnerReply.WRONG
-        is_roots = (
-            request.uid == ROOT and way is NotificationChannel.PROGRAM
-        )  # which nothing runs as
+        # which nothing runs as
+        is_roots = request.uid == ROOT and way is NotificationChannel.PROGRAM
         if is_roots or not IDENTITIES[way].holds(request.identity):
             return OwnerReply.WRONG
         now = self._clock.now()
         return NotificationSubscription(
             uid=request.uid,
-            owner=trust.name_of(request.uid),
+            owner=trust.account_name_or_uid(request.uid),
             way=way,
             identity=request.identity,
             severity=severity,

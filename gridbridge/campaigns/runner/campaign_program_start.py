@@ -19,10 +19,10 @@ from gridbridge.program.reloading import ReloadingProgram
 from gridbridge.program.version import version_with_commit
 from gridbridge.program.work.threads import is_thread_start_failure
 from gridbridge.shell import runner
-from gridbridge.shell.account import become
+from gridbridge.shell.account import become_account
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.signals import ProcessSignals
-from gridbridge.shell.watchdog import Watchdog
+from gridbridge.shell.watchdog import PollerWatchdog
 
 ANOTHER_RUNS, WRONG = 1, 2
 
@@ -82,8 +82,8 @@ def _run(
     configuration = ReloadableConfiguration(clock)
     policy = configuration.policy
     if not policy.is_personal:
-        become(policy.site.service_account)
-    as_user_call.reach(policy)
+        become_account(policy.site.service_account)
+    as_user_call.choose_as_user_caller(policy)
     service_process.start_service_log(policy)
     if not is_dry:
         cycle.take_program_lock(lock, name, ANOTHER_RUNS)
@@ -92,7 +92,7 @@ def _run(
         lasting = ReloadingProgram(
             daemon, configuration, lambda new: make(new, clock, is_dry=False)
         )
-        run_cycles_until_signal(lasting, signals, Watchdog(lock), clock)
+        run_cycles_until_signal(lasting, signals, PollerWatchdog(lock), clock)
         return
     run_one_cycle(daemon, is_dry=is_dry)
 
@@ -105,14 +105,14 @@ def run_one_cycle(daemon: CycleDaemon[Any, Any], *, is_dry: bool) -> None:
 
 
 def run_cycles_until_signal(
-    daemon: CycleDaemon[Any, Any], signals: ProcessSignals, life_sign: Watchdog, clock: Clock
+    daemon: CycleDaemon[Any, Any], signals: ProcessSignals, life_sign: PollerWatchdog, clock: Clock
 ) -> None:
     """Run cycles until a signal arrives; each finished cluster call resets the watchdog.
 
     A cycle makes many calls in sequence, each with a timeout. So a process that is silent for
     longer than one timeout hangs.
     """
-    runner.after_each(life_sign.beat)
+    runner.call_after_each_program(life_sign.beat)
     cycle.run_cycles_forever(daemon, signals, life_sign, clock, log_cycle_sentence)
     daemon.release()
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 
-from gridbridge.batch.clusters import keep_connections
+from gridbridge.batch.clusters import keep_ssh_connections
 from gridbridge.campaigns.acts import array_submission
 from gridbridge.campaigns.runner import campaign_journal
 from gridbridge.campaigns.runner.campaign_forecast_updates import CampaignForecastUpdater
@@ -56,13 +56,13 @@ def require_unchanged_site_name(
     if before and campaigns.open_arrays():
         raise ConfigError((OTHER.format(CONFIG, name, before),))
     if not is_dry:
-        files.replace(path, name.encode())
+        files.replace_file(path, name.encode())
 
 
 def _saved_name(path: str) -> str:
     """Return the stored site name; empty if none is stored."""
     try:
-        return files.read(path, MAX_BYTES)[0].decode("ascii", "replace")
+        return files.read_safe_file(path, MAX_BYTES)[0].decode("ascii", "replace")
     except (OSError, StateError):
         return ""
 
@@ -83,7 +83,7 @@ class CampaignRunner:
         Raises StateError if the file cannot be opened, and ConfigError if the site was renamed
         while arrays are unfinished.
         """
-        keep_connections(policy)
+        keep_ssh_connections(policy)
         if not is_dry:
             drains.make_drains_folder()
         self._policy = policy

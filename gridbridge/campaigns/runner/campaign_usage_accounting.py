@@ -77,7 +77,7 @@ class CampaignUsageAccounting:
     def _groups(self, campaigns: Iterable[Campaign]) -> dict[str, tuple[str, ...]]:
         """Return the groups of each owner; empty if no rule uses groups."""
         owners = sorted({campaign.owner for campaign in campaigns}) if self._asks_groups else ()
-        return {owner: host.groups_of(owner) for owner in owners}
+        return {owner: host.groups_of_account(owner) for owner in owners}
 
     def _with_used(
         self, unfinished: tuple[Campaign, ...], usages: tuple[DecayedUsage, ...]

@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from typing import TypeVar
 
-from gridbridge.batch.adapters import adapter_of, status_of
-from gridbridge.batch.clusters import away
-from gridbridge.batch.optional_abilities import TellsArrayEnds
+from gridbridge.batch.adapters import adapter_of_cluster, status_adapter
+from gridbridge.batch.clusters import reach_cluster
+from gridbridge.batch.optional_abilities import ArrayEndReader
 from gridbridge.campaigns.acts.array_jobs import array_job_name, exclude_foreign_jobs
 from gridbridge.decisions.campaigns.attempt_ends import ReportedEnds
 from gridbridge.errors import GridbridgeError, describe_error
@@ -102,7 +102,9 @@ class ClusterSnapshotFetcher:
         return self._sharing.find(name, self._location(name), sent.released, limit_s)
 
     def _location(self, name: str) -> str:
-        return identify_cluster_query(away(self._policy, name), self._policy.queues_at(name))
+        return identify_cluster_query(
+            reach_cluster(self._policy, name), self._policy.queues_at(name)
+        )
 
     def _ask(self, sent: Mapping[str, SentJob]) -> dict[str, SharedClusterSnapshot]:
         """Query clusters in parallel, and share their snapshots with other programs."""
@@ -118,7 +120,7 @@ class ClusterSnapshotFetcher:
     def _ask_cluster(
         self, name: str, sent: SentJob
     ) -> tuple[SharedClusterSnapshot, LastClusterQuery]:
-        where, queues = away(self._policy, name), self._policy.queues_at(name)
+        where, queues = reach_cluster(self._policy, name), self._policy.queues_at(name)
         answer = _query_cluster(where, name, sent, queues)
         location, now = identify_cluster_query(where, queues), self._clock.now()
         return answer, query_result_to_share(
@@ -130,7 +132,9 @@ def _query_cluster(
     where: Away, name: str, sent: SentJob, queues: tuple[str, ...]
 ) -> SharedClusterSnapshot:
     try:
-        snapshot, _ = status_of(where).snapshot(where, name, sent.jobs, queues, sent.jobs)
+        snapshot, _ = status_adapter(where).query_cluster_snapshot(
+            where, name, sent.jobs, queues, sent.jobs
+        )
         return SharedClusterSnapshot(snapshot=snapshot)
     except (GridbridgeError, OSError) as error:
         return SharedClusterSnapshot(trouble=describe_error(error))
@@ -166,7 +170,7 @@ def _ends_at(
         for array in arrays
     ]
     try:
-        ends = system.ends_of(where, questions)
+        ends = system.query_array_ends(where, questions)
     except GridbridgeError as error:
         _tell_none(arrays[0], error)
         return {}
@@ -185,7 +189,7 @@ def _living_at(policy: Policy, arrays: Sequence[Array]) -> dict[Array, frozenset
     system, where = _system_of(policy, arrays[0])
     names = {array.job_id: array_job_name(policy, array) for array in arrays}
     try:
-        living = system.living_of(where, names)
+        living = system.query_begun_indices(where, names)
     except GridbridgeError as error:
         _tell_none(arrays[0], error)
         return {array: frozenset(range(1, array.size + 1)) for array in arrays}
@@ -207,10 +211,10 @@ def _of_each_cluster(
         }
 
 
-def _system_of(policy: Policy, array: Array) -> tuple[TellsArrayEnds[Away], Away]:
+def _system_of(policy: Policy, array: Array) -> tuple[ArrayEndReader[Away], Away]:
     """Return the adapter that reports an array's ends, and its cluster's address."""
-    where = away(policy, array.cluster)
-    system = adapter_of(where).array_ends
+    where = reach_cluster(policy, array.cluster)
+    system = adapter_of_cluster(where).array_ends
     assert system  # campaigns use only such clusters
     return system, where
 
@@ -243,12 +247,12 @@ class ArrayLimitCache:
 
     def _ask(self, name: str) -> bool:
         """Query one cluster's limits; False if the query failed."""
-        where = away(self._policy, name)
-        system = adapter_of(where).array_ends
+        where = reach_cluster(self._policy, name)
+        system = adapter_of_cluster(where).array_ends
         if not system:
             return True
         try:
-            self._known[name] = system.array_limits(where)
+            self._known[name] = system.query_array_limits(where)
         except (GridbridgeError, OSError) as error:
             _log.warning("event=no_limits cluster=%s why=%r", name, describe_error(error))
             return False

@@ -178,7 +178,7 @@ class OwnerRequestHandler:
     def _in_turn(act: Act, request: OwnerRequest, number: int) -> OwnerReply:
         """Execute the request for one number, and reset the watchdog, since each may take long."""
         answer_owner_request = act(request, number)
-        runner.is_over()
+        runner.note_program_end()
         return answer_owner_request
 
     def _note_again(self, token: str, events: Iterable[int]) -> None:
@@ -304,7 +304,7 @@ class OwnerRequestHandler:
                 return
             if campaign := self._campaigns.find(number):
                 purged += self._purge(campaign) is OwnerReply.DONE
-                runner.is_over()
+                runner.note_program_end()
 
     def _purge(self, campaign: Campaign, token: str = "") -> OwnerReply:
         """Remove the files and rows of a campaign that has ended."""

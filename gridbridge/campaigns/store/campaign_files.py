@@ -66,8 +66,8 @@ def encode_campaign_file(header: object, parameters: tuple[str, ...]) -> bytes:
 
 def write_campaign_file(data: bytes, folder: str = CAMPAIGNS) -> str:
     """Write a campaign file into this user's inbox folder; return its token."""
-    token = files.random_name()
-    files.replace(f"{picked.make_own_inbox_folder(folder)}/{NEW}{token}", data, mode=0o640)
+    token = files.random_file_name()
+    files.replace_file(f"{picked.make_own_inbox_folder(folder)}/{NEW}{token}", data, mode=0o640)
     return token
 
 
@@ -117,10 +117,10 @@ def write_owner_request(
 
     `of` names the campaigns of the events: root's helper reads them.
     """
-    token = files.random_name()
+    token = files.random_file_name()
     request = {"verb": verb, "campaigns": campaigns, "task": task, "of": of}
     data = json.dumps({**request, **subscription}).encode()
-    files.replace(f"{picked.make_own_inbox_folder(folder)}/{ASKED}{token}", data, mode=0o640)
+    files.replace_file(f"{picked.make_own_inbox_folder(folder)}/{ASKED}{token}", data, mode=0o640)
     return token
 
 
@@ -154,7 +154,7 @@ def take_owner_requests(listed: Iterable[str], folder: str = CAMPAIGNS) -> Itera
 def _request(path: str) -> OwnerRequest | None:
     token = path.rpartition(".")[2]
     try:
-        data, facts = files.read(path, ASKED_BYTES)
+        data, facts = files.read_safe_file(path, ASKED_BYTES)
         table = json.loads(data)
         numbers = tuple(dict.fromkeys(_number(number) for number in table.get("campaigns", ())))
         verb, task = OwnerVerb(table["verb"]), _number(table.get("task", 0))
@@ -198,7 +198,7 @@ def keep_subscription_file(token: str, folder: str = CAMPAIGNS) -> None:
 
 def remove_subscription_file(token: str, folder: str = CAMPAIGNS) -> None:
     """Remove a kept subscription request; repeatable."""
-    files.remove(f"{folder}/{WISH}{token}")
+    files.remove_file(f"{folder}/{WISH}{token}")
 
 
 def withdraw_owner_request(token: str, folder: str = CAMPAIGNS) -> bool:
@@ -221,7 +221,7 @@ def rename_to_campaign_number(
     begun, numbered = f"{folder}/{BEGUN}{token}", f"{folder}/{campaign_file_name(campaign, part)}"
     try:
         if os.path.lexists(begun) and os.path.lexists(numbered):
-            os.rename(numbered, f"{folder}/{files.random_name('odd.')}")
+            os.rename(numbered, f"{folder}/{files.random_file_name('odd.')}")
         os.rename(begun, numbered)
     except FileNotFoundError:
         return
@@ -330,7 +330,7 @@ def _owner_of(path: str) -> int | None:
 
 
 def _texts(path: str, owner: int | None) -> list[str]:
-    data, _ = files.read(path, MAX_BYTES, owner)
+    data, _ = files.read_safe_file(path, MAX_BYTES, owner)
     return data.decode("utf-8", "surrogateescape").split("\n")[:-1]
 
 
@@ -348,7 +348,7 @@ def publish_campaign_answer(token: str, reply: object, published: str = PUBLISHE
 
 def _read(path: str, token: str) -> NewCampaignFile:
     _require_head(path)
-    data, facts = files.read(path, MAX_BYTES)
+    data, facts = files.read_safe_file(path, MAX_BYTES)
     return NewCampaignFile(
         token=token,
         uid=facts.st_uid,
@@ -364,9 +364,8 @@ def _require_head(path: str) -> None:
     """Refuse a file without a valid first line before reading all of its 512 MB."""
     end = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        is_plain = stat.S_ISREG(
-            os.fstat(end).st_mode
-        )  # what else it may be is told by who reads it
+        # what else it may be is told by who reads it
+        is_plain = stat.S_ISREG(os.fstat(end).st_mode)
         if is_plain:
             _first_line(path, os.read(end, MAX_FIRST_BYTES + 1))
     finally:
@@ -390,7 +389,7 @@ def _name_of(uid: int) -> str:
 def _remove(path: str) -> None:
     """Remove a file; a folder that its owner made in its place is left alone."""
     with suppress(IsADirectoryError):
-        files.remove(path)
+        files.remove_file(path)
 
 
 def _unlink(path: str) -> bool:

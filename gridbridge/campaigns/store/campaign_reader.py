@@ -97,7 +97,7 @@ class VerifiedCampaignFiles:
     def _read(self, name: str) -> tuple[bytes, int]:
         """Return a file's content and owner; NotRead if it cannot be read now."""
         try:
-            whole, facts = files.read(f"{self._folder}/{name}", MAX_BYTES)
+            whole, facts = files.read_safe_file(f"{self._folder}/{name}", MAX_BYTES)
         except (OSError, StateError) as error:
             raise CampaignFileUnreadable(f"{name}: {describe_error(error)}") from error
         return whole, facts.st_uid
@@ -113,7 +113,7 @@ def uid_blocking_campaign_file(campaign: int, folder: str = CAMPAIGNS) -> int | 
         facts = os.lstat(path)
     except OSError:
         return None
-    return None if files.is_plain(path, facts, MAX_BYTES) else facts.st_uid
+    return None if files.is_safe_file(path, facts, MAX_BYTES) else facts.st_uid
 
 
 def _header_value(whole: bytes, key: str) -> object:

@@ -105,12 +105,14 @@ class CampaignNumberRegister:
         return end
 
     def _move_aside(self) -> None:
-        os.rename(self._path, files.random_name(f"{self._path}."))
+        os.rename(self._path, files.random_file_name(f"{self._path}."))
         self._is_ours, self._is_there = True, False
 
     def _load(self) -> None:
         try:
-            text = files.read(self._path, MAX_BYTES, self._owner)[0].decode("ascii", "replace")
+            text = files.read_safe_file(self._path, MAX_BYTES, self._owner)[0].decode(
+                "ascii", "replace"
+            )
         except FileNotFoundError:
             self._is_there = False
             return

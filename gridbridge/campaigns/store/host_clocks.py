@@ -22,13 +22,13 @@ def save_host_clocks(clocks: HostClockReadings, path: str = NIKITA_CLOCKS) -> No
         "steady_s": clocks.steady_s,
         "leaps": [[jump.at.isoformat(), jump.by_s] for jump in clocks.leaps],
     }
-    files.replace(path, json.dumps(table).encode())
+    files.replace_file(path, json.dumps(table).encode())
 
 
 def read_host_clocks(path: str = NIKITA_CLOCKS) -> HostClockReadings | None:
     """Read the saved clocks; None if there is no readable file."""
     try:
-        table = json.loads(files.read(path, MAX_BYTES)[0])
+        table = json.loads(files.read_safe_file(path, MAX_BYTES)[0])
         leaps = [(datetime.fromisoformat(at), float(by_s)) for at, by_s in table["leaps"]]
         return HostClockReadings(
             boot=str(table["boot"]),

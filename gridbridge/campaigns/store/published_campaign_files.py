@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 def publish_campaign_value(value: object, folder: str = PUBLISHED) -> None:
     """Publish a value in the file of its class."""
-    files.replace(
+    files.replace_file(
         f"{folder}/{NAMES[type(value)]}",
         published_json.encode_published_value(value),
         durable=False,

@@ -36,7 +36,9 @@ def publish_campaign_tasks(
 ) -> None:
     """Replace one file of a campaign's published tasks."""
     text = "".join(map(_line, tasks))
-    files.replace(f"{_made_folder(campaign, folder)}/tasks.{part}", text.encode(), durable=False)
+    files.replace_file(
+        f"{_made_folder(campaign, folder)}/tasks.{part}", text.encode(), durable=False
+    )
 
 
 def read_published_campaign_tasks(
@@ -46,7 +48,7 @@ def read_published_campaign_tasks(
     path = f"{_campaign_folder(campaign, folder)}/tasks.{part}"
     with suppress(FileNotFoundError):
         try:
-            lines = files.read(path, MAX_BYTES)[0].decode().splitlines()
+            lines = files.read_safe_file(path, MAX_BYTES)[0].decode().splitlines()
             return {task.number: task for task in map(_task, lines)}
         except (ValueError, IndexError, KeyError) as error:
             raise StateError(f"{path}: not what this version of gridbridge publishes") from error
@@ -70,7 +72,7 @@ def append_published_task_ends(
 def read_published_task_ends(campaign: int, folder: str = PUBLISHED) -> tuple[TaskEndTimes, ...]:
     """Return when tasks of a campaign ended, in the order of recording."""
     try:
-        data, _ = files.read(f"{_campaign_folder(campaign, folder)}/{ENDS}", MAX_BYTES)
+        data, _ = files.read_safe_file(f"{_campaign_folder(campaign, folder)}/{ENDS}", MAX_BYTES)
     except FileNotFoundError:
         return ()
     return tuple(_ends(data.decode("ascii", "replace").splitlines()))
@@ -80,13 +82,13 @@ def record_changing_campaigns(campaigns: Iterable[int], folder: str = PUBLISHED)
     """Record the campaigns whose published tasks are about to change."""
     published_files.make_published_folder(f"{folder}/campaigns")
     text = "".join(f"{number}\n" for number in sorted(campaigns))
-    files.replace(f"{folder}/{TOUCHING}", text.encode(), durable=False)
+    files.replace_file(f"{folder}/{TOUCHING}", text.encode(), durable=False)
 
 
 def campaigns_with_interrupted_changes(folder: str = PUBLISHED) -> frozenset[int]:
     """Return the campaigns whose update was interrupted by a kill."""
     try:
-        data, _ = files.read(f"{folder}/{TOUCHING}", MAX_BYTES)
+        data, _ = files.read_safe_file(f"{folder}/{TOUCHING}", MAX_BYTES)
     except FileNotFoundError:
         return frozenset()
     return frozenset(map(int, data.split()))
@@ -103,7 +105,7 @@ def campaigns_with_published_tasks(folder: str = PUBLISHED) -> frozenset[int]:
 
 def clear_changing_campaigns(folder: str = PUBLISHED) -> None:
     """Record that all pending changes are published."""
-    files.remove(f"{folder}/{TOUCHING}")
+    files.remove_file(f"{folder}/{TOUCHING}")
 
 
 def remove_published_tasks(campaign: int, folder: str = PUBLISHED) -> None:

@@ -27,8 +27,8 @@ def load_admission_rules(
     that is not valid Python.
     """
     try:
-        trust.require(folder, owner=owner)
-        names = sorted(files.names(folder))
+        trust.require_trusted_path(folder, owner=owner)
+        names = sorted(files.list_folder(folder))
     except FileNotFoundError:
         return ()
     except OSError as error:
@@ -41,8 +41,8 @@ def _rules(folder: str, name: str, owner: int) -> list[AdmissionRule]:
     path = f"{folder}/{name}"
     namespace: dict[str, object] = {"__name__": name.removesuffix(ENDING), "__file__": path}
     try:
-        trust.require(path, owner=owner)
-        text, _ = files.read(path, MAX_BYTES)
+        trust.require_trusted_path(path, owner=owner)
+        text, _ = files.read_safe_file(path, MAX_BYTES)
         exec(compile(text, path, "exec"), namespace)  # noqa: S102 - root alone wrote it
     except ConfigError:
         raise

@@ -28,7 +28,7 @@ from gridbridge.campaigns.submission.task_file import read_task_lines
 from gridbridge.errors import CommandLineMistake, ConfigError, ParseError
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.status_report import count
-from gridbridge.shell.runner import quote
+from gridbridge.shell.runner import quote_for_sh
 
 COMMAND_LINE = "the command line"
 PLACE = "{}"  # stands for the task's number or line
@@ -84,7 +84,7 @@ def campaign_of_lines(path: str, words: tuple[str, ...], typed: CommandLineOptio
     A task's name is its line number. Raises UsageMistake if the file can't be read or an option is
     wrong; ConfigError lists all mistakes in the file.
     """
-    parameters = tuple(f"{number} {quote(line)}" for number, line in read_task_lines(path))
+    parameters = tuple(f"{number} {quote_for_sh(line)}" for number, line in read_task_lines(path))
     return _campaign(append_task_words(words, "$2"), _name(words), parameters, typed)
 
 
@@ -139,7 +139,9 @@ def append_task_words(words: tuple[str, ...], word: str) -> str:
 
 
 def _with_place(text: str, word: str) -> str:
-    return f'"{word}"'.join(quote(part) if part else "" for part in text.split(PLACE)) or "''"
+    return (
+        f'"{word}"'.join(quote_for_sh(part) if part else "" for part in text.split(PLACE)) or "''"
+    )
 
 
 def _script_line(
@@ -161,8 +163,8 @@ def _script_line(
         "JOB_NAME": name,
     }
     number = '"$1"' if task_range else "undefined"
-    values = " ".join(f"{key}={quote(value)}" for key, value in variables.items())
-    argv = " ".join(map(quote, (*(interpreter or ["/bin/sh"]), "/dev/fd/3", *arguments)))
+    values = " ".join(f"{key}={quote_for_sh(value)}" for key, value in variables.items())
+    argv = " ".join(map(quote_for_sh, (*(interpreter or ["/bin/sh"]), "/dev/fd/3", *arguments)))
     body = text if text.endswith("\n") else f"{text}\n"
     return (
         f"gb_run() {{\nexport {values} SGE_TASK_ID={number}\n"
@@ -204,9 +206,9 @@ def _pieces(path: str) -> list[str]:
     path = f"$HOME/{path.removeprefix(home)}" if path.startswith(home) else path
     pieces, at = [], 0
     for match in VARIABLE.finditer(path):
-        pieces += [quote(path[at : match.start()]), VARIABLES[match[1] or match[2]]]
+        pieces += [quote_for_sh(path[at : match.start()]), VARIABLES[match[1] or match[2]]]
         at = match.end()
-    return [*pieces, quote(path[at:])]
+    return [*pieces, quote_for_sh(path[at:])]
 
 
 def _campaign(

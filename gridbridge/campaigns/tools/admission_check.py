@@ -86,14 +86,16 @@ def _unsupported_properties(policy: Policy, cluster: str, text: str) -> str:
 
     The cluster itself is not contacted.
     """
-    from gridbridge.batch.adapters import adapter_of  # batch systems are slow to load
-    from gridbridge.batch.clusters import away
+    from gridbridge.batch.adapters import adapter_of_cluster
+    from gridbridge.batch.clusters import reach_cluster
 
     if cluster not in policy.clusters:
         return ""
     required, either = parse_required_properties(text), parse_alternative_properties(text)
     request = JobRequest(hard=required, either=either)
-    reason = adapter_of(away(policy, cluster)).explains.refusal(request)
+    reason = adapter_of_cluster(reach_cluster(policy, cluster)).explains.explain_request_refusal(
+        request
+    )
     return f"{cluster}.properties: {reason}" if reason else ""
 
 
@@ -116,6 +118,6 @@ def _of_numbers(cluster: str, text: str, folder: str) -> str:
 
 
 def _candidate(parsed: ParsedJdl) -> CampaignCandidate:
-    user = trust.name_of(os.getuid())
-    groups = frozenset(host.groups_of(user))
+    user = trust.account_name_or_uid(os.getuid())
+    groups = frozenset(host.groups_of_account(user))
     return CampaignCandidate(user=user, groups=groups, tasks=len(parsed.parameters), jdl=parsed.jdl)

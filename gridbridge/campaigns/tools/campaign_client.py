@@ -80,7 +80,7 @@ def _brought(
     _require_spool(folder, published)
     if os.geteuid() == 0 and os.stat(folder).st_uid != 0:
         raise SubmissionRefused(NOT_ROOT)
-    header = {**fields, UNIQUE: files.random_name()}
+    header = {**fields, UNIQUE: files.random_file_name()}
     try:
         token = campaign_files.write_campaign_file(
             campaign_files.encode_campaign_file(header, parameters), folder
@@ -154,10 +154,10 @@ def _require_spool(folder: str, published: str) -> None:
 
 
 def _is_answered(token: str, published: str, limit_s: float) -> bool:
-    from gridbridge.shell.retry import until  # tenacity is slow to load
+    from gridbridge.shell.retry import poll_until  # tenacity is slow to load
 
     path = campaign_files.campaign_answer_path(token, published)
-    return until(lambda: os.path.exists(path), limit_s)
+    return poll_until(lambda: os.path.exists(path), limit_s)
 
 
 def _answer(token: str, published: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from gridbridge.batch.clusters import away
+from gridbridge.batch.clusters import reach_cluster
 from gridbridge.campaigns.store import campaign_files
 from gridbridge.campaigns.store.campaign_files import CampaignFileNotOwned
 from gridbridge.campaigns.submission.jdl_values import OUTPUT
@@ -73,7 +73,7 @@ def own_output_folders(
     """
     uid = campaign_files.uid_of_campaign_owner(number, folder)
     if not os.geteuid() and uid:
-        owner = trust.name_of(uid)
+        owner = trust.account_name_or_uid(uid)
         raise CampaignFileNotOwned(
             f"campaign {number}: its outputs are {owner}'s: sudo -u {owner} ..."
         )
@@ -84,7 +84,7 @@ def own_output_folders(
     }
     folders = {}
     for name, cluster in clusters.items():
-        where = away(policy, name)
+        where = reach_cluster(policy, name)
         path = _folder(where.login, str(cluster["exec_directory"]), number)
         declared = tuple(
             output for output in map(str, header.get("outputs", ())) if OUTPUT.fullmatch(output)
@@ -135,7 +135,7 @@ def fetch_outputs(
         raise StateError(f"{to}: {error.strerror}") from error
     if not os.access(to, os.W_OK | os.X_OK):
         raise StateError(f"{to}: you may not write there")
-    if not (is_chosen or files.is_own(to)):
+    if not (is_chosen or files.is_own_path(to)):
         raise StateError(f"{to}: it is another person's; expected a folder of yours as DIR")
     return tuple(
         _fetch(name, cluster_tasks, to, at)
@@ -152,7 +152,7 @@ def _fetch(
         good = (task.number for task in tasks if task.outcome is TaskOutcome.SUCCESS)
         names += [f"{number}/{output}" for number in good for output in source.outputs]
         if source.login:
-            rsync.pull(
+            rsync.pull_files(
                 source.login, names, source.folder, to, lambda: False, may_miss=True, follows=False
             )
         else:
@@ -227,7 +227,7 @@ def _put(source: str, name: str, folder: int) -> None:
     """
     if _is_there(source, name, folder):
         return
-    beside = files.random_name(files.TEMPORARY)
+    beside = files.random_file_name(files.TEMPORARY)
     options = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     try:
         with (
@@ -265,7 +265,7 @@ def _look(
 ) -> dict[int, str]:
     names = (task_output_name(task, stream) for task in tasks)
     argv = ("/bin/sh", "-c", LOOK, "sh", source.folder, str(most), *names)
-    result = ssh.run(
+    result = ssh.run_over_ssh(
         source.login, argv, dict(BARE), source.timeout_s, most_bytes=LIST_BYTES
     ).checked()
     texts = result.stdout.decode("utf-8", "replace").split("\0")

@@ -31,9 +31,8 @@ class CampaignClusterMatches:
         self._waiting: Counter[CampaignCluster] = Counter()
         self._held: Counter[CampaignCluster] = Counter()
         self._listed: Counter[CampaignCluster] = Counter()
-        self._arrays: Counter[CampaignCluster] = (
-            Counter()
-        )  # arrays that were allotted in this cycle
+        # arrays that were allotted in this cycle
+        self._arrays: Counter[CampaignCluster] = Counter()
         for view in situation.there:
             self._waiting[view.campaign, view.cluster] += view.waiting
             self._held[view.campaign, view.cluster] += view.held

@@ -93,9 +93,8 @@ def find_superseded_attempts(
     """
     by_number = {(array.campaign, array.number): array for array in arrays}
     now = {(attempt.campaign, attempt.task, attempt.attempt): attempt.outcome for attempt in ended}
-    live: dict[CampaignTask, list[CompetingAttempt]] = defaultdict(
-        list
-    )  # live attempts by campaign and array
+    # live attempts by campaign and array
+    live: dict[CampaignTask, list[CompetingAttempt]] = defaultdict(list)
     lost: dict[CampaignTask, list[int]] = defaultdict(list)
     for task, of_task in rivals.items():
         has_won = _has_won(task, of_task, now)

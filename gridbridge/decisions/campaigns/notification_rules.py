@@ -98,9 +98,8 @@ def compose_due_notifications(
     now: datetime,
 ) -> tuple[Notification, ...]:
     """Compose a message for each due subscription with new events."""
-    past = (
-        event for event in happened if event.at <= now
-    )  # later times come from a clock that was ahead
+    # later times come from a clock that was ahead
+    past = (event for event in happened if event.at <= now)
     events = sorted(past, key=lambda event: (event.at, event.campaign, event.code))
     due = (subscription for subscription in subscriptions if subscription.next_at <= now)
     return tuple(

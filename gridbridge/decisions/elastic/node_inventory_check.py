@@ -34,9 +34,8 @@ class MachinesOfOwnedNodes:
         self._by_id = dict[tuple[str, str], ProviderMachine]()
         self._by_name = dict[tuple[str, str], ProviderMachine]()
         for pool in world.machines:
-            for machine in reversed(
-                _machines_owned_in_pool(world, pool)
-            ):  # of two with one name the older counts
+            # of two with one name the older counts
+            for machine in reversed(_machines_owned_in_pool(world, pool)):
                 self._by_id[pool, machine.id] = self._by_name[pool, machine.name] = machine
 
     def of(self, node: OwnedNode) -> ProviderMachine | None:

@@ -2,11 +2,11 @@
 
 from datetime import UTC, datetime
 
-from gridbridge.batch.adapters import adapter_of
-from gridbridge.batch.clusters import away
+from gridbridge.batch.adapters import adapter_of_cluster
+from gridbridge.batch.clusters import reach_cluster
 from gridbridge.batch.gridengine import cell_layout_reader
-from gridbridge.batch.gridengine.demand import read_cell
-from gridbridge.batch.oar.oar_demand import read
+from gridbridge.batch.gridengine.demand import parse_cell_demand
+from gridbridge.batch.oar.oar_demand import parse_oar_demand
 from gridbridge.errors import ClusterNotObserved, ConfigError, GridbridgeError, ParseError
 from gridbridge.model.elastic.balance_plan import (
     BalanceSituation,
@@ -33,12 +33,12 @@ def query_cell_outputs(
     name = policy.site.cluster
     if not name:
         raise ConfigError(("[site] cluster is empty: no cluster is the site's own",))
-    cluster = away(policy, name)
-    shows = adapter_of(cluster).shows_demand
+    cluster = reach_cluster(policy, name)
+    shows = adapter_of_cluster(cluster).shows_demand
     if shows is None:
         raise ConfigError((f"[cluster.{name}] kind: only a Grid Engine cluster can be balanced",))
     try:
-        documents, master = shows.printed(cluster)
+        documents, master = shows.query_demand_outputs(cluster)
     except GridbridgeError as error:
         raise ClusterNotObserved(f"{name}: {error}") from error
     return documents, SavedBalancerRound(now=now, master=master)
@@ -81,10 +81,10 @@ def _read(
     documents: SavedProgramOutputs, saved_round: SavedBalancerRound, queue: str
 ) -> tuple[GridEngineCellSnapshot, CellConfiguration]:
     if documents.oar:
-        return read(documents.oar, queue)
+        return parse_oar_demand(documents.oar, queue)
     laid_out = _laid_out(documents.qconf)
     zone = saved_round.now.tzinfo or UTC
-    cell = read_cell(documents.qstat, documents.qhost, zone, laid_out)
+    cell = parse_cell_demand(documents.qstat, documents.qhost, zone, laid_out)
     if not cell.instances and any(_is_ready_host(node, cell) for node in saved_round.nodes):
         raise ParseError("qstat: no queue on any host, though nodes that are ready are hosts")
     return cell, laid_out
@@ -97,6 +97,6 @@ def _is_ready_host(node: ElasticNode, cell: GridEngineCellSnapshot) -> bool:
 
 def _laid_out(table: bytes) -> CellConfiguration:
     try:
-        return cell_layout_reader.read(table)
+        return cell_layout_reader.parse_cell_configuration(table)
     except ParseError as error:
         raise ParseError(f"qconf.json: {error}") from error

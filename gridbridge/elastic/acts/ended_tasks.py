@@ -3,7 +3,7 @@
 import os
 from datetime import datetime
 
-from gridbridge.batch.gridengine.qacct import read_ends
+from gridbridge.batch.gridengine.qacct import read_ended_tasks
 from gridbridge.model.accounting import AccountingFilePosition
 from gridbridge.model.elastic.published_balance import (
     RecentlyEndedTasks,
@@ -24,7 +24,7 @@ def read_new_task_ends(path: str, ends: RecentlyEndedTasks, now: datetime) -> Re
     if not ends.place.inode and not os.path.exists(path):
         return ends
     for _ in range(STEPS):
-        step = followed_file.read_on(path, ends.place, now.timestamp())
+        step = followed_file.read_appended_lines(path, ends.place, now.timestamp())
         ends = _with(ends, step.lines, step.place)
         if not step.is_more:
             break
@@ -34,7 +34,7 @@ def read_new_task_ends(path: str, ends: RecentlyEndedTasks, now: datetime) -> Re
 def _with(
     ends: RecentlyEndedTasks, lines: bytes, position: AccountingFilePosition
 ) -> RecentlyEndedTasks:
-    new_ends = tuple(read_ends(lines))
+    new_ends = tuple(read_ended_tasks(lines))
     return RecentlyEndedTasks(
         place=position,
         minutes=merge_tasks_ended_by_minute((*ends.minutes, *(end for end, _, _ in new_ends))),

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from gridbridge.batch.adapters import adapter_of
-from gridbridge.batch.clusters import away
+from gridbridge.batch.adapters import adapter_of_cluster
+from gridbridge.batch.clusters import reach_cluster
 from gridbridge.errors import ClusterNotObserved, CommandLineMistake, ConfigError, GridbridgeError
 from gridbridge.model.elastic.elastic_nodes import is_same_host
 from gridbridge.model.policy import Policy
@@ -11,12 +11,12 @@ from gridbridge.model.policy import Policy
 
 def read_host_tags(policy: Policy) -> Mapping[str, tuple[str, ...]]:
     """Return the tags of each tagged host; raise NotSeen when the cell does not answer."""
-    cluster = away(policy, _own(policy))
-    keeps = adapter_of(cluster).keeps_tags
+    cluster = reach_cluster(policy, _own(policy))
+    keeps = adapter_of_cluster(cluster).keeps_tags
     if keeps is None:
         return {}
     try:
-        return keeps.tags(cluster)
+        return keeps.query_host_tags(cluster)
     except GridbridgeError as error:
         raise ClusterNotObserved(f"{policy.site.cluster}: {error}") from error
 
@@ -26,12 +26,12 @@ def require_execution_host(policy: Policy, host: str) -> None:
 
     Raises NotSeen when the cell does not answer.
     """
-    cluster = away(policy, _own(policy))
-    keeps = adapter_of(cluster).keeps_tags
+    cluster = reach_cluster(policy, _own(policy))
+    keeps = adapter_of_cluster(cluster).keeps_tags
     if keeps is None:
         return
     try:
-        hosts = keeps.hosts(cluster)
+        hosts = keeps.list_taggable_hosts(cluster)
     except GridbridgeError as error:
         raise ClusterNotObserved(f"{policy.site.cluster}: {error}") from error
     if not any(is_same_host(name, host) for name in hosts):
@@ -45,8 +45,8 @@ def change_host_tag(policy: Policy, host: str, tag: str, *, is_wanted: bool) -> 
 
     Raises NotSeen when the cell does not answer, and CommandFailed when it refuses the change.
     """
-    cluster = away(policy, _own(policy))
-    keeps = adapter_of(cluster).keeps_tags
+    cluster = reach_cluster(policy, _own(policy))
+    keeps = adapter_of_cluster(cluster).keeps_tags
     if keeps is None:
         name = policy.site.cluster
         raise ConfigError((f"[cluster.{name}] kind: an embedded cluster keeps no tags",))
@@ -56,7 +56,7 @@ def change_host_tag(policy: Policy, host: str, tag: str, *, is_wanted: bool) -> 
     remaining = tuple(existing for existing in before if existing != tag)
     new_tags = (*remaining, tag) if is_wanted else remaining
     if set(new_tags) != set(before):
-        keeps.set_tags(cluster, name, new_tags)
+        keeps.replace_host_tags(cluster, name, new_tags)
     return new_tags
 
 

@@ -17,7 +17,7 @@ from gridbridge.model.elastic.elastic_nodes import JoiningMachine
 from gridbridge.model.places import BOOTSTRAP
 from gridbridge.model.route import GridEngineCell
 from gridbridge.shell import files
-from gridbridge.shell.runner import quote
+from gridbridge.shell.runner import quote_for_sh
 
 START = "execd"  # the last step
 SERVER = re.compile("(?:(HOST):|//(HOST))/".replace("HOST", "[A-Za-z0-9][A-Za-z0-9.-]*")).match
@@ -60,9 +60,9 @@ class MachineBootstrap:
             key_file=self.settings.key,
             port=self.port,
         )
-        with bootstrap_client.logged_in(machine) as client:
+        with bootstrap_client.log_in_to_new_machine(machine) as client:
             for step, text in texts.items():
-                bootstrap_client.do(
+                bootstrap_client.run_on_new_machine(
                     client, self._command(step), text.encode(), self.settings.timeout_s
                 )
 
@@ -70,7 +70,7 @@ class MachineBootstrap:
         """Return the command line for the remote shell; the script is an argument."""
         script = _text(f"{self.folder}/{step}", "steps")
         arguments = (self.cell.root, self.cell.cell) if step == START else ()
-        return " ".join(("sudo -n /bin/sh -c", *map(quote, (script, step, *arguments))))
+        return " ".join(("sudo -n /bin/sh -c", *map(quote_for_sh, (script, step, *arguments))))
 
     def _names(self, node: JoiningMachine, hosts: Iterable[str]) -> str:
         addresses = {node.name: node.address}
@@ -117,7 +117,7 @@ def resolve_host_address(host: str) -> str:
 def _text(path: str, key: str) -> str:
     """Return the text of a configured file; raise ConfigError with its key for a missing file."""
     try:
-        return files.read(path, MOST_BYTES)[0].decode()
+        return files.read_safe_file(path, MOST_BYTES)[0].decode()
     except FileNotFoundError as error:
         raise ConfigError((f"[bootstrap] {key}: {path}: {error.strerror}",)) from error
     except UnicodeDecodeError as error:

@@ -12,10 +12,10 @@ from functools import partial
 from threading import Lock
 from typing import cast
 
-from gridbridge.batch.as_root_call import as_root
-from gridbridge.batch.clusters import away
+from gridbridge.batch.as_root_call import run_root_verb
+from gridbridge.batch.clusters import reach_cluster
 from gridbridge.batch.gridengine.membership import execution_hosts, reservations
-from gridbridge.batch.gridengine.membership.execution_hosts import HostInstance
+from gridbridge.batch.gridengine.membership.execution_hosts import HostQueueInstance
 from gridbridge.batch.gridengine.standby import task_rescheduling
 from gridbridge.batch.oar import node_power
 from gridbridge.elastic.acts.machine_bootstrap import MachineBootstrap, resolve_host_address
@@ -45,7 +45,7 @@ class GridEngineMembership:
 
     cell: GridEngineCell
     preparing: MachineBootstrap
-    root: Callable[..., None] = field(default=as_root)
+    root: Callable[..., None] = field(default=run_root_verb)
     clock: Clock = field(default_factory=Clock)
     turn: Lock = field(default_factory=Lock)  # one host's change of queues at a time, see leave
 
@@ -56,8 +56,8 @@ class GridEngineMembership:
         leaves no trace. Raises AddressTaken for a machine with another host's address. Raises
         InNoQueue for a host that reports and has no queue, because no task would ever start there.
         """
-        admitted = execution_hosts.admitted(self.cell)
-        is_up = node.name in admitted and execution_hosts.is_up(self.cell, node.name)
+        admitted = execution_hosts.list_execution_hosts(self.cell)
+        is_up = node.name in admitted and execution_hosts.is_execd_up(self.cell, node.name)
         if not is_up:
             self._require_its_own(node, admitted)
         self._name(node)
@@ -69,24 +69,26 @@ class GridEngineMembership:
             self.close(node.name)
             self.preparing.start(node)
             return HostJoinStep.ADMITTED
-        instances = execution_hosts.instances(self.cell, node.name)
+        instances = execution_hosts.query_host_instances(self.cell, node.name)
         if not instances:
             raise HostInNoQueue(node.name, node.hostgroups)
         usual = tuple(instance.queue for instance in instances if not instance.is_best_effort)
         with self.turn:
             for queue in node.queues or usual:
-                execution_hosts.set_slots(self.cell, node.name, queue, node.slots)
+                execution_hosts.set_queue_slots(self.cell, node.name, queue, node.slots)
             if node.is_filled_last:
-                execution_hosts.queue_up(self.cell, node.name, node.queues or usual)
+                execution_hosts.place_host_last_in_queues(
+                    self.cell, node.name, node.queues or usual
+                )
         return self.open(node.name, node.closed)
 
     def close(self, host: str) -> None:
         """Disable all queues of a host; a host that the cell does not know counts as closed."""
-        execution_hosts.close(self.cell, host)
+        execution_hosts.disable_host(self.cell, host)
 
     def open(self, host: str, closed: frozenset[str]) -> HostJoinStep:
         """Enable a host's queues, but not those that were disabled on all hosts."""
-        closed_queues = execution_hosts.open_up(self.cell, host, closed)
+        closed_queues = execution_hosts.enable_host(self.cell, host, closed)
         if closed_queues:
             command = f"qmod -e {' '.join(closed_queues)}"
             words = "event=left_closed node=%s queues=%r command=%r"
@@ -116,13 +118,15 @@ class GridEngineMembership:
 
     def look(self, host: str) -> HostIdleness:
         """Query whether a host is idle, closed and listed; ignore best-effort tasks."""
-        instances = execution_hosts.instances(self.cell, host)
-        promised = [instance.rpartition("@")[2] for instance in reservations.granted(self.cell)]
+        instances = execution_hosts.query_host_instances(self.cell, host)
+        promised = [
+            instance.rpartition("@")[2] for instance in reservations.query_reserved_slots(self.cell)
+        ]
         used = any(instance.is_used for instance in instances if not instance.is_best_effort)
         return HostIdleness(
             is_idle=not used and not any(is_same_host(name, host) for name in promised),
             is_closed=all(instance.is_disabled for instance in instances),
-            is_listed=bool(instances) or host in execution_hosts.admitted(self.cell),
+            is_listed=bool(instances) or host in execution_hosts.list_execution_hosts(self.cell),
         )
 
     def make_way(self, host: str) -> bool:
@@ -134,11 +138,11 @@ class GridEngineMembership:
 
     def movable(self, of_hosts: Iterable[str]) -> Mapping[str, tuple[TaskShape, ...]]:
         """Return the resource requests of the rerunnable tasks of each host."""
-        return task_rescheduling.movable(self.cell, of_hosts, self.clock.now_s())
+        return task_rescheduling.query_movable_tasks(self.cell, of_hosts, self.clock.now_s())
 
     def put_elsewhere(self, host: str) -> bool:
         """Reschedule all tasks of a closed host; return False if a task is not rerunnable."""
-        return task_rescheduling.put_elsewhere(self.cell, host, self.clock.now_s())
+        return task_rescheduling.reschedule_host_tasks(self.cell, host, self.clock.now_s())
 
     def leave(self, host: str, *, is_dead: bool) -> HostDeparture:
         """Remove a closed host from the cell, and its name from the hosts files.
@@ -151,12 +155,12 @@ class GridEngineMembership:
         if used := self._emptied(host, is_dead=is_dead):
             return HostDeparture.kept(used)
         with self.turn:
-            execution_hosts.leave_queues(self.cell, host)
-        execution_hosts.leave_groups(self.cell, host)
-        execution_hosts.dismiss(self.cell, host)
-        if not is_dead and host in execution_hosts.admitted(self.cell):
-            execution_hosts.stop(self.cell, host)
-        if named := execution_hosts.forget(self.cell, host):
+            execution_hosts.remove_host_from_queues(self.cell, host)
+        execution_hosts.remove_host_from_groups(self.cell, host)
+        execution_hosts.dismiss_host(self.cell, host)
+        if not is_dead and host in execution_hosts.list_execution_hosts(self.cell):
+            execution_hosts.stop_execd(self.cell, host)
+        if named := execution_hosts.remove_execution_host(self.cell, host):
             return HostDeparture.kept(f"{named}; `qconf -de {host}` shows it")
         self.root("unexport", host)
         self.root("unname", host)
@@ -170,9 +174,9 @@ class GridEngineMembership:
         used = self._used(host)
         for instance in used:
             if is_dead:
-                execution_hosts.put_back(self.cell, host, instance.queue)
+                execution_hosts.reschedule_queue_instance(self.cell, host, instance.queue)
             elif instance.is_best_effort and not instance.is_suspended:
-                execution_hosts.suspend(self.cell, host, instance.queue)
+                execution_hosts.suspend_queue_instance(self.cell, host, instance.queue)
         if is_dead and used:
             used = self._used(host)
         tasks = dict.fromkeys(task for instance in used for task in instance.tasks)
@@ -183,9 +187,11 @@ class GridEngineMembership:
         queues = " ".join(instance.queue for instance in used)
         return f"{queues} is in use: `qstat -u '*' -s rs -q '*@{host}'` shows by what"
 
-    def _used(self, host: str) -> list[HostInstance]:
+    def _used(self, host: str) -> list[HostQueueInstance]:
         return [
-            instance for instance in execution_hosts.instances(self.cell, host) if instance.is_used
+            instance
+            for instance in execution_hosts.query_host_instances(self.cell, host)
+            if instance.is_used
         ]
 
     def _name(self, node: JoiningMachine) -> None:
@@ -204,7 +210,7 @@ class GridEngineMembership:
         """
         other_hosts = [host for host in admitted if not is_same_host(host, node.name)]
         conflicts = [host for host in other_hosts if resolve_host_address(host) == node.address]
-        conflicts = [host for host in conflicts if execution_hosts.is_up(self.cell, host)]
+        conflicts = [host for host in conflicts if execution_hosts.is_execd_up(self.cell, host)]
         fixed = (socket.gethostname(), *self.preparing.servers())
         conflicts += [host for host in fixed if resolve_host_address(host) == node.address]
         if conflicts:
@@ -212,21 +218,20 @@ class GridEngineMembership:
 
     def _admit(self, node: JoiningMachine) -> None:
         """Register the node in the cell: first its resources, then its queues."""
-        execution_hosts.admit(self.cell, node.name)
-        execution_hosts.set_resources(self.cell, node.name, node.resources)
+        execution_hosts.admit_host(self.cell, node.name)
+        execution_hosts.set_host_resources(self.cell, node.name, node.resources)
         for group in node.hostgroups:
-            execution_hosts.join_group(self.cell, node.name, group)
+            execution_hosts.add_host_to_group(self.cell, node.name, group)
         with self.turn:
             for queue in node.queues:
-                execution_hosts.join_queue(self.cell, node.name, queue)
+                execution_hosts.add_host_to_queue(self.cell, node.name, queue)
 
 
 def own_cluster_membership(policy: Policy) -> ClusterMembership:
     """Return the adapter that adds hosts to the site's own cluster; its calls have a timeout."""
-    cluster = away(policy, policy.site.cluster)
-    return MEMBERSHIPS[cluster.kind](
-        policy, cluster
-    )  # looking at any other kind was refused before
+    cluster = reach_cluster(policy, policy.site.cluster)
+    # looking at any other kind was refused before
+    return MEMBERSHIPS[cluster.kind](policy, cluster)
 
 
 def _of_cell(policy: Policy, cluster: Away) -> ClusterMembership:
@@ -237,7 +242,7 @@ def _of_cell(policy: Policy, cluster: Away) -> ClusterMembership:
 
 
 def _of_server(_: Policy, cluster: Away) -> ClusterMembership:
-    return OarMembership(look_at=partial(node_power.look, cast("OarServer", cluster)))
+    return OarMembership(look_at=partial(node_power.query_node_facts, cast("OarServer", cluster)))
 
 
 MEMBERSHIPS: Mapping[str, Callable[[Policy, Away], ClusterMembership]] = {

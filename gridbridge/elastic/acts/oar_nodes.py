@@ -26,7 +26,7 @@ class OarMembership:
     """Closes, halts and opens the nodes of the local OAR server."""
 
     look_at: Callable[[str], OarNodeFacts]
-    root: Callable[..., None] = field(default=node_power.as_root)
+    root: Callable[..., None] = field(default=node_power.run_root_node_verb)
     pause: Callable[[float], None] = field(default_factory=lambda: Clock().sleep)
 
     def join(self, node: JoiningMachine) -> HostJoinStep:
@@ -88,7 +88,7 @@ class OarMembership:
 
     def opening(self, host: str) -> str:
         """Return the command by which an administrator sets a node Alive."""
-        return " ".join(node_power.setting("open", host))
+        return " ".join(node_power.node_setting_command("open", host))
 
     def clearing(self, host: str) -> str:
         """Return the commands by which an administrator ends the jobs of a node that is off."""
@@ -124,15 +124,15 @@ def oar_node_root_commands(words: tuple[str, ...]) -> tuple[Argv, ...]:
     The result is empty for an unknown verb.
     """
     if len(words) == 2 and words[0] in node_power.SETTINGS:
-        return (node_power.setting(*words),)
+        return (node_power.node_setting_command(*words),)
     if len(words) in (2, 3) and words[0] == "tag":
-        return node_power.tagging(words[1], "".join(words[2:]))
+        return node_power.node_tag_commands(words[1], "".join(words[2:]))
     return ()
 
 
 def find_oar_energy_saving_line(configuration: str) -> str:
     """Return the line of oar.conf that enables OAR's own energy saving; empty if it is off."""
-    return node_power.saves_itself(configuration)
+    return node_power.find_energy_saving_setting(configuration)
 
 
 def are_valid_oar_tags(text: str) -> bool:
@@ -140,7 +140,9 @@ def are_valid_oar_tags(text: str) -> bool:
     return node_power.TAG_WORDS.fullmatch(text) is not None
 
 
-def require_oar_energy_saving_off(root: Callable[..., None] = node_power.as_root) -> None:
+def require_oar_energy_saving_off(
+    root: Callable[..., None] = node_power.run_root_node_verb,
+) -> None:
     """Raise ConfigError if OAR's own energy saving is on: only one program may power nodes."""
     try:
         root("owns")

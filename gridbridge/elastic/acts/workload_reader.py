@@ -17,7 +17,7 @@ from gridbridge.model.elastic.replay_outcome import (
     ReplayWorkload,
     WorkloadLineFault,
 )
-from gridbridge.shell.files import lines
+from gridbridge.shell.files import iterate_lines
 
 MOST_BAD = 100_000
 GZIP, XZ = b"\x1f\x8b", b"\xfd7zXZ\0"  # what their files begin with
@@ -42,7 +42,7 @@ def read_workload_file(path: str) -> ReplayWorkload:
     try:
         with open(path, "rb") as file:
             too_long = list[int]()
-            file_lines = lines(_plain(file, path), path, too_long)
+            file_lines = iterate_lines(_plain(file, path), path, too_long)
             begin = _begin(file_lines)
             read_lines = (
                 standard_workload_format.read_standard_workload_tasks

@@ -17,7 +17,7 @@ from gridbridge.model.elastic.owned_nodes import NodeRequestKind, OwnedNode
 from gridbridge.model.elastic.published_balance import BalancerOverview
 from gridbridge.model.places import BALANCE_ACCOUNT, BALANCE_SET_UP, BALANCE_STATE
 from gridbridge.model.status_report import RecordedDecision
-from gridbridge.shell.account import become
+from gridbridge.shell.account import become_account
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.decisions import JournalledDecisionRows
 
@@ -72,7 +72,7 @@ def load_last_balancer_rounds(
 def _opened(path: str, *, is_unchanged: bool) -> Iterator[StateFile]:
     """Open the state file as the balancer's account; root becomes that account."""
     if path == BALANCE_STATE:
-        become(BALANCE_ACCOUNT, BALANCE_SET_UP)
+        become_account(BALANCE_ACCOUNT, BALANCE_SET_UP)
     if not os.path.exists(path):
         raise StateError(f"{path}: no round of gridbridge-balance has acted yet")
     database = StateFile.open(f"sqlite:///{path}", is_unchanged=is_unchanged)

@@ -9,8 +9,8 @@ from datetime import timedelta
 from math import ceil
 from tempfile import TemporaryDirectory
 
-from gridbridge.batch.adapters import adapter_of
-from gridbridge.batch.clusters import away
+from gridbridge.batch.adapters import adapter_of_cluster
+from gridbridge.batch.clusters import reach_cluster
 from gridbridge.decisions.elastic import master_machine_end
 from gridbridge.decisions.elastic.balancer_publication import (
     LOOKBACK,
@@ -61,9 +61,9 @@ from gridbridge.model.policy import Policy
 from gridbridge.program import cycle, service_process
 from gridbridge.program.journal import JournalEntry
 from gridbridge.shell import host
-from gridbridge.shell.account import become, leave_root
+from gridbridge.shell.account import become_account, leave_root_for
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.watchdog import BEGIN_S, Watchdog
+from gridbridge.shell.watchdog import BEGIN_S, PollerWatchdog
 from gridbridge.state.database import StateFile
 
 NAME, LOCKED = "gridbridge-balance", 3
@@ -119,7 +119,7 @@ def require_actionable_options(options: BalancerRunOptions) -> None:
 
 def _has_fixed_nodes(policy: Policy) -> bool:
     own = policy.site.cluster
-    return own in policy.clusters and adapter_of(away(policy, own)).has_fixed_nodes
+    return own in policy.clusters and adapter_of_cluster(reach_cluster(policy, own)).has_fixed_nodes
 
 
 def _supplies(policy: Policy) -> frozenset[str]:
@@ -140,7 +140,7 @@ def run_one_balancer_round(options: BalancerRunOptions) -> BalancerRoundPlan:
     if options.is_acting:
         start_acting_balancer(options)
     else:
-        leave_root(BALANCE_ACCOUNT)
+        leave_root_for(BALANCE_ACCOUNT)
     with BalanceDaemon(options, clock).open_cycle() as balancer:
         return cycle.run_cycle_once(balancer, _log.debug, is_dry=not options.is_acting)
 
@@ -148,7 +148,7 @@ def run_one_balancer_round(options: BalancerRunOptions) -> BalancerRoundPlan:
 def start_acting_balancer(options: BalancerRunOptions) -> None:
     """Become the balancer's account, open the log, and take the lock."""
     require_actionable_options(options)
-    become(BALANCE_ACCOUNT, BALANCE_SET_UP)
+    become_account(BALANCE_ACCOUNT, BALANCE_SET_UP)
     if _has_fixed_nodes(options.policy):
         oar_nodes.require_oar_energy_saving_off()
     os.chdir("/")
@@ -181,7 +181,10 @@ class BalanceDaemon:
     """The cycle of gridbridge-balance: opens the state file and runs reported rounds."""
 
     def __init__(
-        self, options: BalancerRunOptions, clock: Clock, life_sign: Watchdog | None = None
+        self,
+        options: BalancerRunOptions,
+        clock: Clock,
+        life_sign: PollerWatchdog | None = None,
     ) -> None:
         self._wanted = options
         self._clock = clock
@@ -217,7 +220,7 @@ class BalanceDaemon:
     def _follow(self, memory: BalancerStateRows) -> None:
         """Shift all recorded times by the step of the system clock since the last round."""
         wall, steady_s = self._clock.now(), self._clock.steady_s()
-        by = memory.follow(BalancerHostClocks(boot=host.boot(), wall=wall, steady_s=steady_s))
+        by = memory.follow(BalancerHostClocks(boot=host.boot_id(), wall=wall, steady_s=steady_s))
         if by:
             _log.warning("event=clock_moved by_s=%.0f", by.total_seconds())
 

@@ -50,10 +50,10 @@ def observe_cluster_for_round(
     any other host raises NotSeen.
     """
     situation = observe_own_cluster(policy, now)
-    if is_acting and situation.master and not host.is_here(situation.master):
+    if is_acting and situation.master and not host.is_this_host(situation.master):
         words = "only there nodes are added and removed"
         raise ClusterNotObserved(
-            f"the qmaster runs on {situation.master}, and not on {host.name()}: {words}"
+            f"the qmaster runs on {situation.master}, and not on {host.this_host_name()}: {words}"
         )
     return situation
 

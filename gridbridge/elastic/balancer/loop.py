@@ -18,7 +18,7 @@ from gridbridge.program.configuration import ActiveConfiguration, ReloadableConf
 from gridbridge.program.reloading import ReloadingProgram
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.signals import ProcessSignals
-from gridbridge.shell.watchdog import Watchdog
+from gridbridge.shell.watchdog import PollerWatchdog
 
 Renew = Callable[
     [Policy], BalancerRunOptions
@@ -31,7 +31,7 @@ def run_balancer_forever(options: BalancerRunOptions, path: str, renew: Renew) -
     """Run balancer rounds until SIGTERM."""
     signals, clock = ProcessSignals(), Clock()
     start_acting_balancer(options)
-    life_sign = Watchdog(BALANCE_LOCK)
+    life_sign = PollerWatchdog(BALANCE_LOCK)
     first = ActiveConfiguration(policy=options.policy, raw=b"", sha256="", since=clock.now())
     configuration = ReloadableConfiguration(clock, path, earlier=lambda: first)
     configuration.tell()

@@ -22,7 +22,7 @@ AT_ONCE = 16
 
 def may_query_providers() -> bool:
     """Say whether this account may call the providers as the balancer does."""
-    return host.uid_of(BALANCE_ACCOUNT) in (0, os.geteuid())
+    return host.uid_of_account(BALANCE_ACCOUNT) in (0, os.geteuid())
 
 
 def query_machine_list_failures(policy: Policy) -> dict[str, str]:

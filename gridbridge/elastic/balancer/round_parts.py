@@ -60,9 +60,8 @@ class BalancerRoundPlan:
     plan: BalancePlan
     dues: tuple[DueNodeAct, ...]
     told: BalancePlanReport
-    ended: tuple[str, ProviderMachine] | None = (
-        None  # the master's pool and machine, if it is ended
-    )
+    # the master's pool and machine, if it is ended
+    ended: tuple[str, ProviderMachine] | None = None
     rest: StandbyPlan | None = None  # what a squeeze decided; None: nobody squeezes
 
     @property

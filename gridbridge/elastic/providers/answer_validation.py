@@ -118,9 +118,8 @@ def require_valid_machines(
 def _printable(machine: ProviderMachine) -> ProviderMachine:
     """Return another owner's machine with only printable characters in its name and tags."""
     tags = {_clean(key): _clean(value) for key, value in machine.tags.items()}
-    key = (
-        machine.host_key if is_ssh_host_key(machine.host_key) else ""
-    )  # which may be a tag as well
+    # which may be a tag as well
+    key = machine.host_key if is_ssh_host_key(machine.host_key) else ""
     return replace(machine, name=_clean(machine.name), tags=tags, host_key=key)
 
 

@@ -29,7 +29,7 @@ def read_credentials_table(path: str) -> dict[str, str]:
 def read_secret_file(path: str) -> str:
     """Return the text of a private file; ProviderFailed if other accounts can read it."""
     try:
-        raw, facts = files.read(path, MOST_BYTES, os.geteuid())
+        raw, facts = files.read_safe_file(path, MOST_BYTES, os.geteuid())
         if facts.st_mode & OTHERS:
             raise ProviderFailed(f"{path}: others can read it; chmod 600 {path}")
         return raw.decode().rstrip("\n")

@@ -31,10 +31,10 @@ def require_trusted_provider_file(path: str) -> str:
     accounts that only preview a plan accept the balancer's files too. A missing file is reported
     when it is used.
     """
-    me, balancer = os.geteuid(), host.uid_of(BALANCE_ACCOUNT)
+    me, balancer = os.geteuid(), host.uid_of_account(BALANCE_ACCOUNT)
     is_other = bool(balancer) and me not in (0, balancer)
     try:
-        trust.require(path, owner=me)
+        trust.require_trusted_path(path, owner=me)
     except UntrustedFile as error:
         if not is_other:
             raise ProviderFailed(str(error)) from error
@@ -47,7 +47,7 @@ def require_trusted_provider_file(path: str) -> str:
 def _require_balancers(path: str, balancer: int) -> None:
     """Raise ProviderFailed unless only root and the balancer's account can change the path."""
     try:
-        trust.require(path, owner=balancer)
+        trust.require_trusted_path(path, owner=balancer)
     except UntrustedFile as error:
         raise ProviderFailed(f"others could have written {path}, for {error.wrong}") from error
 
@@ -57,7 +57,7 @@ def run_provider_program(
 ) -> bytes:
     """Run a provider's program and return its output; its exit status decides the error."""
     try:
-        return runner.run(argv, dict(env), timeout_s, stdin, MOST_BYTES).checked().stdout
+        return runner.run_program(argv, dict(env), timeout_s, stdin, MOST_BYTES).checked().stdout
     except CommandFailed as failed:
         message = f"{join_command_words(argv)}: {printable_program_output(failed.words)}"
         if failed.status == NO_CAPACITY:

@@ -7,8 +7,8 @@ from gridbridge.batch.gridengine.accounting_lines import (
     JSON,
     NONE,
     TIMES,
-    fields_of,
-    seconds,
+    epoch_seconds,
+    parse_accounting_line,
 )
 from gridbridge.errors import ParseError
 from gridbridge.model.accounting import RESCHEDULED, queue_wait_s
@@ -29,12 +29,12 @@ def read_accounting_tasks(
 
 def _read(line: bytes) -> ReplayTask | ReplayExclusion | WorkloadLineFault:
     try:
-        fields = fields_of(line.rstrip(b"\r\n").decode("utf-8", "replace"))
+        fields = parse_accounting_line(line.rstrip(b"\r\n").decode("utf-8", "replace"))
     except ParseError:
         is_begun = HEAD.match(line) and not line.startswith(JSON)
         return WorkloadLineFault.FIELDS if is_begun else WorkloadLineFault.FORM
     try:
-        submitted_s, started_s, ended_s = (seconds(fields[name]) for name in TIMES)
+        submitted_s, started_s, ended_s = (epoch_seconds(fields[name]) for name in TIMES)
         slots, failed = int(fields["slots"]), int(fields["failed"])
     except ValueError:
         return WorkloadLineFault.FORM

@@ -33,7 +33,7 @@ def _notes(folder: str, names: list[str]) -> Iterator[OarPowerRequest]:
     for name in names:
         if named := NAME(name):
             try:
-                content, facts = files.read(f"{folder}/{name}", MAX_BYTES)
+                content, facts = files.read_safe_file(f"{folder}/{name}", MAX_BYTES)
             except FileNotFoundError:
                 continue
             hosts = content.decode("ascii", "replace").split()
@@ -53,9 +53,9 @@ def store_remaining_request(folder: str, before: OarPowerRequest, after: OarPowe
     path = f"{folder}/{before.file}"
     try:
         if not after.hosts:
-            files.remove(path)
+            files.remove_file(path)
         elif after.hosts != before.hosts:
-            files.replace(path, "".join(f"{host}\n" for host in after.hosts).encode())
+            files.replace_file(path, "".join(f"{host}\n" for host in after.hosts).encode())
             os.utime(path, (before.at_s, before.at_s))
     except OSError as error:
         raise StateError(f"{path}: {error.strerror}") from error

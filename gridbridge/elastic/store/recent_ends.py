@@ -20,4 +20,4 @@ def read_recent_ends(path: str) -> RecentlyEndedTasks:
 
 def write_recent_ends(path: str, ends: RecentlyEndedTasks) -> None:
     """Store the recent ends; raise StateError when that fails."""
-    files.replace(path, published_json.encode_published_value(ends), durable=False)
+    files.replace_file(path, published_json.encode_published_value(ends), durable=False)

@@ -60,7 +60,7 @@ def write_saved_round(
         (STATE, f"{json.dumps(content, indent=2)}\n".encode()),
     ):
         if data:
-            files.replace(os.path.join(folder, name), data, _mode(), durable=False)
+            files.replace_file(os.path.join(folder, name), data, _mode(), durable=False)
 
 
 def _mode() -> int:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.elastic.published_balance import BalanceRoundStatistics
-from gridbridge.shell.files import lines
+from gridbridge.shell.files import iterate_lines
 
 COLUMNS = 8
 YEARS = range(1970, 9000)  # outside of them no picture has a place for a day
@@ -43,7 +43,7 @@ def read_statistics_rows(path: str) -> tuple[tuple[BalanceRoundStatistics, ...],
     try:
         with open(path, "rb") as file:
             numbered_rows = tuple(
-                _rows(line.decode("utf-8", "replace") for line in lines(file, path))
+                _rows(line.decode("utf-8", "replace") for line in iterate_lines(file, path))
             )
     except FileNotFoundError as error:
         mend = "each round of `gridbridge-balance --dump-stats-file FILE` adds a row to its file"

@@ -25,7 +25,7 @@ from gridbridge.model.elastic.standby_hosts import StandbyHostFacts, tags_by_hos
 from gridbridge.model.places import BALANCE_ACCOUNT, CONFIG
 from gridbridge.model.policy import Policy
 from gridbridge.program import users_configuration
-from gridbridge.shell.account import leave_root
+from gridbridge.shell.account import leave_root_for
 
 _OF_OTHERS = "it is not the balancer's, and never removed"
 NODES_UNSEEN = "the balancer's nodes are not known here: root and gridbridge-admin see them"
@@ -87,7 +87,7 @@ def _silent(policy: Policy) -> tuple[Mapping[str, str], tuple[str, ...]]:
         return {}, ()
     from gridbridge.elastic.balancer import machine_lists  # imports all providers
 
-    leave_root(BALANCE_ACCOUNT)  # whose files the providers need
+    leave_root_for(BALANCE_ACCOUNT)  # whose files the providers need
     if not machine_lists.may_query_providers():
         return {}, (LISTS_UNASKED,)
     return {
@@ -113,9 +113,8 @@ def _decided(
             situation, rules, demand, policy.pools, is_faithful=options.is_faithful
         )
         return replace(report, unseen=unseen)
-    from gridbridge.elastic.tools.squeeze_preview import (
-        query_movable_tasks,
-    )  # imports all providers
+    # imports all providers
+    from gridbridge.elastic.tools.squeeze_preview import query_movable_tasks
 
     own = {node.name for node in situation.nodes if node.pool in switched}
     tags = tags_by_host(host_tags.read_host_tags(policy))

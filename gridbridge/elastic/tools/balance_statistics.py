@@ -3,7 +3,7 @@
 from gridbridge.elastic.store import statistics_file as stored
 from gridbridge.model.elastic.published_balance import BalanceRoundStatistics
 from gridbridge.model.places import BALANCE_ACCOUNT
-from gridbridge.shell.account import leave_root
+from gridbridge.shell.account import leave_root_for
 
 
 def read_statistics_rows_of_file(
@@ -18,4 +18,4 @@ def read_statistics_rows_of_file(
 
 def become_balance_account() -> None:
     """Change from root to the balancer's account, which owns the folder of the plots."""
-    leave_root(BALANCE_ACCOUNT)
+    leave_root_for(BALANCE_ACCOUNT)

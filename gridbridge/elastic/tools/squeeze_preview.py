@@ -25,7 +25,7 @@ from gridbridge.model.elastic.standby_hosts import (
 from gridbridge.model.places import BALANCE_ACCOUNT, CONFIG
 from gridbridge.model.policy import Policy
 from gridbridge.program import users_configuration
-from gridbridge.shell.account import leave_root
+from gridbridge.shell.account import leave_root_for
 
 NEVER = datetime.fromtimestamp(0, UTC)
 
@@ -73,7 +73,7 @@ def preview_squeeze(
     if folder:
         situation = cell_observer.load_saved_situation(folder, policy.balance.queue)
     else:
-        leave_root(BALANCE_ACCOUNT)  # whose files the providers need
+        leave_root_for(BALANCE_ACCOUNT)  # whose files the providers need
         situation = _with_own(
             cell_observer.observe_own_cluster(policy, now), policy, untold.__setitem__
         )

@@ -20,9 +20,8 @@ Attempts = tuple[tuple[int, int], ...]
 def parse_attempt_ranges(text: str) -> Attempts:
     """Parse task attempts such as `0-9:1,12:2`, in their order; ParseError otherwise."""
     parts = [_read(part) for part in text.split(",")]
-    if (
-        sum(len(tasks) for tasks, _ in parts) > MAX_ARRAY_TASKS
-    ):  # checked before the tuples are built
+    # checked before the tuples are built
+    if sum(len(tasks) for tasks, _ in parts) > MAX_ARRAY_TASKS:
         raise ParseError(f"{text[:40]!r}: at most {MAX_ARRAY_TASKS} attempts")
     attempts = [(task, attempt) for tasks, attempt in parts for task in tasks]
     if len(set(attempts)) != len(attempts):

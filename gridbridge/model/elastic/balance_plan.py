@@ -41,14 +41,12 @@ class BalanceSituation:
     layout: CellConfiguration = NOTHING_TOLD
     best_effort: frozenset[str] = frozenset()  # queues, besides those that the layout tells
     eligible_since: Mapping[int, datetime] = field(default_factory=dict)  # when a job could start
-    watched: Mapping[int, WatchedWaitingJobs] = field(
-        default_factory=dict
-    )  # by the lowest job number
+    # by the lowest job number
+    watched: Mapping[int, WatchedWaitingJobs] = field(default_factory=dict)
     runtimes: Mapping[tuple[str, str], float] = field(default_factory=dict)  # s, by owner and name
     elsewhere: Mapping[str, float] = field(default_factory=dict)  # s until a transfer queue starts
-    elsewhere_free: Mapping[str, int] = field(
-        default_factory=dict
-    )  # slots; without: as many as ever
+    # slots; without: as many as ever
+    elsewhere_free: Mapping[str, int] = field(default_factory=dict)
     failed: Mapping[str, datetime] = field(default_factory=dict)  # pools that had no capacity
     spent: float = 0.0  # this month
     standby: tuple[str, ...] | None = None  # hosts that may be woken, in their order; None: untold

@@ -59,9 +59,8 @@ class ReplayWorkload:
 
     tasks: tuple[ReplayTask, ...]
     left_out: Mapping[ReplayExclusion, int] = field(default_factory=dict)
-    bad_lines: Mapping[int, WorkloadLineFault] = field(
-        default_factory=dict
-    )  # by their numbers, from 1
+    # by their numbers, from 1
+    bad_lines: Mapping[int, WorkloadLineFault] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

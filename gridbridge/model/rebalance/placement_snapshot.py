@@ -112,9 +112,8 @@ class PlacementTask:
     state: TaskState = TaskState.WAITING
     live: str = ""  # the host of its live copy; empty: it has none
     replicas: tuple[str, ...] = ()  # by name
-    spoilt: tuple[
-        str, ...
-    ] = ()  # hosts with a copy that is not whole, or is to go, and does not count
+    # hosts with a copy that is not whole, or is to go, and does not count
+    spoilt: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()  # hosts that are lost, with a whole copy that counts no more
     has_original: bool = False  # it can be copied from there when no copy can be read
     slots: int = 1  # that it takes where it runs

@@ -15,9 +15,8 @@ class RebalanceRound(StrEnum):
 
 LONGEST_ROUND = {
     RebalanceRound.TASKS: timedelta(minutes=30),
-    RebalanceRound.DATASETS: timedelta(
-        hours=3
-    ),  # an hour of beginning, then the next one may begin
+    # an hour of beginning, then the next one may begin
+    RebalanceRound.DATASETS: timedelta(hours=3),
     RebalanceRound.READING: timedelta(hours=26),  # an hour of beginning, and a day of the last act
 }
 WORDS = {

@@ -98,9 +98,8 @@ class TransferHostFacts:
     service_uid: int  # 0: there is no such account
     is_root: bool = True  # who looked: anybody else asks by ssh as they are
     paths: Mapping[str, PathFacts]
-    trees: Mapping[str, RootTreeFacts] = field(
-        default_factory=dict
-    )  # of what root alone may change
+    # of what root alone may change
+    trees: Mapping[str, RootTreeFacts] = field(default_factory=dict)
     hidden: frozenset[str] = frozenset()  # paths that the user of the check may not look at
     closed_to_others: Mapping[str, str] = field(default_factory=dict)  # path: folder in the way
     sudoers: str = ""

@@ -77,9 +77,8 @@ class CheckFinding:
     found: str
     right: str = ""
     mend: tuple[SetupEdit, ...] = ()
-    undo: tuple[
-        SharedSettingUndo, ...
-    ] = ()  # of shared settings only; our own things are known by name
+    # of shared settings only; our own things are known by name
+    undo: tuple[SharedSettingUndo, ...] = ()
     where: str = ""  # the host to run it on, when this one may not
     hint: str = ""  # what to do when no command of this host can mend it
 
@@ -155,9 +154,8 @@ class TransferQueueSetup:
     has_operators: bool = True  # the remote cluster's: at OAR only root may act on others' jobs
     remote_usage: bool = True  # the epilog is root's, and accounts for the remote job here
     far_account: str = ""  # the service's there, by ssh; empty: the remote clients run here
-    renamed: Mapping[str, str] = field(
-        default_factory=dict
-    )  # parallel environments, by the mapping
+    # parallel environments, by the mapping
+    renamed: Mapping[str, str] = field(default_factory=dict)
     rejected: Mapping[str, str] = field(default_factory=dict)  # refused by the mapping: why
     resources: tuple[str, ...] = ()  # resources in the mapping that a job may ask for
     people: tuple[str, ...] = ()  # who has an account there; empty: everybody may have

@@ -116,9 +116,8 @@ def _claims_file(campaign: int, ledger: RootLedger, folder: str) -> bool:
 
 def _take_up(campaign: int, request: str) -> NoReturn:
     """Note that the owner's own request takes an ended campaign up again."""
-    from gridbridge.privileged.arrays.owner_request_file import (
-        require_owner_request,
-    )  # other verbs do not need it
+    # other verbs do not need it
+    from gridbridge.privileged.arrays.owner_request_file import require_owner_request
 
     with RootLedger(campaign) as ledger:
         ledger.take_up(require_owner_request(request, campaign, ledger.uid))

@@ -2,7 +2,7 @@
 
 import json
 
-from gridbridge.batch.task_script import ScriptTask, script
+from gridbridge.batch.task_script import ArrayScriptTask, write_array_script
 from gridbridge.campaigns.store.campaign_reader import VerifiedCampaignFiles
 from gridbridge.errors import ParseError, SpeculativeCopyRefused
 from gridbridge.model.campaigns.attempt_numbers import is_prologue_task, parse_attempt_ranges
@@ -62,12 +62,14 @@ class VerifiedTasks:
             raise SpeculativeCopyRefused(f"{order.file}: {why}")
         self._order, self._ledger = order, ledger
 
-    def tasks(self, index: int) -> tuple[ScriptTask, ...]:
+    def tasks(self, index: int) -> tuple[ArrayScriptTask, ...]:
         """Return the tasks of an array, with copy numbers from root's ledger."""
         if script_tasks := self._step_tasks.get(index):
             return script_tasks
         script_tasks = tuple(
-            ScriptTask(n, k, split_parameters(self._lines[n].decode("utf-8", "surrogateescape")))
+            ArrayScriptTask(
+                n, k, split_parameters(self._lines[n].decode("utf-8", "surrogateescape"))
+            )
             for n, k in self._asked[index]
         )
         if self._order.is_of_copies:
@@ -76,7 +78,9 @@ class VerifiedTasks:
                 task.copy = copies.get(task.number, 0) + 1
         return script_tasks
 
-    def spec(self, array: CampaignArrayId, tasks: tuple[ScriptTask, ...], person: str) -> JobSpec:
+    def spec(
+        self, array: CampaignArrayId, tasks: tuple[ArrayScriptTask, ...], person: str
+    ) -> JobSpec:
         """Return an array's job spec for the cluster."""
         header, section = self._steps.header(self._header, tasks), self._order.section
         text = {key: str(header.get(key, "")) for key in HEADER_KEYS}
@@ -94,7 +98,7 @@ class VerifiedTasks:
         return JobSpec(
             transfer=str(array),
             request=request,
-            script=script(self._settings(header, person, amounts, array.site), tasks),
+            script=write_array_script(self._settings(header, person, amounts, array.site), tasks),
             shell=str(section.get("shell", "/bin/sh")),
             pe=text["environment"],
             slots=amounts["slots"],

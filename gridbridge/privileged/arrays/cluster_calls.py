@@ -1,7 +1,7 @@
 """Calls a cluster about a campaign's arrays, as the campaign's owner."""
 
-from gridbridge.batch import arrays_of
-from gridbridge.batch.submission_result import Result
+from gridbridge.batch import load_array_adapter
+from gridbridge.batch.submission_result import SubmissionOutcome
 from gridbridge.errors import GridbridgeError, RemoteJobNotOurs
 from gridbridge.model.campaigns.attempt_numbers import (
     format_index_ranges,
@@ -15,9 +15,9 @@ from gridbridge.privileged.arrays.queue_choice import request_slots_per_host, re
 from gridbridge.privileged.owner import OwnerNotReady, RefusedByCluster
 
 UNTAKEN = {
-    Result.LATER: OwnerNotReady,
-    Result.BARRED: OwnerNotReady,
-    Result.UNSURE: GridbridgeError,
+    SubmissionOutcome.LATER: OwnerNotReady,
+    SubmissionOutcome.BARRED: OwnerNotReady,
+    SubmissionOutcome.UNSURE: GridbridgeError,
 }
 
 
@@ -27,21 +27,21 @@ class ClusterSite:
     def __init__(self, order: ArrayOrder, person: str) -> None:
         self._order = order
         self._far, self._account = order.reached_by(person)
-        self._adapter = arrays_of(self._far)
+        self._adapter = load_array_adapter(self._far)
         if self._far.login:
             _keep_connection()
 
     def find(self, name: str) -> str:
         """Return the id of the held array with a submission name, empty if unknown."""
-        return self._adapter.find_held(self._far, name, self._account)
+        return self._adapter.find_held_job(self._far, name, self._account)
 
     def submit(self, spec: JobSpec) -> str:
         """Submit a campaign's array, held; return its job id."""
         placed = request_slots_per_host(spec, self._order.cluster)
-        answer = self._adapter.submit(
+        answer = self._adapter.submit_held_job(
             self._far, restrict_to_own_queues(placed, self._order.cluster)
         )
-        if answer.result != Result.ACCEPTED:
+        if answer.result != SubmissionOutcome.ACCEPTED:
             raise UNTAKEN.get(answer.result, RefusedByCluster)(answer.reason)
         return answer.remote_id
 
@@ -56,7 +56,7 @@ class ClusterSite:
         """
         adapter, far, order = self._adapter, self._far, self._order
         if is_repeated:
-            for duplicate in adapter.find_others(far, name, self._account, job):
+            for duplicate in adapter.find_duplicate_arrays(far, name, self._account, job):
                 adapter.delete_array(far, duplicate)
         is_ours = self._is_there(name, job)
         if order.verb == DELETE_WAITING:
@@ -66,7 +66,7 @@ class ClusterSite:
         if is_ours and order.verb != DELETE:
             adapter.release_arrays(far, (job,), self._name)
         elif is_ours and order.indices:
-            adapter.delete_places(far, job, name, order.indices)
+            adapter.delete_array_tasks(far, job, name, order.indices)
         elif is_ours:
             adapter.delete_array(far, job)
         return ""
@@ -75,17 +75,17 @@ class ClusterSite:
         """Hold tasks, delete those that wait, and release tasks that had begun."""
         adapter, far = self._adapter, self._far
         indices = {index for span in parse_index_ranges(self._order.indices) for index in span}
-        held = adapter.hold_places(far, job, name, group_into_ranges(indices))
+        held = adapter.hold_array_tasks(far, job, name, group_into_ranges(indices))
         waiting = {index for span in held for index in span}
         if begun := group_into_ranges(indices - waiting):
-            adapter.release_places(far, job, begun)
+            adapter.release_array_tasks(far, job, begun)
         if going := group_into_ranges(indices & waiting):
-            adapter.delete_places(far, job, name, format_index_ranges(going))
+            adapter.delete_array_tasks(far, job, name, format_index_ranges(going))
         return format_index_ranges(begun)
 
     def _is_there(self, name: str, job: str) -> bool:
         """Say whether the array's job still exists; RemoteJobNotOurs if the id is another job's."""
-        owner_account = self._adapter.owner_and_account(self._far, job) if job else ("", "")
+        owner_account = self._adapter.query_owner_and_account(self._far, job) if job else ("", "")
         if owner_account[0] and owner_account != (self._account, name):
             raise RemoteJobNotOurs(
                 f"job {job} is {owner_account[0]}'s, account {owner_account[1]!r}: not {name}"
@@ -100,4 +100,4 @@ class ClusterSite:
 def _keep_connection() -> None:
     from gridbridge.shell import ssh, ssh_session  # not needed for a local cluster
 
-    ssh.carry_by(ssh_session.SshSession())
+    ssh.set_ssh_carrier(ssh_session.SshSession())

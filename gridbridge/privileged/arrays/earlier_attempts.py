@@ -7,7 +7,7 @@ of that task is sent.
 
 import time
 
-from gridbridge.batch import arrays_of
+from gridbridge.batch import load_array_adapter
 from gridbridge.campaigns.store.root_ledger import RootLedger
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.campaigns.campaign_names import CampaignArrayId
@@ -64,11 +64,11 @@ def _answers(order: ArrayOrder, person: str) -> "Answers":
     again after a lost answer: the known id may be another job's, to which a user gave that name.
     """
     far, account = order.reached_by(person)
-    adapter = arrays_of(far)
+    adapter = load_array_adapter(far)
 
     def job_ids(name: str, job: str) -> list[str]:
-        job = job or adapter.find_held(far, name, account)
-        return [job, *adapter.find_others(far, name, account, job)] if job else []
+        job = job or adapter.find_held_job(far, name, account)
+        return [job, *adapter.find_duplicate_arrays(far, name, account, job)] if job else []
 
     def living(words: list[str]) -> str:
         jobs: dict[str, list[str]] = {}
@@ -79,7 +79,7 @@ def _answers(order: ArrayOrder, person: str) -> "Answers":
             plain = job.removesuffix(BY_NAME)
             jobs[number] = [plain] if plain == job else job_ids(name, plain)
             names.update(dict.fromkeys(jobs[number], name))
-        at = adapter.living(far, names) if names else {}
+        at = adapter.query_live_indices(far, names) if names else {}
         return " ".join(f"{number}={_living_text(at, ids)}" for number, ids in jobs.items())
 
     def answer(words: list[str]) -> str:

@@ -20,7 +20,7 @@ def require_owner_request(token: str, campaign: int, uid: int) -> str:
         raise OwnerRefusal(f"{token!r} is not the name of a request")
     path = f"{CAMPAIGNS}/{TAKEN_REQUEST}{token}"
     try:
-        data, facts = files.read(path, MAX_BYTES)
+        data, facts = files.read_safe_file(path, MAX_BYTES)
         request = json.loads(data)
         is_asked = request["verb"] == RESUBMIT and campaign in request["of"]
     except UNREADABLE as error:

@@ -1,6 +1,6 @@
 """The prologue and epilogue of a campaign at a cluster, each a task with one slot."""
 
-from gridbridge.batch.task_script import ScriptTask
+from gridbridge.batch.task_script import ArrayScriptTask
 from gridbridge.model.campaigns.attempt_numbers import parse_prologue_task
 from gridbridge.privileged.arrays.array_order import ArrayOrder
 from gridbridge.privileged.owner import OwnerRefusal
@@ -20,19 +20,21 @@ class PrologueJobs:
         self._order = order
         self._clusters = clusters
 
-    def task(self, attempts: "Attempts") -> tuple[ScriptTask, ...]:
+    def task(self, attempts: "Attempts") -> tuple[ArrayScriptTask, ...]:
         """Return a prologue's or epilogue's task; OwnerRefusal if missing, or for copies."""
         ((number, attempt),) = attempts
         step, cluster = parse_prologue_task(number, self._clusters)
         lines = self._clusters[cluster].get(step)
         if self._order.is_of_copies or cluster != self._order.cluster or not lines:
             raise OwnerRefusal(f"{self._order.file}: no {step} at {self._order.cluster}")
-        task = ScriptTask(number, attempt, (str(lines),))
+        task = ArrayScriptTask(number, attempt, (str(lines),))
         task.label = step
         return (task,)
 
     @staticmethod
-    def header(header: "dict[str, object]", tasks: tuple[ScriptTask, ...]) -> "dict[str, object]":
+    def header(
+        header: "dict[str, object]", tasks: tuple[ArrayScriptTask, ...]
+    ) -> "dict[str, object]":
         """Return an array's header; a prologue or epilogue has its own walltime."""
         if not tasks[0].label:
             return header

@@ -1,10 +1,9 @@
 """send-arrays: note intents, submit arrays held, note ids, release, all in one call.
 
 The intents of all arrays are written together before the first submission, and the ids together
-before the release. So a call waits twice for the disk, not twice for each array. An array with an
-id in root's ledger is not submitted again. An array whose answer was lost is found by its name.
-Only arrays in the ledger are released. So the next call knows all running tasks, whenever this
-program is killed.
+before the release: a call waits twice for the disk. An array with an id in root's ledger is not
+submitted again. An array whose answer was lost is found by its name. Only arrays in the ledger
+are released, so that the next call knows all running tasks after a kill.
 """
 
 import time
@@ -113,9 +112,8 @@ class ArraySender:
         if not (sent.job or order.is_of_copies):
             require_attempts_ended(order, ledger, sent.place)
         if not sent.job:
-            owner.require_existing_account(
-                ledger.uid
-            )  # without an account the array can't be submitted
+            # without an account the array can't be submitted
+            owner.require_existing_account(ledger.uid)
         ledger.intend(number, order.cluster, order.tasks[sent.place], order.is_of_copies)
         sent.is_new = not (sent.job or ledger.was_repeated(number))
 

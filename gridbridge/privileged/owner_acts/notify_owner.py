@@ -16,7 +16,7 @@ from gridbridge.model.places import CAMPAIGNS, CONFIG, WISH
 from gridbridge.privileged import owner
 from gridbridge.privileged.owner import OwnerRefusal
 from gridbridge.shell import files
-from gridbridge.shell.runner import run_unheard
+from gridbridge.shell.runner import run_discarding_output
 
 MAX_BYTES = 1 << 16
 MOST = 30  # words in one call
@@ -46,7 +46,7 @@ def read_owner_notification(name: str) -> tuple[str, int]:
     if unique == name or not (unique.isascii() and unique.isalnum()):
         raise OwnerRefusal(f"{name!r} is not the name of a notification request")
     try:
-        data, facts = files.read(f"{CAMPAIGNS}/{name}", MAX_BYTES)
+        data, facts = files.read_safe_file(f"{CAMPAIGNS}/{name}", MAX_BYTES)
         request = json.loads(data)
         verb, way, path = request["verb"], request["way"], request["identity"]
     except owner.UNREADABLE as error:
@@ -64,7 +64,7 @@ def _run(path: str, uid: int, text: bytes) -> NoReturn:
     identity = {"HOME": home, "USER": person.pw_name, "LOGNAME": person.pw_name}
     try:
         environment = {**identity, "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
-        run_unheard((path,), environment, PROGRAM_S, text).checked()
+        run_discarding_output((path,), environment, PROGRAM_S, text).checked()
     except CommandFailed as error:
         owner.exit_with_reason(error)
     os._exit(0)

@@ -60,7 +60,7 @@ def read_delegated_dataset(name: str) -> tuple[str, int]:
         raise OwnerRefusal(f"{name[:80]!r} is not the name of a dataset's file")
     try:
         _require_own(f"{CAMPAIGNS}/{person}", int(number))
-        data, facts = files.read(f"{CAMPAIGNS}/{name}", MAX_BYTES, int(number))
+        data, facts = files.read_safe_file(f"{CAMPAIGNS}/{name}", MAX_BYTES, int(number))
         dataset = json.loads(data)["dataset"]
     except owner.UNREADABLE as error:
         raise OwnerRefusal(f"{name}: {error!r}") from error

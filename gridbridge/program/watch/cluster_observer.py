@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from gridbridge.batch.adapters import status_of
+from gridbridge.batch.adapters import status_adapter
 from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.model.route import Away
 from gridbridge.model.settings import Users
@@ -187,7 +187,7 @@ class ClusterObserver:
 
     def _answered(self, job_ids: frozenset[int], sent: SentJob) -> ClusterQueryResult:
         try:
-            snapshot, took_s = status_of(self._where).snapshot(
+            snapshot, took_s = status_adapter(self._where).query_cluster_snapshot(
                 self._where, self.cluster, job_ids | sent.jobs, self._transfer_queues, sent.jobs
             )
         except (GridbridgeError, OSError) as error:
@@ -210,7 +210,7 @@ class ClusterObserver:
             return None
         self._words_due = self._clock.steady_s() + self._pace.vocabulary_s
         try:
-            return status_of(self._where).vocabulary(self._where)
+            return status_adapter(self._where).query_request_vocabulary(self._where)
         except Exception as error:  # as for the status query
             _log.warning(
                 "event=no_vocabulary cluster=%s why=%r", self.cluster, describe_error(error)

@@ -37,7 +37,7 @@ class DiskSpaceWatch:
         return self._lacks
 
     def _look(self) -> None:
-        rooms = {folder: host.room_by_trying(folder) for folder in self._folders}
+        rooms = {folder: host.measure_room_by_writing(folder) for folder in self._folders}
         shortage = first_disk_space_problem(rooms) or first_disk_space_problem(
             free_space_of_tmpdirs(self._tmpdirs())
         )
@@ -49,10 +49,10 @@ class DiskSpaceWatch:
 
 def free_space_of_campaign_filesystem(folder: str = CAMPAIGNS) -> dict[str, FolderFreeSpace]:
     """Return the free space of the campaigns' folder if it is a separate filesystem."""
-    return {folder: host.room(folder)} if os.path.ismount(folder) else {}
+    return {folder: host.measure_folder_room(folder)} if os.path.ismount(folder) else {}
 
 
 def free_space_of_tmpdirs(tmpdirs: Iterable[str]) -> dict[str, FolderFreeSpace]:
     """Return the free space of TMPDIR folders; missing folders are skipped as execd's trouble."""
-    rooms = {folder: host.room(folder) for folder in tmpdirs}
+    rooms = {folder: host.measure_folder_room(folder) for folder in tmpdirs}
     return {folder: room for folder, room in rooms.items() if not room.trouble}

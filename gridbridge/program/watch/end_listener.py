@@ -10,7 +10,7 @@ from queue import Empty, Full, Queue
 
 from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.program.watch.pushed_ends import AGAIN_S, PushedEndRateLimit
-from gridbridge.shell.retry import until_stopped
+from gridbridge.shell.retry import repeat_until_stopped
 
 ROOM = 1000  # buffered job ids; further writers block
 
@@ -65,7 +65,7 @@ class OarJobEndListener:
             return ids
 
     def _run(self) -> None:
-        until_stopped(self._listen, AGAIN_S, self._stopped)
+        repeat_until_stopped(self._listen, AGAIN_S, self._stopped)
 
     def _listen(self) -> None:
         try:

@@ -26,4 +26,4 @@ def publish_local_only_queues(
     if now:
         publish_file(path, now)
     else:
-        files.remove(path)
+        files.remove_file(path)

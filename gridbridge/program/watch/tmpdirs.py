@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from gridbridge.batch import keeper_of
-from gridbridge.batch.clusters import home
+from gridbridge.batch import load_home_adapter
+from gridbridge.batch.clusters import reach_home_cluster
 from gridbridge.model.policy import Policy
 from gridbridge.program.work.background_query import BackgroundQuery
 from gridbridge.program.work.workers import OwnerThreadPools
@@ -39,6 +39,12 @@ class TmpdirFolderQuery:
         return self._known
 
     def _ask(self, queues: tuple[str, ...]) -> frozenset[str]:
-        at, host_name = home(self._policy, self._policy.site.cluster), host.name()
-        folders = (keeper_of(at).queue_value(at, queue, TMPDIR, host_name) for queue in queues)
+        at, host_name = (
+            reach_home_cluster(self._policy, self._policy.site.cluster),
+            host.this_host_name(),
+        )
+        folders = (
+            load_home_adapter(at).query_queue_limit(at, queue, TMPDIR, host_name)
+            for queue in queues
+        )
         return frozenset(folder for folder in folders if folder.startswith("/"))

@@ -21,7 +21,7 @@ from gridbridge.rebalance.mover.service_account import load_policy_as_service_ac
 from gridbridge.rebalance.replicas.reconciler import ReplicaReconciler, merge_rebalance_plans
 from gridbridge.rebalance.replicas.scrub import ReplicaScrub
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.poller_lock import MomentaryLock
+from gridbridge.shell.poller_lock import MomentaryPollerLock
 from gridbridge.state import published_round_files
 from gridbridge.state.database import StateFile
 
@@ -81,7 +81,7 @@ def pause_rebalancing(path: str, *, is_quiesced: bool) -> None:
 def _let_go(going: ExitStack, alone: ExitStack) -> bool:
     """Release the round's lock while copies go on; say whether the next round may begin."""
     try:
-        is_known = going.enter_context(MomentaryLock(CARRYING_LOCK, is_shared=True))
+        is_known = going.enter_context(MomentaryPollerLock(CARRYING_LOCK, is_shared=True))
     except StateError:  # no room: it waits for them
         return False
     if is_known:
@@ -111,7 +111,7 @@ def _run(
 
 def _read(policy: Policy) -> None:
     """Check replicas, unless an earlier round is still checking."""
-    with MomentaryLock(READING_LOCK) as is_ours:
+    with MomentaryPollerLock(READING_LOCK) as is_ours:
         if is_ours:
             with (
                 _shown(RebalanceRound.READING),

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping, Set
 from datetime import timedelta
 
-from gridbridge.batch.adapters import adapter_of
-from gridbridge.batch.clusters import away
+from gridbridge.batch.adapters import adapter_of_cluster
+from gridbridge.batch.clusters import reach_cluster
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import DesiredJobState, FailureCause, StarterPhase
 from gridbridge.model.policy import Policy
@@ -176,7 +176,7 @@ class TransferredTaskReader:
         least = timedelta(seconds=self._policy.rebalance.least_wait_s)
         if row.state.word != JobFact.WAITING or self._clock.now() - transfer.since < least:
             return False
-        tells = adapter_of(away(self._policy, transfer.remote)).recalls is not None
+        tells = adapter_of_cluster(reach_cluster(self._policy, transfer.remote)).recalls is not None
         may_come = transfer.claimed != JOB if transfer.claim else tells
         return may_come and transfer.desired in WANTED and transfer.phase == StarterPhase.RELEASED
 

@@ -1,18 +1,18 @@
 """Become the service account for rebalancing, and load the configuration."""
 
 from gridbridge.batch import as_user_call
-from gridbridge.batch.clusters import open_sessions
+from gridbridge.batch.clusters import open_ssh_sessions
 from gridbridge.config import policy_file
 from gridbridge.model.policy import Policy
-from gridbridge.shell.account import become
+from gridbridge.shell.account import become_account
 
 
 def load_policy_as_service_account(path: str) -> Policy:
     """Become the service account, and return the configuration."""
     policy = policy_file.load_configuration(path)
     if not policy.is_personal:
-        become(policy.site.service_account)
-    as_user_call.reach(policy)
+        become_account(policy.site.service_account)
+    as_user_call.choose_as_user_caller(policy)
     return policy
 
 
@@ -22,5 +22,5 @@ def load_policy_and_open_sessions(path: str) -> Policy:
     The sessions log in while the caller imports its slow modules.
     """
     policy = load_policy_as_service_account(path)
-    open_sessions(policy)
+    open_ssh_sessions(policy)
     return policy

@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import partial
 
-from gridbridge.batch.adapters import adapter_of, status_of
-from gridbridge.batch.clusters import away
+from gridbridge.batch.adapters import adapter_of_cluster, status_adapter
+from gridbridge.batch.clusters import reach_cluster
 from gridbridge.campaigns.acts.array_jobs import exclude_foreign_jobs
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
@@ -164,7 +164,7 @@ class RebalanceTaskObserver:
         names = [
             name
             for name in sorted(self._policy.clusters)
-            if adapter_of(away(self._policy, name)).array_ends
+            if adapter_of_cluster(reach_cluster(self._policy, name)).array_ends
         ]
         sent = {name: live_campaign_jobs_at(self._database, name).jobs | job_ids for name in names}
         with ThreadPoolExecutor(max_workers=max(1, len(names))) as threads:
@@ -177,9 +177,9 @@ class RebalanceTaskObserver:
         }
 
     def _snapshot_of(self, name: str, jobs: frozenset[int]) -> ClusterSnapshot | None:
-        where, queues = away(self._policy, name), self._policy.queues_at(name)
+        where, queues = reach_cluster(self._policy, name), self._policy.queues_at(name)
         try:
-            return status_of(where).snapshot(where, name, jobs, queues)[0]
+            return status_adapter(where).query_cluster_snapshot(where, name, jobs, queues)[0]
         except (GridbridgeError, OSError) as error:
             _log.warning("event=no_answer cluster=%s why=%r", name, describe_error(error))
             return None

@@ -140,9 +140,8 @@ class OwnerReplicas:
         whole = [self._areas[name] for name in dataset.whole if name in self._areas]
         best = min(whole, key=lambda area: area.login is not None, default=None)
         is_here = best is not None and best.login is None
-        if not is_here and originals.has_these_checksums(
-            dataset.path, sums
-        ):  # all of it is read for that
+        # all of it is read for that
+        if not is_here and originals.has_these_checksums(dataset.path, sums):
             top = originals.dataset_top_folder(dataset.path, is_tree=dataset.is_tree)
             return ReplicaFolder(login=None, folder=top)
         if best is None:

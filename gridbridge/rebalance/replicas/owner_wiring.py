@@ -5,7 +5,7 @@ import posixpath
 import pwd
 from collections.abc import Set
 
-from gridbridge.batch.clusters import away
+from gridbridge.batch.clusters import reach_cluster
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.rebalance_section import StorageSection
@@ -55,7 +55,7 @@ def reachable_storage_areas(policy: Policy) -> dict[str, StorageArea]:
 def _area(
     policy: Policy, name: str, storage: StorageSection, me: str, drained: Set[str]
 ) -> StorageArea:
-    where = away(policy, storage.cluster)
+    where = reach_cluster(policy, storage.cluster)
     account = where.login.user if where.login else ""
     return StorageArea(
         name=name,

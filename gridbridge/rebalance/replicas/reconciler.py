@@ -35,7 +35,7 @@ from gridbridge.rebalance.store.carried_replica_tables import CarriedReplicaRows
 from gridbridge.rebalance.store.round_notes import RebalanceNoteRows
 from gridbridge.shell import files
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.poller_lock import MomentaryLock
+from gridbridge.shell.poller_lock import MomentaryPollerLock
 from gridbridge.state import drains
 from gridbridge.state.database import StateFile
 
@@ -192,7 +192,7 @@ class ReplicaReconciler:
 
     def _is_carried(self) -> bool:
         """Say whether an earlier round still copies."""
-        with MomentaryLock(self._carrying) as is_ours:
+        with MomentaryPollerLock(self._carrying) as is_ours:
             return not is_ours
 
     def _why_none(self, until_s: float) -> str:
@@ -351,7 +351,7 @@ def _by_dataset(carried: Iterable[CarriedReplica]) -> Iterable[list[CarriedRepli
 
 def _carried(act: DatasetAct, sizes: Mapping[str, int], now: datetime) -> CarriedReplica:
     return CarriedReplica(
-        token=files.random_name(),
+        token=files.random_file_name(),
         dataset=act.dataset,
         target=act.target,
         source=act.source,

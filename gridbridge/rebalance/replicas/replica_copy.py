@@ -16,7 +16,7 @@ from gridbridge.rebalance.replicas import storage_area
 from gridbridge.rebalance.replicas.storage_area import StorageArea
 from gridbridge.shell import rsync
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.rsync import CopyPace
+from gridbridge.shell.rsync import RsyncPace
 
 TRIES = 2  # the second carries what had another checksum
 Tell = Callable[[str], None]
@@ -34,22 +34,22 @@ class CopyFiles(Protocol):
     """Protocol of a function that copies named files from one folder to another."""
 
     def __call__(
-        self, source: ReplicaFolder, target: ReplicaFolder, names: list[str], pace: CopyPace
+        self, source: ReplicaFolder, target: ReplicaFolder, names: list[str], pace: RsyncPace
     ) -> None:
         """Copy the files; one of the two folders is local. CommandFailed for a missing file."""
         ...
 
 
 def copy_files_by_rsync(
-    source: ReplicaFolder, target: ReplicaFolder, names: list[str], pace: CopyPace
+    source: ReplicaFolder, target: ReplicaFolder, names: list[str], pace: RsyncPace
 ) -> None:
     """Copy files by rsync, over ssh if one of the folders has a login."""
     to = f"{target.folder}/"
     if source.login:
-        rsync.pull(source.login, names, source.folder, to, lambda: False, pace=pace)
+        rsync.pull_files(source.login, names, source.folder, to, lambda: False, pace=pace)
     else:
         paths = [f"{source.folder}/./{name}" for name in names]
-        rsync.push(target.login, paths, to, lambda: False, pace)
+        rsync.push_files(target.login, paths, to, lambda: False, pace)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +90,7 @@ class ReplicaCopier:
         area: StorageArea,
         relay: str,
     ) -> None:
-        pace = CopyPace(
+        pace = RsyncPace(
             tell=lambda line: self.tell(f"{area.name}: {line}"), kib_per_s=area.bwlimit_kib_per_s
         )
         is_relayed = source.login and target.login
@@ -102,7 +102,7 @@ class ReplicaCopier:
             with _told_when_full(area):
                 self.carry(source, target, names, pace)
         if is_relayed:
-            rsync.remove(relay)
+            rsync.remove_folder_tree(relay)
 
     def _whole(self, area: StorageArea, dataset: Dataset) -> Replica:
         return Replica(

@@ -352,7 +352,7 @@ def _held(area: StorageArea, dataset: Dataset) -> str:
 def _ask(area: StorageArea, script: str, arguments: tuple[str, ...], timeout_s: float) -> bytes:
     argv = ("/bin/sh", "-c", script, "sh", area.path, area.account, area.name, *arguments)
     with explain_storage_failures(area):
-        answer = ssh.run(area.login, argv, dict(BARE), timeout_s, most_bytes=LIST_BYTES)
+        answer = ssh.run_over_ssh(area.login, argv, dict(BARE), timeout_s, most_bytes=LIST_BYTES)
         return answer.checked().stdout
 
 

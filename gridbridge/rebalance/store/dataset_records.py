@@ -24,7 +24,7 @@ from gridbridge.model.rebalance.datasets import (
     parse_checksums,
 )
 from gridbridge.shell import files, rsync
-from gridbridge.shell.poller_lock import MomentaryLock
+from gridbridge.shell.poller_lock import MomentaryPollerLock
 
 RECORD, SUMS, RELAY, LOCK, DONE = ".json", ".sums", ".relay", ".lock", ".done"
 MOST_DONE = 100  # lines of what was done about a dataset
@@ -41,7 +41,7 @@ class DatasetRecords:
 
     def names(self) -> list[str]:
         """Return the sorted names of the datasets."""
-        records = (name for name in files.names(self._folder) if name.endswith(RECORD))
+        records = (name for name in files.list_folder(self._folder) if name.endswith(RECORD))
         return sorted(filter(DATASET_NAME.holds, (name.removesuffix(RECORD) for name in records)))
 
     def has(self, name: str) -> bool:
@@ -62,7 +62,7 @@ class DatasetRecords:
         """Load a dataset; GridbridgeError for an unknown one, StateError for an invalid record."""
         path = self._path(name, RECORD)
         try:
-            data, _ = files.read(path, MOST_BYTES, os.geteuid())
+            data, _ = files.read_safe_file(path, MOST_BYTES, os.geteuid())
             return decode_dataset(name, json.loads(data))
         except FileNotFoundError as error:
             names = ", ".join(self.names()) or "you have none yet"
@@ -74,7 +74,7 @@ class DatasetRecords:
         """Return the checksums of a dataset's files; StateError if they do not match its record."""
         path = self._path(dataset.name, SUMS)
         try:
-            data, _ = files.read(path, MOST_SUMS, os.geteuid())
+            data, _ = files.read_safe_file(path, MOST_SUMS, os.geteuid())
         except FileNotFoundError as error:
             raise StateError(f"{path}: no such file; the dataset has to be added again") from error
         if hashlib.sha256(data).hexdigest() != dataset.sha256:
@@ -93,22 +93,22 @@ class DatasetRecords:
                     f"{dataset.name}: {len(sums)} files, and the list of their checksums has more"
                     f" than {MOST_SUMS >> 20} MiB; expected several datasets of fewer"
                 )
-            files.replace(self._path(dataset.name, SUMS), text, 0o600)
+            files.replace_file(self._path(dataset.name, SUMS), text, 0o600)
         record = json.dumps(encode_dataset(dataset)).encode()
-        files.replace(self._path(dataset.name, RECORD), record, 0o600)
+        files.replace_file(self._path(dataset.name, RECORD), record, 0o600)
 
     def remove(self, name: str) -> None:
         """Delete a dataset's files; the checksums go after the record, which they belong to."""
-        files.remove(self._path(name, RECORD))
-        files.remove(self._path(name, SUMS))
-        files.remove(self._hidden(name, DONE))
+        files.remove_file(self._path(name, RECORD))
+        files.remove_file(self._path(name, SUMS))
+        files.remove_file(self._hidden(name, DONE))
         self.remove_relay(name)
 
     def is_busy(self, name: str) -> bool:
         """Say whether a command works on a dataset now."""
         if not os.path.lexists(self._hidden(name, LOCK)):
             return False
-        with MomentaryLock(self._hidden(name, LOCK)) as is_ours:
+        with MomentaryPollerLock(self._hidden(name, LOCK)) as is_ours:
             return not is_ours
 
     def note_done(self, name: str, newest: ReplicaOutcome) -> None:
@@ -118,13 +118,13 @@ class DatasetRecords:
             f"{json.dumps(asdict(outcome) | {'at': outcome.at.isoformat()})}\n"
             for outcome in outcomes
         )
-        files.replace(self._hidden(name, DONE), rows.encode(), 0o600)
+        files.replace_file(self._hidden(name, DONE), rows.encode(), 0o600)
 
     def done(self, name: str) -> list[ReplicaOutcome]:
         """Return the service's acts on a dataset, the newest last."""
         path = self._hidden(name, DONE)
         try:
-            data, _ = files.read(path, MOST_BYTES, os.geteuid())
+            data, _ = files.read_safe_file(path, MOST_BYTES, os.geteuid())
             rows = map(json.loads, data.splitlines())
             return [ReplicaOutcome(**row | {"at": _moment(row["at"])}) for row in rows]
         except FileNotFoundError:
@@ -138,13 +138,13 @@ class DatasetRecords:
 
     def remove_relay(self, name: str) -> None:
         """Remove the local relay folder with the files of a failed copy."""
-        rsync.remove(self.relay(name))
+        rsync.remove_folder_tree(self.relay(name))
 
     @contextmanager
     def alone(self, name: str) -> Iterator[None]:
         """Lock a dataset; GridbridgeError while another command works on it."""
         self._make()
-        with MomentaryLock(self._hidden(name, LOCK)) as is_ours:
+        with MomentaryPollerLock(self._hidden(name, LOCK)) as is_ours:
             if not is_ours:
                 raise GridbridgeError(f"{name}: another command of yours works on it; wait for it")
             yield
@@ -161,7 +161,7 @@ class DatasetRecords:
     def _make(self) -> None:
         try:
             os.makedirs(self._folder, mode=0o700, exist_ok=True)
-            files.shut_out_others(self._folder)
+            files.forbid_others_to_write(self._folder)
         except OSError as error:
             raise StateError(f"{self._folder}: {error.strerror}") from error
 
@@ -194,7 +194,7 @@ def _is_there(path: str, folder: int | None = None) -> bool:
 
 @contextmanager
 def _released(path: str) -> Iterator[bool]:
-    held = MomentaryLock(path)
+    held = MomentaryPollerLock(path)
     is_ours = held.__enter__()
     try:
         yield is_ours

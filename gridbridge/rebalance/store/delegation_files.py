@@ -38,20 +38,22 @@ def write_delegation(dataset: str, folder: str = CAMPAIGNS) -> None:
     """Delegate a dataset of the caller to the service; StateError when that fails."""
     require_delegation_room((dataset,), folder)
     data = json.dumps({"dataset": dataset}).encode()
-    files.replace(f"{picked.make_own_inbox_folder(folder)}/{_file_of(dataset)}", data, mode=0o640)
+    files.replace_file(
+        f"{picked.make_own_inbox_folder(folder)}/{_file_of(dataset)}", data, mode=0o640
+    )
 
 
 def remove_delegation(dataset: str, folder: str = CAMPAIGNS) -> None:
     """Revoke a dataset's delegation; may be repeated."""
     if mine := picked.find_own_inbox_folder(folder):
-        files.remove(f"{mine}/{_file_of(dataset)}")
+        files.remove_file(f"{mine}/{_file_of(dataset)}")
 
 
 def require_delegation_room(datasets: Iterable[str], folder: str = CAMPAIGNS) -> None:
     """Raise StateError if the caller would have too many delegated datasets."""
     if not os.path.isdir(folder):
         return
-    file_names = files.names(picked.find_own_inbox_folder(folder))
+    file_names = files.list_folder(picked.find_own_inbox_folder(folder))
     own_files = {name for name in file_names if picked.has_inbox_file_name(name, KEPT_DATASET)}
     if len(own_files.union(map(_file_of, datasets))) > MOST:
         raise StateError(
@@ -77,7 +79,7 @@ def list_delegations(folder: str = CAMPAIGNS) -> list[Delegation]:
 def _read(path: str, folder: str) -> Iterator[Delegation]:
     with suppress(OSError, GridbridgeError, *NO_FILE):
         person = path.partition("/")[0]
-        data, facts = files.read(f"{folder}/{path}", MAX_BYTES, int(person.split(".")[1]))
+        data, facts = files.read_safe_file(f"{folder}/{path}", MAX_BYTES, int(person.split(".")[1]))
         name = json.loads(data)["dataset"]
         if isinstance(name, str) and DATASET_NAME.holds(name):
             owner = pwd.getpwuid(facts.st_uid).pw_name

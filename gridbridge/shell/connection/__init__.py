@@ -1,1 +1,1 @@
-"""Connections by ssh that stay open; paramiko is known here alone."""
+"""Persistent ssh connections; the only folder that imports paramiko."""

@@ -1,6 +1,6 @@
-"""Runs programs on a machine that nobody has met yet, at which one host key alone is believed.
+"""Runs commands on a new machine over ssh, trusting only the host key its provider reported.
 
-No file of known hosts counts: the key is the one that the machine's provider told.
+No known_hosts file is read.
 """
 
 import threading
@@ -14,18 +14,18 @@ from paramiko import AuthenticationException, BadHostKeyException, SSHException
 from paramiko.hostkeys import HostKeyEntry, InvalidHostKey
 
 from gridbridge.errors import CommandFailed, HostNotReached, OutputTooLong, SshAccessRejected
-from gridbridge.shell.connection.ssh_login import CHANGED, UNKNOWN, words_of
+from gridbridge.shell.connection.ssh_login import CHANGED, UNKNOWN, ssh_client_words
 from gridbridge.shell.ssh import CLIENT, CONNECT_S, FAILED
 
 CHUNK_BYTES = 65536
-MOST_BYTES = 1 << 20  # of what a program says
+MOST_BYTES = 1 << 20  # of a command's output
 TROUBLES = (SSHException, OSError, EOFError, RuntimeError)  # RuntimeError: no thread can be started
 LATE = b"no answer in time"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BootstrapMachine:
-    """A machine, and who logs in there."""
+    """The ssh address, host key, user and key file of a new machine."""
 
     address: str
     host_key: str  # as in known_hosts, without the host
@@ -35,13 +35,13 @@ class BootstrapMachine:
 
     @property
     def known_as(self) -> str:
-        """The name that its key goes by."""
+        """The name of the machine's host key, as in known_hosts."""
         return self.address if self.port == 22 else f"[{self.address}]:{self.port}"
 
 
 @contextmanager
-def logged_in(machine: BootstrapMachine) -> Iterator[paramiko.SSHClient]:
-    """Log in; NotAdmitted for any other host key, NotReached when there is no login yet."""
+def log_in_to_new_machine(machine: BootstrapMachine) -> Iterator[paramiko.SSHClient]:
+    """Log in by ssh; SshAccessRejected for another host key, HostNotReached if all logins fail."""
     client = paramiko.SSHClient()
     client.set_missing_host_key_policy(paramiko.RejectPolicy())
     client.get_host_keys().add(machine.known_as, *_key(machine))
@@ -68,18 +68,20 @@ def _connect(client: paramiko.SSHClient, machine: BootstrapMachine) -> None:
     except BadHostKeyException as error:
         raise _refused(machine) from error
     except AuthenticationException as error:
-        raise _not_reached(machine, words_of(error)) from error
+        raise _not_reached(machine, ssh_client_words(error)) from error
     except TROUBLES as error:
-        if words_of(error) in (CHANGED, UNKNOWN):
+        if ssh_client_words(error) in (CHANGED, UNKNOWN):
             raise _refused(machine) from error
-        raise _not_reached(machine, words_of(error)) from error
+        raise _not_reached(machine, ssh_client_words(error)) from error
 
 
-def do(client: paramiko.SSHClient, command: str, text: bytes, limit_s: float) -> bytes:
-    """Have the far shell run a command that reads a text; return what it says.
+def run_on_new_machine(
+    client: paramiko.SSHClient, command: str, text: bytes, limit_s: float
+) -> bytes:
+    """Run a remote command that reads a text; return its output.
 
-    Raises CommandFailed when it does not end with 0 in time. What the machine answers, or leaves
-    unanswered, makes that no longer: the connection is closed then.
+    Raises CommandFailed unless the command ends with 0 in time. The connection is closed at the
+    time limit, whatever the machine answers.
     """
     transport, deadline = client.get_transport(), time.monotonic() + limit_s
     if transport is None:
@@ -95,7 +97,7 @@ def do(client: paramiko.SSHClient, command: str, text: bytes, limit_s: float) ->
             _read(channel, output)
             status = channel.recv_exit_status()
     except TROUBLES as error:
-        why = words_of(error)
+        why = ssh_client_words(error)
         raise CommandFailed((CLIENT,), None, bytes(output), why, transient=True) from error
     if time.monotonic() >= deadline and status != 0:
         raise CommandFailed((CLIENT,), None, bytes(output), LATE, transient=True)
@@ -106,7 +108,7 @@ def do(client: paramiko.SSHClient, command: str, text: bytes, limit_s: float) ->
 
 @contextmanager
 def _closed_after(limit_s: float, transport: paramiko.Transport) -> Iterator[None]:
-    """Close a connection when the time is over; who waits for it goes on then."""
+    """Close a connection at the time limit, which wakes any thread that waits for it."""
     late = threading.Timer(limit_s, transport.close)
     late.daemon = True
     late.start()
@@ -117,7 +119,7 @@ def _closed_after(limit_s: float, transport: paramiko.Transport) -> Iterator[Non
 
 
 def _read(channel: paramiko.Channel, output: bytearray) -> None:
-    """Read to the end; TooLong beyond the limit."""
+    """Read a channel to its end; OutputTooLong beyond the limit."""
     while chunk := channel.recv(CHUNK_BYTES):
         output += chunk
         if len(output) > MOST_BYTES:
@@ -125,7 +127,7 @@ def _read(channel: paramiko.Channel, output: bytearray) -> None:
 
 
 def _key(machine: BootstrapMachine) -> tuple[str, paramiko.PKey]:
-    """Read the key that was told; NotAdmitted for none, and for what is no key."""
+    """Parse the reported host key; SshAccessRejected if it is missing or malformed."""
     try:
         entry = HostKeyEntry.from_line(f"{machine.address} {machine.host_key}")
     except (InvalidHostKey, SSHException) as error:  # no base64, and what is cut off

@@ -1,6 +1,7 @@
-"""One connection a login for programs that run long: what ssh.py asks goes over it, in channels.
+"""Keeps one ssh connection for each login and runs each request in a channel of it.
 
-A new connection costs both ends some 200 ms of processor time, a channel next to none.
+A new connection costs both hosts some 200 ms of CPU time, a channel almost nothing. Long-running
+programs use this module.
 """
 
 import logging
@@ -17,24 +18,29 @@ from paramiko import SSHException
 
 from gridbridge.errors import CommandFailed, HostNotReached, OutputTooLong
 from gridbridge.model.route import SshLogin
-from gridbridge.shell.connection.ssh_login import ConfiguredLogin, configured, connect, words_of
-from gridbridge.shell.retry import once_more
+from gridbridge.shell.connection.ssh_login import (
+    ConfiguredLogin,
+    connect_with_paramiko,
+    read_configured_login,
+    ssh_client_words,
+)
+from gridbridge.shell.retry import retry_once
 from gridbridge.shell.runner import ANSWER_BYTES, SIGKILL, CompletedProgram
 from gridbridge.shell.ssh import CLIENT, CONNECT_S, FAILED, FAR_SHELL, OpenSshClient
 
 CHUNK_BYTES = 65536
 GRACE_S = 1.0
-QUIET_S = 1.0  # after which a listener hears that there is nothing
+QUIET_S = 1.0  # a listener gets b"" after this silence
 # RuntimeError: no thread can be started; a connection and each time limit need one.
 TROUBLES = (SSHException, OSError, EOFError, RuntimeError)
 CHANNELS = 4  # at once; sshd_config(5) MaxSessions is 10
 
-logging.getLogger("paramiko").setLevel(logging.CRITICAL)  # what matters is told by our callers
+logging.getLogger("paramiko").setLevel(logging.CRITICAL)  # callers report failures
 
 
 @dataclass(slots=True)
 class LoginConnection:
-    """The connection of one login, None while there is none."""
+    """The open ssh connection of one login; the client is None without one."""
 
     client: paramiko.SSHClient | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -43,12 +49,12 @@ class LoginConnection:
     )
 
 
-class StaleConnection(SSHException):
-    """A connection that had carried requests carries no more; nothing of this one was sent."""
+class StaleSshConnection(SSHException):
+    """Raised when a kept connection was lost before anything of a request was sent."""
 
 
-class Connections(OpenSshClient):
-    """The open connections; any thread may ask."""
+class KeptSshConnections(OpenSshClient):
+    """The open ssh connections of a process; any thread may use them."""
 
     def __init__(self) -> None:
         self._lines: dict[tuple[str, ...], LoginConnection] = {}
@@ -61,12 +67,12 @@ class Connections(OpenSshClient):
         timeout_s: float,
         most_bytes: int = ANSWER_BYTES,
     ) -> tuple[CompletedProgram, bool]:
-        """Have the far shell do a request; say how that ended, and whether nothing was sent.
+        """Run a request in the remote shell; say how it ended, and whether nothing was sent.
 
-        A connection that fails once is given up: the next request makes a new one. The far side
-        kills its command when the time is over, and is given a moment to say so.
+        A connection that fails is closed, and the next request opens a new one. The remote side
+        kills its command at the time limit and gets one more second to report that.
         """
-        configured_login = configured(login)
+        configured_login = read_configured_login(login)
         if configured_login.is_by_client:
             return super().carry(login, token, request, timeout_s, most_bytes)
         line = self._lines.setdefault(
@@ -83,12 +89,12 @@ class Connections(OpenSshClient):
             line.channels.release()
 
     def listen(self, login: SshLogin, command: str, text: bytes) -> Iterator[bytes]:
-        """Have a command read a text there, and give what it prints, nothing once a second.
+        """Run a remote command with a text as input; yield its output, b"" once a second.
 
-        It runs until we listen no more: then its standard input is closed. Raises NotReached for
-        no connection, and CommandFailed when it or the connection ends.
+        The command runs until the caller stops listening, which closes its standard input. Raises
+        HostNotReached without a connection, CommandFailed when the command or the connection ends.
         """
-        configured_login = configured(login)
+        configured_login = read_configured_login(login)
         if configured_login.is_by_client:
             raise HostNotReached((CLIENT,), FAILED, stderr=b"only over a connection of our own")
         line = self._lines.setdefault(
@@ -97,7 +103,7 @@ class Connections(OpenSshClient):
         try:
             channel = _channel(line, configured_login, time.monotonic() + CONNECT_S, command)
         except TROUBLES as error:
-            raise HostNotReached((CLIENT,), FAILED, stderr=words_of(error)) from error
+            raise HostNotReached((CLIENT,), FAILED, stderr=ssh_client_words(error)) from error
         with channel:
             channel.sendall(text)
             yield from _chunks(channel)
@@ -124,12 +130,12 @@ def _ask(
         channel = _channel(line, login, deadline)
     except TROUBLES as error:
         _drop(line)
-        return _failed(words_of(error)), True
+        return _failed(ssh_client_words(error)), True
     try:
         return _exchange(channel, request, deadline, most_bytes), False
     except TROUBLES as error:
         _drop(line)
-        return _failed(words_of(error)), False
+        return _failed(ssh_client_words(error)), False
     finally:
         channel.close()
 
@@ -140,11 +146,11 @@ def _channel(
     deadline: float,
     command: str = FAR_SHELL,
 ) -> paramiko.Channel:
-    """Open a channel with the far shell in it; nothing of a request is sent yet.
+    """Open a channel with the remote shell in it; nothing of a request is sent yet.
 
-    A connection of earlier requests may have been ended there, as by a restart of sshd.
+    A kept connection may have been closed by the remote host, for instance by a restart of sshd.
     """
-    return once_more(partial(_open, line, configured_login, deadline, command), StaleConnection)
+    return retry_once(partial(_open, line, configured_login, deadline, command), StaleSshConnection)
 
 
 def _open(
@@ -159,20 +165,20 @@ def _open(
     except TROUBLES as error:
         if is_new or transport.is_active():
             raise
-        raise StaleConnection(str(error)) from error
+        raise StaleSshConnection(str(error)) from error
     return channel
 
 
 def _transport(
     line: LoginConnection, configured_login: ConfiguredLogin, deadline: float
 ) -> tuple[paramiko.Transport, bool]:
-    """Return the connection, and whether it was made for this request."""
+    """Return the connection, and whether it was opened for this request."""
     with line.lock:
         transport = line.client.get_transport() if line.client else None
         is_new = transport is None or not transport.is_active()
         if is_new:
             _close(line)
-            line.client = connect(configured_login, min(CONNECT_S, _left_s(deadline)))
+            line.client = connect_with_paramiko(configured_login, min(CONNECT_S, _left_s(deadline)))
             transport = line.client.get_transport()
     assert transport
     return transport, is_new
@@ -180,7 +186,7 @@ def _transport(
 
 @contextmanager
 def _closed_at(deadline: float, channel: paramiko.Channel) -> Iterator[None]:
-    """Close a channel when the time is over; who waits for it hears of that."""
+    """Close a channel at the deadline; a reader of the channel then gets an error."""
 
     def close() -> None:
         with suppress(EOFError, OSError):  # the connection is lost besides
@@ -197,7 +203,7 @@ def _closed_at(deadline: float, channel: paramiko.Channel) -> Iterator[None]:
 def _exchange(
     channel: paramiko.Channel, request: bytes, deadline: float, most_bytes: int
 ) -> CompletedProgram:
-    """Send a request and read both outputs to their ends; OverflowError beyond `most_bytes`."""
+    """Send a request and read both outputs to their ends; OverflowError beyond the limit."""
     channel.sendall(request)
     channel.shutdown_write()
     stdout, stderr = bytearray(), bytearray()

@@ -1,6 +1,6 @@
-"""Connections whose module, with paramiko, is loaded when the first request comes.
+"""Loads the persistent ssh connections, and with them paramiko, at the first request.
 
-That takes a fifth of a second. Meanwhile other threads ask clusters of this host.
+Loading paramiko takes 0.2 s; meanwhile other threads query the local clusters.
 """
 
 from collections.abc import Iterator
@@ -12,15 +12,15 @@ from gridbridge.shell.runner import ANSWER_BYTES, CompletedProgram
 from gridbridge.shell.ssh import OpenSshClient
 
 if TYPE_CHECKING:
-    from gridbridge.shell.connection.connections import Connections
+    from gridbridge.shell.connection.connections import KeptSshConnections
 
 
-class LazyConnections(OpenSshClient):
-    """Carries requests as Connections does."""
+class LazySshConnections(OpenSshClient):
+    """Carries requests as KeptSshConnections does, which it loads when needed."""
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._connections: Connections | None = None
+        self._connections: KeptSshConnections | None = None
 
     def carry(
         self,
@@ -30,17 +30,17 @@ class LazyConnections(OpenSshClient):
         timeout_s: float,
         most_bytes: int = ANSWER_BYTES,
     ) -> tuple[CompletedProgram, bool]:
-        """Have the far shell do a request over an open connection."""
+        """Run a request in the remote shell over a kept connection."""
         return self._loaded().carry(login, token, request, timeout_s, most_bytes)
 
     def listen(self, login: SshLogin, command: str, text: bytes) -> Iterator[bytes]:
-        """Have a command read a text there, and give what it prints."""
+        """Run a remote command with a text as its input; yield its output."""
         return self._loaded().listen(login, command, text)
 
-    def _loaded(self) -> "Connections":
+    def _loaded(self) -> "KeptSshConnections":
         with self._lock:
             if self._connections is None:
-                from gridbridge.shell.connection.connections import Connections
+                from gridbridge.shell.connection.connections import KeptSshConnections
 
-                self._connections = Connections()
+                self._connections = KeptSshConnections()
             return self._connections

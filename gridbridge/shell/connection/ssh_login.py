@@ -1,6 +1,7 @@
-"""Logs a person in by ssh as OpenSSH's client would: one's own key, no agent, no unknown host.
+"""Logs in by ssh with paramiko under the rules of OpenSSH's client.
 
-What ~/.ssh/config and the two files of known hosts say is heeded.
+Only the person's own key files are used, no agent, and unknown hosts are refused. ~/.ssh/config and
+both known_hosts files are read.
 """
 
 import os
@@ -20,28 +21,28 @@ from gridbridge.shell import files
 from gridbridge.shell.ssh import ALIVE_S, CLIENT, FAILED
 
 SITE_KNOWN_HOSTS = "/etc/ssh/ssh_known_hosts"
-CHANGED = b"REMOTE HOST IDENTIFICATION HAS CHANGED"  # as the client says it, for ssh.explain
+CHANGED = b"REMOTE HOST IDENTIFICATION HAS CHANGED"  # OpenSSH's words, for explain_ssh_failure
 MOST_BYTES = 1 << 20  # of ~/.ssh/config, and of a key
 MOST_OF_HOSTS = 16 << 20  # bytes of ~/.ssh/known_hosts
 UNKNOWN = b"Host key verification failed"
 DENIED = b"Permission denied"
-THROUGH = ("proxyjump", "proxycommand")  # what only OpenSSH's client does
+THROUGH = ("proxyjump", "proxycommand")  # options that only OpenSSH's client supports
 CONDITION = re.compile(r"^\s*match\b", re.IGNORECASE | re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfiguredLogin:
-    """A login with what the caller's own files say of it."""
+    """A login together with the settings of the person's ~/.ssh/config."""
 
     login: SshLogin
     home: str
     uid: int
     settings: Mapping[str, str | list[str]]  # of ~/.ssh/config, ssh_config(5)
-    is_by_client: bool = False  # its words need OpenSSH's client
+    is_by_client: bool = False  # its settings need OpenSSH's client
 
 
-def configured(login: SshLogin) -> ConfiguredLogin:
-    """Read the files of whoever's key it is: root asks as somebody."""
+def read_configured_login(login: SshLogin) -> ConfiguredLogin:
+    """Read the ssh files of the person whose key is used; root uses another person's."""
     is_other = login.person and not os.geteuid()
     try:
         account = pwd.getpwnam(login.person) if is_other else pwd.getpwuid(os.geteuid())
@@ -60,14 +61,14 @@ def configured(login: SshLogin) -> ConfiguredLogin:
 
 
 def _host_settings(path: str, host: str) -> dict[str, str | list[str]] | None:
-    """Return what a file says about a host; None if its conditions could run a program.
+    """Return a host's settings in an ssh_config file; None if its conditions could run a program.
 
-    paramiko would run such a program as our account (`Match exec`, ssh_config(5)).
+    paramiko would run the program of a `Match exec` as the current account (ssh_config(5)).
     """
     text = ""
     try:
         if os.path.exists(path):
-            with open(path, encoding="utf-8", opener=files.open_at_once) as file:
+            with open(path, encoding="utf-8", opener=files.open_without_waiting) as file:
                 text = file.read(MOST_BYTES)
         return None if CONDITION.search(text) else {**SSHConfig.from_text(text).lookup(host)}
     except (SSHException, OSError, ValueError) as error:
@@ -76,8 +77,8 @@ def _host_settings(path: str, host: str) -> dict[str, str | list[str]] | None:
         ) from error
 
 
-def connect(configured_login: ConfiguredLogin, limit_s: float) -> paramiko.SSHClient:
-    """Log in; raises SSHException or OSError, of which words_of tells the client's words."""
+def connect_with_paramiko(configured_login: ConfiguredLogin, limit_s: float) -> paramiko.SSHClient:
+    """Log in with paramiko; raises SSHException or OSError (see ssh_client_words)."""
     keys = _keys(configured_login)
     client = paramiko.SSHClient()
     client.set_missing_host_key_policy(paramiko.RejectPolicy())
@@ -111,10 +112,10 @@ def connect(configured_login: ConfiguredLogin, limit_s: float) -> paramiko.SSHCl
 
 
 def _has_met(client: paramiko.SSHClient, error: BaseException) -> bool:
-    """Say whether both sides knew each other, so that only the login is left to have failed."""
+    """Say whether the key exchange succeeded, so that only authentication can have failed."""
     transport = client.get_transport()
     is_agreed = transport is not None and transport.initial_kex_done
-    is_doubted = isinstance(error, Exception) and words_of(error) in (CHANGED, UNKNOWN)
+    is_doubted = isinstance(error, Exception) and ssh_client_words(error) in (CHANGED, UNKNOWN)
     return is_agreed and not is_doubted
 
 
@@ -136,9 +137,10 @@ def _keys(configured_login: ConfiguredLogin) -> list[str]:
 
 
 def _is_usable(path: str, uid: int, most_bytes: int) -> bool:
-    """Say whether a path leads to a file that ends, and that the account can read.
+    """Say whether a path is a regular file that the account itself can read.
 
-    Root reads it for the account, which may have put a FIFO there, or a link to a key of root's.
+    Root reads the file for the account, which could have put a FIFO or a symlink to root's key at
+    that path.
     """
     try:
         facts = os.stat(path)
@@ -156,8 +158,8 @@ def _may_read(facts: os.stat_result, uid: int) -> bool:
     return bool(facts.st_mode & (stat.S_IRUSR if facts.st_uid == uid else right))
 
 
-def words_of(error: Exception) -> bytes:
-    """Return what the client would say of an error, where ssh.explain knows that."""
+def ssh_client_words(error: Exception) -> bytes:
+    """Return OpenSSH's message for a paramiko error, as explain_ssh_failure expects it."""
     if isinstance(error, BadHostKeyException):
         return CHANGED
     if isinstance(error, AuthenticationException):

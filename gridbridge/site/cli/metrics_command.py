@@ -85,7 +85,7 @@ def metrics(
     if textfile is None:
         output.line(text.decode().removesuffix("\n"))
     else:
-        files.replace(os.path.abspath(textfile), text, durable=False)
+        files.replace_file(os.path.abspath(textfile), text, durable=False)
 
 
 class _Watch:
@@ -110,7 +110,7 @@ class _Watch:
 def _show_version() -> None:
     """Tell `gridbridge check` which version runs here, if systemd gave it a folder for that."""
     if folder := os.environ.get("RUNTIME_DIRECTORY"):
-        poller_lock.take(f"{folder}/lock", version_with_commit())
+        poller_lock.take_poller_lock(f"{folder}/lock", version_with_commit())
 
 
 def _complain(troubles: Iterable[str]) -> None:

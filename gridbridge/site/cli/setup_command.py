@@ -28,7 +28,7 @@ def _in_turn(_: click.Context, __: click.Parameter, is_applied: bool) -> bool:
     """
     if is_applied and os.geteuid() == trust.ROOT and os.path.exists(CONFIG):
         path = f"{CONFIG}.lock"
-        if not poller_lock.await_turn(
+        if not poller_lock.wait_for_poller_lock(
             path, lambda: output.complain("setup: another one runs: waiting")
         ):
             raise GridbridgeError(f"another setup still runs, and holds {path}: repeat this later")

@@ -49,9 +49,8 @@ CAMPAIGNS = Table(
     Column("digest", PrintableText, nullable=False),
     Column("jdl", JsonColumn, nullable=False),
     Column("ended_at", MomentColumn),
-    Column(
-        "is_end_noted", Boolean, nullable=False, server_default=false()
-    ),  # whether root's ledger has the end
+    # whether root's ledger has the end
+    Column("is_end_noted", Boolean, nullable=False, server_default=false()),
 )
 
 WAITING = Table(
@@ -62,9 +61,8 @@ WAITING = Table(
     Column("last", BigInteger, nullable=False),
     Column("attempt", BigInteger, nullable=False),
     Column("priority", BigInteger, nullable=False),
-    Column(
-        "avoid", PrintableText, nullable=False, server_default=""
-    ),  # clusters, each surrounded by blanks
+    # clusters, each surrounded by blanks
+    Column("avoid", PrintableText, nullable=False, server_default=""),
     Column("never", PrintableText, nullable=False, server_default=""),  # as `avoid`
 )
 
@@ -116,12 +114,10 @@ ATTEMPTS = Table(
     Column("outcome", PrintableText, nullable=False),
     Column("exit_status", BigInteger),
     Column("wallclock_s", BigInteger),
-    Column(
-        "is_past", Boolean, nullable=False, server_default=false()
-    ),  # no longer counts: its event was closed
-    Column(
-        "is_overrun", Boolean, nullable=False, server_default=false()
-    ),  # of speculative attempts only
+    # no longer counts: its event was closed
+    Column("is_past", Boolean, nullable=False, server_default=false()),
+    # of speculative attempts only
+    Column("is_overrun", Boolean, nullable=False, server_default=false()),
     Index("campaign_attempts_array", "campaign", "array"),
     # Partial in PostgreSQL, too (v0001); `postgresql_where` here would load its dialect.
     Index("campaign_attempts_ran", "campaign", "array", sqlite_where=RAN),

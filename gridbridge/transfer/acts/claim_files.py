@@ -1,6 +1,6 @@
 """Claims, files at the home cluster, and grants, files at remote clusters."""
 
-from gridbridge.batch.clusters import away
+from gridbridge.batch.clusters import reach_cluster
 from gridbridge.model.places import SPOOL
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.claim import claim_file_name, claim_key_file
@@ -45,10 +45,11 @@ class ClaimFiles:
     def give_grants(self, cluster: str, transfers: tuple[Transfer, ...]) -> None:
         """Make the grants of transfers at a remote cluster; safe to repeat."""
         names = tuple(claim_file_name(transfer.claim, transfer.uid) for transfer in transfers)
-        grants.create_remote_grants(away(self._policy, cluster), names)
+        grants.create_remote_grants(reach_cluster(self._policy, cluster), names)
 
     def remove_grant(self, transfer: Transfer) -> None:
         """Remove the grant file of a remote job that is gone."""
         grants.remove_remote_grant(
-            away(self._policy, transfer.remote), claim_file_name(transfer.claim, transfer.uid)
+            reach_cluster(self._policy, transfer.remote),
+            claim_file_name(transfer.claim, transfer.uid),
         )

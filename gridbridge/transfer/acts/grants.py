@@ -30,4 +30,4 @@ def _ask(remote: Away, script: str, names: tuple[str, ...]) -> None:
     if not all(name.isascii() and name.replace(".", "0").isalnum() for name in names):
         raise ParseError(f"{names!r}: expected names of grants")
     argv = ("/bin/sh", "-c", script, "sh", *names)
-    ssh.run(remote.login, argv, dict(BARE), remote.timeout_s).checked()
+    ssh.run_over_ssh(remote.login, argv, dict(BARE), remote.timeout_s).checked()

@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gridbridge.batch.adapters import tasks_of
-from gridbridge.batch.clusters import home
+from gridbridge.batch.adapters import task_guard_of_home
+from gridbridge.batch.clusters import reach_home_cluster
 from gridbridge.decisions.transfer import home_request
 from gridbridge.decisions.transfer.local_guards import HomeJobRequest
 from gridbridge.errors import ConfigError
@@ -18,7 +18,7 @@ from gridbridge.model.transfer.transfer_plan import TransferAction
 from gridbridge.model.transfer.transfer_row import Transfer
 
 if TYPE_CHECKING:
-    from gridbridge.batch.optional_abilities import GuardsTasks
+    from gridbridge.batch.optional_abilities import LocalTaskGuard
 
 AT_ONCE = 100  # jobs of one query
 
@@ -44,28 +44,28 @@ class LocalTasks:
     def release(self, action: TransferAction) -> None:
         """Remove a local task's hold or start time, so that the task may start again."""
         where, tasks = self._home()
-        tasks.release(where, _task(action.transfer), action.transfer.guard)
+        tasks.remove_task_guard(where, _task(action.transfer), action.transfer.guard)
 
     def adopt(self, action: TransferAction) -> None:
         """Let a local task start again only in the queue that knows its remote job."""
         transfer = action.transfer
         where, tasks = self._home()
-        tasks.adopt(where, _task(transfer), transfer.queue, transfer.guard)
+        tasks.release_into_queue(where, _task(transfer), transfer.queue, transfer.guard)
 
     def guard(self, action: TransferAction) -> None:
         """Keep a local task from starting again, by a hold or a start time."""
         where, tasks = self._home()
-        tasks.guard(where, _task(action.transfer), action.transfer.guard)
+        tasks.set_task_guard(where, _task(action.transfer), action.transfer.guard)
 
     def unpin(self, action: TransferAction) -> None:
         """Let a job start again in all queues of its own request."""
         where, tasks = self._home()
-        tasks.unpin(where, _task(action.transfer))
+        tasks.restore_queue_list(where, _task(action.transfer))
 
     def requests(self, jobs: tuple[int, ...]) -> dict[int, HomeJobRequest]:
         """Return the current requests of local jobs, without jobs that are gone."""
         where, tasks = self._home()
-        requests = tasks.requests_of(where, jobs)
+        requests = tasks.query_job_requests(where, jobs)
         return {job: _request(request) for job, request in requests.items()}
 
     def kept_where_they_are(self, jobs: Collection[int]) -> frozenset[int]:
@@ -73,7 +73,7 @@ class LocalTasks:
         where, tasks = self._home()
         ordered, pinned = sorted(jobs), set[int]()
         for start in range(0, len(ordered), AT_ONCE):
-            requests = tasks.requests_of(where, tuple(ordered[start : start + AT_ONCE]))
+            requests = tasks.query_job_requests(where, tuple(ordered[start : start + AT_ONCE]))
             pinned |= {
                 job
                 for job, request in requests.items()
@@ -84,14 +84,14 @@ class LocalTasks:
     def deferred(self) -> frozenset[int]:
         """Return all owners' jobs that wait for their start time."""
         where, tasks = self._home()
-        return tasks.deferred(where)
+        return tasks.query_deferred_jobs(where)
 
     def free_copy(self, job: int) -> None:
         """Remove gridbridge's start time and queue list from a copy of a job that is away."""
         copy = TransferId(cluster=self._policy.site.cluster, job=job, task=0, attempt=0)
         where, tasks = self._home()
-        tasks.unpin(where, copy)
-        tasks.release(where, copy, Guard.START)
+        tasks.restore_queue_list(where, copy)
+        tasks.remove_task_guard(where, copy, Guard.START)
 
     def keep_off(self, transfer: Transfer) -> None:
         """Keep a local job off the queues to the remote cluster that has its task.
@@ -105,28 +105,28 @@ class LocalTasks:
             *(name for name, to in queues if to.cluster == transfer.remote),
         }
         other_queues = partial(home_request.without_transfer_queues, transfer_queues=remote_queues)
-        tasks.keep_off(where, _task(transfer), other_queues)
+        tasks.keep_job_off_queues(where, _task(transfer), other_queues)
 
     def give_queues_back(self, name: str) -> None:
         """Let a transfer's job start again in all queues of its own request."""
         where, tasks = self._home()
-        tasks.unpin(where, parse_transfer(name))
+        tasks.restore_queue_list(where, parse_transfer(name))
 
     def check(self, transfer: Transfer) -> None:
         """Raise GridbridgeError when no queue of the home cluster can run a transfer's job."""
         where, tasks = self._home()
-        tasks.check(where, _task(transfer), self._variants)
+        tasks.require_runnable_variant(where, _task(transfer), self._variants)
 
     def rerun(self, transfer: Transfer) -> str:
         """Return `yes` or `no`: whether a job without `-r` runs again if its host is lost."""
         where, tasks = self._home()
-        return tasks.rerun(where, _task(transfer), self._queues, _of_queues)
+        return tasks.query_job_rerun(where, _task(transfer), self._queues, _of_queues)
 
-    def _home(self) -> "tuple[Home, GuardsTasks[Away]]":
+    def _home(self) -> "tuple[Home, LocalTaskGuard[Away]]":
         if self._policy.why_no_queues:
             raise ConfigError((self._policy.why_no_queues,))
-        where = home(self._policy, self._policy.site.cluster)
-        return where, tasks_of(where)
+        where = reach_home_cluster(self._policy, self._policy.site.cluster)
+        return where, task_guard_of_home(where)
 
     def _variants(self, own: JobRequest) -> Iterator[Variant]:
         for mark in home_request.ways_to_keep_job_home(own.hard, own.queues, self._queues):

@@ -6,7 +6,7 @@ common to its tasks (qalter(1): -l and -q work on jobs, not on tasks), so the wh
 
 from collections.abc import Collection
 
-from gridbridge.batch import keeper_of, marker_of
+from gridbridge.batch import load_home_adapter, load_refusal_marker
 from gridbridge.decisions.transfer.home_request import ways_to_keep_job_home
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.message import StarterMessage, TransferOutcome
@@ -23,13 +23,13 @@ def send_refused_home(
 
     Raises GridbridgeError when the job can't be marked now.
     """
-    own, marker = keeper_of(home).request_of(home, job), marker_of(home)
+    own, marker = load_home_adapter(home).query_job_request(home, job), load_refusal_marker(home)
     if own.is_pinned:
         raise GridbridgeError(f"{reason}; the job goes home when no task waits for adoption")
     is_marked = asks_for_home(own.hard) and marker.REFUSED in dict(own.context)
     variants = (
         (mark.hard, mark.queues) for mark in ways_to_keep_job_home(own.hard, own.queues, own_queues)
     )
-    if is_marked or marker.keep(home, job, own, variants, reason):
+    if is_marked or marker.keep_refused_job_home(home, job, own, variants, reason):
         return StarterMessage(outcome=TransferOutcome.REQUEUE, reason=reason)
     return StarterMessage(outcome=TransferOutcome.ERROR, reason=f"{reason}; {NOBODY}")

@@ -2,9 +2,9 @@
 
 import os
 
-from gridbridge.batch import as_user_call, submitter
-from gridbridge.batch.adapters import adapter_of, status_of
-from gridbridge.batch.clusters import away
+from gridbridge.batch import as_user_call, load_submit_adapter
+from gridbridge.batch.adapters import adapter_of_cluster, status_adapter
+from gridbridge.batch.clusters import reach_cluster
 from gridbridge.decisions.transfer.remote_accounting import verdict_from_accounting
 from gridbridge.errors import OwnerUnknown
 from gridbridge.model.job import JobEnd
@@ -32,7 +32,7 @@ class RemoteJobs:
     def delete(self, action: TransferAction) -> None:
         """Delete the remote job as its owner; at an embedded site the service is the owner."""
         if self._policy.is_personal:
-            _delete_own(away(self._policy, action.transfer.remote), action.transfer)
+            _delete_own(reach_cluster(self._policy, action.transfer.remote), action.transfer)
             return
         try:
             _as_owner("delete", action.transfer)
@@ -49,8 +49,8 @@ class RemoteJobs:
     def give_up(self, action: TransferAction) -> StarterMessage:
         """Delete a remote job in error state; return the verdict with the job's own error."""
         transfer = action.transfer
-        where = away(self._policy, transfer.remote)
-        details = status_of(where).details(where, transfer.remote_id)
+        where = reach_cluster(self._policy, transfer.remote)
+        details = status_adapter(where).query_job_details(where, transfer.remote_id)
         reasons = [error for detail in details for error in detail.errors]
         self.delete(action)
         reason = shorten_reason("; ".join((action.why, *reasons[:1])))
@@ -59,8 +59,8 @@ class RemoteJobs:
     def look_up_end(self, action: TransferAction) -> StarterMessage | None:
         """Return the verdict by the remote cluster's accounting; None without a record."""
         transfer = action.transfer
-        where = away(self._policy, transfer.remote)
-        end = status_of(where).end(where, transfer.remote_id, transfer.name)
+        where = reach_cluster(self._policy, transfer.remote)
+        end = status_adapter(where).query_job_end(where, transfer.remote_id, transfer.name)
         return self.judge(end, transfer) if end else None
 
     def judge(self, end: JobEnd, transfer: Transfer) -> StarterMessage:
@@ -71,18 +71,18 @@ class RemoteJobs:
 
     def accounts(self, cluster: str, jobs: tuple[int, ...]) -> dict[int, str]:
         """Return the accounts of jobs at a remote cluster, without jobs that are gone."""
-        where = away(self._policy, cluster)
-        system = adapter_of(where).tells_accounts
-        return system.accounts_of(where, jobs) if system else {}
+        where = reach_cluster(self._policy, cluster)
+        system = adapter_of_cluster(where).tells_accounts
+        return system.query_job_accounts(where, jobs) if system else {}
 
     def delete_orphan(self, orphan: Orphan) -> None:
         """Delete a held orphan under a transfer's name, as operator without its owner."""
-        where = away(self._policy, orphan.cluster)
+        where = reach_cluster(self._policy, orphan.cluster)
         if any(
             job.name == orphan.name and job.account == orphan.name
-            for job in status_of(where).details(where, orphan.job_id)
+            for job in status_adapter(where).query_job_details(where, orphan.job_id)
         ):
-            submitter(where).delete(where, str(orphan.job_id))
+            load_submit_adapter(where).delete_job(where, str(orphan.job_id))
 
     def unstage(self, transfer: Transfer) -> None:
         """Remove a closed transfer's carried files from the remote cluster."""
@@ -94,17 +94,17 @@ def _as_owner(verb: str, transfer: Transfer) -> None:
 
     Raises OwnerUnknown without an account, NotOurs if the job's id is another job's by now.
     """
-    result = as_user_call.call(verb, os.path.basename(transfer.record))
+    result = as_user_call.call_as_user(verb, os.path.basename(transfer.record))
     if result.status == NO_OWNER:
-        raise OwnerUnknown(as_user_call.last_words(result))
+        raise OwnerUnknown(as_user_call.as_user_refusal(result))
     result.checked()
 
 
 def _delete_own(where: Away, transfer: Transfer) -> None:
     """Delete a remote job of this account, if the job's account is still the transfer."""
-    far, job = submitter(where), str(transfer.remote_id)
-    if far.owner_and_account(where, job)[1] == transfer.name:
-        far.delete(where, job)
+    far, job = load_submit_adapter(where), str(transfer.remote_id)
+    if far.query_owner_and_account(where, job)[1] == transfer.name:
+        far.delete_job(where, job)
 
 
 def untraceable_job_verdict(action: TransferAction) -> StarterMessage:

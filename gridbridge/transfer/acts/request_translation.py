@@ -90,9 +90,8 @@ def _groups(remote_request: MappedRequest, nodes: int) -> tuple[tuple[int, int],
     """Return the slots on each node, if a mapping rule spreads the slots."""
     if not remote_request.spread:
         return ()
-    from gridbridge.decisions.transfer.request_mapping import (
-        spread_slots_over_nodes,
-    )  # needed by few jobs
+    # needed by few jobs
+    from gridbridge.decisions.transfer.request_mapping import spread_slots_over_nodes
 
     return spread_slots_over_nodes(remote_request.slots, remote_request.spread, nodes)
 

@@ -53,7 +53,7 @@ class VerdictFiles:
 
     def retract(self, name: str, uid: int) -> None:
         """Remove the published verdict of a closed transfer."""
-        files.remove(published_values.verdict_path(name, uid, self._folder))
+        files.remove_file(published_values.verdict_path(name, uid, self._folder))
 
     def tidy(self, closed: Transfer) -> None:
         """Remove the verdict and the FIFO of a closed transfer; safe to repeat."""

@@ -20,7 +20,7 @@ from gridbridge.shell import followed_file
 from gridbridge.shell.clock import Clock
 
 if TYPE_CHECKING:
-    from gridbridge.batch.optional_abilities import AccountingSource
+    from gridbridge.batch.optional_abilities import JobAccountingReader
     from gridbridge.model.route import Away
 
 _log = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ class AccountingReader:
         self,
         cursor: AccountingCursor,
         cluster: Cluster,
-        accounts: "AccountingSource[Away]",
+        accounts: "JobAccountingReader[Away]",
         prefix: str,
         clock: Clock,
     ) -> None:
@@ -104,8 +104,8 @@ class AccountingReader:
             )
 
     def _look(self, before: AccountingCursor) -> AccountingFileReading:
-        step = followed_file.read_on(before.path, before.place, self._clock.now_s())
-        records, skipped = self.accounts.read_lines(step.lines, self._prefix)
+        step = followed_file.read_appended_lines(before.path, before.place, self._clock.now_s())
+        records, skipped = self.accounts.read_accounting_lines(step.lines, self._prefix)
         return AccountingFileReading(
             cursor=replace(before, place=step.place, skipped=before.skipped + skipped),
             records=tuple(transfer_accounting_records(records, self.cursor.cluster, self._cluster)),
@@ -136,7 +136,7 @@ def _remote_record(
         transfer=record.account,
         cluster=name,
         source=UsageSource.ACCOUNTING,
-        mark=followed_file.digest(line.encode("utf-8", "replace")),
+        mark=followed_file.bytes_digest(line.encode("utf-8", "replace")),
         job_id=record.job_id,
         owner=owner,
         queue=record.queue,

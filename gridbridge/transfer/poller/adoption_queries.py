@@ -30,9 +30,8 @@ class AdoptionQueries:
         unheard_ends: UndeliveredEndTracker,
         clock: Clock,
     ) -> None:
-        self.with_new_starter: set[TransferKey] = (
-            set()
-        )  # deleted transfers whose task has a new starter
+        # deleted transfers whose task has a new starter
+        self.with_new_starter: set[TransferKey] = set()
         self._ledger = ledger
         self._inbox = inbox
         self._verdicts = verdicts

@@ -184,7 +184,7 @@ class InboxReader:
                 self._routes | ({(previous.queue, previous.remote)} if previous else set())
             ),
             uid=spooled.uid,
-            owner=trust.name_of(spooled.uid),
+            owner=trust.account_name_or_uid(spooled.uid),
             record=spooled.path,
             now=self._clock.now(),
         )

@@ -9,8 +9,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
-from gridbridge.batch.adapters import adapter_of
-from gridbridge.batch.clusters import away, keep_connections
+from gridbridge.batch.adapters import adapter_of_cluster
+from gridbridge.batch.clusters import keep_ssh_connections, reach_cluster
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.cluster import Cluster, PushKind
 from gridbridge.model.places import HOME, SPOOL
@@ -50,7 +50,7 @@ class Reloadable(Protocol):
 def build_transfer_service(configuration: ReloadableConfiguration, clock: Clock) -> TransferService:
     """Build the transfer service, and load the state that an earlier service left."""
     policy = configuration.policy
-    keep_connections(policy)
+    keep_ssh_connections(policy)
     database = StateFile.open(policy.site.state)
     clusters = _clusters(policy, _unfinished(database))
     resources = PollerResources(
@@ -74,7 +74,7 @@ def build_transfer_service(configuration: ReloadableConfiguration, clock: Clock)
 
 def reload_transfer_service(service: TransferService, policy: Policy) -> None:
     """Apply a changed configuration to the service; StateError if publishing fails."""
-    keep_connections(policy)
+    keep_ssh_connections(policy)
     ledger, observers = service.known.ledger, service.resources.observers
     clusters = _clusters(policy, (*ledger.all(), *ledger.ended.values()))
     same = frozenset(
@@ -116,7 +116,9 @@ def _follow_observers(
         observers.pop(name).dismiss()
         service.known.answers.forget(name)
     for name in same:
-        observers[name].follow(away(policy, name), policy.poller, _own_queues(policy, name))
+        observers[name].follow(
+            reach_cluster(policy, name), policy.poller, _own_queues(policy, name)
+        )
     for name in clusters - same:
         observers[name] = _observer(policy, name, service.resources.clock)
 
@@ -154,7 +156,7 @@ def _pushes(policy: Policy, name: str) -> bool:
 def _observer(policy: Policy, name: str, clock: Clock) -> ClusterObserver:
     return ClusterObserver(
         name,
-        away(policy, name),
+        reach_cluster(policy, name),
         policy.poller,
         clock,
         users=policy.clusters[name].users,
@@ -169,14 +171,14 @@ def _own_queues(policy: Policy, name: str) -> tuple[str, ...]:
 
 def _push(policy: Policy, name: str, clock: Clock) -> QeventJobEndReceiver | OarJobEndListener:
     """Return the listener for job ends that a cluster pushes."""
-    cluster, far = policy.clusters[name], away(policy, name)
-    adapter, limit_per_s = adapter_of(far), cluster.push_limit_per_s
+    cluster, far = policy.clusters[name], reach_cluster(policy, name)
+    adapter, limit_per_s = adapter_of_cluster(far), cluster.push_limit_per_s
     if adapter.listens:
         return OarJobEndListener(
-            name, partial(adapter.listens.listen, far), limit_per_s, clock.steady_s
+            name, partial(adapter.listens.listen_for_job_ends, far), limit_per_s, clock.steady_s
         )
     assert adapter.watches  # the configuration allows no other kind of push
-    argv = adapter.watches.watch_ends(far)
+    argv = adapter.watches.end_watcher_command(far)
     folder = f"{HOME}/push/{name}"
     return QeventJobEndReceiver(argv, far.environment(), limit_per_s, folder, clock.steady_s)
 

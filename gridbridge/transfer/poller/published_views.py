@@ -4,7 +4,7 @@ import os
 from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from gridbridge.batch.clusters import mapping, route
+from gridbridge.batch.clusters import build_request_mapping, build_transfer_route
 from gridbridge.decisions.transfer import job_ownership
 from gridbridge.decisions.transfer.cluster_load_values import cluster_load_values
 from gridbridge.errors import StateError
@@ -81,15 +81,16 @@ class PublishedViews:
         A queue removed from the configuration keeps its route while its transfers are open.
         """
         for queue, configured in self._policy.queues.items():
-            rules = mapping(self._policy, configured.cluster, queue)
-            if rules.rules:  # before the route, which names the mapping
+            rules = build_request_mapping(self._policy, configured.cluster, queue)
+            # before the build_transfer_route, which names the build_request_mapping
+            if rules.rules:
                 publish_file(
                     published_values.mapping_path(queue, self._folder),
                     mappings.encode_mapping(rules),
                 )
             publish_file(
                 published_values.route_path(queue, self._folder),
-                encode_route(route(self._policy, queue)),
+                encode_route(build_transfer_route(self._policy, queue)),
             )
         published_values.withdraw_routes(used.union(self._policy.queues), self._folder)
         drains.make_drains_folder(self._folder)
@@ -190,7 +191,7 @@ class PublishedViews:
         """Publish a history that only one uid's messages tell; remove an empty history."""
         path = published_values.unverified_history_path(local, uid, self._folder)
         if not attempts:
-            files.remove(path)
+            files.remove_file(path)
             return
         is_new = not os.path.exists(path)
         publish_file(

@@ -63,9 +63,8 @@ class RecallService:
         self._out: dict[TransferKey, Recall] = {}
         self._wished_at_s: dict[TransferKey, float] = {}  # when each recall was requested
         self._free = (0, 0)  # free slots in the last two home snapshots
-        self._free_at: dict[str, datetime] = clock.dated(
-            operator.add
-        )  # time of the last home snapshot
+        # time of the last home snapshot
+        self._free_at: dict[str, datetime] = clock.dated(operator.add)
 
     def follow(self, policy: Policy) -> None:
         """Apply a changed configuration."""

@@ -31,7 +31,7 @@ from gridbridge.transfer.store.transfer_rows import TransferRows
 from gridbridge.transfer.store.usage_rows import RemoteUsageRows
 
 if TYPE_CHECKING:
-    from gridbridge.batch.optional_abilities import AccountingSource
+    from gridbridge.batch.optional_abilities import JobAccountingReader
     from gridbridge.model.route import Away
 
 MOST_TOLD = 1000  # unconfirmed job ends stored per person between two sweeps
@@ -81,7 +81,7 @@ class RemoteUsageService:
                 self._begin(name, cluster, accounts)
         self.views.readings(self.readings.values())
 
-    def _begin(self, name: str, cluster: Cluster, accounts: "AccountingSource[Away]") -> None:
+    def _begin(self, name: str, cluster: Cluster, accounts: "JobAccountingReader[Away]") -> None:
         cursor = self.cursors.get(name) or AccountingCursor(cluster=name, path="")
         cursor = replace(cursor, path=cluster.accounting)
         prefix = f"{PREFIX}.{self.policy.site.cluster}."
@@ -152,7 +152,7 @@ class RemoteUsageService:
         if transfer.remote not in self.readers:
             return None
         accounts = self.readers[transfer.remote].accounts
-        end, is_disputed = accounts.settled(self._accounted(transfer), self.clock.now())
+        end, is_disputed = accounts.settle_job_end(self._accounted(transfer), self.clock.now())
         if end is None:
             self.readers[transfer.remote].hasten()
         if is_disputed:

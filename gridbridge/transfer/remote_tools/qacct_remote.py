@@ -205,10 +205,12 @@ def _in_file(policy: Policy, name: str, job: int, owners: Container[str]) -> Ite
     accounts = ADAPTERS[cluster.kind].accounts
     while accounts:
         try:
-            step = followed_file.read_on(cluster.accounting, position, 0.0)
+            step = followed_file.read_appended_lines(cluster.accounting, position, 0.0)
         except StateError:
             return  # the caller may not read the file
-        lines, _ = accounts.read_lines(step.lines, f"{PREFIX}.{policy.site.cluster}.{job}.")
+        lines, _ = accounts.read_accounting_lines(
+            step.lines, f"{PREFIX}.{policy.site.cluster}.{job}."
+        )
         yield from (
             record
             for record in transfer_accounting_records(lines, name, cluster)

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gridbridge.batch import submitter
-from gridbridge.batch.adapters import adapter_of
-from gridbridge.batch.clusters import mapping
+from gridbridge.batch import load_submit_adapter
+from gridbridge.batch.adapters import adapter_of_cluster
+from gridbridge.batch.clusters import build_request_mapping
 from gridbridge.errors import UnmappableRequest
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import DesiredJobState, StarterPhase
@@ -84,20 +84,20 @@ def _alter(
     options = _options(transfer, change, policy, folder, alters)
     require_own_remote_job(where, transfer, me)
     job, local = str(transfer.remote_id), parse_transfer(transfer.transfer).local
-    state = submitter(where).state(where, job)
+    state = load_submit_adapter(where).query_job_state(where, job)
     if not state.is_waiting:
         raise RemoteActNotDone(
             f"job {job} at {transfer.remote} is {state.text or 'gone'}; expected waiting"
         )
     if is_dry:
-        return printable(shlex.join(alters.alteration(where, job, options)))
-    alters.alter(where, job, options)
+        return printable(shlex.join(alters.build_alter_command(where, job, options)))
+    alters.alter_job(where, job, options)
     return printable(f"job {local}: job {job} at {transfer.remote} changed: {shlex.join(options)}")
 
 
 def job_alteration_ability(where: Away, cluster: str) -> "JobAlterer[Away]":
     """Return the adapter's ability to alter jobs; RemoteActNotDone if the adapter has none."""
-    if alterer := adapter_of(where).alters:
+    if alterer := adapter_of_cluster(where).alters:
         return alterer
     raise RemoteActNotDone(f"{cluster} is of kind {where.kind}: use the commands of {where.kind}")
 
@@ -127,7 +127,9 @@ def _options(
     if change.priority is not None:
         options += ("-p", str(change.priority))
     if change.resources is not None:
-        options += alters.resource_options(*_resources(transfer, change.resources, policy, folder))
+        options += alters.build_resource_options(
+            *_resources(transfer, change.resources, policy, folder)
+        )
     if change.hold is not None:
         options += ("-h", change.hold)
     return options
@@ -142,7 +144,7 @@ def _resources(
     transfer queues.
     """
     home = route_as_caller(policy, policy.site.cluster)
-    known_here = request_listing_ability(home).submitted(
+    known_here = request_listing_ability(home).query_submitted_job(
         home, parse_transfer(transfer.transfer).job
     )
     asks = known_here.request.but(hard=pairs)
@@ -150,7 +152,7 @@ def _resources(
         transfer=transfer.transfer, request=asks, pe=known_here.pe, slots=known_here.slots
     )
     rules, offered = (
-        mapping(policy, transfer.remote, transfer.queue),
+        build_request_mapping(policy, transfer.remote, transfer.queue),
         read_offered_resources(transfer.remote, folder),
     )
     try:

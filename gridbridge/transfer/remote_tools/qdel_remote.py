@@ -9,7 +9,7 @@ import os
 import pwd
 from collections.abc import Iterator
 
-from gridbridge.batch import submitter
+from gridbridge.batch import load_submit_adapter
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
@@ -66,9 +66,9 @@ def _delete(transfer: ShownTransfer, policy: Policy, is_dry: bool) -> str:
         if transfer.remote_id
         else f"its remote job at {transfer.remote}"
     )
-    if submitter(home).state(home, local).is_listed:
+    if load_submit_adapter(home).query_job_state(home, local).is_listed:
         if not is_dry:
-            submitter(home).delete(home, local)
+            load_submit_adapter(home).delete_job(home, local)
         return f"job {local}: {'would be ' * is_dry}deleted at home, and {remote_half} with it"
     where = route_as_caller(policy, transfer.remote)
     try:
@@ -76,5 +76,5 @@ def _delete(transfer: ShownTransfer, policy: Policy, is_dry: bool) -> str:
     except RemoteJobGone:
         return f"job {local}: gone, at home and at {transfer.remote}"
     if not is_dry:
-        submitter(where).delete(where, str(transfer.remote_id))
+        load_submit_adapter(where).delete_job(where, str(transfer.remote_id))
     return f"job {local}: gone at home; {remote_half} {'would be' if is_dry else 'is'} deleted"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
 
-from gridbridge.batch.adapters import status_of
+from gridbridge.batch.adapters import status_adapter
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.job import JobDetail
 from gridbridge.model.places import CONFIG, PUBLISHED
@@ -111,7 +111,7 @@ class RemoteJobQueries:
         self._left -= 1
         try:
             where = route_as_caller(self._policy, transfer.remote)
-            jobs = status_of(where).details(where, transfer.remote_id or 0)
+            jobs = status_adapter(where).query_job_details(where, transfer.remote_id or 0)
         except GridbridgeError as error:
             kind = "no answer: " if isinstance(error, CommandFailed) else ""
             self._silent[transfer.remote] = printable(f"{kind}{error}")

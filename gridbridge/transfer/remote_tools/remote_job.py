@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gridbridge.batch import submitter
-from gridbridge.batch.adapters import adapter_of
-from gridbridge.batch.clusters import away
+from gridbridge.batch import load_submit_adapter
+from gridbridge.batch.adapters import adapter_of_cluster
+from gridbridge.batch.clusters import reach_cluster
 from gridbridge.errors import GridbridgeError, ParseError
 from gridbridge.model.ids import parse_local, parse_transfer
 from gridbridge.model.policy import Policy
@@ -15,7 +15,7 @@ from gridbridge.model.route import Away
 from gridbridge.state import published_json as files
 
 if TYPE_CHECKING:
-    from gridbridge.batch.optional_abilities import ShowsRequests
+    from gridbridge.batch.optional_abilities import SubmittedJobReader
 
 LIMIT_S = 10.0  # timeout of a query, since the user waits for the answer
 
@@ -32,12 +32,12 @@ def route_as_caller(policy: Policy, cluster: str) -> Away:
     """Return a cluster as this user reaches it; RemoteActNotDone if it is not configured."""
     if cluster not in policy.clusters:
         raise RemoteActNotDone(f"{cluster} is not in gridbridge.toml any more")
-    return away(policy, cluster).within(LIMIT_S)
+    return reach_cluster(policy, cluster).within(LIMIT_S)
 
 
-def request_listing_ability(home: Away) -> "ShowsRequests[Away]":
+def request_listing_ability(home: Away) -> "SubmittedJobReader[Away]":
     """Return the adapter's ability to show requests; RemoteActNotDone if the adapter has none."""
-    if ability := adapter_of(home).shows_requests:
+    if ability := adapter_of_cluster(home).shows_requests:
         return ability
     raise RemoteActNotDone(f"a cluster of kind {home.kind} does not show the requests of its jobs")
 
@@ -105,7 +105,9 @@ def require_own_remote_job(where: Away, transfer: ShownTransfer, me: str) -> Non
         raise RemoteActNotDone(
             f"job {local} is being sent to {transfer.remote} and has no remote id yet"
         )
-    owner, account = submitter(where).owner_and_account(where, str(transfer.remote_id))
+    owner, account = load_submit_adapter(where).query_owner_and_account(
+        where, str(transfer.remote_id)
+    )
     if not owner:
         raise RemoteJobGone(
             f"{transfer.remote} does not list job {transfer.remote_id} any more: it has ended"

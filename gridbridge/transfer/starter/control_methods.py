@@ -55,7 +55,7 @@ def terminate_transfer(task: LocalTask) -> None:
     """
     doubt = _doubt(task)
     if not _is_deleted(task) and not task.is_dead():
-        files.remove(doubt)
+        files.remove_file(doubt)
         task.tell_spared()
         return
     starter = StarterProcess(task)

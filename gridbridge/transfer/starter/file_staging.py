@@ -56,7 +56,8 @@ def begin_file_staging(step: "StarterStep", request: JobRequest, config: dict[st
     step.record = step.record.but(stage=stage.folder)
     _note(step.task, stage)
     if step.record.remote_id:
-        if not step.far.find_held(step.away, step.record.transfer, _login(step).user):  # released
+        # released
+        if not step.far.find_held_job(step.away, step.record.transfer, _login(step).user):
             step.task.note_done(CARRIED)
         return ""
     for key in (staged_paths.IN, staged_paths.OUT):
@@ -65,7 +66,7 @@ def begin_file_staging(step: "StarterStep", request: JobRequest, config: dict[st
     _refuse_missing(step.task, stage)
     step.note()
     try:
-        return folder.make(_login(step), stage.folder, step.away.timeout_s)
+        return folder.make_remote_stage_folder(_login(step), stage.folder, step.away.timeout_s)
     except UnstageablePaths as error:
         if not stage.folder.startswith("/"):
             raise
@@ -78,7 +79,7 @@ def _make_at_home(step: "StarterStep", stage: StagingFolder) -> str:
     stage.folder = f"{folder.STAGE_DIR}/{step.record.transfer}"
     _note(step.task, stage)
     step.note(stage=stage.folder)
-    return folder.make(_login(step), stage.folder, step.away.timeout_s)
+    return folder.make_remote_stage_folder(_login(step), stage.folder, step.away.timeout_s)
 
 
 def stage_inputs(step: "StarterStep") -> bool:
@@ -97,10 +98,10 @@ def stage_inputs(step: "StarterStep") -> bool:
         for path in staged_paths.decode_declared_paths(staged_paths.IN, stage.stage_in)
     ]
     if source or names:
-        folder.keep(login, at, step.away.timeout_s)
-    if source and not rsync.push_one(login, source, f"{at}/{STDIN}", task.is_dead):
+        folder.restore_remote_stage_folder(login, at, step.away.timeout_s)
+    if source and not rsync.push_renamed_file(login, source, f"{at}/{STDIN}", task.is_dead):
         return False
-    if names and not rsync.push(login, names, f"{at}/{folder.WORK}/", task.is_dead):
+    if names and not rsync.push_files(login, names, f"{at}/{folder.WORK}/", task.is_dead):
         return False
     task.note_done(CARRIED)
     return True
@@ -114,7 +115,7 @@ def fetch_outputs(step: "StarterStep", has_run: bool) -> bool:
     try:
         if has_run and not _bring_home(step):
             return False
-        folder.remove(_login(step), step.record.stage, LONG_S)
+        folder.remove_remote_stage_folder(_login(step), step.record.stage, LONG_S)
         step.note(stage="")
     except GridbridgeError as error:
         if has_run:
@@ -138,16 +139,16 @@ def _bring_home(step: "StarterStep") -> bool:
         for path in staged_paths.decode_declared_paths(staged_paths.OUT, stage.stage_out)
     ]
     names = (*STREAMS, *(f"{folder.WORK}/{name}" for name in outputs))
-    present = folder.present(login, at, names, LONG_S) or {}
+    present = folder.find_remote_files(login, at, names, LONG_S) or {}
     streams = [name for name in STREAMS if name in present]
     long = [name for name in streams if not _fetch(task, login, at, name)]
-    if long and not rsync.pull(login, long, at, f"{task.private}/", task.is_dead):
+    if long and not rsync.pull_files(login, long, at, f"{task.private}/", task.is_dead):
         return False
     links = {name: present.get(f"{folder.WORK}/{name}") for name in outputs}
     work, cwd = f"{at}/{folder.WORK}", f"{stage.cwd}/"
     for leads in (False, True):
         paths = [name for name, is_link in links.items() if is_link is leads]
-        if paths and not rsync.pull(login, paths, work, cwd, task.is_dead, leads):
+        if paths and not rsync.pull_files(login, paths, work, cwd, task.is_dead, leads):
             return False
     for name in streams:
         _append_once(f"{task.private}/{name}", task.env[f"SGE_{name.upper()}_PATH"])
@@ -157,7 +158,7 @@ def _bring_home(step: "StarterStep") -> bool:
 
 def _fetch(task: LocalTask, login: SshLogin, at: str, name: str) -> bool:
     """Fetch a short stream over the open connection; False for a long stream."""
-    data = folder.read(login, at, name, SHORT_BYTES + 1, LONG_S)
+    data = folder.read_remote_file(login, at, name, SHORT_BYTES + 1, LONG_S)
     is_whole = len(data) <= SHORT_BYTES
     if is_whole:
         task_notes.write_note(f"{task.private}/{name}", data)
@@ -168,7 +169,7 @@ def _declared(step: "StarterStep", request: JobRequest, config: dict[str, str]) 
     """Return the lists of files to carry; a job's list overrides its queue's list."""
     route = step.route
     lists = staged_paths.declared_path_lists(route.stage_in, route.stage_out, request.context)
-    base = folder.place(route.remote_stage_dir, _login(step).user or own_login_name())
+    base = folder.remote_stage_parent(route.remote_stage_dir, _login(step).user or own_login_name())
     return StagingFolder(
         folder=step.record.stage or f"{base}/{step.record.transfer}",
         cwd=config["cwd"],
@@ -185,7 +186,7 @@ def _note(task: LocalTask, stage: StagingFolder) -> None:
 
 
 def _staging_note(task: LocalTask) -> StagingFolder:
-    data, _ = files.read(f"{task.private}/{NOTE}", 16 * MAX_BYTES, os.getuid())
+    data, _ = files.read_safe_file(f"{task.private}/{NOTE}", 16 * MAX_BYTES, os.getuid())
     return StagingFolder(**key_value_lines.decode_lines(data, StagingFolder.__slots__))
 
 

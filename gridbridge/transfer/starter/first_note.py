@@ -21,7 +21,7 @@ def write_first_note(step: "StarterStep") -> bool:
     if step.route.remote_claim and not step.record.phase:
         from gridbridge.batch import wrapper_claim
 
-        step.record = step.record.but(claim=wrapper_claim.make(step.route.remote_claim))
+        step.record = step.record.but(claim=wrapper_claim.make_claim(step.route.remote_claim))
     phase = step.record.phase or StarterPhase.SUBMITTING
     if step.record.remote_id and step.away.login:
         submission_step.make_remote_folder(step, step.request, step.task.config())

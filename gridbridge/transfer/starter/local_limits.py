@@ -5,7 +5,7 @@ may strike while the remote job waits or is within its own limit, which decides 
 -notify the shepherd sends USR1 before a suspension and for s_rt, and USR2 before a deletion.
 """
 
-from gridbridge.batch import keeper_of
+from gridbridge.batch import load_home_adapter
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.message import DesiredJobState
 from gridbridge.model.route import Home
@@ -24,7 +24,7 @@ def is_local_job_deleted(task: LocalTask, home: Home) -> bool:
     was put back is noted, since the end of this starter may count for the next start.
     """
     try:
-        state = keeper_of(home).state(home.within(PATIENCE_S), task.local)
+        state = load_home_adapter(home).query_job_state(home.within(PATIENCE_S), task.local)
         _note_back(task, state)
         if _is_leaving(task, state):
             return True
@@ -36,7 +36,7 @@ def is_local_job_deleted(task: LocalTask, home: Home) -> bool:
 
 def is_local_job_suspended(task: LocalTask, home: Home) -> bool:
     """Say whether the local job is suspended: by hand, with its queue, by a threshold."""
-    return keeper_of(home).state(home, task.local).is_suspended
+    return load_home_adapter(home).query_job_state(home, task.local).is_suspended
 
 
 def is_notify_signal_genuine(task: LocalTask, home: Home, intent: str) -> bool:
@@ -59,9 +59,11 @@ def _note_back(task: LocalTask, state: JobState) -> None:
     if not state.is_deleting and (state.is_waiting or state.is_restarted):
         task.note_done(BACK)
     else:
-        files.remove(f"{task.private}/{BACK}")
+        files.remove_file(f"{task.private}/{BACK}")
 
 
 def _queue_limit(task: LocalTask, home: Home) -> float:
     host = task.env["HOSTNAME"]
-    return parse_time_limit_s(keeper_of(home).queue_value(home, task.queue, "h_rt", host))
+    return parse_time_limit_s(
+        load_home_adapter(home).query_queue_limit(home, task.queue, "h_rt", host)
+    )

@@ -8,7 +8,10 @@ import os
 import pwd
 import time
 
-from gridbridge.batch.gridengine.submitted_request import read_config, read_environment
+from gridbridge.batch.gridengine.submitted_request import (
+    parse_execd_config,
+    parse_execd_environment,
+)
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.ids import TransferId
 from gridbridge.model.message import (
@@ -57,8 +60,8 @@ class LocalTask:
         """
         folder = self.env["TMPDIR"]
         try:
-            files.shut_out_others(folder)
-            files.make_own_folder(self.private)
+            files.forbid_others_to_write(folder)
+            files.make_private_folder(self.private)
         except OSError as error:
             why = GridbridgeError(f"can't write to {folder}: {error.strerror}")
             raise task_notes.note_space_error(error, folder) or why from error
@@ -112,11 +115,11 @@ class LocalTask:
 
     def config(self) -> dict[str, str]:
         """Return execd's view of the job (active_jobs/N.T/config)."""
-        return read_config(_whole(f"{self.spool_dir}/config"))
+        return parse_execd_config(_whole(f"{self.spool_dir}/config"))
 
     def environment(self) -> dict[str, str]:
         """Return the job's environment from execd's file, with long values whole."""
-        return read_environment(_whole(f"{self.spool_dir}/environment"))
+        return parse_execd_environment(_whole(f"{self.spool_dir}/environment"))
 
     def record(self) -> StarterMessage | None:
         """Return the record of the transfer's progress; None before the starter's first act."""
@@ -190,7 +193,7 @@ class LocalTask:
         """
         if self.is_dead():
             return DesiredJobState.DEAD
-        files.remove(f"{self.private}/{INTENT}")
+        files.remove_file(f"{self.private}/{INTENT}")
         note = method_intents.newest_intent_note(self.private)
         desired = method_intents.desired_state_in_note(note)
         if not method_intents.is_intent_reported(note):
@@ -218,7 +221,7 @@ class LocalTask:
 
     def forget_recall(self) -> None:
         """Remove the recall's note: the task stays at the remote cluster."""
-        files.remove(f"{self.private}/recall")
+        files.remove_file(f"{self.private}/recall")
 
     def closed(self) -> StarterMessage | None:
         """Return the transfer's end, None while the transfer is open."""

@@ -79,7 +79,7 @@ def mark_intent_reported(folder: str, name: str) -> None:
     os.rename(f"{folder}/{name}", f"{folder}/{settled}")
     for note in _notes(folder):
         if note != settled and _order(note) <= _order(settled):
-            files.remove(f"{folder}/{note}")
+            files.remove_file(f"{folder}/{note}")
 
 
 def _lives(order: Order) -> bool:

@@ -15,7 +15,7 @@ from gridbridge.transfer.starter.local_task import LocalTask, message_timestamp
 
 TYPE_CHECKING = False  # typing's own costs as much as json
 if TYPE_CHECKING:
-    from gridbridge.batch.protocol import RecallsJobs
+    from gridbridge.batch.protocol import JobRecaller
 
 SETTLE_S = 2  # an earlier start order of the remote scheduler arrives within this time
 CONFIRM_S = 1  # pause between two queries whether a deleted job is gone
@@ -31,7 +31,7 @@ KILLED = "the remote job had just started and was deleted"
 
 
 def do_recall_step(
-    cell: "RecallsJobs[Away]",
+    cell: "JobRecaller[Away]",
     task: LocalTask,
     remote: Away,
     record: StarterMessage,
@@ -44,11 +44,10 @@ def do_recall_step(
         task.keep_recall(begun)
     if begun.phase == GONE:
         return _confirm(cell, remote, remote_id, begun)
-    remote_state.is_remote_job_known(
-        remote, record
-    )  # raises NotOurs if the id is another job's by now
-    cell.hold(remote, remote_id, gone_is_fine=True)
-    state = cell.state(remote, remote_id)
+    # raises NotOurs if the id is another job's by now
+    remote_state.is_remote_job_known(remote, record)
+    cell.hold_job(remote, remote_id, gone_is_fine=True)
+    state = cell.query_job_state(remote, remote_id)
     if begun.phase == DELETING and (not state.is_listed or state.is_deleting):
         return CONFIRM_S  # the service finds out whether the job ran or was deleted, see settled
     if not state.is_listed or not state.facts <= WAITING:
@@ -59,11 +58,11 @@ def do_recall_step(
 
 
 def _delete(
-    cell: "RecallsJobs[Away]", task: LocalTask, remote: Away, remote_id: str, begun: StarterMessage
+    cell: "JobRecaller[Away]", task: LocalTask, remote: Away, remote_id: str, begun: StarterMessage
 ) -> StarterMessage | int:
     begun = begun.but(phase=DELETING)
     task.keep_recall(begun)
-    had_waited = cell.delete_waiting(remote, remote_id)
+    had_waited = cell.delete_waiting_job(remote, remote_id)
     if had_waited is None:
         return _let_be(cell, task, remote, remote_id)
     reason = begun.reason if had_waited else f"{begun.reason}; {KILLED}"
@@ -91,17 +90,17 @@ def recall_verdict(begun: StarterMessage, verdict: StarterMessage) -> StarterMes
 
 
 def _confirm(
-    cell: "RecallsJobs[Away]", remote: Away, remote_id: str, begun: StarterMessage
+    cell: "JobRecaller[Away]", remote: Away, remote_id: str, begun: StarterMessage
 ) -> StarterMessage | int:
-    if cell.state(remote, remote_id).is_listed:
+    if cell.query_job_state(remote, remote_id).is_listed:
         return CONFIRM_S
     return StarterMessage(
         outcome=TransferOutcome.REQUEUE, cause=FailureCause.RECALLED, reason=begun.reason
     )
 
 
-def _let_be(cell: "RecallsJobs[Away]", task: LocalTask, remote: Away, remote_id: str) -> int:
+def _let_be(cell: "JobRecaller[Away]", task: LocalTask, remote: Away, remote_id: str) -> int:
     """Leave a remote job that has started or ended; the service then ends the recall."""
-    cell.release(remote, remote_id, gone_is_fine=True)
+    cell.release_job(remote, remote_id, gone_is_fine=True)
     task.forget_recall()
     return SETTLE_S

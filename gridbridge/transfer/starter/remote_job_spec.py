@@ -4,7 +4,7 @@ execd and the shepherd give a starter SGE_STARTER_* and SGE_STD*_PATH in the env
 `handle_as_binary`, `no_shell` and the limits in active_jobs/N.T/config.
 """
 
-from gridbridge.batch import home_id, submitter
+from gridbridge.batch import home_id, load_submit_adapter
 from gridbridge.batch.wrapper_script import JobStartMode, WrappedJob
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.request import JobRequest, JobSpec, is_home_place
@@ -97,9 +97,9 @@ def build_remote_job_spec(
 
 def _own(task: LocalTask, route: TransferRoute) -> str:
     """Return shell lines that give Grid Engine's commands the job's remote id, or ""."""
-    if route.identity or not submitter(route.away).HAS_QSTAT:
+    if route.identity or not load_submit_adapter(route.away).HAS_QSTAT:
         return ""
-    return home_id.lines(task.job, task.env["SGE_TASK_ID"])
+    return home_id.home_id_script(task.job, task.env["SGE_TASK_ID"])
 
 
 def remote_working_folder(route: TransferRoute, config: dict[str, str], stage: str = "") -> str:

@@ -6,7 +6,7 @@ may have given a noted id to another job.
 
 import time
 
-from gridbridge.batch import submitter
+from gridbridge.batch import load_submit_adapter
 from gridbridge.errors import RemoteJobNotOurs
 from gridbridge.model.message import DesiredJobState, MessageKind, StarterMessage, StarterPhase
 from gridbridge.model.route import Away
@@ -49,9 +49,8 @@ def _is_wanted(step: "StarterStep") -> bool:
 def _learn(step: "StarterStep", message: StarterMessage | None, now: method_intents.Order) -> None:
     """Note the local job's states that this step and the service saw, in order of time."""
     desired = step.task.desired()
-    if (
-        not desired and step.record.desired == DesiredJobState.SUSPENDED
-    ):  # the adopted transfer was suspended, and our task runs
+    # the adopted transfer was suspended, and our task runs
+    if not desired and step.record.desired == DesiredJobState.SUSPENDED:
         step.task.learn(DesiredJobState.RUNNING, now)
     if step.noted and step.noted != desired:
         step.task.learn(step.noted, now)
@@ -73,7 +72,7 @@ def _release(step: "StarterStep") -> bool:
     if step.task.is_in_doubt():  # read before is_dead: a deletion is noted before the doubt ends
         return False
     if is_carried and _is_to_run(step):
-        step.far.release_as(step.away, step.record.remote_id, step.task.env["JOB_NAME"])
+        step.far.rename_and_release(step.away, step.record.remote_id, step.task.env["JOB_NAME"])
         step.note(phase=StarterPhase.RELEASED)
     return True
 
@@ -97,9 +96,9 @@ def _act(step: "StarterStep", desired: str) -> None:
         return
     _make_sure(step)
     if desired == DesiredJobState.SUSPENDED:
-        step.far.suspend_any(step.away, step.record.remote_id)
+        step.far.suspend_or_hold_job(step.away, step.record.remote_id)
     elif not step.task.is_dead():
-        step.far.resume_any(step.away, step.record.remote_id)
+        step.far.resume_or_release_job(step.away, step.record.remote_id)
 
 
 def _make_sure(step: "StarterStep") -> None:
@@ -111,7 +110,7 @@ def _make_sure(step: "StarterStep") -> None:
 
 def find_submitted_job(remote: Away, record: StarterMessage) -> str:
     """Return the id of a held remote job of this transfer, empty without such a job."""
-    return submitter(remote).find_held(remote, record.transfer, _owner(remote))
+    return load_submit_adapter(remote).find_held_job(remote, record.transfer, _owner(remote))
 
 
 def delete_remote_job(remote: Away, record: StarterMessage) -> None:
@@ -123,7 +122,7 @@ def delete_remote_job(remote: Away, record: StarterMessage) -> None:
     else:
         remote_id = record.remote_id if is_remote_job_known(remote, record) else ""
     if remote_id:
-        submitter(remote).delete(remote, remote_id)
+        load_submit_adapter(remote).delete_job(remote, remote_id)
 
 
 def is_remote_job_known(remote: Away, record: StarterMessage) -> bool:
@@ -132,7 +131,7 @@ def is_remote_job_known(remote: Away, record: StarterMessage) -> bool:
     Raises RemoteJobNotOurs when the id belongs to another owner or transfer, as after a reset of
     the remote cluster's job numbers.
     """
-    owner_account = submitter(remote).owner_and_account(remote, record.remote_id)
+    owner_account = load_submit_adapter(remote).query_owner_and_account(remote, record.remote_id)
     if owner_account[0] and owner_account != (_owner(remote), record.transfer):
         raise RemoteJobNotOurs(
             f"job {record.remote_id} of {record.remote} is {owner_account[0]}'s,"

@@ -100,9 +100,9 @@ class HostLoadSensor:
     def see_to_poller(self) -> None:
         """Start a missing poller, at most every START_AGAIN_S, and kill a hung poller."""
         path = f"{self._home}/poller.lock"
-        if self._hangs(poller_lock.last_beat(path), time.time(), time.monotonic()):
+        if self._hangs(poller_lock.last_sign_of_life(path), time.time(), time.monotonic()):
             self._replace(path)
-        if time.monotonic() - self._started < START_AGAIN_S or poller_lock.is_held(path):
+        if time.monotonic() - self._started < START_AGAIN_S or poller_lock.is_lock_held(path):
             return
         self._started = time.monotonic()
         try:
@@ -127,7 +127,7 @@ class HostLoadSensor:
         from gridbridge.shell import lock_holder  # seldom needed
 
         self._silent_s = 0.0
-        if pid := lock_holder.kill(path):
+        if pid := lock_holder.kill_lock_holder(path):
             self._log_trouble(f"poller {pid} gave no sign of life for {self._hung_s:g} s: killed")
 
     def _log_trouble(self, trouble: str) -> None:

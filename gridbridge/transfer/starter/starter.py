@@ -9,8 +9,8 @@ killed is simply run again (Transfer Queues how-to; design: exactly once).
 import os
 import sys
 
-from gridbridge.batch import recaller_of
-from gridbridge.batch.submission_result import NOT_INTERACTIVE, Result
+from gridbridge.batch import load_job_recaller
+from gridbridge.batch.submission_result import NOT_INTERACTIVE, SubmissionOutcome
 from gridbridge.errors import (
     CommandFailed,
     GridbridgeError,
@@ -159,7 +159,7 @@ class Starter(StarterStep):
         """Bring the task home if its remote job has not started."""
         from gridbridge.transfer.starter import recall_step as recall
 
-        if (system := recaller_of(self.away)) is None:
+        if (system := load_job_recaller(self.away)) is None:
             return self.wait()  # the service withdraws a recall of such a cluster
         result = recall.do_recall_step(system, self.task, self.away, self.record, request)
         if isinstance(result, StarterMessage):
@@ -196,9 +196,9 @@ class Starter(StarterStep):
             return self.refused(str(error), FailureCause.UNMAPPABLE)
         if answer:
             cause = submission_step.CAUSES.get(answer.result, "")
-            if answer.result in (Result.REFUSED, Result.DENIED):
+            if answer.result in (SubmissionOutcome.REFUSED, SubmissionOutcome.DENIED):
                 return self.refused(f"{self.route.remote} refused the job: {answer.reason}", cause)
-            if answer.result != Result.ACCEPTED:
+            if answer.result != SubmissionOutcome.ACCEPTED:
                 raise JobNotAccepted(answer.reason, cause)
             remote_id = answer.remote_id
         self.is_sure = True

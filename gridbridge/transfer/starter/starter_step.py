@@ -1,6 +1,6 @@
 """The state of a starter's step: notes, route, clusters and request."""
 
-from gridbridge.batch import keeper_of, submitter
+from gridbridge.batch import load_home_adapter, load_submit_adapter
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.message import MessageKind, StarterMessage
 from gridbridge.model.request import JobRequest
@@ -22,17 +22,17 @@ class StarterStep:
         self.may_be_there = self.record.kind == MessageKind.RECORD  # a killed step may have sent
         self.go_by(task.route(self.record.queue))
         self.require_same(self.record)
-        self.home = keeper_of(self.route.home)
+        self.home = load_home_adapter(self.route.home)
 
     def go_by(self, route: TransferRoute) -> None:
         """Use the route of a queue: the task's own, or the queue that began the transfer."""
         self.route = route
         self.away = self.task.remote_system(route)
-        self.far = submitter(self.away)
+        self.far = load_submit_adapter(self.away)
         if self.away.login:  # all requests of this step go over one connection
             from gridbridge.shell import ssh, ssh_session
 
-            ssh.carry_by(ssh_session.SshSession())
+            ssh.set_ssh_carrier(ssh_session.SshSession())
 
     def require_same(self, record: StarterMessage) -> None:
         """Raise GridbridgeError if the queue's route leads to another cluster by now."""
@@ -44,7 +44,7 @@ class StarterStep:
     def request(self) -> JobRequest:
         """The local job's request, which is queried at home once a step."""
         if self._request is None:
-            self._request = self.home.request_of(self.route.home, str(self.task.job))
+            self._request = self.home.query_job_request(self.route.home, str(self.task.job))
         return self._request
 
     def note(self, **values: str) -> None:

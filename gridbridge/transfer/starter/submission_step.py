@@ -6,7 +6,7 @@ Code that few jobs need (mapping, claim, carried files) is imported on demand.
 import os
 
 from gridbridge.batch import wrapper_script
-from gridbridge.batch.submission_result import ONE_HOP, Result, Submission
+from gridbridge.batch.submission_result import ONE_HOP, SubmissionAnswer, SubmissionOutcome
 from gridbridge.errors import GridbridgeError, OwnerBarred, SshLoginRefused, UnmappableRequest
 from gridbridge.model.ids import is_transfer_name
 from gridbridge.model.message import FailureCause
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from gridbridge.transfer.starter.starter_step import StarterStep
 
 CAUSES = {
-    Result.REFUSED: FailureCause.REFUSED,
-    Result.DENIED: FailureCause.DENIED,
-    Result.LATER: FailureCause.UNREACHED,
-    Result.UNSURE: FailureCause.UNREACHED,
-    Result.BARRED: FailureCause.BARRED,
+    SubmissionOutcome.REFUSED: FailureCause.REFUSED,
+    SubmissionOutcome.DENIED: FailureCause.DENIED,
+    SubmissionOutcome.LATER: FailureCause.UNREACHED,
+    SubmissionOutcome.UNSURE: FailureCause.UNREACHED,
+    SubmissionOutcome.BARRED: FailureCause.BARRED,
 }
 
 
-def submit_remote_job(step: "StarterStep") -> Submission:
+def submit_remote_job(step: "StarterStep") -> SubmissionAnswer:
     """Submit the remote job, held; raises UnmappableRequest or OwnerBarred."""
     try:
         return _send(step)
@@ -40,7 +40,7 @@ def submit_remote_job(step: "StarterStep") -> Submission:
         raise _judged(step, error) from error
 
 
-def _send(step: "StarterStep") -> Submission:
+def _send(step: "StarterStep") -> SubmissionAnswer:
     """Submit the remote job, unless the local job itself came from another cluster."""
     if _was_sent(step.task.env.get("SGE_ACCOUNT", "")):
         raise UnmappableRequest(ONE_HOP)
@@ -64,7 +64,7 @@ def _send(step: "StarterStep") -> Submission:
                 ),
             )
         )
-    script = wrapper_script.bundle(
+    script = wrapper_script.write_wrapper_script(
         remote_job_spec.build_remote_job_spec(
             step.task,
             step.route,
@@ -80,7 +80,7 @@ def _send(step: "StarterStep") -> Submission:
         step.route, config, stage_folder if step.route.declares(request.context) else ""
     )
     shell = step.route.remote_shell or "/bin/sh"
-    return step.far.submit(step.away, spec.but(shell=shell, cwd=cwd, script=script))
+    return step.far.submit_held_job(step.away, spec.but(shell=shell, cwd=cwd, script=script))
 
 
 def _was_sent(account: str) -> bool:
@@ -126,7 +126,7 @@ def claim_wrapper_lines(step: "StarterStep") -> str:
 
     write_claim_key(step)
     route = step.route
-    return wrapper_claim.lines(
+    return wrapper_claim.claim_script(
         step.record.claim, route.remote_claim, route.remote_spool, os.getuid()
     )
 
@@ -136,7 +136,7 @@ def write_claim_key(step: "StarterStep") -> None:
     if step.record.claim:
         from gridbridge.batch import wrapper_claim
 
-        wrapper_claim.keep_key(step.record.claim, step.task.our_spool, os.getuid())
+        wrapper_claim.write_claim_key(step.record.claim, step.task.our_spool, os.getuid())
 
 
 def make_remote_folder(step: "StarterStep", request: JobRequest, config: dict[str, str]) -> str:

@@ -26,9 +26,9 @@ def guard_running_task(step: "StarterStep") -> None:
     if task.is_done(GUARDED):
         return
     if how == Guard.HOLD:
-        step.home.hold(step.route.home, task.local)
+        step.home.hold_job(step.route.home, task.local)
     elif how == Guard.START:
-        step.home.defer(step.route.home, str(task.job), step.request)
+        step.home.defer_restart(step.route.home, str(task.job), step.request)
     task.note_done(GUARDED)
 
 
@@ -38,9 +38,9 @@ def remove_task_guard(step: "StarterStep") -> None:
     if how == Guard.NONE:
         how = _put_by_the_service(step)
     if how == Guard.HOLD:
-        step.home.release(step.route.home, step.task.local)
+        step.home.release_job(step.route.home, step.task.local)
     elif how == Guard.START:
-        step.home.undefer(step.route.home, str(step.task.job))
+        step.home.restore_start_time(step.route.home, str(step.task.job))
 
 
 def _put_by_the_service(step: "StarterStep") -> str:

@@ -16,7 +16,7 @@ TRIED = "tried"  # the note that tests for free space
 def write_note(path: str, data: bytes = b"") -> None:
     """Write a note atomically, by a rename; TmpdirFull when TMPDIR is full."""
     try:
-        files.replace(path, data, durable=False)
+        files.replace_file(path, data, durable=False)
     except StateError as error:
         raise note_space_error(error.__cause__, path) or error from error
 
@@ -24,7 +24,7 @@ def write_note(path: str, data: bytes = b"") -> None:
 def read_note_message(path: str) -> StarterMessage | None:
     """Read a note that holds a message; None for a missing, empty or truncated note."""
     try:
-        return decode_message(files.read(path, MAX_BYTES, os.getuid())[0])
+        return decode_message(files.read_safe_file(path, MAX_BYTES, os.getuid())[0])
     except (FileNotFoundError, ParseError):
         return None
 
@@ -32,7 +32,7 @@ def read_note_message(path: str) -> StarterMessage | None:
 def read_note_number(path: str) -> float | None:
     """Read a note that holds a number; None for a missing or empty note."""
     try:
-        return float(files.read(path, MAX_BYTES, os.getuid())[0])
+        return float(files.read_safe_file(path, MAX_BYTES, os.getuid())[0])
     except (FileNotFoundError, ValueError):
         return None
 
@@ -41,7 +41,7 @@ def require_note_space(folder: str) -> None:
     """Raise TmpdirFull unless the folder has space for a note of the largest size."""
     path = f"{folder}/{TRIED}"
     write_note(path, bytes(MAX_BYTES))
-    files.remove(path)
+    files.remove_file(path)
 
 
 def note_space_error(error: BaseException | None, path: str) -> TmpdirFull | None:

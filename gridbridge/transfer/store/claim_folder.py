@@ -61,7 +61,7 @@ def _refuse_foreign(folder: str) -> None:
 def remove_claim(name: str, spool: str = SPOOL) -> None:
     """Remove the claim on a job that can't run any more."""
     try:
-        files.remove(f"{spool}/{FOLDER}/{name}")
+        files.remove_file(f"{spool}/{FOLDER}/{name}")
     except OSError as error:
         raise StateError(f"{_shown(f'{spool}/{FOLDER}/{name}')}: {error.strerror}") from error
 
@@ -89,4 +89,4 @@ def _remove_old(path: str, now_s: float) -> None:
     is_homes = stat.S_ISLNK(facts.st_mode) and facts.st_uid == os.geteuid()
     is_file = not stat.S_ISDIR(facts.st_mode)
     if is_file and not is_homes and facts.st_ctime < now_s - MAX_AGE_S:
-        files.remove(path)
+        files.remove_file(path)

@@ -57,7 +57,7 @@ def sweep_accounts(folder: str, before: datetime) -> None:
     for around in _folders(folder):
         for name in os.listdir(around):
             if os.lstat(f"{around}/{name}").st_mtime < before.timestamp():
-                files.remove(f"{around}/{name}")
+                files.remove_file(f"{around}/{name}")
 
 
 def _folders(folder: str) -> Iterator[str]:

@@ -7,15 +7,15 @@ import sys
 from pathlib import Path
 
 from gridbridge.batch.embedded import keeper
-from gridbridge.batch.embedded.embedded_job import EmbeddedJobEnd, NewJob
-from gridbridge.batch.embedded.job_store import JobStore
+from gridbridge.batch.embedded.embedded_job import EmbeddedJobEnd, NewEmbeddedJob
+from gridbridge.batch.embedded.job_store import EmbeddedJobStore
 from tests.contract.waiting import until
 
 PROGRAM = (sys.executable, "-I", "-m", "gridbridge.batch.embedded")
 KILLED = """
 import os, runpy, signal, sys
 last, calls = int(sys.argv.pop(1)), 0
-VALUES = "_stored", "_loaded", "_bytes", "_text", "_fill"  # called for each of them
+VALUES = "encode_for_sqlite", "decode_from_sqlite", "_bytes", "decode_stored_text", "_fill"
 def count(frame, event, _):
     global calls
     is_ours = frame.f_globals.get("__name__", "").startswith("gridbridge.batch.embedded")
@@ -37,7 +37,7 @@ class Site:
         self.folder = str(path / "cluster")
         self.ran = path / "ran"
         self.run("create", f"--slots={slots}")
-        self.database = JobStore(self.folder)
+        self.database = EmbeddedJobStore(self.folder)
 
     def run(self, *words: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
         """Run the program."""
@@ -52,7 +52,7 @@ class Site:
 
     def add(self, script: str, slots: int = 1, held: bool = False, name: str = "job") -> int:
         """Add a job without starting anything."""
-        request = NewJob(
+        request = NewEmbeddedJob(
             name=name,
             account=name,
             shell="/bin/sh",
@@ -75,7 +75,7 @@ class Site:
     def look(self) -> None:
         """Do what every question does first and last."""
         self.database.account_for_lost()
-        keeper.call(self.database)
+        keeper.start_keeper_if_needed(self.database)
 
     def end(self, job: int) -> EmbeddedJobEnd:
         """Wait, asking now and then, until a job has ended, and return how."""

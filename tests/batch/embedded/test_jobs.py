@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.embedded import process_identity, status, submit
-from gridbridge.batch.embedded.job_store import JobStore
+from gridbridge.batch.embedded.job_store import EmbeddedJobStore
 from gridbridge.batch.embedded.schema import VERSION
-from gridbridge.batch.submission_result import Result
+from gridbridge.batch.submission_result import SubmissionOutcome
 from gridbridge.errors import CommandFailed, StateError
 from gridbridge.model.request import JobRequest, JobSpec
 from gridbridge.model.route import EmbeddedFolder
@@ -72,9 +72,9 @@ def test_more_slots_start_more_jobs(site: Site) -> None:
 
 @pytest.mark.parametrize("slots", [3, 0, -1])
 def test_slots_that_there_never_will_be_are_refused(site: Site, slots: int) -> None:
-    answer = submit.submit(reach(site), SPEC.but(pe="smp", slots=slots))
+    answer = submit.submit_held_job(reach(site), SPEC.but(pe="smp", slots=slots))
 
-    assert (answer.result, site.database.jobs()) == (Result.REFUSED, [])
+    assert (answer.result, site.database.jobs()) == (SubmissionOutcome.REFUSED, [])
 
 
 def test_a_job_sees_its_own_environment_and_nothing_of_whoever_started_its_keeper(
@@ -107,7 +107,7 @@ def test_what_a_job_leaves_in_its_process_group_ends_with_it(site: Site) -> None
     site.end(job)
     left = int((site.path / "left").read_text())
 
-    until(lambda: not process_identity.birth(left), "the process to be gone")
+    until(lambda: not process_identity.process_birth_id(left), "the process to be gone")
 
 
 def test_output_is_appended(site: Site) -> None:
@@ -145,7 +145,7 @@ def test_a_job_that_can_not_be_started_is_in_error_state_and_frees_its_slot(
 
     found = site.database.job(job)
     assert (found.letters, found.error, found.pid) == ("Eqw", error, 0)
-    assert status.details(reach(site), job)[0].errors == (error,)
+    assert status.query_job_details(reach(site), job)[0].errors == (error,)
 
 
 def test_a_job_whose_output_blocks_keeps_nobody_else_waiting(site: Site) -> None:
@@ -168,9 +168,9 @@ def test_thousands_of_waiting_jobs_are_listed_quickly(site: Site) -> None:
     with sqlite3.connect(f"{site.folder}/jobs.db") as file:
         file.execute(clone, (MANY,))
     began = time.monotonic()
-    seen, _ = status.snapshot(reach(site), "c", frozenset({job}))
+    seen, _ = status.query_cluster_snapshot(reach(site), "c", frozenset({job}))
     listed_s = time.monotonic() - began
-    submit.state(reach(site), str(job))
+    submit.query_job_state(reach(site), str(job))
     asked_s = time.monotonic() - began - listed_s
     with sqlite3.connect(f"{site.folder}/jobs.db") as file:
         file.execute("DELETE FROM job")
@@ -181,12 +181,16 @@ def test_thousands_of_waiting_jobs_are_listed_quickly(site: Site) -> None:
 def test_a_signal_meets_only_the_process_that_was_meant(site: Site) -> None:
     """A number that another process has by now, or has on another host, is left alone."""
     with subprocess.Popen(["sleep", "100"], start_new_session=True) as other:
-        process_identity.signal_group(other.pid, f"{process_identity.place()} 12345", 9)
+        process_identity.signal_process_group(
+            other.pid, f"{process_identity.process_namespace_id()} 12345", 9
+        )
         with pytest.raises(StateError, match="another host"):
-            process_identity.signal_group(other.pid, "a-boot pid:[1] 12345", 9)
+            process_identity.signal_process_group(other.pid, "a-boot pid:[1] 12345", 9)
         with pytest.raises(subprocess.TimeoutExpired):  # a signal takes a moment
             other.wait(0.5)
-        process_identity.signal_group(other.pid, process_identity.birth(other.pid), 9)
+        process_identity.signal_process_group(
+            other.pid, process_identity.process_birth_id(other.pid), 9
+        )
 
     assert other.returncode == -9
 
@@ -205,9 +209,9 @@ def test_a_database_of_a_newer_gridbridge_is_left_alone(site: Site) -> None:
 
     try:
         with pytest.raises(StateError, match="newer"):
-            JobStore(site.folder)
+            EmbeddedJobStore(site.folder)
         with pytest.raises(CommandFailed, match="newer"):
-            submit.state(reach(site), "1")
+            submit.query_job_state(reach(site), "1")
     finally:
         with sqlite3.connect(f"{site.folder}/jobs.db") as file:
             file.execute(f"PRAGMA user_version = {VERSION}")
@@ -226,6 +230,6 @@ def test_another_persons_cluster_is_left_alone(tmp_path: Path) -> None:
 def test_a_folder_without_a_cluster_may_have_one_later(tmp_path: Path) -> None:
     """It may be on a disk that is not mounted just now, so nothing is refused for good."""
     nowhere = EmbeddedFolder(path=str(tmp_path / "nowhere"), python=sys.executable, timeout_s=20)
-    answer = submit.submit(nowhere, SPEC)
+    answer = submit.submit_held_job(nowhere, SPEC)
 
-    assert (answer.result, list(tmp_path.iterdir())) == (Result.LATER, [])
+    assert (answer.result, list(tmp_path.iterdir())) == (SubmissionOutcome.LATER, [])

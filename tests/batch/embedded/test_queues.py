@@ -9,8 +9,12 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.embedded import queue_methods, schema, submit
-from gridbridge.batch.embedded.embedded_job import EmbeddedJob, EmbeddedQueue, NewJob
-from gridbridge.batch.embedded.job_store import JobStore, RequestRefused
+from gridbridge.batch.embedded.embedded_job import (
+    EmbeddedJob,
+    EmbeddedTransferQueue,
+    NewEmbeddedJob,
+)
+from gridbridge.batch.embedded.job_store import EmbeddedJobStore, EmbeddedRequestRefused
 from gridbridge.errors import ParseError
 from gridbridge.model.route import EmbeddedFolder
 from tests.batch.embedded.site import Site
@@ -22,14 +26,14 @@ AWAY = "transfer-beta"
 def site(tmp_path: Path) -> Iterator[Site]:
     """Return a cluster with one slot of its own and two in a queue to beta; nothing is started."""
     made = Site(tmp_path, slots=1)
-    made.database.put_queue(EmbeddedQueue(AWAY, 2, str(tmp_path), "beta", 3))
+    made.database.put_queue(EmbeddedTransferQueue(AWAY, 2, str(tmp_path), "beta", 3))
     yield made
     made.empty()
 
 
 def add(site: Site, slots: int = 1, queue: str = "") -> int:
     """Add a job."""
-    request = NewJob("job", "", "/bin/sh", "/", "/dev/null", slots, False, b"", queue)
+    request = NewEmbeddedJob("job", "", "/bin/sh", "/", "/dev/null", slots, False, b"", queue)
     return site.database.add(request, "me")
 
 
@@ -108,7 +112,7 @@ def test_a_job_that_has_to_stay_needs_room_here(site: Site) -> None:
     ids=["nowhere", "not in that queue", "no such queue"],
 )
 def test_what_no_queue_can_run_is_refused(site: Site, slots: int, queue: str, words: str) -> None:
-    with pytest.raises(RequestRefused, match=words):
+    with pytest.raises(EmbeddedRequestRefused, match=words):
         add(site, slots, queue)
 
 
@@ -164,7 +168,7 @@ def test_a_queue_is_open_as_the_load_sensor_says(
     sensor.chmod(0o755)
     site.database.set(add(site), pid=os.getpid())  # its own slot is taken
     add(site)
-    opened = queue_methods.opened(site.database)
+    opened = queue_methods.query_open_queues(site.database)
     forget(site)
 
     assert opened == (frozenset([AWAY]) if is_open else frozenset())
@@ -172,7 +176,7 @@ def test_a_queue_is_open_as_the_load_sensor_says(
 
 def test_a_sensor_that_can_not_run_closes_the_queue(site: Site) -> None:
     add(site, queue=AWAY)
-    opened = queue_methods.opened(site.database)
+    opened = queue_methods.query_open_queues(site.database)
     forget(site)
 
     assert opened == frozenset()
@@ -181,11 +185,11 @@ def test_a_sensor_that_can_not_run_closes_the_queue(site: Site) -> None:
 def test_a_file_of_an_earlier_version_is_brought_up_to_date(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    JobStore(str(tmp_path), create=True)
+    EmbeddedJobStore(str(tmp_path), create=True)
     second = "ALTER TABLE script ADD COLUMN words INTEGER NOT NULL DEFAULT 0"
     monkeypatch.setattr(schema, "STEPS", (schema.TABLES, second))
     monkeypatch.setattr(schema, "VERSION", 2)
-    database = JobStore(str(tmp_path))
+    database = EmbeddedJobStore(str(tmp_path))
 
     with sqlite3.connect(tmp_path / "jobs.db") as file:
         columns = [row[1] for row in file.execute("PRAGMA table_info(script)")]
@@ -195,11 +199,11 @@ def test_a_file_of_an_earlier_version_is_brought_up_to_date(
 def test_a_job_asks_its_home_for_slots_alone(site: Site) -> None:
     """A starter is told of those by execd's files; nothing else can be asked for."""
     folder = EmbeddedFolder(path=site.folder, python=sys.executable, timeout_s=20)
-    request = submit.request_of(folder, str(add(site, queue=AWAY)))
+    request = submit.query_job_request(folder, str(add(site, queue=AWAY)))
 
     assert (request.hard, request.queues, request.project, request.notify) == ((), "", "", False)
     with pytest.raises(ParseError, match="job 99 is not listed"):
-        submit.request_of(folder, "99")
+        submit.query_job_request(folder, "99")
 
 
 def test_letters_of_a_job_that_was_put_back() -> None:

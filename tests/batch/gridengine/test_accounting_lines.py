@@ -7,8 +7,13 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.gridengine import client_commands
-from gridbridge.batch.gridengine.accounting_lines import fields_of
-from gridbridge.batch.gridengine.qacct import parse_accounting, read_ends, read_lines, read_tasks
+from gridbridge.batch.gridengine.accounting_lines import parse_accounting_line
+from gridbridge.batch.gridengine.qacct import (
+    parse_accounting,
+    read_accounting_lines,
+    read_ended_tasks,
+    read_task_records,
+)
 from gridbridge.elastic.simulation.accounting_workload import read_accounting_tasks
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.replay_outcome import ReplayExclusion, ReplayTask
@@ -75,8 +80,8 @@ def test_every_reader_reads_the_lines_of_every_version(line: str) -> None:
     """What replays, what learns how long jobs take, what tells ends, and what counts usage."""
     data = f"{line}\n".encode()
     ((_, ran),) = read_accounting_tasks([data])
-    ((end, owner, name),) = read_ends(data)
-    ((_, usage),), skipped = read_lines(data, "gb.")
+    ((end, owner, name),) = read_ended_tasks(data)
+    ((_, usage),), skipped = read_accounting_lines(data, "gb.")
     (record,) = parse_accounting(data)
 
     assert isinstance(ran, ReplayTask)
@@ -94,7 +99,7 @@ def test_the_end_of_an_arrays_task_is_told_by_every_version(line: str) -> None:
     task = line.replace(ACCOUNT, "gc.alpha.3.1")
     asked = [ArrayEndQuery(job_id=12, account="gc.alpha.3.1", places=(3,))]
 
-    (found,) = read_tasks(f"# x\n{task}\n{line}\n".encode(), asked)
+    (found,) = read_task_records(f"# x\n{task}\n{line}\n".encode(), asked)
 
     assert (found.job_id, found.task, found.exit_status) == (12, 3, 0)
 
@@ -106,7 +111,7 @@ def test_a_part_of_a_parallel_task_is_told_by_every_version(line: str) -> None:
     """Wherever its field lies: it is the one between two numbers, behind the category."""
     part = line.replace(":0.0:NONE:6099869696", ":0.0:1.n2:6099869696")
 
-    assert fields_of(part)["pe_taskid"] == "1.n2"
+    assert parse_accounting_line(part)["pe_taskid"] == "1.n2"
     assert [why for _, why in read_accounting_tasks([part.encode()])] == [ReplayExclusion.PART]
 
 
@@ -116,7 +121,7 @@ def test_a_job_that_never_started_has_no_times_in_any_version(behind: str) -> No
     line = f"{FRONT}:0:0:0:9:{USED[2:]}:NONE{BEHIND}{behind}".encode()
 
     assert [why for _, why in read_accounting_tasks([line])] == [ReplayExclusion.NEVER_STARTED]
-    assert list(read_ends(line)) == []
+    assert list(read_ended_tasks(line)) == []
 
 
 @pytest.mark.parametrize(
@@ -134,7 +139,7 @@ def test_a_job_that_never_started_has_no_times_in_any_version(behind: str) -> No
 )
 def test_a_line_of_another_form_is_told_as_such(line: str) -> None:
     with pytest.raises(ParseError, match="accounting"):
-        fields_of(line)
+        parse_accounting_line(line)
 
 
 def test_a_record_of_one_form_is_no_way_into_a_file_of_another() -> None:
@@ -143,14 +148,16 @@ def test_a_record_of_one_form_is_no_way_into_a_file_of_another() -> None:
         smuggled = f"{FRONT}:{SECONDS}:{USED}:-l a=x\n{inner}\nz{BEHIND}:0:0\n"
         at_the_end = f"{FRONT}:{SECONDS}:{USED}:-l a=x\n{inner}\n"
 
-        assert read_lines(smuggled.encode(), "gb.")[0] == ()
-        assert read_lines(at_the_end.encode(), "gb.")[0] == ()
+        assert read_accounting_lines(smuggled.encode(), "gb.")[0] == ()
+        assert read_accounting_lines(at_the_end.encode(), "gb.")[0] == ()
 
 
 def test_objects_beside_each_other_are_records() -> None:
     object_ = FORMS["OCS"][0]
 
-    assert len(read_lines(f"{object_}\n{object_}\n--\n{object_}\n".encode(), "gb.")[0]) == 3
+    assert (
+        len(read_accounting_lines(f"{object_}\n{object_}\n--\n{object_}\n".encode(), "gb.")[0]) == 3
+    )
 
 
 @pytest.mark.parametrize("name", ["accounting", "accounting.jsonl"])
@@ -164,8 +171,8 @@ def test_records_are_searched_for_in_the_file_that_the_cell_has(tmp_path: Path, 
     )
 
     for argv in (
-        client_commands.accounted(cell, [ACCOUNT]),
-        client_commands.accounted_since(cell, [ACCOUNT], 0),
+        client_commands.search_accounting_command(cell, [ACCOUNT]),
+        client_commands.search_old_accounting_command(cell, [ACCOUNT], 0),
     ):
         done = subprocess.run(argv, capture_output=True, check=False)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine.status import array_limits
+from gridbridge.batch.gridengine.status import query_array_limits
 from gridbridge.errors import CommandFailed
 from gridbridge.model.job import ArrayLimits
 from gridbridge.model.route import GridEngineCell
@@ -47,7 +47,7 @@ def test_a_limit_of_0_is_none(
     """Of both limits of an array the smaller counts: all of its tasks are to run at once."""
     words = dict(zip(("instances", "tasks", "person", "everybody"), told, strict=True))
 
-    found = array_limits(cell(tmp_path, CONF.format(**words)))
+    found = query_array_limits(cell(tmp_path, CONF.format(**words)))
 
     assert found == replace(limits, told_within_s=15.0)
 
@@ -66,11 +66,11 @@ def test_a_cell_says_after_how_long_records_are_written(
     tmp_path: Path, reporting: str, seconds: float
 ) -> None:
     """Else it is as sge_conf(5) has it."""
-    found = array_limits(cell(tmp_path, f"reporting_params   {reporting}\n"))
+    found = query_array_limits(cell(tmp_path, f"reporting_params   {reporting}\n"))
 
     assert found.told_within_s == seconds
 
 
 def test_a_cell_that_does_not_tell_has_told_nothing(tmp_path: Path) -> None:
     with pytest.raises(CommandFailed):
-        array_limits(cell(tmp_path, "", status=1))
+        query_array_limits(cell(tmp_path, "", status=1))

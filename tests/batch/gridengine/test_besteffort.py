@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.gridengine import client_commands, qconf
-from gridbridge.batch.gridengine.consumables import read_consumables
-from gridbridge.batch.gridengine.objects import reruns
-from gridbridge.batch.gridengine.parse import parse_status, read_xml
-from gridbridge.batch.gridengine.submit import submit
-from gridbridge.batch.submission_result import Result
+from gridbridge.batch.gridengine.consumables import read_consumable_holders
+from gridbridge.batch.gridengine.objects import query_queue_reruns
+from gridbridge.batch.gridengine.parse import parse_cluster_snapshot, parse_repaired_xml
+from gridbridge.batch.gridengine.submit import submit_held_job
+from gridbridge.batch.submission_result import SubmissionOutcome
 from gridbridge.decisions.site.besteffort_findings import RULE, RULE_NAME
 from gridbridge.model.request import JobRequest, JobSpec
 from gridbridge.model.route import GridEngineCell
@@ -66,12 +66,12 @@ def document(queues: str, jobs: str = "") -> bytes:
 def read(data: bytes, *uncounted: int) -> ClusterSnapshot:
     """Read an answer."""
     now = datetime(2026, 1, 1, tzinfo=UTC)
-    return parse_status(data, cluster="b", taken_at=now, uncounted=uncounted)
+    return parse_cluster_snapshot(data, cluster="b", taken_at=now, uncounted=uncounted)
 
 
 def test_a_task_that_makes_way_asks_for_the_queues_of_such(cell: GridEngineCell) -> None:
     """And for no other: the queue that the JDL names is one of ordinary jobs."""
-    words = client_commands.submit_held(cell, SPEC)
+    words = client_commands.submit_held_command(cell, SPEC)
 
     assert "-hard -l gb_besteffort=true" in " ".join(words)
     assert "-q" not in words
@@ -80,9 +80,9 @@ def test_a_task_that_makes_way_asks_for_the_queues_of_such(cell: GridEngineCell)
 def test_where_no_queue_is_for_such_it_is_the_last_of_the_ordinary_jobs(
     cell: GridEngineCell,
 ) -> None:
-    answer = submit(cell, SPEC)
+    answer = submit_held_job(cell, SPEC)
 
-    assert (answer.result, answer.remote_id) == (Result.ACCEPTED, "12")
+    assert (answer.result, answer.remote_id) == (SubmissionOutcome.ACCEPTED, "12")
     first, second = Path(cell.binaries, "asked").read_text().splitlines()
     assert "gb_besteffort=true" in first
     assert "-q long.q" in second
@@ -131,7 +131,9 @@ def test_consumables_of_hosts_and_of_the_cell_are_told_apart_from_those_of_queue
         for name, kind, host in values
     )
 
-    found = read_xml(document(queues), partial(read_consumables, names=("slots", "lic")))
+    found = parse_repaired_xml(
+        document(queues), partial(read_consumable_holders, names=("slots", "lic"))
+    )
 
     assert found == {"slots": ("n1",), "lic": ("global",)}
 
@@ -149,7 +151,7 @@ def test_a_job_runs_again_as_the_queues_say_that_could_have_run_it(cell: GridEng
     (Path(cell.binaries) / "qconf").write_text(f"#!/bin/sh\ncat <<'END'\n{shown}END\n")
     (Path(cell.binaries) / "qconf").chmod(0o755)
 
-    assert reruns(cell, ("transfer-b",)) == {"all.q": "TRUE"}
+    assert query_queue_reruns(cell, ("transfer-b",)) == {"all.q": "TRUE"}
 
 
 QUOTA = """{
@@ -187,5 +189,5 @@ def test_a_quota_is_changed_by_one_line_and_gets_it_once(cell: GridEngineCell) -
 
 
 def _make(edit: SetupEdit, cell: GridEngineCell) -> None:
-    line = f"{qconf.environment(cell)}; {qconf.command(edit)}"
+    line = f"{qconf.cell_environment_line(cell)}; {qconf.edit_command(edit)}"
     subprocess.run(["/bin/sh", "-c", line], check=True)

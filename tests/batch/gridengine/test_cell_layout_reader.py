@@ -8,9 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine.cell_layout_reader import arrays, read, requested_resources
-from gridbridge.batch.gridengine.demand import printed, read_cell, read_hosts
-from gridbridge.batch.gridengine.parse import parse_caps
+from gridbridge.batch.gridengine.cell_layout_reader import (
+    parse_cell_configuration,
+    resources_to_query,
+    waiting_arrays,
+)
+from gridbridge.batch.gridengine.demand import parse_cell_demand, parse_qhost, query_demand_outputs
+from gridbridge.batch.gridengine.parse import parse_task_caps
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.cell import GridEngineCellSnapshot
 from gridbridge.model.elastic.cell_configuration import (
@@ -56,7 +60,7 @@ def layout(**told: object) -> bytes:
 
 
 def test_resources_are_known_by_name_and_by_shortcut() -> None:
-    found = read(layout(**BY_HAND)).resources
+    found = parse_cell_configuration(layout(**BY_HAND)).resources
 
     assert found["vmem"] is found["h_vmem"]
     assert found["h_vmem"] == CellResource(
@@ -68,7 +72,7 @@ def test_resources_are_known_by_name_and_by_shortcut() -> None:
 
 
 def test_an_environment_has_the_rule_by_which_its_slots_lie_on_hosts() -> None:
-    found = read(layout(**BY_HAND)).environments
+    found = parse_cell_configuration(layout(**BY_HAND)).environments
 
     assert list(found.values()) == [
         ParallelEnvironment(name="smp", spread=SlotSpread.ONE_HOST, slots=99),
@@ -79,7 +83,7 @@ def test_an_environment_has_the_rule_by_which_its_slots_lie_on_hosts() -> None:
 
 def test_a_host_group_has_the_hosts_of_the_groups_in_it() -> None:
     """Also where two of them have each other."""
-    found = read(layout(**BY_HAND))
+    found = parse_cell_configuration(layout(**BY_HAND))
 
     assert found.groups == {"@all": {"n1", "n8", "n9"}, "@big": {"n8", "n9", "n1"}}
     assert found.groups_of("n9") == {"@all", "@big"}
@@ -88,7 +92,7 @@ def test_a_host_group_has_the_hosts_of_the_groups_in_it() -> None:
 
 
 def test_a_queue_says_what_it_takes_and_where() -> None:
-    found = read(layout(**BY_HAND)).queues
+    found = parse_cell_configuration(layout(**BY_HAND)).queues
 
     assert found["all.q"].hosts == ("@all",)
     assert found["all.q"].on("n8", {"@all", "@big"}).environments == ("smp", "mpi")
@@ -106,7 +110,7 @@ def test_a_hosts_own_value_comes_before_that_of_its_group(text: str, expected: s
 
 
 def test_nothing_is_known_where_nobody_asked() -> None:
-    assert not read(b"").queues
+    assert not parse_cell_configuration(b"").queues
 
 
 @pytest.mark.parametrize(
@@ -133,7 +137,7 @@ def test_what_is_wrong_is_told_with_its_key_and_what_would_be_right(
     told: bytes, expected: str
 ) -> None:
     with pytest.raises(ParseError) as error:
-        read(told)
+        parse_cell_configuration(told)
 
     assert str(error.value).startswith(expected)
 
@@ -149,7 +153,9 @@ def cell(*rows: tuple[object, ...], running: str = "") -> GridEngineCellSnapshot
     """Return a cell in which these jobs wait."""
     jobs = "".join(ROW.format(*row) for row in rows)
     document = f"<job_info><queue_info>{running}</queue_info><job_info>{jobs}</job_info></job_info>"
-    return read_cell(document.encode(), BARE, UTC, read(layout(**BY_HAND)))
+    return parse_cell_demand(
+        document.encode(), BARE, UTC, parse_cell_configuration(layout(**BY_HAND))
+    )
 
 
 def test_tasks_of_campaigns_are_a_row_of_their_own() -> None:
@@ -213,7 +219,7 @@ QHOST = b"""<qhost>
 
 
 def test_hosts_tell_what_is_left_of_consumables_and_what_else_they_have() -> None:
-    whole, host = read_hosts(QHOST)
+    whole, host = parse_qhost(QHOST)
 
     assert (whole.name, whole.left) == ("global", (("licence", "3.000000"),))
     assert (host.left, host.values) == ((("h_vmem", "6.000G"),), (("arch", "lx-amd64"),))
@@ -226,7 +232,7 @@ def test_values_of_the_whole_cell_are_every_hosts() -> None:
     hosts = "".join(f"<host name='{name}'>{text}</host>" for name, text in rows)
     empty = b"<job_info><queue_info/><job_info/></job_info>"
 
-    found = read_cell(empty, f"<qhost>{hosts}</qhost>".encode()).hosts
+    found = parse_cell_demand(empty, f"<qhost>{hosts}</qhost>".encode()).hosts
 
     assert [(host.name, host.values) for host in found] == [
         ("n1", (("color", "red"),)),
@@ -277,15 +283,15 @@ def answering(folder: Path, answers: Mapping[str, str]) -> GridEngineCell:
 
 def test_a_cell_is_asked_for_all_of_it(tmp_path: Path) -> None:
     """Hosts are asked for consumables, and for what jobs ask for."""
-    documents, master = printed(answering(tmp_path, ANSWERS))
-    found = read(documents.qconf)
+    documents, master = query_demand_outputs(answering(tmp_path, ANSWERS))
+    found = parse_cell_configuration(documents.qconf)
 
     assert (master, found.deferred, set(found.queues)) == ("n1", {7}, {"all.q", "b.q"})
     assert found.groups == {"@all": {"n1", "n2"}}
     assert found.environments["smp"].spread is SlotSpread.ONE_HOST
-    assert [one.name for one in read_hosts(documents.qhost)] == ["-F", "arch,h_vmem"]
-    assert requested_resources(b"", documents.qconf) == ("arch", "h_vmem")
-    first, array = read_cell(documents.qstat, documents.qhost, UTC, found).waiting
+    assert [one.name for one in parse_qhost(documents.qhost)] == ["-F", "arch,h_vmem"]
+    assert resources_to_query(b"", documents.qconf) == ("arch", "h_vmem")
+    first, array = parse_cell_demand(documents.qstat, documents.qhost, UTC, found).waiting
     assert not first.can_start
     assert (array.tasks, array.capped) == (996, 992)
     assert found.promised == {"all.q@n1": 1}
@@ -317,15 +323,15 @@ LISTS = {
 
 def test_a_cell_is_asked_for_the_lists_that_its_queues_name(tmp_path: Path) -> None:
     """And for projects, which `qstat` shows with -ext alone, groups and checkpoints."""
-    documents, _ = printed(answering(tmp_path, ANSWERS | LISTS))
-    found = read(documents.qconf)
+    documents, _ = query_demand_outputs(answering(tmp_path, ANSWERS | LISTS))
+    found = parse_cell_configuration(documents.qconf)
 
     assert found.user_lists == {
         name: UserList(entries=("alice", f"@{name}")) for name in ("guests", "staff")
     }
     assert found.projects == {7: "p1"}
     assert (found.owners_groups, found.checkpoints) == ({7: "users", 8: "users"}, {8: "blcr"})
-    rows = read_cell(documents.qstat, documents.qhost, UTC, found).waiting
+    rows = parse_cell_demand(documents.qstat, documents.qhost, UTC, found).waiting
     assert [one.shape.identity for one in rows] == [
         JobAccessIdentity(owner="bob", group="users", project="p1"),
         JobAccessIdentity(owner="bob", group="users", project="", checkpoint="blcr"),
@@ -333,11 +339,11 @@ def test_a_cell_is_asked_for_the_lists_that_its_queues_name(tmp_path: Path) -> N
 
 
 def test_owners_count_only_where_lists_name_people(tmp_path: Path) -> None:
-    documents, _ = printed(answering(tmp_path, ANSWERS))
-    found = read(documents.qconf)
+    documents, _ = query_demand_outputs(answering(tmp_path, ANSWERS))
+    found = parse_cell_configuration(documents.qconf)
 
     assert (found.user_lists, found.projects) == ({}, None)
-    rows = read_cell(documents.qstat, documents.qhost, UTC, found).waiting
+    rows = parse_cell_demand(documents.qstat, documents.qhost, UTC, found).waiting
     assert {one.shape.identity for one in rows} == {JobAccessIdentity()}
 
 
@@ -348,13 +354,16 @@ def test_owners_count_only_where_lists_name_people(tmp_path: Path) -> None:
 def test_a_list_without_queue_instances_is_no_idle_cell(hosts: str, is_whole: bool) -> None:
     """Where qconf(1) has queues on hosts that are there, qstat(1) lists them."""
     table = {"hostgroups": {"@all": ["n3", "n1"]}, "queues": {"all.q": {"hostlist": hosts}}}
-    told, empty = read(json.dumps(table).encode()), b"<job_info><queue_info/><job_info/></job_info>"
+    told, empty = (
+        parse_cell_configuration(json.dumps(table).encode()),
+        b"<job_info><queue_info/><job_info/></job_info>",
+    )
 
     if is_whole:
-        assert read_cell(empty, HOSTS, UTC, told).instances == ()
+        assert parse_cell_demand(empty, HOSTS, UTC, told).instances == ()
         return
     with pytest.raises(ParseError, match="no queue on any host"):
-        read_cell(empty, HOSTS, UTC, told)
+        parse_cell_demand(empty, HOSTS, UTC, told)
 
 
 def test_arrays_that_wait_are_asked_for_their_tasks_at_once_the_largest_first() -> None:
@@ -366,14 +375,14 @@ def test_arrays_that_wait_are_asked_for_their_tasks_at_once_the_largest_first() 
         for job, state, tasks in (*rows, ("5", "r", "1"))
     )
 
-    assert arrays(text.encode()) == [4, 1]
+    assert waiting_arrays(text.encode()) == [4, 1]
 
 
 def test_how_many_tasks_run_at_once_is_read_of_several_jobs() -> None:
     job = "<element><JB_job_number>{}</JB_job_number><JB_ja_task_concurrency>{}</{}></element>"
     rows = "".join(job.format(*one, "JB_ja_task_concurrency") for one in ((3, 0), (4, 2), (5, 7)))
 
-    assert parse_caps(f"<djob_info>{rows}</djob_info>".encode()) == {4: 2, 5: 7}
+    assert parse_task_caps(f"<djob_info>{rows}</djob_info>".encode()) == {4: 2, 5: 7}
 
 
 def test_a_task_on_several_hosts_runs_once() -> None:
@@ -393,6 +402,8 @@ def test_a_task_on_several_hosts_runs_once() -> None:
     )
     qstat = f"<job_info><queue_info>{queues}</queue_info><job_info>{wait}</job_info></job_info>"
     qhost = b"<qhost><host name='n1'/><host name='n2'/></qhost>"
-    seen = read_cell(qstat.encode(), qhost, UTC, read(b'{"concurrency": {"8": 3}}'))
+    seen = parse_cell_demand(
+        qstat.encode(), qhost, UTC, parse_cell_configuration(b'{"concurrency": {"8": 3}}')
+    )
 
     assert (seen.waiting[0].tasks, seen.waiting[0].capped) == (5, 3)

@@ -16,7 +16,7 @@ SPEC = JobSpec(transfer="gb.alpha.1.0.1", request=JobRequest(), cwd="/home/a b")
 
 
 def submit(asked: JobRequest) -> tuple[str, ...]:
-    return client_commands.submit_held(CELL, SPEC.but(request=asked))
+    return client_commands.submit_held_command(CELL, SPEC.but(request=asked))
 
 
 def test_a_plain_job_is_held_nameless_silent_and_never_rerun() -> None:
@@ -28,7 +28,7 @@ def test_a_plain_job_is_held_nameless_silent_and_never_rerun() -> None:
 
 
 def test_the_cluster_s_own_shell_runs_the_wrapper() -> None:
-    words = client_commands.submit_held(CELL, SPEC.but(shell="/bin/dash"))
+    words = client_commands.submit_held_command(CELL, SPEC.but(shell="/bin/dash"))
 
     assert words[words.index("-S") + 1] == "/bin/dash"
 
@@ -74,18 +74,25 @@ def test_only_an_ordinary_job_asks_for_queues_that_send_nothing_on() -> None:
     last = ("-hard", "-l", "gb_besteffort=true", "-p", "-1023")
 
     assert submit(best_effort) == (*submit(JobRequest()), *last)
-    without = client_commands.without_way(SPEC.but(request=best_effort))
-    assert client_commands.submit_held(CELL, without)[-3:] == ("-hard", "-l", "remote=false")
+    without = client_commands.without_preemption(SPEC.but(request=best_effort))
+    assert client_commands.submit_held_command(CELL, without)[-3:] == (
+        "-hard",
+        "-l",
+        "remote=false",
+    )
 
 
 def test_the_granted_slots_are_asked_for_not_the_range() -> None:
-    assert client_commands.submit_held(CELL, SPEC.but(pe="mpi", slots=3))[-2:] == ("mpi", "3")
+    assert client_commands.submit_held_command(CELL, SPEC.but(pe="mpi", slots=3))[-2:] == (
+        "mpi",
+        "3",
+    )
 
 
 def test_a_parallel_job_has_its_slots_by_any_environment_where_it_names_none() -> None:
     """Else it would have one slot, and nobody would say so."""
-    assert client_commands.submit_held(CELL, SPEC.but(slots=3))[-2:] == ("*", "3")
-    assert "-pe" not in client_commands.submit_held(CELL, SPEC)
+    assert client_commands.submit_held_command(CELL, SPEC.but(slots=3))[-2:] == ("*", "3")
+    assert "-pe" not in client_commands.submit_held_command(CELL, SPEC)
 
 
 @given(
@@ -113,10 +120,12 @@ def test_what_would_take_back_that_a_job_is_only_verified_is_refused(
 ) -> None:
     """`-clear` kills the options before it: qsub would submit the job (qsub(1))."""
     with pytest.raises(ParseError, match=r"^-(clear|@): not with -verify"):
-        client_commands.verify(CELL, words)
+        client_commands.verify_submission_command(CELL, words)
 
 
-@pytest.mark.parametrize("words", [client_commands.status(CELL), client_commands.own_status(CELL)])
+@pytest.mark.parametrize(
+    "words", [client_commands.cell_status_command(CELL), client_commands.own_jobs_command(CELL)]
+)
 def test_a_default_file_of_qstat_hides_no_job(words: tuple[str, ...]) -> None:
     """`-s r` in the site's or the caller's sge_qstat would make waiting jobs look gone."""
     assert words[1:3] == ("-s", "a")
@@ -128,9 +137,9 @@ def test_a_start_time_is_put_far_ahead_and_given_back_with_its_note() -> None:
     far += ("-ac", "gridbridge_job=7", "7")
     back = ("/b/qalter", "-a", "202601010000.00", "-dc", "gridbridge_start,gridbridge_job", "7")
 
-    assert client_commands.defer(CELL, "7", "1767225600") == far
-    assert client_commands.undefer(CELL, "7", 1767225600) == back
-    assert client_commands.undefer(CELL, "7", 0)[2] == "197001020000.00"
+    assert client_commands.defer_restart_command(CELL, "7", "1767225600") == far
+    assert client_commands.restore_start_time_command(CELL, "7", 1767225600) == back
+    assert client_commands.restore_start_time_command(CELL, "7", 0)[2] == "197001020000.00"
 
 
 def test_a_resource_by_its_name_and_its_shortcut_is_one_request() -> None:
@@ -138,8 +147,8 @@ def test_a_resource_by_its_name_and_its_shortcut_is_one_request() -> None:
     asked = JobRequest(hard=(("vf", "1G"), ("h_rt", "60"), ("virtual_free", "1G")))
 
     assert submit(asked)[-6:] == ("-hard", "-l", "vf=1G", "-hard", "-l", "h_rt=60")
-    assert client_commands.refusal(asked) == ""
-    assert client_commands.resources("-soft", (("vf", "1G"), ("virtual_free", "2G"))) == (
+    assert client_commands.explain_request_refusal(asked) == ""
+    assert client_commands.resource_options("-soft", (("vf", "1G"), ("virtual_free", "2G"))) == (
         "-soft",
         "-l",
         "virtual_free=2G",
@@ -151,7 +160,7 @@ def test_a_resource_may_have_one_of_several_values() -> None:
     asked = JobRequest(either=((("arch", "lx-*"), ("arch", "sol-*")),))
 
     assert submit(asked)[-3:] == ("-hard", "-l", "arch=lx-*|sol-*")
-    assert client_commands.refusal(asked) == ""
+    assert client_commands.explain_request_refusal(asked) == ""
 
 
 @pytest.mark.parametrize(
@@ -171,7 +180,7 @@ def test_a_resource_may_have_one_of_several_values() -> None:
     ],
 )
 def test_what_qsub_has_no_words_for_is_refused_here(asked: JobRequest, reason: str) -> None:
-    assert reason in client_commands.refusal(asked)
+    assert reason in client_commands.explain_request_refusal(asked)
 
 
 @pytest.mark.parametrize(
@@ -195,5 +204,5 @@ def test_conditions_about_strings_are_expressions(
 
     argv = submit(asked)
 
-    assert client_commands.refusal(asked) == ""
+    assert client_commands.explain_request_refusal(asked) == ""
     assert [argv[at + 1] for at, word in enumerate(argv) if word == "-l"] == [said]

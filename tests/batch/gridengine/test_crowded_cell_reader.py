@@ -4,7 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine.crowded_cell_reader import ComplexTable, read_amount, read_crowd
+from gridbridge.batch.gridengine.crowded_cell_reader import (
+    ConsumableTable,
+    parse_blocked_jobs,
+    parse_consumable_amount,
+)
 from gridbridge.errors import ParseError
 from gridbridge.model import amounts
 from gridbridge.model.campaigns.preemption import (
@@ -25,14 +29,14 @@ ROWS = (
     ("arch", "STRING", "==", "YES", "NO", "NONE"),
 )
 KEYS = ("name", "type", "relation", "requestable", "consumable", "default")
-TABLE = ComplexTable(
+TABLE = ConsumableTable(
     ComplexRow(shortcut=row[0], **dict(zip(KEYS, row, strict=True))) for row in ROWS
 )
 
 
 @pytest.fixture(name="cell", scope="module")
 def _cell() -> CrowdedCell:
-    return read_crowd(CROWD.read_bytes(), TABLE)
+    return parse_blocked_jobs(CROWD.read_bytes(), TABLE)
 
 
 def test_only_consumables_are_asked_about() -> None:
@@ -89,7 +93,7 @@ def test_places_are_of_local_queues_with_what_is_free_there(cell: CrowdedCell) -
 
 def test_half_a_list_is_none() -> None:
     with pytest.raises(ParseError):
-        read_crowd(CROWD.read_bytes()[:5000], TABLE)
+        parse_blocked_jobs(CROWD.read_bytes()[:5000], TABLE)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +114,7 @@ def test_half_a_list_is_none() -> None:
 )
 def test_amounts(text: str, amount: float | None) -> None:
     """As complex(5) has them."""
-    assert read_amount(text) == amount
+    assert parse_consumable_amount(text) == amount
 
 
 def test_what_a_job_takes_once_is_not_multiplied_by_its_slots() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine.demand import read_cell
+from gridbridge.batch.gridengine.demand import parse_cell_demand
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.cell import GridEngineCellSnapshot, WaitingJobs
 from gridbridge.model.elastic.cell_configuration import CellConfiguration, CellResource
@@ -25,7 +25,7 @@ def cell(*rows: tuple[object, ...]) -> GridEngineCellSnapshot:
     """Return a cell in which these jobs wait."""
     jobs = "".join(ROW.format(*row) for row in rows)
     document = f"<job_info><queue_info/><job_info>{jobs}</job_info></job_info>"
-    return read_cell(document.encode(), QHOST)
+    return parse_cell_demand(document.encode(), QHOST)
 
 
 def layout_of(**shortcuts: str) -> CellConfiguration:
@@ -38,19 +38,19 @@ def layout_of(**shortcuts: str) -> CellConfiguration:
 
 def asking(pe: str) -> list[WaitingJobs]:
     """Return what waits in the golden cell for a parallel environment, or for none."""
-    found = read_cell(QSTAT, QHOST)
+    found = parse_cell_demand(QSTAT, QHOST)
     return [one for one in found.waiting if one.shape.pe == pe and one.state.can_start]
 
 
 def test_hosts_have_a_load() -> None:
-    hosts = read_cell(QSTAT, QHOST).hosts
+    hosts = parse_cell_demand(QSTAT, QHOST).hosts
 
     assert [one.name for one in hosts] == ["alpha-master", "alpha-n1", "alpha-n2"]
     assert all(one.load is not None for one in hosts)
 
 
 def test_queues_have_the_slots_of_each_task_that_runs_there() -> None:
-    instances = read_cell(QSTAT, QHOST).instances
+    instances = parse_cell_demand(QSTAT, QHOST).instances
 
     assert [(one.queue, one.host) for one in instances] == [
         ("all.q", "alpha-n1"),
@@ -61,7 +61,7 @@ def test_queues_have_the_slots_of_each_task_that_runs_there() -> None:
 
 
 def test_queues_tell_whose_tasks_run_there_and_since_when() -> None:
-    instances = read_cell(QSTAT, QHOST).instances
+    instances = parse_cell_demand(QSTAT, QHOST).instances
     alone = instances[1].begun[1]
 
     assert [one.used for one in instances] == [
@@ -89,7 +89,7 @@ def test_jobs_of_two_owners_are_two_rows() -> None:
     )
     document = f"<job_info><queue_info/><job_info>{jobs}</job_info></job_info>"
 
-    found = read_cell(document.encode(), QHOST).waiting
+    found = parse_cell_demand(document.encode(), QHOST).waiting
     assert [(one.jobs, one.tasks) for one in found] == [((7, 9), 2), ((8,), 1)]
 
 
@@ -102,7 +102,7 @@ def test_a_parallel_job_asks_for_its_slots_on_an_environment() -> None:
 @pytest.mark.parametrize(("slots", "expected"), [(b"2", False), (b"2-8", True), (b"2-", True)])
 def test_a_range_of_slots_is_told(slots: bytes, expected: bool) -> None:
     asked = b'<requested_pe name="smp">%s</requested_pe>'
-    found = read_cell(QSTAT.replace(asked % b"2", asked % slots), QHOST)
+    found = parse_cell_demand(QSTAT.replace(asked % b"2", asked % slots), QHOST)
 
     assert [expected] == [one.shape.is_range for one in found.waiting if one.shape.pe == "smp"]
 
@@ -116,7 +116,7 @@ def test_more_slots_than_qstat_can_print_are_read_as_they_were_asked_for(slots: 
 
 
 def test_what_is_held_or_in_error_is_told_apart() -> None:
-    states = {one.state.text for one in read_cell(QSTAT, QHOST).waiting}
+    states = {one.state.text for one in parse_cell_demand(QSTAT, QHOST).waiting}
 
     assert {"qw", "hqw", "Eqw"} == states
 
@@ -137,7 +137,7 @@ def test_times_are_those_of_the_zone_in_which_they_were_printed() -> None:
     row = ROW.format(1, "qw", "2026-01-01T12:00:00", 1, "")
     document = f"<job_info><queue_info/><job_info>{row}</job_info></job_info>".encode()
 
-    assert read_cell(document, QHOST, there).waiting[0].first_since == datetime(
+    assert parse_cell_demand(document, QHOST, there).waiting[0].first_since == datetime(
         2026, 1, 1, 10, tzinfo=UTC
     )
 
@@ -152,7 +152,7 @@ def test_a_time_that_is_none_is_not_known() -> None:
 def test_a_load_may_be_shortened_or_missing(load: str, expected: float | None) -> None:
     row = f"<host name='n1'><hostvalue name='load_avg'>{load}</hostvalue></host>"
 
-    assert expected == read_cell(EMPTY, f"<qhost>{row}</qhost>".encode()).hosts[0].load
+    assert expected == parse_cell_demand(EMPTY, f"<qhost>{row}</qhost>".encode()).hosts[0].load
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_what_is_no_whole_answer_is_never_an_idle_cell(
     qstat: bytes, qhost: bytes, why: str
 ) -> None:
     with pytest.raises(ParseError, match=f"^{why.replace('?', '.')}"):
-        read_cell(qstat, qhost)
+        parse_cell_demand(qstat, qhost)
 
 
 @pytest.mark.parametrize(
@@ -201,6 +201,6 @@ def test_a_shortcut_is_read_as_its_resource(
     asks = f"<hard_request name='{shortcut}'>x</hard_request></job_list>"
     row = ROW.format(1, "qw", "2026-01-01T12:00:00", 1, "").replace("</job_list>", asks)
     document = f"<job_info><queue_info/><job_info>{row}</job_info></job_info>".encode()
-    (waits,) = read_cell(document, QHOST, laid_out=laid_out).waiting
+    (waits,) = parse_cell_demand(document, QHOST, laid_out=laid_out).waiting
 
     assert waits.shape.requests == ((expected, "x"),)

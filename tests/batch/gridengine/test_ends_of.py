@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.gridengine import client_commands
-from gridbridge.batch.gridengine.status import ends_of
+from gridbridge.batch.gridengine.status import query_array_ends
 from gridbridge.errors import CommandFailed
 from gridbridge.model.job import ArrayEndQuery, FutureJobEnd, JobEnd
 from gridbridge.model.route import GridEngineCell
@@ -47,7 +47,7 @@ class Site:
         ]
         return {
             account: {place: end and _seen(end).exit_status for place, end in found.items()}
-            for account, found in ends_of(self.cell, asked).items()
+            for account, found in query_array_ends(self.cell, asked).items()
         }
 
 
@@ -92,7 +92,7 @@ def test_an_end_in_the_future_is_told_as_one(site: Site) -> None:
     site.file.write_bytes(b":".join(fields))
     asked = [ArrayEndQuery(job_id=7, account="gc.alpha.3.7", places=range(1, 9))]
 
-    found = ends_of(site.cell, asked)["gc.alpha.3.7"][1]
+    found = query_array_ends(site.cell, asked)["gc.alpha.3.7"][1]
 
     assert isinstance(found, FutureJobEnd)
     assert (found.ended_at, found.host) == (datetime(2100, 1, 1, tzinfo=UTC), "alpha-n2")

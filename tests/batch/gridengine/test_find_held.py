@@ -7,7 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine.submit import find_held, find_others, state, submit
+from gridbridge.batch.gridengine.submit import (
+    find_duplicate_arrays,
+    find_held_job,
+    query_job_state,
+    submit_held_job,
+)
 from gridbridge.errors import ParseError
 from gridbridge.model.request import JobRequest, JobSpec
 from gridbridge.model.route import GridEngineCell
@@ -81,30 +86,32 @@ def asked(folder: Path) -> list[str]:
 def test_the_owners_oldest_job_of_that_name_is_meant(
     tmp_path: Path, shown: str, found: str
 ) -> None:
-    assert find_held(cell_of(tmp_path, shown, *ROWS), NAME, "alice") == found
+    assert find_held_job(cell_of(tmp_path, shown, *ROWS), NAME, "alice") == found
 
 
 def test_what_others_call_by_that_name_is_not_shown(tmp_path: Path) -> None:
     """They could make it longer than any answer may be."""
     cell = cell_of(tmp_path, a_job(9) + a_job(12) + END, *ROWS)
-    find_held(cell, NAME, "alice")
+    find_held_job(cell, NAME, "alice")
 
     assert asked(tmp_path) == ["9,12"]
 
 
 def test_a_job_of_which_the_list_shows_the_beginning_of_the_name_is_found(tmp_path: Path) -> None:
-    assert find_held(cell_of(tmp_path, a_job(9) + END, listed(9, NAME[:10])), NAME, "alice") == "9"
+    assert (
+        find_held_job(cell_of(tmp_path, a_job(9) + END, listed(9, NAME[:10])), NAME, "alice") == "9"
+    )
 
 
 def test_who_has_no_job_of_that_name_is_not_asked_about_jobs(tmp_path: Path) -> None:
-    assert find_held(cell_of(tmp_path, "", listed(8, "work")), NAME, "alice") == ""
+    assert find_held_job(cell_of(tmp_path, "", listed(8, "work")), NAME, "alice") == ""
     assert asked(tmp_path) == []
 
 
 @pytest.mark.parametrize("answer", ["", "<detailed_job_info>", a_job(9)])
 def test_half_an_answer_is_none(tmp_path: Path, answer: str) -> None:
     with pytest.raises(ParseError):
-        find_held(cell_of(tmp_path, answer, *ROWS), NAME, "alice")
+        find_held_job(cell_of(tmp_path, answer, *ROWS), NAME, "alice")
 
 
 def test_half_a_list_is_none(tmp_path: Path) -> None:
@@ -112,7 +119,7 @@ def test_half_a_list_is_none(tmp_path: Path) -> None:
     (tmp_path / "listed").write_text("<job_info>")
 
     with pytest.raises(ParseError):
-        find_held(cell, NAME, "alice")
+        find_held_job(cell, NAME, "alice")
 
 
 def a_cell(folder: Path, answer: str) -> GridEngineCell:
@@ -144,7 +151,7 @@ def test_a_task_is_found_in_the_range_that_it_is_shown_in(
     rows = a_row("1,3-5:2", "hRwq") + a_row("4", "r")
     far = a_cell(tmp_path, f"<job_info>{rows}</job_info>")
 
-    assert state(far, job) == job_state(letters)
+    assert query_job_state(far, job) == job_state(letters)
 
 
 def an_array(number: int, *marks: str, owner: str = "alice", name: str = MAIL) -> str:
@@ -171,9 +178,9 @@ ARRAYS = (listed(12, "x", tasks=TASKS), listed(14, "x", tasks=TASKS), listed(13,
 )
 def test_a_renamed_array_is_found(tmp_path: Path, jobs: tuple[str, ...], found: list[str]) -> None:
     cell = cell_of(tmp_path, "".join(jobs) + END, *ARRAYS)
-    oldest = find_held(cell, ARRAY, "alice")
+    oldest = find_held_job(cell, ARRAY, "alice")
 
-    assert [oldest, *find_others(cell, ARRAY, "alice", oldest)] == (found or [""])
+    assert [oldest, *find_duplicate_arrays(cell, ARRAY, "alice", oldest)] == (found or [""])
     assert asked(tmp_path) == ["12,14"] * 2
 
 
@@ -181,16 +188,16 @@ def test_an_array_of_an_earlier_release_is_found_by_its_name(tmp_path: Path) -> 
     job = an_array(9).replace("other", ARRAY) + an_array(12, "x") + END
     rows = (listed(9, ARRAY, tasks=TASKS), *ARRAYS)
 
-    assert find_held(cell_of(tmp_path, job, *rows), ARRAY, "alice") == "9"
+    assert find_held_job(cell_of(tmp_path, job, *rows), ARRAY, "alice") == "9"
 
 
 def test_half_an_answer_about_arrays_is_none(tmp_path: Path) -> None:
     with pytest.raises(ParseError):
-        find_held(cell_of(tmp_path, "", *ARRAYS), ARRAY, "alice")
+        find_held_job(cell_of(tmp_path, "", *ARRAYS), ARRAY, "alice")
 
 
 def test_who_has_no_arrays_is_not_asked_about_jobs(tmp_path: Path) -> None:
-    assert find_held(cell_of(tmp_path, "", listed(13, "x")), ARRAY, "alice") == ""
+    assert find_held_job(cell_of(tmp_path, "", listed(13, "x")), ARRAY, "alice") == ""
     assert asked(tmp_path) == []
 
 
@@ -202,5 +209,5 @@ def test_an_array_is_marked_as_it_is_submitted(tmp_path: Path, tasks: int, mark:
     qsub.chmod(0o755)
     spec = JobSpec(transfer=ARRAY, request=JobRequest(), script=b"", tasks=tasks)
 
-    assert submit(cell, spec).remote_id == "7"
+    assert submit_held_job(cell, spec).remote_id == "7"
     assert (tmp_path / "mark").read_text() == f"{mark}\n"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.gridengine import client_commands, home_queues
-from gridbridge.batch.gridengine.submitted_request import ranges_of, read_request
+from gridbridge.batch.gridengine.submitted_request import parse_job_request, parse_slot_ranges
 from gridbridge.model.route import GridEngineCell
 
 CELL = GridEngineCell(
@@ -20,16 +20,16 @@ RANGES = b"""<JB_pe>smp</JB_pe><JB_pe_range>
 
 
 def test_a_request_is_verified_without_anybodys_defaults() -> None:
-    asked = home_queues.instead(read_request(PLAIN + RANGES), HARD, "all.q")
+    asked = home_queues.replace_request_lists(parse_job_request(PLAIN + RANGES), HARD, "all.q")
 
-    assert home_queues.verify_argv(CELL, asked) == (
+    assert home_queues.verify_request_command(CELL, asked) == (
         *("/b/qsub", "-clear", "-C", "", "-w", "v", "-pe", "smp", "2-4,8-8", "-q", "all.q"),
         *("-hard", "-l", "h_rt=60", "-hard", "-l", "remote=false"),
     )
 
 
 def test_a_serial_job_has_no_ranges() -> None:
-    assert ranges_of(PLAIN) == ""
+    assert parse_slot_ranges(PLAIN) == ""
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_a_serial_job_has_no_ranges() -> None:
 def test_a_mark_replaces_one_list_and_leaves_the_other(
     hard: tuple[tuple[str, str], ...] | None, queues: str | None, words: tuple[str, ...]
 ) -> None:
-    argv = home_queues.mark_argv(CELL, "7", hard=hard, queues=queues, reason="no")
+    argv = home_queues.mark_refused_command(CELL, "7", hard=hard, queues=queues, reason="no")
 
     assert argv == ("/b/qalter", *words, "-ac", "gridbridge_refused=no", "7")
 
@@ -52,7 +52,7 @@ def test_a_reason_is_one_value_of_a_context() -> None:
     """A comma would begin another one."""
     reason = f"no a,\nb: {'x' * 400}"
 
-    note = home_queues.mark_argv(CELL, "7", hard=HARD, queues=None, reason=reason)[-2]
+    note = home_queues.mark_refused_command(CELL, "7", hard=HARD, queues=None, reason=reason)[-2]
 
     assert note == f"gridbridge_refused=no a; b: {'x' * 291}"
 
@@ -65,8 +65,8 @@ def test_a_reason_is_one_value_of_a_context() -> None:
 def test_a_job_that_stays_home_can_be_pinned_for_an_adoption(
     rest: tuple[tuple[str, str], ...], words: tuple[str, ...]
 ) -> None:
-    pinned = client_commands.pin(CELL, "7", "transfer-beta", "*", rest)
-    unpinned = client_commands.unpin(CELL, "7", "*", HARD)
+    pinned = client_commands.pin_to_queue_command(CELL, "7", "transfer-beta", "*", rest)
+    unpinned = client_commands.restore_queue_list_command(CELL, "7", "*", HARD)
 
     assert pinned[-6:] == (*words, "-ac", "gridbridge_stays=1", "7")[-6:]
     assert unpinned == (

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gridbridge.batch.gridengine.job_end import settled, settled_or_future
+from gridbridge.batch.gridengine.job_end import settle_job_end, settle_job_end_or_future
 from gridbridge.model.accounting import RemoteRecord, UsageSource
 from gridbridge.model.job import FutureJobEnd, JobEnd
 
@@ -54,13 +54,13 @@ KILLED = replace(SEVEN, failed=7, exit_status=137)
 def test_one_end_is_believed_and_of_several_none(
     records: list[RemoteRecord], status: int | None, is_disputed: bool
 ) -> None:
-    end, disputed = settled(records, NOON)
+    end, disputed = settle_job_end(records, NOON)
 
     assert (end.exit_status if end else None, disputed) == (status, is_disputed)
 
 
 def test_an_end_that_nobody_saw_is_told_where_nothing_else_is() -> None:
-    end, disputed = settled([UNSEEN], NOON)
+    end, disputed = settle_job_end([UNSEEN], NOON)
 
     assert end is not None
     assert (end.is_unseen, disputed) == (True, False)
@@ -75,7 +75,7 @@ def test_an_end_in_the_future_is_known_and_not_judged(
     records: list[RemoteRecord], status: int | None
 ) -> None:
     """Its host's clock may be ahead; what it will count as contradicts another or not."""
-    end, disputed = settled_or_future(records, NOON)
+    end, disputed = settle_job_end_or_future(records, NOON)
 
     assert isinstance(end, FutureJobEnd)
     assert (end.host, end.ended_at, disputed) == ("n1", LATER.ended_at, False)
@@ -84,7 +84,7 @@ def test_an_end_in_the_future_is_known_and_not_judged(
 
 def test_an_end_in_the_future_is_believed_when_its_time_has_come() -> None:
     """The run that failed before it was put back."""
-    end, disputed = settled_or_future([UNSEEN, LATER], NOON + timedelta(minutes=2))
+    end, disputed = settle_job_end_or_future([UNSEEN, LATER], NOON + timedelta(minutes=2))
 
     assert isinstance(end, JobEnd)
     assert (end.exit_status, disputed) == (0, False)
@@ -95,7 +95,7 @@ def test_of_ends_that_are_alike_the_longest_run_counts() -> None:
     long, short = replace(ZERO, wallclock_s=60.0, host="n1"), replace(ZERO, wallclock_s=0.0)
 
     for records in ([long, short], [short, long]):
-        end, is_disputed = settled(records, NOON)
+        end, is_disputed = settle_job_end(records, NOON)
 
         assert end is not None
         assert (end.wallclock_s, end.host, is_disputed) == (60.0, "n1", False)

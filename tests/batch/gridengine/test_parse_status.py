@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gridbridge.batch.gridengine.parse import count_tasks, parse_status
+from gridbridge.batch.gridengine.parse import count_listed_tasks, parse_cluster_snapshot
 from gridbridge.errors import ParseError
 from gridbridge.model.ids import parse_task_ranges
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
@@ -31,7 +31,7 @@ class Everything:
 
 def parse(data: bytes, wanted: object = None) -> ClusterSnapshot:
     keep = Everything() if wanted is None else wanted
-    return parse_status(data, cluster="beta", taken_at=TAKEN_AT, job_ids=keep, zone=UTC)
+    return parse_cluster_snapshot(data, cluster="beta", taken_at=TAKEN_AT, job_ids=keep, zone=UTC)
 
 
 def read(path: Path) -> ClusterSnapshot:
@@ -110,7 +110,9 @@ def test_an_idle_cluster() -> None:
 def test_the_slots_of_a_transfer_queue_are_another_clusters() -> None:
     data = (CAPTURED / "idle.xml").read_bytes().replace(b"all.q@alpha-n1", b"transfer-beta@n")
 
-    seen = parse_status(data, cluster="alpha", taken_at=TAKEN_AT, transfer_queues=["transfer-beta"])
+    seen = parse_cluster_snapshot(
+        data, cluster="alpha", taken_at=TAKEN_AT, transfer_queues=["transfer-beta"]
+    )
 
     assert (parse(data).free_slots, seen.free_slots) == (4, 2)
 
@@ -176,7 +178,7 @@ def test_only_wanted_jobs_and_transfers_are_kept() -> None:
 def test_local_times_take_the_zone_they_were_printed_in() -> None:
     data = (CAPTURED / "mixed.xml").read_bytes()
     tokyo = timezone(timedelta(hours=9))
-    there = parse_status(data, cluster="beta", taken_at=TAKEN_AT, zone=tokyo)
+    there = parse_cluster_snapshot(data, cluster="beta", taken_at=TAKEN_AT, zone=tokyo)
 
     for row in rows_of(there):
         here = parse(data).find(row.job_id)
@@ -314,7 +316,7 @@ def test_counting_ranges_equals_expanding_them(ranges: list[tuple[int, int, int]
     expanded = [task for a, b, step in ranges for task in range(a, b + 1, step)]
 
     assert [task for tasks in parse_task_ranges(text) for task in tasks] == expanded
-    assert count_tasks(text) == len(expanded)
+    assert count_listed_tasks(text) == len(expanded)
 
 
 @pytest.mark.parametrize(
@@ -333,7 +335,7 @@ def test_counting_ranges_equals_expanding_them(ranges: list[tuple[int, int, int]
     ],
 )
 def test_a_range_is_counted_without_expanding(text: str, expected: int) -> None:
-    assert count_tasks(text) == expected
+    assert count_listed_tasks(text) == expected
 
 
 @pytest.mark.parametrize(("state", "counted"), [(b"hqw", False), (b"qw", True)])

@@ -8,10 +8,10 @@ import pytest
 
 from gridbridge.batch.gridengine.qacct import (
     AccountingRecord,
-    end_of,
+    job_end_of_record,
     parse_accounting,
-    read_lines,
-    read_tasks,
+    read_accounting_lines,
+    read_task_records,
 )
 from gridbridge.decisions.campaigns.attempt_ends import classify_job_end
 from gridbridge.errors import ParseError
@@ -66,7 +66,7 @@ def test_an_end_that_nobody_saw_is_neither_exit_nor_signal(
         ok, failed=failed, exit_status=status, user_s=user_s, system_s=0.0, max_rss_kb=0.0
     )
 
-    end = end_of(record)
+    end = job_end_of_record(record)
 
     assert (end.exit_status, end.signal) == expected
 
@@ -151,13 +151,13 @@ def test_open_cluster_scheduler_names_who_deleted() -> None:
     """So a running task that anybody deletes is cancelled there; 8.1.9 tells the signal alone."""
     (killed,) = read(UNSEEN / "ocs-9.2-qacct.txt")
 
-    assert classify_job_end(end_of(killed), walltime_s=60) is TaskOutcome.CANCELLED
+    assert classify_job_end(job_end_of_record(killed), walltime_s=60) is TaskOutcome.CANCELLED
     assert (
-        classify_job_end(end_of(replace(killed, deleted_by="")), walltime_s=60)
+        classify_job_end(job_end_of_record(replace(killed, deleted_by="")), walltime_s=60)
         is TaskOutcome.SIGNAL
     )
     assert (
-        classify_job_end(end_of(replace(killed, deleted_by="NONE")), walltime_s=60)
+        classify_job_end(job_end_of_record(replace(killed, deleted_by="NONE")), walltime_s=60)
         is TaskOutcome.SIGNAL
     )
     assert (killed.task, killed.deleted_by, killed.max_rss_kb) == (3, "alice@new-master", 4832)
@@ -202,11 +202,11 @@ def test_anything_else_is_refused_in_one_line(data: bytes) -> None:
 def test_of_many_lines_only_those_under_our_accounts_are_read() -> None:
     data = (CAPTURED / "accounting.txt").read_bytes()
 
-    ((line, record),), skipped = read_lines(data, "gb.alpha.")
+    ((line, record),), skipped = read_accounting_lines(data, "gb.alpha.")
 
     assert (record.job_id, record.account, skipped) == (2, "gb.alpha.7.0.1", 0)
     assert line.encode() in data.splitlines()
-    assert read_lines(data, "gb.beta.") == ((), 0)
+    assert read_accounting_lines(data, "gb.beta.") == ((), 0)
 
 
 def test_a_line_of_ours_that_can_not_be_read_is_counted_and_the_next_one_read() -> None:
@@ -218,7 +218,9 @@ def test_a_line_of_ours_that_can_not_be_read_is_counted_and_the_next_one_read() 
         b"half:a:gb.alpha.1.0.1:line\n",
     ]
 
-    found, skipped = read_lines(b"".join([*bad, b"# gb:gb.alpha.2.0.1\n", good]), "gb.alpha.")
+    found, skipped = read_accounting_lines(
+        b"".join([*bad, b"# gb:gb.alpha.2.0.1\n", good]), "gb.alpha."
+    )
 
     assert [record.job_id for _, record in found] == [2, 2]
     assert skipped == 2
@@ -228,7 +230,7 @@ def test_a_name_that_begins_as_our_accounts_do_is_no_account_of_ours() -> None:
     good = (CAPTURED / "accounting.txt").read_bytes().splitlines(keepends=True)[0]
     named = good.replace(b":failed:", b":gb.alpha.1.0.1:", 1)
 
-    assert read_lines(named, "gb.alpha.") == ((), 0)
+    assert read_accounting_lines(named, "gb.alpha.") == ((), 0)
 
 
 def smuggled(inner: bytes, asked: bytes = b"-l arch=x", rest: bytes = b"z") -> bytes:
@@ -262,7 +264,7 @@ OURS = (CAPTURED / "accounting.txt").read_bytes().splitlines(keepends=True)[2]
 )
 def test_a_line_in_another_jobs_record_is_no_record(data: bytes) -> None:
     """Grid Engine writes a line feed in a request raw into the record's category."""
-    found, skipped = read_lines(data, "gb.alpha.")
+    found, skipped = read_accounting_lines(data, "gb.alpha.")
 
     assert (found, skipped) == ((), data.count(b":gb.alpha."))
 
@@ -270,7 +272,7 @@ def test_a_line_in_another_jobs_record_is_no_record(data: bytes) -> None:
 def test_nobody_makes_anothers_record_a_part_of_his() -> None:
     before, after = smuggled(b"", rest=b"a:b"), smuggled(b"", asked=b"-l a=:0.0:NONE:0.0:0:0")
 
-    ((line, _),), skipped = read_lines(before + OURS + after, "gb.alpha.")
+    ((line, _),), skipped = read_accounting_lines(before + OURS + after, "gb.alpha.")
 
     assert (line.encode() + b"\n", skipped) == (OURS, 0)
 
@@ -292,7 +294,7 @@ def tasks(*lines: bytes, places: range = range(1, 9)) -> list[tuple[int, int, in
         ArrayEndQuery(job_id=number, account=account, places=places)
         for number, account in (ARRAY, (8, "gc.alpha.3.2"))
     ]
-    found = read_tasks(b"".join(lines), asked)
+    found = read_task_records(b"".join(lines), asked)
     return [(one.job_id, one.task, one.exit_status) for one in found]
 
 

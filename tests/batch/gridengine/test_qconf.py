@@ -41,7 +41,7 @@ def cell(tmp_path: Path) -> GridEngineCell:
 
 
 def make(edit: SetupEdit, cell: GridEngineCell) -> int:
-    line = f"{qconf.environment(cell)}; {qconf.command(edit)}"
+    line = f"{qconf.cell_environment_line(cell)}; {qconf.edit_command(edit)}"
     return subprocess.run(
         ["/bin/sh", "-c", line], stderr=subprocess.DEVNULL, check=False
     ).returncode
@@ -58,11 +58,17 @@ def write(cell: GridEngineCell, name: str, text: str) -> None:
 def test_folded_values_are_read_whole() -> None:
     shown = b"#h:\nload_sensor   /a, \\\n       /b\nparams   x=1 \\\n    y=2\nempty\n\n"
 
-    assert qconf.settings(shown) == {"load_sensor": "/a,/b", "params": "x=1 y=2", "empty": ""}
+    assert qconf.parse_object_attributes(shown) == {
+        "load_sensor": "/a,/b",
+        "params": "x=1 y=2",
+        "empty": "",
+    }
 
 
 def test_the_table_of_complexes_is_read_and_written_alike() -> None:
-    rows = qconf.complexes(b"#name shortcut\n#---\nremote  rm BOOL  == YES  NO  0  0\n# >#<\n")
+    rows = qconf.parse_complexes(
+        b"#name shortcut\n#---\nremote  rm BOOL  == YES  NO  0  0\n# >#<\n"
+    )
 
     expected = ComplexRow(
         name="remote", shortcut="rm", type="BOOL", relation="==", requestable="YES"
@@ -74,21 +80,21 @@ def test_the_table_of_complexes_is_read_and_written_alike() -> None:
 @pytest.mark.parametrize("shown", [b"", b"#name\n", b"denied: no permission\n"])
 def test_a_table_that_is_none_is_refused(shown: bytes) -> None:
     with pytest.raises(ParseError):
-        qconf.complexes(shown)
+        qconf.parse_complexes(shown)
 
 
 @pytest.mark.parametrize(
     ("shown", "expected"), [(b"a\nb\n", ("a", "b")), (b"no operator defined\n", ())]
 )
 def test_a_list_of_names_may_be_a_sentence(shown: bytes, expected: tuple[str, ...]) -> None:
-    assert qconf.names(shown) == expected
+    assert qconf.parse_names(shown) == expected
 
 
 def test_the_qmasters_clock_is_its_start_and_how_long_it_runs() -> None:
     said = b"start time:    11/20/2026 22:15:18 (1000)\nrun time [s]:    30\n"
 
-    assert qconf.clock(said, now=1028.0) == 2.0
-    assert qconf.clock(b"endpoint is not up\n", now=0.0) is None
+    assert qconf.parse_clock_offset_s(said, now=1028.0) == 2.0
+    assert qconf.parse_clock_offset_s(b"endpoint is not up\n", now=0.0) is None
 
 
 def test_a_complex_is_added_and_replaced_among_the_others(cell: GridEngineCell) -> None:

@@ -4,8 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine.qsub_verify import as_detail
-from gridbridge.batch.gridengine.submitted_request import cwd_of, parallel_of, read_request
+from gridbridge.batch.gridengine.qsub_verify import convert_to_job_detail
+from gridbridge.batch.gridengine.submitted_request import (
+    parse_job_cwd,
+    parse_job_request,
+    parse_parallel_request,
+)
 from gridbridge.errors import ParseError
 
 TOLD = (Path(__file__).parents[2] / "golden" / "gridengine-8.1.9" / "verified.txt").read_bytes()
@@ -13,18 +17,20 @@ TOLD = (Path(__file__).parents[2] / "golden" / "gridengine-8.1.9" / "verified.tx
 
 def test_all_that_a_job_would_ask_for_is_read() -> None:
     """Its script says `hard resource_list: fake=1`, which is no answer of qsub's."""
-    xml = as_detail(TOLD, "alice")
-    request = read_request(xml)
+    xml = convert_to_job_detail(TOLD, "alice")
+    request = parse_job_request(xml)
 
     assert (request.owner, request.project, request.checkpoint) == ("alice", "chem", "x")
     assert request.hard == (("h_rt", "1:0:0"), ("arch", "lx*"))
     assert request.soft == (("mem_free", "2G"),)
     assert (request.queues, request.priority, request.notify) == ("transfer-beta,all.q", -5, True)
-    assert (cwd_of(xml), parallel_of(xml)) == ("/home/alice", ("mpi", 8))
+    assert (parse_job_cwd(xml), parse_parallel_request(xml)) == ("/home/alice", ("mpi", 8))
 
 
 def test_a_job_that_asks_for_nothing_asks_for_nothing() -> None:
-    request = read_request(as_detail(b"job_number:                 unassigned\n", "bob"))
+    request = parse_job_request(
+        convert_to_job_detail(b"job_number:                 unassigned\n", "bob")
+    )
 
     assert (request.owner, request.hard, request.soft, request.queues) == ("bob", (), (), "")
     assert (request.priority, request.notify) == (0, False)
@@ -34,7 +40,7 @@ def test_what_a_job_declares_in_its_context_is_read() -> None:
     """The first word says whether -ac, -dc or -sc was given last."""
     told = b"job_number: unassigned\ncontext:     +=NONE,stage_in=a:b%2C,stage_out=,note=x=y\n"
 
-    context = dict(read_request(as_detail(told, "bob")).context)
+    context = dict(parse_job_request(convert_to_job_detail(told, "bob")).context)
 
     assert context == {"stage_in": "a:b%2C", "stage_out": "", "note": "x=y"}
 
@@ -42,4 +48,4 @@ def test_what_a_job_declares_in_its_context_is_read() -> None:
 @pytest.mark.parametrize("told", [b"", b"Unable to read script file\n"])
 def test_what_tells_of_no_job_is_refused(told: bytes) -> None:
     with pytest.raises(ParseError, match="it tells of no job"):
-        as_detail(told, "alice")
+        convert_to_job_detail(told, "alice")

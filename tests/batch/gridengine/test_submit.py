@@ -3,7 +3,7 @@
 import pytest
 
 from gridbridge.batch.gridengine.submit import _read_answer
-from gridbridge.batch.submission_result import Result
+from gridbridge.batch.submission_result import SubmissionOutcome
 from gridbridge.shell.runner import CompletedProgram
 
 NO_CHECKPOINT = 'Unable to run job: the checkpoint object "timeout error" does not exist.\nExiting.'
@@ -22,13 +22,16 @@ TOO_MANY = (
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (NO_CHECKPOINT, Result.REFUSED),
-        (BY_JSV, Result.REFUSED),
-        (NO_ANSWER, Result.UNSURE),
-        (NO_SUBMIT_HOST, Result.DENIED),
-        (TOO_MANY, Result.BARRED),
-        ("critical error: can't read bootstrap file", Result.LATER),
-        ('error: unable to contact qmaster using port 6444 on host "beta"', Result.LATER),
+        (NO_CHECKPOINT, SubmissionOutcome.REFUSED),
+        (BY_JSV, SubmissionOutcome.REFUSED),
+        (NO_ANSWER, SubmissionOutcome.UNSURE),
+        (NO_SUBMIT_HOST, SubmissionOutcome.DENIED),
+        (TOO_MANY, SubmissionOutcome.BARRED),
+        ("critical error: can't read bootstrap file", SubmissionOutcome.LATER),
+        (
+            'error: unable to contact qmaster using port 6444 on host "beta"',
+            SubmissionOutcome.LATER,
+        ),
     ],
     ids=[
         "a name",

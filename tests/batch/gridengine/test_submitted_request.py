@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gridbridge.batch.gridengine.submitted_request import (
-    listed_places,
-    owner_and_account_of,
-    read_config,
-    read_environment,
-    read_request,
+    parse_array_indices,
+    parse_execd_config,
+    parse_execd_environment,
+    parse_job_request,
+    parse_owner_and_account,
 )
 from gridbridge.errors import ParseError
 from gridbridge.model.request import JobRequest
@@ -21,7 +21,7 @@ BYTES = st.binary(max_size=80).filter(lambda data: 0 not in data)
 
 
 def read(name: str) -> JobRequest:
-    return read_request((GOLDEN / f"{name}.xml").read_bytes())
+    return parse_job_request((GOLDEN / f"{name}.xml").read_bytes())
 
 
 @pytest.mark.parametrize("name", ["job-hostile", "job-altered"])
@@ -63,28 +63,28 @@ def test_an_altered_list_is_still_read() -> None:
 def test_an_element_has_its_meaning(element: str, attribute: str, meaning: object) -> None:
     xml = f"<JB_job_number>1</JB_job_number>{element}".encode()
 
-    assert getattr(read_request(xml), attribute) == meaning
+    assert getattr(parse_job_request(xml), attribute) == meaning
 
 
 @pytest.mark.parametrize("answer", [b"", (GOLDEN / "job-unknown.xml").read_bytes()])
 def test_no_job_in_the_answer_is_an_error(answer: bytes) -> None:
     with pytest.raises(ParseError):
-        read_request(answer)
+        parse_job_request(answer)
     with pytest.raises(ParseError):
-        owner_and_account_of(answer)
+        parse_owner_and_account(answer)
 
 
 @given(value=BYTES)
 def test_execds_environment_file_gives_back_every_byte(value: bytes) -> None:
     """A newline is written as backslash n and a backslash twice."""
     written = value.replace(b"\\", b"\\\\").replace(b"\n", b"\\n")
-    read = read_environment(b"A=1\nB=" + written + b"\nC=\n")
+    read = parse_execd_environment(b"A=1\nB=" + written + b"\nC=\n")
 
     assert (read["A"], read["B"].encode("utf-8", "surrogateescape"), read["C"]) == ("1", value, "")
 
 
 def test_execds_config_is_read_by_name() -> None:
-    assert read_config(b'pe=none\nfs_stdin_host=""\ncwd=/a=b\n')["cwd"] == "/a=b"
+    assert parse_execd_config(b'pe=none\nfs_stdin_host=""\ncwd=/a=b\n')["cwd"] == "/a=b"
 
 
 ROW = (
@@ -98,8 +98,8 @@ def test_only_the_places_in_a_state_are_listed() -> None:
     rows = (("pending", "hqw", "1-2"), ("pending", "qw", "3"), ("running", "hr", "4"))
     xml = "<job_info>" + "".join(ROW.format(*row) for row in rows) + "</job_info>"
 
-    every = listed_places(xml.encode(), ("7",))
-    held = listed_places(xml.encode(), ("7",), b"pending", "h")
+    every = parse_array_indices(xml.encode(), ("7",))
+    held = parse_array_indices(xml.encode(), ("7",), b"pending", "h")
 
     assert every == {"7": (range(1, 3), range(3, 4), range(4, 5))}
     assert held == {"7": (range(1, 3),)}

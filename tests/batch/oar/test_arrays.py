@@ -54,10 +54,10 @@ def test_an_array_whose_answer_was_lost_is_found_by_its_script(
 ) -> None:
     """One whose script never got its place could not run; it is one of the others."""
     held = [task(job, array, state="Hold") for array in (20, 30) for job in (array, array + 1)]
-    monkeypatch.setattr(submit, "call", frontend(scripts, held))
+    monkeypatch.setattr(submit, "run_client", frontend(scripts, held))
 
-    assert submit.find_held(SERVER, NAME, "al_gamma") == found
-    assert submit.find_others(SERVER, NAME, "al_gamma", found) == others
+    assert submit.find_held_job(SERVER, NAME, "al_gamma") == found
+    assert submit.find_duplicate_arrays(SERVER, NAME, "al_gamma", found) == others
 
 
 @pytest.mark.parametrize(
@@ -73,9 +73,9 @@ def test_an_array_lives_as_long_as_one_of_its_tasks(
 ) -> None:
     """Its id is that of the first, which may have ended long ago."""
     jobs = [task(20 + place, 20, state=state) for place, state in enumerate(states)]
-    monkeypatch.setattr(submit, "call", frontend("", jobs))
+    monkeypatch.setattr(submit, "run_client", frontend("", jobs))
 
-    assert submit.owner_and_account(SERVER, "20") == expected
+    assert submit.query_owner_and_account(SERVER, "20") == expected
 
 
 def test_the_ends_of_several_arrays_are_one_question(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,12 +90,12 @@ def test_the_ends_of_several_arrays_are_one_question(monkeypatch: pytest.MonkeyP
         told = json.dumps({str(one["Job_Id"]): one for one in jobs})
         return CompletedProgram(argv, 0, told.encode(), b"")
 
-    monkeypatch.setattr(status, "call", call)
+    monkeypatch.setattr(status, "run_client", call)
     arrays = [
         ArrayEndQuery(job_id=20, account=NAME, places=range(1, 3)),
         ArrayEndQuery(job_id=40, account="gc.alpha.12.4", places=range(7, 8)),
     ]
-    found = status.ends_of(SERVER, arrays)
+    found = status.query_array_ends(SERVER, arrays)
 
     assert {account: [*ends] for account, ends in found.items()} == {NAME: [1], "gc.alpha.12.4": []}
     assert [argv[-1] for argv in asked] == [
@@ -114,13 +114,13 @@ def test_a_question_about_ends_is_no_longer_than_the_time_limit_allows(
         asked.append(argv[-1])
         return CompletedProgram(argv, 0, b"{}", b"")
 
-    monkeypatch.setattr(status, "call", call)
+    monkeypatch.setattr(status, "run_client", call)
     many = status.ENDS_AT_ONCE + 1
     arrays = [
         ArrayEndQuery(job_id=20, account=NAME, places=range(1, many)),
         ArrayEndQuery(job_id=4000, account="gc.alpha.12.4", places=(7, 900)),
     ]
-    status.ends_of(SERVER, arrays)
+    status.query_array_ends(SERVER, arrays)
 
     assert len(asked) == 2
     assert asked[0].count(",") == status.ENDS_AT_ONCE

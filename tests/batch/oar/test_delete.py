@@ -43,8 +43,8 @@ COPY = listed(shown(Job_Id=15, state="Waiting", resubmit_job_id=14))
 
 def test_a_living_job_is_deleted_by_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
     frontend = Frontend(set(), OVER, COPY)
-    monkeypatch.setattr(submit, "call", frontend)
-    submit.delete(SERVER, "13")
+    monkeypatch.setattr(submit, "run_client", frontend)
+    submit.delete_job(SERVER, "13")
 
     assert (frontend.deleted, frontend.asked) == (["13"], 0)
 
@@ -52,9 +52,9 @@ def test_a_living_job_is_deleted_by_one_call(monkeypatch: pytest.MonkeyPatch) ->
 def test_of_a_dead_job_what_oar_made_of_it_is_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
     """The copy of its copy, too: they all have its name."""
     frontend = Frontend({"13"}, OVER, COPY)
-    monkeypatch.setattr(submit, "call", frontend)
-    owner = submit.owner_and_account(SERVER, "13")
-    submit.delete(SERVER, "13")
+    monkeypatch.setattr(submit, "run_client", frontend)
+    owner = submit.query_owner_and_account(SERVER, "13")
+    submit.delete_job(SERVER, "13")
 
     assert owner == ("al_gamma", "gb.alpha.12.0.1")
     assert frontend.deleted == ["13", "15"]
@@ -62,9 +62,9 @@ def test_of_a_dead_job_what_oar_made_of_it_is_deleted(monkeypatch: pytest.Monkey
 
 def test_a_dead_job_of_which_nothing_was_made_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     frontend = Frontend({"13"}, OVER, "")
-    monkeypatch.setattr(submit, "call", frontend)
-    owner = submit.owner_and_account(SERVER, "13")
-    submit.delete(SERVER, "13")
+    monkeypatch.setattr(submit, "run_client", frontend)
+    owner = submit.query_owner_and_account(SERVER, "13")
+    submit.delete_job(SERVER, "13")
 
     assert (owner, frontend.deleted) == (("", ""), ["13"])
 
@@ -72,7 +72,7 @@ def test_a_dead_job_of_which_nothing_was_made_is_gone(monkeypatch: pytest.Monkey
 def test_what_oar_made_is_asked_for_by_name_and_account() -> None:
     from gridbridge.batch.oar import oar_commands
 
-    assert oar_commands.show_copies(SERVER, "gb.alpha.12.0.1", "o'x")[-1] == (
+    assert oar_commands.show_copies_command(SERVER, "gb.alpha.12.0.1", "o'x")[-1] == (
         "job_name = 'gb.alpha.12.0.1' AND job_user = 'o''x' AND resubmit_job_id <> 0"
         " AND state NOT IN ('Terminated', 'Error')"
     )
@@ -81,6 +81,6 @@ def test_what_oar_made_is_asked_for_by_name_and_account() -> None:
 def test_what_lives_of_several_arrays_is_one_question() -> None:
     from gridbridge.batch.oar import oar_commands
 
-    assert oar_commands.show_living(SERVER, "7", "12")[-1] == (
+    assert oar_commands.show_live_tasks_command(SERVER, "7", "12")[-1] == (
         "array_id IN (7, 12) AND state NOT IN ('Terminated', 'Error')"
     )

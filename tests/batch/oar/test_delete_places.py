@@ -31,7 +31,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[Argv]:
         told = json.dumps({str(one["Job_Id"]): one for one in JOBS})
         return CompletedProgram(argv, 0, told.encode(), b"")
 
-    monkeypatch.setattr(submit, "call", call)
+    monkeypatch.setattr(submit, "run_client", call)
     return asked
 
 
@@ -43,7 +43,7 @@ def test_those_at_the_places_that_live_are_deleted_and_nobody_elses(
     calls: list[Argv], places: str, about: str, deleted: tuple[str, ...]
 ) -> None:
     """By their index in the array; its script stays for the others."""
-    submit.delete_places(SERVER, "40", NAME, places)
+    submit.delete_array_tasks(SERVER, "40", NAME, places)
 
     (argv,) = calls[1:]
     assert argv[argv.index("/usr/bin/oardel") + 1 :] == (deleted or ("40", "42", "43"))
@@ -51,7 +51,7 @@ def test_those_at_the_places_that_live_are_deleted_and_nobody_elses(
 
 
 def test_nothing_is_deleted_where_none_lives(calls: list[Argv]) -> None:
-    submit.delete_places(SERVER, "40", NAME, "4,9")
+    submit.delete_array_tasks(SERVER, "40", NAME, "4,9")
 
     assert len(calls) == 1
 
@@ -62,7 +62,7 @@ def test_the_last_that_live_are_deleted_with_their_array(
     """So that its script goes, too."""
     monkeypatch.setattr("tests.batch.oar.test_delete_places.JOBS", JOBS[:4])
 
-    submit.delete_places(SERVER, "40", NAME, "1-3")
+    submit.delete_array_tasks(SERVER, "40", NAME, "1-3")
 
     (argv,) = calls[1:]
     assert argv[4:6] == ("delete_array", "40")

@@ -12,7 +12,7 @@ import pytest
 
 from gridbridge.batch.oar import oar_commands
 from gridbridge.batch.oar.notified_ends import LISTENER
-from gridbridge.batch.oar.oar_output import read_end
+from gridbridge.batch.oar.oar_output import parse_job_end_and_usage
 from gridbridge.model.ids import job_ids_in_push
 from gridbridge.model.route import OarServer
 
@@ -102,8 +102,8 @@ def used(path: Path) -> dict[str, tuple[float, float]]:
     oarstat = path.parent.parent / "oarstat"
     oarstat.symlink_to("/bin/true")
     server = OarServer(timeout_s=5, binaries=str(oarstat.parent), ends=str(path))
-    argv = oar_commands.show_end(server, "12")
-    return read_end(subprocess.run(argv, check=True, capture_output=True).stdout)[1]
+    argv = oar_commands.show_end_command(server, "12")
+    return parse_job_end_and_usage(subprocess.run(argv, check=True, capture_output=True).stdout)[1]
 
 
 def test_what_a_job_used_is_told_with_its_end(tmp_path: Path, listener: Listener) -> None:

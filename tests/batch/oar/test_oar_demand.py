@@ -8,9 +8,9 @@ import pytest
 
 from gridbridge.batch.oar import node_power
 from gridbridge.batch.oar.oar_commands import BREAK, WHOLE
-from gridbridge.batch.oar.oar_demand import read, told_reachable
+from gridbridge.batch.oar.oar_demand import encode_reachable_hosts, parse_oar_demand
 from gridbridge.batch.oar.oar_output import MAY_REST
-from gridbridge.batch.oar.resource_levels import WAYS, lies
+from gridbridge.batch.oar.resource_levels import WAYS, least_slot_distribution
 from gridbridge.decisions.elastic.demand.demand_policy import decide_by_demand
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceRefusalCause, BalanceSituation
@@ -49,7 +49,7 @@ def document(
     parts = [json.dumps(table).encode(), json.dumps(listed).encode()]
     if lines is not None:
         parts.append("\n".join(lines).encode())
-    return BREAK.join(parts) + WHOLE + told_reachable(up)
+    return BREAK.join(parts) + WHOLE + encode_reachable_hosts(up)
 
 
 TWO = [resource(number, host) for number, host in ((1, "n1"), (2, "n1"), (3, "n2"), (4, "n2"))]
@@ -104,7 +104,7 @@ def test_a_request_is_read_as_slots_and_how_they_lie(
     wanted: str, message: str, expected: tuple[int, str, bool]
 ) -> None:
     """On nodes of two, two and three slots; of several ways in which a job may run the least."""
-    assert lies(wanted, (2, 2, 3), message)[:3] == expected
+    assert least_slot_distribution(wanted, (2, 2, 3), message)[:3] == expected
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,9 @@ def test_a_request_is_read_as_slots_and_how_they_lie(
 def test_groups_that_lie_in_different_ways_count_by_themselves(
     wanted: str, message: str, groups: list[tuple[int, str, bool]]
 ) -> None:
-    found = lies(f'-l "{wanted},walltime=1:0:0" '.replace("{{", "{"), (2, 2, 3), message)
+    found = least_slot_distribution(
+        f'-l "{wanted},walltime=1:0:0" '.replace("{{", "{"), (2, 2, 3), message
+    )
 
     assert [group[:3] for group in found.groups] == groups
     assert not groups or found.slots == sum(group[0] for group in groups)
@@ -194,7 +196,7 @@ def test_a_resource_that_several_jobs_share_is_used_once() -> None:
         shown(Job_Id=1, assigned_resources=[1, 2], queue="default", types=["container"]),
         shown(Job_Id=2, assigned_resources=[2], queue="default", types=["inner=1"]),
     ]
-    cell, _ = read(document(TWO, *runs), QUEUE)
+    cell, _ = parse_oar_demand(document(TWO, *runs), QUEUE)
 
     assert [one.used for one in cell.instances if one.queue == QUEUE] == [2, 0]
     shared = [shown(Job_Id=at, assigned_resources=[1], queue="default") for at in (1, 2)]
@@ -237,7 +239,7 @@ def _fits(told: bytes) -> int:
 
 
 def _plan(told: bytes, standby: tuple[str, ...] = ()) -> BalancePlan:
-    cell, layout = read(told, QUEUE)
+    cell, layout = parse_oar_demand(told, QUEUE)
     now = datetime(2026, 11, 28, tzinfo=UTC)
     situation = BalanceSituation(now=now, cell=cell, layout=layout, master="m", standby=standby)
     return decide_by_demand(situation, BalanceSection(max_nodes=9), DemandSection(), {})
@@ -251,7 +253,7 @@ def _waiting(wanted: str, **values: object) -> dict[str, object]:
 def test_a_node_with_a_dead_resource_has_those_that_live() -> None:
     """A job that needs all of them waits for the dead one."""
     dead = resource(2, "n1", state="Dead")
-    cell, _ = read(document([resource(1, "n1"), dead, resource(3, "n1")]), QUEUE)
+    cell, _ = parse_oar_demand(document([resource(1, "n1"), dead, resource(3, "n1")]), QUEUE)
 
     assert [(one.total, one.state.facts) for one in cell.instances if one.queue == QUEUE] == [
         (2, set())
@@ -337,7 +339,7 @@ def test_nodes_are_added_by_the_least_way_that_they_could_run(
 def test_of_a_thousand_ways_the_least_are_looked_at() -> None:
     """Nobody makes a round long by a request."""
     wanted = "".join(f'-l "/core={number},walltime=1:0:0" ' for number in range(1000, 0, -1))
-    cell, _ = read(document(TWO, _waiting("", wanted_resources=wanted)), QUEUE)
+    cell, _ = parse_oar_demand(document(TWO, _waiting("", wanted_resources=wanted)), QUEUE)
 
     shape = cell.waiting[0].shape
     assert [shape.slots, *(other.slots for other in shape.others)] == list(range(1, WAYS + 1))
@@ -355,7 +357,7 @@ def test_two_jobs_that_fit_by_another_way_share_no_slot() -> None:
 def test_slots_that_jobs_have_are_used_and_best_effort_ones_apart() -> None:
     run = shown(Job_Id=1, assigned_resources=[1], owner="alice", name="solve", startTime=86400)
     best = shown(Job_Id=2, assigned_resources=[2, 3], queue="besteffort")
-    cell, layout = read(document(TWO, run, best), QUEUE)
+    cell, layout = parse_oar_demand(document(TWO, run, best), QUEUE)
 
     usual = {one.host: one for one in cell.instances if one.queue == QUEUE}
     assert (usual["n1"].running, usual["n1"].free) == ((1,), 1)
@@ -369,7 +371,9 @@ def test_slots_that_jobs_have_are_used_and_best_effort_ones_apart() -> None:
 
 
 def test_a_job_that_is_being_launched_has_its_slots() -> None:
-    cell, _ = read(document(TWO, shown(state="toLaunch", assigned_resources=[3])), QUEUE)
+    cell, _ = parse_oar_demand(
+        document(TWO, shown(state="toLaunch", assigned_resources=[3])), QUEUE
+    )
 
     assert [one.used for one in cell.instances if one.queue == QUEUE] == [0, 1]
 
@@ -381,7 +385,7 @@ def test_jobs_that_are_alike_wait_as_one_row_and_held_ones_can_t_start() -> None
     held = shown(Job_Id=3, state="Hold", **usual)
     after = shown(Job_Id=4, state="Waiting", dependencies=[1], **usual)
     booked = shown(Job_Id=5, state="Waiting", reservation="Scheduled", **usual)
-    cell, layout = read(document(TWO, *waits, held, after, booked), QUEUE)
+    cell, layout = parse_oar_demand(document(TWO, *waits, held, after, booked), QUEUE)
 
     rows = {one.jobs: one for one in cell.waiting}
     assert rows[1, 2].shape == TaskShape(slots=2, pe="each-1")
@@ -394,7 +398,7 @@ def test_ordinary_tasks_of_campaigns_are_a_row_of_their_own() -> None:
     """They take what others leave, so that no node is woken for them."""
     names = ("a", "gc.alpha.12.1", "campaign.12", "gc.alpha")
     jobs = [shown(Job_Id=n, name=name, state="Waiting") for n, name in enumerate(names, start=1)]
-    cell, _ = read(document(TWO, *jobs), QUEUE)
+    cell, _ = parse_oar_demand(document(TWO, *jobs), QUEUE)
 
     told = [(one.jobs, one.is_campaign, one.fills_gaps) for one in cell.waiting]
     assert told == [((1, 4), False, False), ((2, 3), True, True)]
@@ -409,11 +413,14 @@ def test_an_advance_reservation_keeps_its_slots() -> None:
         reserved_resources={"3": {"network_address": "n2"}},
     )
     told = document(TWO, booked)
-    cell, _ = read(told, QUEUE)
+    cell, _ = parse_oar_demand(told, QUEUE)
 
     assert [one.reserved for one in cell.instances if one.queue == QUEUE] == [0, 1]
     plain = told[: told.index(WHOLE) + len(WHOLE)]
-    assert (node_power.looked(plain, "n1").is_idle, node_power.looked(plain, "n2").is_idle) == (
+    assert (
+        node_power.parse_node_facts(plain, "n1").is_idle,
+        node_power.parse_node_facts(plain, "n2").is_idle,
+    ) == (
         True,
         False,
     )
@@ -436,7 +443,7 @@ def test_a_node_takes_jobs_when_it_is_alive_and_not_drained(
     values: dict[str, object], up: tuple[str, ...], expected: set[str]
 ) -> None:
     """One that was halted answers once it is up; of all others OAR's word counts."""
-    cell, _ = read(document([resource(1, "n1", **values)], up=up), QUEUE)
+    cell, _ = parse_oar_demand(document([resource(1, "n1", **values)], up=up), QUEUE)
 
     assert cell.instances[0].state.facts == expected
     assert (cell.hosts[0].load is None) == (QueueFact.UNREACHABLE in expected)
@@ -446,7 +453,7 @@ def test_a_node_takes_jobs_when_it_is_alive_and_not_drained(
 def test_half_an_answer_is_none(told: bytes) -> None:
     """An idle cluster is switched off: nothing may look like one."""
     with pytest.raises(ParseError):
-        read(told, QUEUE)
+        parse_oar_demand(told, QUEUE)
 
 
 def test_a_node_in_maintenance_has_no_tag() -> None:
@@ -459,7 +466,7 @@ def test_a_node_in_maintenance_has_no_tag() -> None:
     }
 
     expected = {"n1": ("htools:standby:auto",), "n3": ("a", "b")}
-    assert node_power.read_tags(json.dumps(table).encode()) == expected
+    assert node_power.parse_node_tags(json.dumps(table).encode()) == expected
 
 
 @pytest.mark.parametrize(
@@ -475,4 +482,4 @@ def test_a_node_in_maintenance_has_no_tag() -> None:
     ],
 )
 def test_oar_conf_says_whether_oar_halts_nodes_itself(line: str, is_ours: bool) -> None:
-    assert (node_power.saves_itself(f"# OAR\nDB_TYPE=Pg\n{line}\n") == "") == is_ours
+    assert (node_power.find_energy_saving_setting(f"# OAR\nDB_TYPE=Pg\n{line}\n") == "") == is_ours

@@ -10,11 +10,11 @@ from gridbridge.batch.oar import status
 from gridbridge.batch.oar.oar_commands import BREAK, WHOLE
 from gridbridge.batch.oar.oar_output import (
     OarJob,
-    read_cluster,
-    read_jobs,
-    read_lines,
-    read_properties,
-    read_resources,
+    parse_jobs,
+    parse_nodes_and_jobs,
+    parse_oarstat_lines,
+    parse_property_names,
+    parse_resources,
 )
 from gridbridge.decisions.campaigns.attempt_ends import classify_job_end
 from gridbridge.errors import ParseError
@@ -61,7 +61,7 @@ def answer(*jobs: dict[str, object]) -> bytes:
 @pytest.mark.parametrize("empty", [b"", b"\n", b"{}"])
 def test_an_empty_answer_has_no_job(empty: bytes) -> None:
     """`oarstat -J` prints nothing when there is none, and nothing of an unknown one."""
-    assert read_jobs(empty) == []
+    assert parse_jobs(empty) == []
 
 
 @pytest.mark.parametrize(
@@ -78,11 +78,11 @@ def test_an_empty_answer_has_no_job(empty: bytes) -> None:
 )
 def test_half_an_answer_is_none(half: bytes) -> None:
     with pytest.raises(ParseError):
-        read_jobs(half)
+        parse_jobs(half)
 
 
 def test_jobs_come_in_the_order_of_their_ids() -> None:
-    jobs = read_jobs(answer(shown(Job_Id=100), shown(Job_Id=20)))
+    jobs = parse_jobs(answer(shown(Job_Id=100), shown(Job_Id=20)))
 
     assert [one.id for one in jobs] == ["20", "100"]
 
@@ -204,7 +204,7 @@ def test_what_a_job_used_its_owner_alone_can_tell(
     ended = shown(state="Terminated", exit_code=0, owner="al_gamma")
     monkeypatch.setattr(status, "_ask", lambda *_: answer(ended) + BREAK + told)
     server = OarServer(timeout_s=15, ends="/tmp/gridbridge.gb/ends")
-    end = status.end(server, 13, str(ended["name"]))
+    end = status.query_job_end(server, 13, str(ended["name"]))
 
     assert end
     assert (end.exit_status, end.user_s, end.system_s) == (0, *expected)
@@ -319,7 +319,7 @@ def test_what_oar_made_of_our_jobs_is_told_apart_from_them(
     told = status_of([resource(1, "n1")], jobs[1:], jobs[:1])
     monkeypatch.setattr(status, "_ask", lambda *_: told)
 
-    seen, _ = status.snapshot(OarServer(timeout_s=15), "gamma", {13})
+    seen, _ = status.query_cluster_snapshot(OarServer(timeout_s=15), "gamma", {13})
 
     assert sorted(seen.jobs) == [13]
     assert [one.job_id for one in seen.copies] == [14, 15]
@@ -365,7 +365,7 @@ def test_nodes_are_queues_with_a_slot_a_resource() -> None:
     One that OAR has halted is free, for it wakes it; but not one that is away for good, or for
     longer than it may be up, or that OAR never halts.
     """
-    seen = read_resources(
+    seen = parse_resources(
         nodes(
             resource(1, "n1"),
             resource(2, "n1", jobs="13"),
@@ -395,7 +395,7 @@ def test_nodes_are_queues_with_a_slot_a_resource() -> None:
 
 def test_a_node_counts_with_its_living_resources() -> None:
     """It is unreachable when none of them lives."""
-    seen = read_resources(
+    seen = parse_resources(
         nodes(
             resource(1, "n1", jobs="13"),
             resource(2, "n1", state="Dead", jobs="14"),
@@ -426,7 +426,7 @@ def test_its_nodes_are_those_that_run_jobs_or_soon_will(monkeypatch: pytest.Monk
     )
     monkeypatch.setattr(status, "_ask", lambda *_: told)
 
-    assert {"n1", "n2", "n4"} == status.vocabulary(OarServer(timeout_s=5)).node
+    assert {"n1", "n2", "n4"} == status.query_request_vocabulary(OarServer(timeout_s=5)).node
 
 
 def test_what_makes_way_leaves_its_slots_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -436,7 +436,7 @@ def test_what_makes_way_leaves_its_slots_to_others(monkeypatch: pytest.MonkeyPat
     lines = (line(2, "R", "besteffort"), line(6, "L", "besteffort"), line(3, "W"))
     monkeypatch.setattr(status, "_ask", lambda *_: status_of(slots, lines=lines))
 
-    seen, _ = status.snapshot(OarServer(timeout_s=15), "gamma", ())
+    seen, _ = status.query_cluster_snapshot(OarServer(timeout_s=15), "gamma", ())
 
     assert (seen.free_slots, seen.besteffort_slots, seen.pending) == (3, 1, 1)
 
@@ -448,7 +448,7 @@ def test_a_job_that_starts_between_two_answers_runs(monkeypatch: pytest.MonkeyPa
     told = status_of([resource(1, "n1")], [brief], [shown()])
     monkeypatch.setattr(status, "_ask", lambda *_: told)
 
-    seen, _ = status.snapshot(OarServer(timeout_s=15), "gamma", {13})
+    seen, _ = status.query_cluster_snapshot(OarServer(timeout_s=15), "gamma", {13})
 
     assert [one.state.text for one in seen.jobs[13]] == ["r"]
 
@@ -460,7 +460,7 @@ def test_the_end_of_a_line_in_a_name_makes_no_job() -> None:
     rule = " ".join("-" * width for width in (10, 14, 14, 19, 1, 10))
     told = "\n".join((header, rule, forged, line(8, "W"))).encode()
 
-    assert [(one.id, one.is_waiting) for one in read_lines(told)] == [("8", True)]
+    assert [(one.id, one.is_waiting) for one in parse_oarstat_lines(told)] == [("8", True)]
 
 
 def test_a_query_that_failed_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -469,25 +469,25 @@ def test_a_query_that_failed_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> No
     done = CompletedProgram(
         argv=("oarstat",), status=0, stdout=status_of([resource(1, "n1")]), stderr=said
     )
-    monkeypatch.setattr(status, "call", lambda *_, **__: done)
+    monkeypatch.setattr(status, "run_client", lambda *_, **__: done)
 
     with pytest.raises(ParseError, match="execute failed"):
-        status.snapshot(OarServer(timeout_s=15), "gamma", ())
+        status.query_cluster_snapshot(OarServer(timeout_s=15), "gamma", ())
 
 
 @pytest.mark.parametrize("cut", [b"", nodes(), nodes() + BREAK, nodes() + BREAK + answer(shown())])
 def test_a_cluster_of_which_half_was_told_is_not_known(cut: bytes) -> None:
     """No job is gone because oarstat failed after oarnodes."""
     with pytest.raises(ParseError):
-        read_cluster(cut)
+        parse_nodes_and_jobs(cut)
 
 
 def test_the_properties_of_all_resources_are_known() -> None:
     answer = json.dumps({"1": {"memnode": 1, "Type": "default"}, "2": {"gpu": None}}).encode()
 
-    assert read_properties(answer) == {"memnode", "type", "gpu"}
+    assert parse_property_names(answer) == {"memnode", "type", "gpu"}
 
 
 def test_without_a_resource_no_property_is_known() -> None:
     with pytest.raises(ParseError, match="no resource"):
-        read_properties(b"")
+        parse_property_names(b"")

@@ -8,7 +8,7 @@ from itertools import count, pairwise
 import pytest
 
 from gridbridge.batch.oar import server_queries
-from gridbridge.batch.oar.oar_demand import read
+from gridbridge.batch.oar.oar_demand import parse_oar_demand
 from gridbridge.model.route import OarServer
 from tests.batch.oar.test_oar_demand import TWO, document
 from tests.batch.oar.test_oar_output import shown
@@ -78,7 +78,9 @@ def test_the_status_shows_our_jobs_whole_and_a_line_for_what_counts(oar: Oar) ->
     yields = oar.submit(state="Running", queue="besteffort")
     wanted = {ours, runs, dying, campaign}
 
-    waiting, whole, lines = oar.shown(server_queries.status(SERVER, wanted, {campaign}))
+    waiting, whole, lines = oar.shown(
+        server_queries.status_query_command(SERVER, wanted, {campaign})
+    )
 
     assert waiting == [ours, campaign, campaign + 1, campaign + 2]
     assert whole == [runs, dying, orphan, copy]
@@ -93,9 +95,9 @@ def test_what_is_shown_whole_does_not_grow_with_others_jobs(
     """Whatever they are called: names can be forged. Only what waits has lines."""
     ours = oar.submit(user="alice")
     oar.submit(500, state, name=name)
-    waiting, whole, lines = oar.shown(server_queries.status(SERVER, {ours}, ()))
+    waiting, whole, lines = oar.shown(server_queries.status_query_command(SERVER, {ours}, ()))
     oar.submit(4500, state, name=name)
-    later = oar.shown(server_queries.status(SERVER, {ours}, ()))
+    later = oar.shown(server_queries.status_query_command(SERVER, {ours}, ()))
 
     assert later[:2] == [waiting, whole]
     assert later[2] == lines or state == "Waiting"
@@ -104,8 +106,8 @@ def test_what_is_shown_whole_does_not_grow_with_others_jobs(
 def test_no_more_lines_are_asked_for_than_matter(oar: Oar) -> None:
     oar.submit(server_queries.MOST_LINES * 2)
 
-    *_, lines = oar.shown(server_queries.status(SERVER, (), ()))
-    *_, rows = oar.shown(server_queries.demand(SERVER))
+    *_, lines = oar.shown(server_queries.status_query_command(SERVER, (), ()))
+    *_, rows = oar.shown(server_queries.demand_query_command(SERVER))
 
     assert len(lines) == len(rows) == server_queries.MOST_LINES
 
@@ -115,7 +117,7 @@ def test_one_person_s_names_hide_no_job_of_another_s(oar: Oar) -> None:
     oar.submit(1000, "Hold", name="gb.x")
     orphan = oar.submit(state="Hold", user="alice", name="gb.alpha.1.0.1")
 
-    _, whole, _ = oar.shown(server_queries.status(SERVER, (), ()))
+    _, whole, _ = oar.shown(server_queries.status_query_command(SERVER, (), ()))
 
     assert orphan in whole
     assert len(whole) == server_queries.MOST_OF_ONE + 1
@@ -128,12 +130,12 @@ def test_of_each_request_one_job_is_shown(oar: Oar) -> None:
     array, runs = oar.submit(600, user="alice"), oar.submit(state="Running")
     booked = oar.submit(reservation="Scheduled")
 
-    whole, lines = oar.shown(server_queries.demand(SERVER))
+    whole, lines = oar.shown(server_queries.demand_query_command(SERVER))
 
     assert {array, runs, booked} <= set(whole)
     assert len(whole) <= server_queries.MOST_REQUESTS + 2
     assert array + 599 in lines
-    assert oar.shown(server_queries.busy(SERVER)) == [[runs, booked]]
+    assert oar.shown(server_queries.busy_nodes_query_command(SERVER)) == [[runs, booked]]
 
 
 def test_of_held_jobs_a_balancer_is_shown_some_lines_alone(oar: Oar) -> None:
@@ -143,7 +145,7 @@ def test_of_held_jobs_a_balancer_is_shown_some_lines_alone(oar: Oar) -> None:
         oar.submit(200, "Hold")
     later = oar.submit(3, user="alice")
 
-    whole, lines = oar.shown(server_queries.demand(SERVER))
+    whole, lines = oar.shown(server_queries.demand_query_command(SERVER))
 
     assert whole == [waits, later]
     assert len(lines) == server_queries.MOST_HELD + 4
@@ -156,7 +158,7 @@ def test_tasks_of_an_array_are_counted_by_their_lines() -> None:
     held = shown(Job_Id=22, array_id=20, state="Hold", assigned_resources=[])
     lines = [_task(20, "W"), _task(21, "W"), _task(22, "H"), _task(23, "H"), _task(24, "H")]
     told = document(TWO, waits, held, lines=lines)
-    cell, _ = read(told, "all.q")
+    cell, _ = parse_oar_demand(told, "all.q")
 
     assert [(one.jobs, one.tasks, one.can_start) for one in cell.waiting] == [
         ((20, 21), 2, True),
@@ -173,7 +175,7 @@ def _task(job: int, letter: str) -> str:
 def test_held_jobs_of_which_a_line_alone_is_shown_are_told_as_held() -> None:
     waits = shown(Job_Id=20, array_id=20, state="Waiting", assigned_resources=[])
     lines = [_task(20, "W"), _task(21, "W"), _task(30, "H"), _task(31, "H")]
-    cell, _ = read(document(TWO, waits, lines=lines), "all.q")
+    cell, _ = parse_oar_demand(document(TWO, waits, lines=lines), "all.q")
 
     assert [(one.jobs, one.tasks, one.can_start) for one in cell.waiting] == [
         ((20, 21), 2, True),

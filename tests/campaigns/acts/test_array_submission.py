@@ -59,7 +59,7 @@ class Helper:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked = ""
         self.says = (0, "", "")
-        monkeypatch.setattr(as_user_call, "run", self._run)
+        monkeypatch.setattr(as_user_call, "run_program", self._run)
 
     def _run(self, argv: tuple[str, ...], *_: object) -> CompletedProgram:
         self.asked = " ".join(argv[3:])

@@ -85,7 +85,7 @@ class Site:
         known = {"uid": 1, "owner": "a", "submitted_at": NOON, "tasks": 9, "digest": ""}
         state = CampaignState.IN_TREATMENT
         self.campaigns.add(Campaign(number=0, state=state, jdl=jdl, **known), "token")  # type: ignore[arg-type]
-        monkeypatch.setattr(status, "snapshot", self._snapshot)
+        monkeypatch.setattr(status, "query_cluster_snapshot", self._snapshot)
 
     def send(self, job_id: int, state: ArrayState = ArrayState.RELEASED) -> Array:
         """Note an array of two tasks."""
@@ -220,7 +220,7 @@ def test_all_late_arrays_at_a_cluster_are_one_question(
             raise GridbridgeError("busy")
         return {8: frozenset({2})}
 
-    monkeypatch.setattr(status, "living_of", living)
+    monkeypatch.setattr(status, "query_begun_indices", living)
     first, second = (replace(site.send(number), job_id=number) for number in (7, 8))
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": Cluster()}, queues={})
 
@@ -240,7 +240,7 @@ def test_all_arrays_at_a_cluster_are_one_question_about_ends(
         asked.append(arrays)
         return {"gc.alpha.1.2": {2: well}}
 
-    monkeypatch.setattr(status, "ends_of", ends)
+    monkeypatch.setattr(status, "query_array_ends", ends)
     first, second = site.send(7), site.send(7)
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": Cluster()}, queues={})
     told = query_task_ends(policy, {first: range(1, 2), second: range(2, 4)})
@@ -261,7 +261,7 @@ def test_the_limits_of_arrays_are_asked_for_now_and_then(
             raise GridbridgeError("refused")
         return found
 
-    monkeypatch.setattr(status, "array_limits", limits)
+    monkeypatch.setattr(status, "query_array_limits", limits)
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": Cluster()}, queues={})
     asks = ArrayLimitCache(policy, Clock(NOON.timestamp, lambda: site.after_s))
     seen = []
@@ -278,7 +278,7 @@ def test_while_a_cluster_tells_of_no_ends_its_arrays_are_left_out(
     def ends(*_: object) -> None:
         raise GridbridgeError("refused")
 
-    monkeypatch.setattr(status, "ends_of", ends)
+    monkeypatch.setattr(status, "query_array_ends", ends)
     array = site.send(7)
     policy = Policy(site=SiteSection(cluster="alpha"), clusters={"beta": Cluster()}, queues={})
 

@@ -111,9 +111,11 @@ class Beta:
 @pytest.fixture(name="beta")
 def _beta(monkeypatch: pytest.MonkeyPatch) -> Beta:
     made = Beta()
-    monkeypatch.setattr(status, "snapshot", made.snapshot)
-    monkeypatch.setattr(crowded_cell_reader, "crowded", made.who)
-    monkeypatch.setattr(crowded_cell_reader, "could_start", lambda *_: made.could_start)
+    monkeypatch.setattr(status, "query_cluster_snapshot", made.snapshot)
+    monkeypatch.setattr(crowded_cell_reader, "query_blocked_jobs", made.who)
+    monkeypatch.setattr(
+        crowded_cell_reader, "query_possible_instances", lambda *_: made.could_start
+    )
     return made
 
 

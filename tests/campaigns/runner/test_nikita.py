@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gridbridge.batch.clusters import away
+from gridbridge.batch.clusters import reach_cluster
 from gridbridge.batch.gridengine import status
 from gridbridge.campaigns.nikita import nikita_journal
 from gridbridge.campaigns.nikita.cancel_requests import CampaignCancelHandler
@@ -209,10 +209,12 @@ def test_it_believes_the_runners_answer_but_asks_before_it_deletes(
     seen = replace(told_then, taken_at=now[0])
     sent = live_campaign_jobs_at(nikita.database, "beta")
     shared = query_result_to_share(
-        seen, sent, identify_cluster_query(away(policy, "beta"), ()), now[0]
+        seen, sent, identify_cluster_query(reach_cluster(policy, "beta"), ()), now[0]
     )
     ClusterSnapshotSharing(nikita.database, Clock()).put("beta", shared)
-    monkeypatch.setattr(status, "snapshot", lambda *_: told.append(1) or (runs_now, 0.1))  # type: ignore[func-returns-value]
+    monkeypatch.setattr(
+        status, "query_cluster_snapshot", lambda *_: told.append(1) or (runs_now, 0.1)
+    )  # type: ignore[func-returns-value]
     later(now, 10)
 
     plan = nikita.decide(nikita.gather())
@@ -505,7 +507,7 @@ def test_nobody_kills_anothers_campaign(nikita: Nikita, array: Array, folder: Pa
 def test_a_kill_is_left_to_a_runner_that_runs(nikita: Nikita, array: Array, folder: Path) -> None:
     assert array
     ask(folder, "cancel")
-    with poller_lock.MomentaryLock(str(folder.parent / "runner.lock")) as is_ours:
+    with poller_lock.MomentaryPollerLock(str(folder.parent / "runner.lock")) as is_ours:
         taken = cancelling(nikita, folder).take()
 
     assert (is_ours, taken, state(nikita)) == (True, 0, CampaignState.IN_TREATMENT)

@@ -35,7 +35,7 @@ from gridbridge.model.campaigns.subscriptions import (
     NotificationSeverity,
 )
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.retry import until
+from gridbridge.shell.retry import poll_until
 from gridbridge.state.database import StateFile
 from tests.program.work.test_threads import without_room
 
@@ -281,7 +281,7 @@ def test_a_mail_that_hangs_holds_up_nobody(site: Site, monkeypatch: pytest.Monke
     goes_on.set()
     is_noted = lambda: notifier.look() or site.subscriptions.all()[0].tries == 0  # noqa: E731
 
-    assert until(is_noted, 10)
+    assert poll_until(is_noted, 10)
     assert len(slow) == 1
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gridbridge.batch.clusters import away
+from gridbridge.batch.clusters import reach_cluster
 from gridbridge.campaigns.runner.cluster_task_counts import (
     cluster_capacities,
     clusters_accepting_campaign_tasks,
@@ -188,4 +188,4 @@ def test_the_sites_own_cluster_is_one_as_any_other(own: dict[str, Cluster]) -> N
     answers = {name: seen(name) for name in policy.clusters}
 
     assert cluster_capacities(policy, answers, {}, {}).keys() == {*own, "beta"}
-    assert [away(policy, name).kind for name in own] == [one.kind for one in own.values()]
+    assert [reach_cluster(policy, name).kind for name in own] == [one.kind for one in own.values()]

@@ -77,14 +77,14 @@ class Calling:
 
     def _call(self, login: SshLogin | None, program: str = "/bin/true") -> None:
         with suppress(CommandFailed):
-            ssh.run(login, (program,), {}, 9.0, carrier=Lost())
+            ssh.run_over_ssh(login, (program,), {}, 9.0, carrier=Lost())
         self.beats_after.append(self.beats)
 
 
 @pytest.fixture(name="calling")
 def _calling(tmp_path: Path) -> Iterator[Calling]:
     yield Calling(tmp_path)
-    runner.after_each(lambda: None)
+    runner.call_after_each_program(lambda: None)
 
 
 def test_each_call_that_is_over_is_a_sign_of_life_and_a_cycle_that_hangs_gives_none(

@@ -216,5 +216,5 @@ def test_an_empty_value_is_a_value(text: str, kept: str) -> None:
     assert said.jdl.clusters["b"].properties == kept
     again = jdl_reader.parse_jdl("n", json.dumps(write_jdl(said.jdl, said.parameters)))
     assert again.jdl.clusters["b"].properties == kept
-    assert "gpu = ''" in (sql := oar.properties(asked)) or "gpu <> ''" in sql
-    assert "gpu=''" in (why := gridengine.refusal(asked)) or "gpu<>''" in why
+    assert "gpu = ''" in (sql := oar.oarsub_properties(asked)) or "gpu <> ''" in sql
+    assert "gpu=''" in (why := gridengine.explain_request_refusal(asked)) or "gpu<>''" in why

@@ -12,7 +12,7 @@ from gridbridge.campaigns.tools import campaign_client
 from gridbridge.campaigns.tools.campaign_client import RequestNotTaken, RunnerAnswerTimeout
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.model.campaigns.owner_request import OwnerReply, OwnerVerb
-from gridbridge.shell.retry import until
+from gridbridge.shell.retry import poll_until
 
 SAID = ParsedJdl(jdl=Jdl(name="n", clusters={"beta": AtCluster(exec_file="x")}), parameters=("a",))
 LONG_S = 20.0
@@ -40,7 +40,7 @@ class Killed(Thread):
 
     def run(self) -> None:
         """Do so."""
-        until(self._take, LONG_S, 0.01)
+        poll_until(self._take, LONG_S, 0.01)
         if self._told is not None:
             Event().wait(1.5)  # longer than both waits were
             campaign_files.publish_campaign_answer(self._tokens[0], self._told, self._published)

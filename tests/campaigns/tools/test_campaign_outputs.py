@@ -196,7 +196,7 @@ def test_no_link_that_others_may_have_put_there_is_followed(
 
 def test_by_ssh_none_is_followed_either(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     asked: list[object] = []
-    monkeypatch.setattr(rsync, "pull", lambda *_, follows, **__: asked.append(follows))
+    monkeypatch.setattr(rsync, "pull_files", lambda *_, follows, **__: asked.append(follows))
     gamma = OutputFolder(login=SshLogin(host="g", user="al"), folder="./campaign.7", timeout_s=9)
 
     fetch_outputs([replace(ENDED, cluster="gamma")], str(tmp_path), {"gamma": gamma})
@@ -229,7 +229,7 @@ def test_a_cluster_by_ssh_is_fetched_as_oneself(
         asked.append((login.user, list(names), source))
         raise CommandFailed(("rsync",), 255, stderr=b"no route", host=login.host)
 
-    monkeypatch.setattr(rsync, "pull", pull)
+    monkeypatch.setattr(rsync, "pull_files", pull)
     login = SshLogin(host="gamma-master", user="al_gamma")
     gamma = OutputFolder(login=login, folder="./campaign.7", timeout_s=9)
 

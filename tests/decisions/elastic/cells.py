@@ -42,7 +42,7 @@ def instance(
         used=sum(used),
         reserved=0,
         total=slots,
-        state=sge_state_letters.read_queue(state),
+        state=sge_state_letters.parse_queue_letters(state),
         running=used,
         begun=tuple(begun),
         promised=promised,
@@ -73,7 +73,7 @@ def waiting(
     """Return jobs of which the first in the list waits for so many minutes."""
     return WaitingJobs(
         shape=TaskShape(slots=slots, queues=queues, pe=pe, requests=tuple(asks.items())),
-        state=sge_state_letters.read_job(state),
+        state=sge_state_letters.parse_job_letters(state),
         jobs=jobs,
         tasks=tasks,
         first_since=ago(minutes),

@@ -341,7 +341,9 @@ def test_a_value_for_a_host_that_the_model_lacks_is_taken_back(attribute: str, v
     queue = cell.queues["gb-be1"] | {attribute: value}
     done = edits(replace(cell, queues={**cell.queues, "gb-be1": queue}))
 
-    assert [qconf.command(edit) for edit in done] == [f"qconf -purge queue {attribute} gb-be1@n1"]
+    assert [qconf.edit_command(edit) for edit in done] == [
+        f"qconf -purge queue {attribute} gb-be1@n1"
+    ]
 
 
 def test_lists_of_names_are_equal_in_any_order_on_each_host() -> None:

@@ -96,7 +96,7 @@ def test_each_list_for_a_host_says_remote_false_too(values: str, names: list[str
         not names,
         names,
     )
-    assert [qconf.command(edit) for edit in found.mend] == [
+    assert [qconf.edit_command(edit) for edit in found.mend] == [
         f"qconf -mattr queue complex_values remote=FALSE {name}" for name in names
     ]
     assert all(name.partition("@")[2] in found.found for name in names if names[0] != "low.q")
@@ -253,7 +253,7 @@ def a_mapped_situation(row: str, **home: object) -> TransferSetupSituation:
     """Return a ready situation whose mapping names the resource of a row of `qconf -sc`."""
     name = row.split()[0]
     situation = a_ready_situation(replace(WANTED, resources=(name,)))
-    complexes = {**situation.home.complexes, **qconf.complexes(row.encode())}
+    complexes = {**situation.home.complexes, **qconf.parse_complexes(row.encode())}
     return at_home(situation, **{"complexes": complexes, **home})
 
 

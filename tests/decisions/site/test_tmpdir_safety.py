@@ -1,6 +1,6 @@
 """Where execd makes TMPDIR nobody but root should write; most sites have /tmp."""
 
-from gridbridge.batch.gridengine.qconf import command
+from gridbridge.batch.gridengine.qconf import edit_command
 from gridbridge.decisions.site.check_findings import worst_finding_state
 from gridbridge.decisions.site.home_queue_findings import (
     MAKE_SAFE_TMPDIR,
@@ -34,7 +34,7 @@ def test_where_others_write_is_noted_with_the_lines_that_mend_it() -> None:
         "tmpdir /var/tmp/sge": FindingState.OK,
     }
     assert found[0].found == "others write there; of all.q, transfer-beta"
-    assert [command(edit) for edit in found[0].mend] == [
+    assert [edit_command(edit) for edit in found[0].mend] == [
         MAKE_SAFE_TMPDIR,
         "qconf -rattr queue tmpdir /var/tmp/sge all.q",
         "qconf -rattr queue tmpdir /var/tmp/sge transfer-beta",

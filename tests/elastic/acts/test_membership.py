@@ -10,7 +10,7 @@ from threading import Barrier, BrokenBarrierError
 
 import pytest
 
-from gridbridge.batch.gridengine.membership.execution_hosts import HostInstance
+from gridbridge.batch.gridengine.membership.execution_hosts import HostQueueInstance
 from gridbridge.elastic.acts import membership
 from gridbridge.elastic.acts.machine_bootstrap import MachineBootstrap
 from gridbridge.elastic.acts.membership import GridEngineMembership
@@ -32,11 +32,11 @@ CELL = GridEngineCell(
 class Hosts:
     """The calls of batch.gridengine.membership.hosts: one host, and what was done with it."""
 
-    def __init__(self, *instances: HostInstance) -> None:
+    def __init__(self, *instances: HostQueueInstance) -> None:
         self.there = instances
         self.done: list[str] = []
 
-    def instances(self, *_: object) -> tuple[HostInstance, ...]:
+    def instances(self, *_: object) -> tuple[HostQueueInstance, ...]:
         """Return its queue instances."""
         return self.there
 
@@ -86,8 +86,8 @@ def test_a_new_host_gets_its_slots_in_each_queue(
     monkeypatch: pytest.MonkeyPatch, queues: tuple[str, ...], expected: list[str]
 ) -> None:
     """In those that its pool names, else in those of its host groups, but best-effort ones."""
-    usual = HostInstance(queue="all.q", slots=2, is_used=False, is_disabled=True)
-    besteffort = HostInstance(
+    usual = HostQueueInstance(queue="all.q", slots=2, is_used=False, is_disabled=True)
+    besteffort = HostQueueInstance(
         queue="gb-be1", slots=1, is_used=False, is_disabled=True, is_best_effort=True
     )
     hosts = Hosts(usual, besteffort)
@@ -103,7 +103,7 @@ def test_a_host_that_is_filled_last_has_its_places_before_it_is_opened(
     """All of them are found in one look at the queues of the cell."""
     names = ("all.q", "long.q")
     hosts = Hosts(
-        *(HostInstance(queue=one, slots=2, is_used=False, is_disabled=True) for one in names)
+        *(HostQueueInstance(queue=one, slots=2, is_used=False, is_disabled=True) for one in names)
     )
     node = JoiningMachine(name="n1", address="10.0.0.9", slots=4, is_filled_last=True)
     site(hosts, monkeypatch).join(node)
@@ -116,7 +116,7 @@ def test_hosts_that_join_side_by_side_get_their_places_one_after_the_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The second one has to see the number that the first one has got."""
-    hosts = Hosts(HostInstance(queue="all.q", slots=2, is_used=False, is_disabled=True))
+    hosts = Hosts(HostQueueInstance(queue="all.q", slots=2, is_used=False, is_disabled=True))
     meet = Barrier(2)
 
     def queue_up(_: object, host: str, queues: tuple[str, ...]) -> None:
@@ -143,7 +143,7 @@ def test_queues_are_changed_for_one_host_after_the_other(
     monkeypatch: pytest.MonkeyPatch, joins: bool
 ) -> None:
     """Grid Engine would lose a change beside a host's leaving, which writes whole queues back."""
-    hosts = Hosts(HostInstance(queue="all.q", slots=2, is_used=False, is_disabled=True))
+    hosts = Hosts(HostQueueInstance(queue="all.q", slots=2, is_used=False, is_disabled=True))
     meet = Barrier(2)
 
     def change(*_: object) -> None:
@@ -176,7 +176,7 @@ def test_a_new_host_in_no_queue_is_not_ready(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_new_host_in_best_effort_queues_alone_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
-    only = HostInstance(
+    only = HostQueueInstance(
         queue="gb-be1", slots=1, is_used=False, is_disabled=True, is_best_effort=True
     )
     hosts = Hosts(only)
@@ -230,7 +230,7 @@ def test_a_machine_may_have_the_address_of_a_host_that_is_silent(
 def test_a_queue_that_somebody_closed_stays_closed_on_a_new_host(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    hosts = Hosts(HostInstance(queue="all.q", slots=2, is_used=False, is_disabled=True))
+    hosts = Hosts(HostQueueInstance(queue="all.q", slots=2, is_used=False, is_disabled=True))
     node = JoiningMachine(
         name="n1", address="10.0.0.9", slots=4, closed=frozenset(("all.q", "long.q"))
     )
@@ -243,7 +243,9 @@ def test_of_a_host_that_is_gone_the_tasks_are_named_that_stay_there(
 ) -> None:
     """Not their whole arrays, of which other tasks run elsewhere: who types the line ends these."""
     tasks = ("61", "62.3", "61")  # a parallel job has a row for each queue
-    hosts = Hosts(HostInstance(queue="all.q", slots=3, is_used=True, is_disabled=True, tasks=tasks))
+    hosts = Hosts(
+        HostQueueInstance(queue="all.q", slots=3, is_used=True, is_disabled=True, tasks=tasks)
+    )
 
     with pytest.raises(
         TasksOnLostHost, match=r"^n1 is gone with 61 62\.3: `qdel -f 61 62\.3` ends"
@@ -255,7 +257,9 @@ def test_of_a_host_that_is_gone_the_tasks_are_named_that_stay_there(
 def test_tasks_of_a_host_that_is_gone_and_that_run_elsewhere_are_nobodys_to_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    used = HostInstance(queue="all.q", slots=2, is_used=True, is_disabled=True, tasks=("62.3",))
+    used = HostQueueInstance(
+        queue="all.q", slots=2, is_used=True, is_disabled=True, tasks=("62.3",)
+    )
     hosts = Hosts(used)
     monkeypatch.setattr(hosts, "put_back", lambda *_: setattr(hosts, "there", ()))
 
@@ -270,9 +274,9 @@ def test_tasks_of_a_host_that_is_gone_and_that_run_elsewhere_are_nobodys_to_end(
 def test_a_host_with_slots_of_a_reservation_to_come_is_not_idle(
     granted: dict[str, int], is_idle: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hosts = Hosts(HostInstance(queue="all.q", slots=2, is_used=False, is_disabled=True))
+    hosts = Hosts(HostQueueInstance(queue="all.q", slots=2, is_used=False, is_disabled=True))
     cell = site(hosts, monkeypatch)
-    monkeypatch.setattr(membership.reservations, "granted", lambda _: granted)
+    monkeypatch.setattr(membership.reservations, "query_reserved_slots", lambda _: granted)
 
     assert cell.look("n1").is_idle is is_idle
 
@@ -332,7 +336,7 @@ def test_what_still_names_a_host_is_told_with_its_command(programs: Path) -> Non
 def test_tasks_that_do_not_make_way_are_told_with_the_command_that_shows_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    used = HostInstance(
+    used = HostQueueInstance(
         queue="gb-be1", slots=2, is_used=True, is_disabled=True, is_best_effort=True, tasks=("61",)
     )
 
@@ -349,7 +353,7 @@ def test_a_host_with_reserved_slots_is_not_idle(
     monkeypatch: pytest.MonkeyPatch, granted: str, is_idle: bool
 ) -> None:
     """Be the reservation one that begins later, which no list of queues shows."""
-    monkeypatch.setattr(membership.reservations, "granted", lambda _: {granted: 2})
-    usual = HostInstance(queue="all.q", slots=2, is_used=False, is_disabled=True)
+    monkeypatch.setattr(membership.reservations, "query_reserved_slots", lambda _: {granted: 2})
+    usual = HostQueueInstance(queue="all.q", slots=2, is_used=False, is_disabled=True)
 
     assert site(Hosts(usual), monkeypatch).look("n1").is_idle is is_idle

@@ -31,7 +31,7 @@ from gridbridge.model.elastic.published_balance import PublishedPoolCounters
 from gridbridge.model.places import BALANCE_ACCOUNT
 from gridbridge.program.cycle import run_cycle_once
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.watchdog import Watchdog
+from gridbridge.shell.watchdog import PollerWatchdog
 from gridbridge.state.database import StateFile
 from tests.decisions.elastic.cells import MASTER, NOON, instance, situation, waiting
 
@@ -88,7 +88,7 @@ def wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BalancerRunOption
     )
     seen = situation(instance(MASTER), instance("alpha-n1", (1,)), wait=[waiting(99, tasks=12)])
     monkeypatch.setattr(cell_observer, "observe_own_cluster", lambda *_: seen)
-    monkeypatch.setattr(balance_service.host, "is_here", lambda name: name == MASTER)
+    monkeypatch.setattr(balance_service.host, "is_this_host", lambda name: name == MASTER)
     return BalancerRunOptions(policy=policy, rules=policy.balance, demand=policy.demand)
 
 
@@ -127,7 +127,7 @@ def test_nobody_acts_away_from_the_qmaster(
     wanted: BalancerRunOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It may move to another host that has a balancer: both would buy what is wanted."""
-    monkeypatch.setattr(balance_service.host, "is_here", lambda _: False)
+    monkeypatch.setattr(balance_service.host, "is_this_host", lambda _: False)
     memory = BalancerStateRows(StateFile.open(f"sqlite:///{tmp_path}/state.db"))
 
     assert ReportingBalancer(wanted, Clock(), memory).gather()
@@ -139,7 +139,7 @@ def test_root_looks_as_the_balancers_account_whose_files_providers_need(
     wanted: BalancerRunOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     leave_root = Mock()
-    monkeypatch.setattr(balance_service, "leave_root", leave_root)
+    monkeypatch.setattr(balance_service, "leave_root_for", leave_root)
     monkeypatch.setattr(
         balance_service, "BalanceDaemon", Mock(side_effect=ClusterNotObserved("enough"))
     )
@@ -262,7 +262,7 @@ def test_systemd_waits_for_a_slow_round_and_ends_one_that_hangs(
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
         systemd.bind(name)
         environment = {"NOTIFY_SOCKET": name, "WATCHDOG_USEC": "300000000"}
-        life_sign = Watchdog(f"{tmp_path}/lock", environment)
+        life_sign = PollerWatchdog(f"{tmp_path}/lock", environment)
         with BalanceDaemon(slow, Clock(), life_sign).open_cycle():
             during = systemd.recv(4096).decode().split("\n")
         life_sign.beat()

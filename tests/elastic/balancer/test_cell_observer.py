@@ -46,7 +46,7 @@ def look(folder: Path, there: ShownCluster | None, state: str = "") -> BalanceSi
     """Look at a cell with a transfer queue of five slots, as the poller knows its cluster."""
     if there:
         (folder / published_json.CLUSTERS).mkdir(exist_ok=True)
-        files.replace(
+        files.replace_file(
             f"{folder}/{published_json.CLUSTERS}/beta.json",
             published_json.encode_published_value(there),
         )
@@ -110,7 +110,7 @@ def test_a_damaged_file_of_them_ends_no_round(tmp_path: Path) -> None:
 
 def test_a_snapshot_has_the_transfer_queues_that_would_start_sooner(tmp_path: Path) -> None:
     (tmp_path / published_json.CLUSTERS).mkdir()
-    files.replace(
+    files.replace_file(
         f"{tmp_path}/{published_json.CLUSTERS}/beta.json",
         published_json.encode_published_value(ROOM),
     )

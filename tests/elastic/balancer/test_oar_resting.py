@@ -10,7 +10,7 @@ import pytest
 
 from gridbridge.batch.oar import node_power
 from gridbridge.batch.oar.oar_commands import BREAK, WHOLE
-from gridbridge.batch.oar.oar_demand import told_reachable
+from gridbridge.batch.oar.oar_demand import encode_reachable_hosts
 from gridbridge.batch.oar.oar_output import MAY_REST
 from gridbridge.elastic.acts import cell_queries
 from gridbridge.elastic.acts.oar_nodes import OarMembership
@@ -79,19 +79,19 @@ class Server:
             jobs[str(len(jobs) + 1)] = _job(len(jobs) + 1, "Waiting", [])
         told = json.dumps(resources).encode() + BREAK + json.dumps(jobs).encode() + WHOLE
         up = [host for host in self.rows if self._is_up(host)]
-        return told + told_reachable(up)
+        return told + encode_reachable_hosts(up)
 
     def look(self, host: str) -> node_power.OarNodeFacts:
         """Ask about a node."""
         self.world.trouble.may_end()
         self.looks += 1
         told, whole, _ = self.document().rpartition(WHOLE)
-        return node_power.looked(told + whole, host)
+        return node_power.parse_node_facts(told + whole, host)
 
     def root(self, word: str, host: str) -> None:
         """Do what root is asked for, by oarnodesetting's own words."""
         self.world.trouble.may_end()
-        row, words = self.rows[host], node_power.setting(word, host)[3:]
+        row, words = self.rows[host], node_power.node_setting_command(word, host)[3:]
         said = (
             dict(zip(words[::2], words[1::2], strict=False))
             if "-n" not in words
@@ -119,7 +119,7 @@ class Server:
     def tags(self) -> dict[str, tuple[str, ...]]:
         """Return the tags that nodes have."""
         told, _, _ = self.document().partition(BREAK)
-        return dict(node_power.read_tags(told))
+        return dict(node_power.parse_node_tags(told))
 
     def tag(self, host: str, tag: str, is_wanted: bool) -> None:
         """Give a node a tag, or take it."""

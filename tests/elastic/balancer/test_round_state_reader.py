@@ -125,9 +125,8 @@ def test_what_this_account_may_not_read_is_hidden(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keep(path)
-    monkeypatch.setattr(
-        round_state_reader.os, "access", lambda *_: False
-    )  # root may read everything
+    # root may read everything
+    monkeypatch.setattr(round_state_reader.os, "access", lambda *_: False)
 
     assert round_state_reader.is_balancer_state_unreadable()
     assert (

@@ -164,7 +164,7 @@ def test_a_host_that_the_cluster_does_not_have_gets_no_tag(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
 ) -> None:
     """Nothing is asked of the cell but which hosts it has."""
-    monkeypatch.setattr(gb_tags, "hosts", lambda _: ("alpha-n1.cluster",))
+    monkeypatch.setattr(gb_tags, "list_taggable_hosts", lambda _: ("alpha-n1.cluster",))
     change = Mock(return_value=())
     monkeypatch.setattr(host_tags, "change_host_tag", change)
     config = ("--config", site(tmp_path))

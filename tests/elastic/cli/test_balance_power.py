@@ -16,7 +16,7 @@ from gridbridge.elastic.balancer import power_requests_service
 from gridbridge.errors import StateError
 from gridbridge.model.elastic.elastic_nodes import HostIdleness
 from gridbridge.model.elastic.standby_hosts import OarPowerRequest, RequestedPowerState
-from gridbridge.shell.poller_lock import MomentaryLock
+from gridbridge.shell.poller_lock import MomentaryPollerLock
 from tests.batch.test_power_hooks import call
 
 SWITCH = """#!/bin/sh
@@ -165,7 +165,7 @@ def test_a_folder_that_is_not_there_is_told(rack: Rack) -> None:
 def test_one_call_at_a_time_switches_nodes(rack: Rack) -> None:
     """Of two the slower one would undo what was wanted meanwhile."""
     rack.asks("wake-up", "n1", -20)
-    with MomentaryLock(f"{rack.spool}/.lock"):
+    with MomentaryPollerLock(f"{rack.spool}/.lock"):
         other = rack.settle("--apply")
     after = rack.settle("--apply")
 

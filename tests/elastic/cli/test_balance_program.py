@@ -27,7 +27,7 @@ from gridbridge.model.elastic.published_balance import BalancePlanReport
 from gridbridge.model.places import BALANCE_PLOTS, BALANCE_STATS
 from gridbridge.model.policy import Policy
 from gridbridge.program.version import version_with_commit
-from gridbridge.shell.poller_lock import MomentaryLock
+from gridbridge.shell.poller_lock import MomentaryPollerLock
 
 SITE = """
 [site]
@@ -312,9 +312,9 @@ def test_a_second_one_that_acts_ends_with_3(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(service, "BALANCE_LOCK", f"{tmp_path}/lock")
-    monkeypatch.setattr(service, "become", lambda *_: None)
+    monkeypatch.setattr(service, "become_account", lambda *_: None)
     monkeypatch.setattr(service.service_process, "start_service_log", lambda _: None)
-    with MomentaryLock(f"{tmp_path}/lock"):
+    with MomentaryPollerLock(f"{tmp_path}/lock"):
         done = run(tmp_path, "--apply", balance_keys=PROVIDED)
 
     assert (3, "gridbridge-balance: another one runs\n") == (done.exit_code, done.stderr)

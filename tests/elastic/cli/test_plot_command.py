@@ -128,7 +128,7 @@ def test_root_draws_into_the_balancers_folder_as_its_account(
 ) -> None:
     """What it draws itself after each round lies there as well."""
     became = list[str]()
-    monkeypatch.setattr(balance_statistics, "leave_root", became.append)
+    monkeypatch.setattr(balance_statistics, "leave_root_for", became.append)
     monkeypatch.setattr("gridbridge.elastic.cli.plot_command.draw_statistics_file", lambda *_: ())
     plot(tmp_path / "stats.csv", tmp_path)
     plot(tmp_path / "stats.csv", Path(BALANCE_PLOTS))

@@ -92,8 +92,10 @@ def _as_person(monkeypatch: pytest.MonkeyPatch, owner: int) -> None:
             raise UntrustedFile(path, "it is not right", f"chown root {path}")
 
     monkeypatch.setattr(programs.os, "geteuid", lambda: PERSON)
-    monkeypatch.setattr(programs.host, "uid_of", lambda _: ADMIN)
-    monkeypatch.setattr(programs.trust, "require", lambda path, *, owner: require(path, owner))
+    monkeypatch.setattr(programs.host, "uid_of_account", lambda _: ADMIN)
+    monkeypatch.setattr(
+        programs.trust, "require_trusted_path", lambda path, *, owner: require(path, owner)
+    )
 
 
 @pytest.mark.parametrize("pool", ["other", "unknown"])

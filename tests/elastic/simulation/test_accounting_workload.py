@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine.qacct import read_ends
+from gridbridge.batch.gridengine.qacct import read_ended_tasks
 from gridbridge.elastic.simulation.accounting_workload import read_accounting_tasks
 from gridbridge.model.elastic.replay_outcome import ReplayExclusion, ReplayTask, WorkloadLineFault
 
@@ -49,7 +49,7 @@ def test_a_host_whose_clock_is_seconds_behind_has_tasks_that_did_not_wait() -> N
     """Its clock tells the start, the master's the submission: so the balancer learns, too."""
     line = record(started="998")
     ((_, found),) = read_accounting_tasks([line])
-    ((end, _, _),) = read_ends(line)
+    ((end, _, _),) = read_ended_tasks(line)
 
     assert isinstance(found, ReplayTask)
     assert (found.submitted_s, found.waited_s, found.run_s) == (1000, 0, 662)

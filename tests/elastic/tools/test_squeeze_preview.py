@@ -28,7 +28,7 @@ def test_root_looks_as_the_balancers_account_whose_files_providers_need(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     leave_root = Mock()
-    monkeypatch.setattr(squeeze_preview, "leave_root", leave_root)
+    monkeypatch.setattr(squeeze_preview, "leave_root_for", leave_root)
     monkeypatch.setattr(
         squeeze_preview.cell_observer,
         "observe_own_cluster",
@@ -46,7 +46,7 @@ def test_root_looks_as_the_balancers_account_whose_files_providers_need(
 def test_hosts_that_do_not_tell_their_power_are_told_and_not_logged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(squeeze_preview, "leave_root", Mock())
+    monkeypatch.setattr(squeeze_preview, "leave_root_for", Mock())
     shutil.copy(GOLDEN / "idle.xml", tmp_path / "qstat.xml")
     shutil.copy(GOLDEN / "hosts.xml", tmp_path / "qhost.xml")
     (tmp_path / "state.json").write_text(json.dumps({"now": NOON.isoformat(), "master": "m"}))

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from gridbridge.shell.runner import quote
+from gridbridge.shell.runner import quote_for_sh
 from tests.campaigns.submission.qsub_lines import HARD, NAME, REFUSED, SHELL, TAKEN, VARIABLES
 from tests.lab.grid import Grid
 
@@ -24,9 +24,9 @@ qdel "${job%%.*}" >/dev/null
 def answers(grid: Grid) -> dict[str, str]:
     """Submit a script with each of the lines, held; return what qstat says of each job."""
     lines = (*TAKEN, *(f"#$ {options}" for options in REFUSED))
-    steps = [f"mkdir -p {FOLDER} && cd {FOLDER} && printf %s {quote(SUBMIT)} >submit"]
+    steps = [f"mkdir -p {FOLDER} && cd {FOLDER} && printf %s {quote_for_sh(SUBMIT)} >submit"]
     for number, line in enumerate(lines):
-        steps.append(f"printf '#!/bin/sh\\n%s\\necho\\n' {quote(line)} >job{number}")
+        steps.append(f"printf '#!/bin/sh\\n%s\\necho\\n' {quote_for_sh(line)} >job{number}")
         steps.append(f"sh submit job{number} >answer{number}")
     steps.append(f"rm -rf ../{FOLDER}/job* && tail -n +1 answer* && rm -r ../{FOLDER}")
     out = grid.on("alpha-master", "sh", "-s", user="alice", stdin="\n".join(steps)).out

@@ -54,8 +54,8 @@ def dying(call):
         done += 1
         return call(*words, **keys)
     return counted
-submit.run = dying(submit.run)
-root.run = dying(root.run)
+submit.run_program = dying(submit.run_program)
+root.run_program = dying(root.run_program)
 told = []
 for verb in calls:
     try:

@@ -23,7 +23,7 @@ class Cell:
         self.deleted = ""
         self.released: tuple[range, ...] = ()
 
-    def owner_and_account(self, _: object, __: str) -> tuple[str, str]:
+    def query_owner_and_account(self, _: object, __: str) -> tuple[str, str]:
         """Return whose the array is; nobody's, where it is gone."""
         return self._owner, NAME if self._owner else ""
 
@@ -43,7 +43,7 @@ class Cell:
 def act(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> str:
     """Have the tasks 1 to 5 deleted if they wait."""
     monkeypatch.setattr(array_order.owner, "read_root_configuration", lambda _: CONFIG)
-    monkeypatch.setattr(cluster_calls, "arrays_of", lambda _: cell)
+    monkeypatch.setattr(cluster_calls, "load_array_adapter", lambda _: cell)
     asked = ArrayOrder(["delete-waiting", "c.12", "beta", "3", "1-5"])
     return ClusterSite(asked, "alice").act(NAME, "7", is_repeated=False)
 

@@ -109,7 +109,7 @@ class Adapter:
 
     error: Exception | None = None
 
-    def find_held(self, _: object, name: str, person: str) -> str:
+    def find_held_job(self, _: object, name: str, person: str) -> str:
         """Return the oldest, or fail."""
         assert person == "alice"
         if self.error:
@@ -121,7 +121,7 @@ class Adapter:
         assert (name, person, array) == ("gc.alpha.7.2", "alice", "52")
         return ["53"]
 
-    def living(self, _: object, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
+    def query_live_indices(self, _: object, arrays: dict[str, str]) -> dict[str, tuple[range, ...]]:
         """Return which places live."""
         places = {"1001": (range(1, 3),), "52": (), "53": (range(4, 5), range(7, 8))}
         return {job: places[job] for job in arrays}
@@ -131,7 +131,7 @@ class Adapter:
 def _adapter(monkeypatch: pytest.MonkeyPatch, asked: Callable[[str], Asked]) -> Adapter:
     del asked
     adapter = Adapter()
-    monkeypatch.setattr(earlier_attempts, "arrays_of", lambda _: adapter)
+    monkeypatch.setattr(earlier_attempts, "load_array_adapter", lambda _: adapter)
     monkeypatch.setattr(ArrayOrder, "reached_by", lambda *_: (None, "alice"))
     return adapter
 

@@ -98,7 +98,7 @@ def test_a_call_reads_and_hashes_its_file_once(
     """However many arrays it sends."""
     site = Site(tmp_path / "site", FEW, arrays)
     read_bytes, hashed_bytes = list[int](), list[int]()
-    read, sha256 = files.read, campaign_reader.hashlib.sha256
+    read, sha256 = files.read_safe_file, campaign_reader.hashlib.sha256
 
     def reading(path: str, *limits: int) -> object:
         found = read(path, *limits)
@@ -109,7 +109,7 @@ def test_a_call_reads_and_hashes_its_file_once(
         hashed_bytes.append(len(data))
         return sha256(data)
 
-    monkeypatch.setattr(campaign_reader.files, "read", reading)
+    monkeypatch.setattr(campaign_reader.files, "read_safe_file", reading)
     monkeypatch.setattr(campaign_reader.hashlib, "sha256", hashing)
     with site.ledger() as ledger:
         content = site.content(ledger)

@@ -69,11 +69,11 @@ def test_it_is_looked_at_now_and_then_and_nothing_is_left_there(tmp_path: Path) 
 
 
 def test_a_filesystem_tells_what_is_free(tmp_path: Path) -> None:
-    seen = host.room(str(tmp_path))
+    seen = host.measure_folder_room(str(tmp_path))
 
     assert seen.free_bytes > 0
     assert seen.free_files is None or seen.free_files > 0
-    assert host.room(f"{tmp_path}/none").trouble == "No such file or directory"
+    assert host.measure_folder_room(f"{tmp_path}/none").trouble == "No such file or directory"
 
 
 @pytest.mark.root

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from gridbridge.program.watch.end_listener import OarJobEndListener
-from gridbridge.shell.retry import until
+from gridbridge.shell.retry import poll_until
 from tests.program.work.test_threads import without_room
 
 
@@ -17,6 +17,6 @@ def test_a_listener_for_which_no_thread_can_be_started_listens_later() -> None:
         assert listener.ended() == frozenset()
         give_room()
 
-        assert until(lambda: listener.ended() == {7}, 10)
+        assert poll_until(lambda: listener.ended() == {7}, 10)
 
     without_room(act)

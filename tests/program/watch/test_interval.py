@@ -57,7 +57,7 @@ def test_an_answer_that_nobody_thought_of_is_trouble_of_its_cluster_alone(
     def fault(*_: object) -> None:
         raise IndexError("list index out of range")
 
-    monkeypatch.setattr(status, "snapshot", fault)
+    monkeypatch.setattr(status, "query_cluster_snapshot", fault)
     observer = ClusterObserver("beta", NOWHERE, PollerSection(), Clock())
     observer.ask_if_due(frozenset)
 
@@ -88,8 +88,8 @@ class Sleepy:
         self.now_s = 0.0
         self.asked_at: list[float] = []
         self.words_asked_at: list[float] = []
-        monkeypatch.setattr(status, "snapshot", self.snapshot)
-        monkeypatch.setattr(status, "vocabulary", self.vocabulary)
+        monkeypatch.setattr(status, "query_cluster_snapshot", self.snapshot)
+        monkeypatch.setattr(status, "query_request_vocabulary", self.vocabulary)
         where = GridEngineCell(
             root="", cell="b", qmaster_port="", execd_port="", binaries="", timeout_s=1
         )
@@ -152,7 +152,7 @@ def test_what_campaigns_sent_is_asked_for_by_cluster(monkeypatch: pytest.MonkeyP
         told.append(words)
         raise GridbridgeError("silent")
 
-    monkeypatch.setattr(status, "snapshot", note)
+    monkeypatch.setattr(status, "query_cluster_snapshot", note)
     observer = ClusterObserver("beta", NOWHERE, PollerSection(), Clock())
     observer.ask_if_due(lambda: frozenset({1}), {"beta": SentJob(jobs=frozenset({7}))}.__getitem__)
     _answer(observer)
@@ -165,7 +165,7 @@ def _observed(monkeypatch: pytest.MonkeyPatch, sent: SentJob, **seen: Any) -> Cl
     rows = {n: (JobStatus(job_id=n, name="n", owner="a", state=UNSEEN),) for n in (1, 7)}
     known = {"cluster": "beta", "taken_at": NOON, "pending": 0, "free_slots": 3, "jobs": rows}
     answer = ClusterSnapshot(**known | seen), 0.5
-    monkeypatch.setattr(status, "snapshot", lambda *_: answer)
+    monkeypatch.setattr(status, "query_cluster_snapshot", lambda *_: answer)
     observer = ClusterObserver("beta", NOWHERE, PollerSection(interval_s=5), Clock())
     observer.ask_if_due(lambda: frozenset({1}), lambda _: sent)
     return _answer(observer)

@@ -44,7 +44,7 @@ def clock() -> Clock:
 @pytest.fixture
 def push(tmp_path: Path, clock: Clock, fp: FakeProcess) -> Iterator[QeventJobEndReceiver]:
     fp.keep_last_process(True)
-    argv = client_commands.watch_ends(CELL)
+    argv = client_commands.end_watcher_command(CELL)
     one = QeventJobEndReceiver(argv, CELL.environment(), LIMIT_PER_S, str(tmp_path), clock)
     yield one
     one.stop()

@@ -11,7 +11,7 @@ from gridbridge.rebalance.replicas.replica_copy import ReplicaCopier, ReplicaFol
 from gridbridge.rebalance.replicas.storage_area import StorageArea
 from gridbridge.rebalance.store.dataset_records import DatasetRecords
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.rsync import FILE_ERROR, CopyPace
+from gridbridge.shell.rsync import FILE_ERROR, RsyncPace
 
 NAMES = ("alpha-disk", "beta-disk", "gamma-disk")
 ANY_DISK = RebalanceSection(min_free_bytes=0, full_free_bytes=0)
@@ -28,7 +28,7 @@ class Carrier:
     carried: list[str] = field(default_factory=list)
 
     def __call__(
-        self, source: ReplicaFolder, target: ReplicaFolder, names: list[str], pace: CopyPace
+        self, source: ReplicaFolder, target: ReplicaFolder, names: list[str], pace: RsyncPace
     ) -> None:
         """Copy them one after the other."""
         for name in names:

@@ -56,7 +56,7 @@ class Desk:
         self.let_go: Callable[[], bool] = lambda: True
         self._state = f"sqlite:///{folder}/state.db"
         self.site.rules = RULES
-        monkeypatch.setattr(as_user_call, "call", self._call)
+        monkeypatch.setattr(as_user_call, "call_as_user", self._call)
         monkeypatch.setattr(delegation_files, "list_delegations", self._let)
         monkeypatch.setattr(
             reconciler.drains, "list_drained_clusters", lambda: frozenset(self.drained)

@@ -57,7 +57,7 @@ def test_what_counts_many_files_has_its_time_once_the_area_answers(
     site: Site, monkeypatch: pytest.MonkeyPatch, max_bytes: int, begun: str, limits: list[int]
 ) -> None:
     """A million files are not counted in the time of a status command; one that hangs is told."""
-    real, given = storage_area.ssh.run, list[float]()
+    real, given = storage_area.ssh.run_over_ssh, list[float]()
     hangs = 10**9  # the call that gets no answer
 
     def run(
@@ -68,7 +68,7 @@ def test_what_counts_many_files_has_its_time_once_the_area_answers(
             raise HostNotReached(argv, None, stderr=b"no answer in time")
         return real(None, argv, dict(storage_area.BARE), limit_s)
 
-    monkeypatch.setattr(storage_area.ssh, "run", run)
+    monkeypatch.setattr(storage_area.ssh, "run_over_ssh", run)
     one = replace(site.areas["beta-disk"], max_bytes=max_bytes)
     found = (
         storage_area.measure_area_and_begun_copy(one, begun)
@@ -186,7 +186,7 @@ def test_an_area_that_hangs_is_not_waited_for_as_long_as_one_that_is_read(
 ) -> None:
     """A hard mount whose server is gone answers nothing at all; what was whole there counts on."""
     limits: list[float] = []
-    real = ssh.run
+    real = ssh.run_over_ssh
 
     def run(
         login: SshLogin | None, argv: tuple[str, ...], env: dict[str, str], limit_s: float, **_: int
@@ -197,7 +197,7 @@ def test_an_area_that_hangs_is_not_waited_for_as_long_as_one_that_is_read(
         return real(login, argv, env, limit_s)
 
     site.datasets.add("reads", site.tree(), 3)
-    monkeypatch.setattr(ssh, "run", run)
+    monkeypatch.setattr(ssh, "run_over_ssh", run)
     seen = site.datasets.verify("reads").dataset
 
     assert limits == [site.areas["beta-disk"].timeout_s]
@@ -216,7 +216,7 @@ def test_many_small_files_have_as_long_to_be_read_as_they_take(
 ) -> None:
     """A millisecond or more for each is what a file server takes."""
     limits: list[float] = []
-    real = ssh.run
+    real = ssh.run_over_ssh
 
     def run(
         login: SshLogin | None, argv: tuple[str, ...], env: dict[str, str], limit_s: float, **_: int
@@ -225,7 +225,7 @@ def test_many_small_files_have_as_long_to_be_read_as_they_take(
         return real(login, argv, env, limit_s)
 
     done = site.datasets.add("reads", site.tree(), 3)
-    monkeypatch.setattr(ssh, "run", run)
+    monkeypatch.setattr(ssh, "run_over_ssh", run)
     storage_area.checksum_replica(
         site.areas["beta-disk"], "reads", replace(done.dataset, files=files, size_bytes=size_bytes)
     )

@@ -20,7 +20,7 @@ from gridbridge.model.rebalance.rebalance_section import RebalanceSection, Stora
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.rebalance.mover import mover_wiring, service_account
 from gridbridge.rebalance.mover.rule_choice import RebalancePlan
-from gridbridge.shell.poller_lock import MomentaryLock
+from gridbridge.shell.poller_lock import MomentaryPollerLock
 from gridbridge.state import published_round_files
 
 TASKS, DATA = "tasks.lock", "data.lock"
@@ -73,7 +73,7 @@ def test_a_round_about_datasets_gives_its_lock_back_while_its_copies_go_on(
 
     def carry(*words: Any, let_go: Callable[[], bool], **known: Any) -> Any:
         is_first = not shared
-        with MomentaryLock(str(tmp_path / "carrying.lock")) as is_ours:
+        with MomentaryPollerLock(str(tmp_path / "carrying.lock")) as is_ours:
             shared.append(not is_ours)
         if is_first:
             assert let_go()
@@ -116,10 +116,10 @@ def test_a_second_round_of_a_kind_ends_with_1(
 ) -> None:
     other = {TASKS: DATA, DATA: TASKS}[lock]
 
-    with MomentaryLock(str(tmp_path / lock)):
+    with MomentaryPollerLock(str(tmp_path / lock)):
         refused = call(*words, "--apply")
         told = call(*words)
-    with MomentaryLock(str(tmp_path / other)):
+    with MomentaryPollerLock(str(tmp_path / other)):
         done = call(*words, "--apply")
 
     assert (refused.exit_code, "another one runs" in refused.output) == (1, True)

@@ -18,7 +18,7 @@ from gridbridge.rebalance.replicas import owner_replicas, storage_area
 from gridbridge.rebalance.replicas.owner_replicas import DatasetOutcome
 from gridbridge.rebalance.replicas.replica_copy import ReplicaFolder
 from gridbridge.rebalance.replicas.storage_area import AREA_MARK
-from gridbridge.shell.rsync import CopyPace
+from gridbridge.shell.rsync import RsyncPace
 from tests.rebalance.mover.areas import NAMES, Carrier, Site
 
 
@@ -74,7 +74,7 @@ def test_what_comes_during_a_copy_is_not_replaced_either(site: Site) -> None:
     real = site.carrier
 
     def come(
-        source: ReplicaFolder, target: ReplicaFolder, names: list[str], pace: CopyPace
+        source: ReplicaFolder, target: ReplicaFolder, names: list[str], pace: RsyncPace
     ) -> None:
         real(source, target, names, pace)
         mine.mkdir()
@@ -310,7 +310,9 @@ def failing(site: Site, *names: str) -> None:
     real = site.carrier
     paths = tuple(site.areas[name].path for name in names)
 
-    def die(source: ReplicaFolder, target: ReplicaFolder, files: list[str], pace: CopyPace) -> None:
+    def die(
+        source: ReplicaFolder, target: ReplicaFolder, files: list[str], pace: RsyncPace
+    ) -> None:
         real.dies_after = 1 if target.folder.startswith(paths) else -1
         real(source, target, files, pace)
 

@@ -99,7 +99,7 @@ class Site:
         assert array
         campaigns.array_is(array, ArrayState.RELEASED, 7)
         database.close()
-        monkeypatch.setattr(status, "snapshot", self._snapshot)
+        monkeypatch.setattr(status, "query_cluster_snapshot", self._snapshot)
         monkeypatch.setattr(task_observer.drains, "list_drained_clusters", lambda: frozenset())
 
     def _snapshot(self, _: object, cluster: str, *__: object) -> tuple[ClusterSnapshot, float]:
@@ -342,7 +342,7 @@ def _at_second_look(site: Site, monkeypatch: pytest.MonkeyPatch, act: Callable[[
             act()
         return answer(where, cluster, *more)
 
-    monkeypatch.setattr(status, "snapshot", snapshot)
+    monkeypatch.setattr(status, "query_cluster_snapshot", snapshot)
 
 
 def test_what_is_marked_is_on_its_way(site: Site) -> None:
@@ -555,7 +555,7 @@ class SentSite(Site):
         self.slots = 1  # that each of them takes
         self.at_gamma = 0  # a job that runs there
         self.contexts: dict[int, tuple[tuple[str, str], ...]] = {7: (), 8: ()}
-        monkeypatch.setattr(home_tasks, "requests_of", self._requests_of)
+        monkeypatch.setattr(home_tasks, "query_job_requests", self._requests_of)
         database = self.database()
         for job in self.letters:
             TransferRows(database).put(sent(job))

@@ -41,7 +41,9 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
         delegation_requests.owner_wiring, "open_datasets_for_service", lambda _: site.datasets
     )
     for module in (delegation_requests, dataset_report, owner_program):
-        monkeypatch.setattr(module.users_configuration, "load", lambda _: (None, ""))
+        monkeypatch.setattr(
+            module.users_configuration, "load_policy_for_users", lambda _: (None, "")
+        )
     return site
 
 
@@ -100,7 +102,7 @@ def test_a_drained_area_gives_away_all_of_a_persons_many_datasets(
         rows = [_row(json.loads(Path(folder, one).read_text())["dataset"]) for one in words[1:]]
         return CompletedProgram(words, 0, json.dumps(rows).encode(), b"")
 
-    monkeypatch.setattr(as_user_call, "call", call)
+    monkeypatch.setattr(as_user_call, "call_as_user", call)
     some = (
         MeasuredStorageArea(storage=name, cluster=name, size_bytes=9, free_bytes=9) for name in "ab"
     )

@@ -21,7 +21,7 @@ from gridbridge.rebalance.store.carried_replica_tables import CarriedReplicaRows
 from gridbridge.rebalance.store.delegation_files import Delegation
 from gridbridge.rebalance.store.round_notes import READ, RebalanceNoteRows
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.poller_lock import MomentaryLock
+from gridbridge.shell.poller_lock import MomentaryPollerLock
 from gridbridge.state.database import StateFile
 from tests.rebalance.mover.areas import NAMES
 from tests.rebalance.mover.desk import Desk
@@ -528,7 +528,7 @@ def test_a_copy_that_takes_longer_than_an_hour_lets_the_next_round_begin(
 
     def let_go() -> bool:
         desk.served.add("second", tree, 1, is_later=True)
-        with MomentaryLock(desk.carrying, is_shared=True):
+        with MomentaryPollerLock(desk.carrying, is_shared=True):
             later.append(desk.round()[1])
         goes_on.set()
         return True

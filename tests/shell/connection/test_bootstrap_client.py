@@ -9,7 +9,11 @@ import paramiko
 import pytest
 
 from gridbridge.errors import CommandFailed, HostNotReached, SshAccessRejected
-from gridbridge.shell.connection.bootstrap_client import BootstrapMachine, do, logged_in
+from gridbridge.shell.connection.bootstrap_client import (
+    BootstrapMachine,
+    log_in_to_new_machine,
+    run_on_new_machine,
+)
 
 NOWHERE = "192.0.2.1"  # RFC 5737: who asked it would wait
 SHOWN = paramiko.ECDSAKey.generate()
@@ -26,7 +30,7 @@ def test_what_is_no_host_key_lets_nobody_log_in(host_key: str) -> None:
         address=NOWHERE, host_key=host_key, user="gridadm", key_file="/nowhere"
     )
 
-    with pytest.raises(SshAccessRejected, match="nothing was sent"), logged_in(machine):
+    with pytest.raises(SshAccessRejected, match="nothing was sent"), log_in_to_new_machine(machine):
         pass
 
 
@@ -62,7 +66,7 @@ def test_only_a_machine_with_the_key_that_was_told_is_asked_to_let_us_in(
         address="127.0.0.1", host_key=key, user="gridadm", key_file="/nowhere", port=port
     )
 
-    with pytest.raises(expected) as refused, logged_in(machine):
+    with pytest.raises(expected) as refused, log_in_to_new_machine(machine):
         pass
 
     assert isinstance(refused.value, SshAccessRejected) == (expected is SshAccessRejected)
@@ -127,7 +131,7 @@ def test_a_machine_keeps_nobody_longer_than_the_limit(answer: Answer) -> None:
         began = time.monotonic()
 
         with pytest.raises(CommandFailed) as failed:
-            do(client, "true", b"x" * (8 << 20), 1.0)
+            run_on_new_machine(client, "true", b"x" * (8 << 20), 1.0)
 
     assert failed.value.status is None
     assert failed.value.transient

@@ -385,7 +385,7 @@ def test_the_unit_of_systemd_shows_which_version_listens(
     unit = (ROOT / "conf/systemd/gridbridge-metrics.service").read_text()
 
     with listening("0", *folders):
-        found = poller_lock.version_of_holder(f"{tmp_path}/lock")
+        found = poller_lock.read_holder_version(f"{tmp_path}/lock")
 
     assert found == version_with_commit()
     assert f"/run/{unit.partition('RuntimeDirectory=')[2].split()[0]}/lock" == METRICS_LOCK

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine.submit import accounts_of
+from gridbridge.batch.gridengine.submit import query_job_accounts
 from gridbridge.decisions.transfer.local_guards import HomeJobRequest
 from gridbridge.errors import ConfigError, ParseError
 from gridbridge.model.cluster import Cluster, ClusterKind
@@ -217,7 +217,7 @@ def test_the_accounts_of_several_jobs_are_asked_for_in_one_question(clients: Cli
         root="/r", cell="beta", binaries=str(clients.folder), timeout_s=10, **ports
     )
 
-    told = accounts_of(cell, (ALTERED, GONE, DEFERRED))
+    told = query_job_accounts(cell, (ALTERED, GONE, DEFERRED))
 
     assert told == {ALTERED: "gb.alpha.9.0.1", DEFERRED: "sge"}
     assert clients.asked("qstat") == [f" -j {ALTERED},{GONE},{DEFERRED} -xml"]

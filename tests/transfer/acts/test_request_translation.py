@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine.submitted_request import parallel_of, read_request
+from gridbridge.batch.gridengine.submitted_request import parse_job_request, parse_parallel_request
 from gridbridge.errors import UnmappableRequest
 from gridbridge.model.request import JobSpec
 from gridbridge.model.route import TransferRoute
@@ -51,7 +51,7 @@ RULES = RequestMapping(
 
 
 def asking(more: bytes = b"", slots: int = 1) -> JobSpec:
-    request = read_request(XML.replace(b"{more}", more))
+    request = parse_job_request(XML.replace(b"{more}", more))
     return JobSpec(transfer="gb", request=request, pe="mpi" if slots > 1 else "", slots=slots)
 
 
@@ -119,7 +119,7 @@ def test_words_are_read_as_the_service_published_them(tmp_path: Path) -> None:
     for folder in ("vocabularies", "queues"):
         (tmp_path / folder).mkdir()
     (tmp_path / "queues/transfer-beta").touch()
-    request = read_request(XML.replace(b"gpu", b"disk").partition(b"<JB_project>")[0])
+    request = parse_job_request(XML.replace(b"gpu", b"disk").partition(b"<JB_project>")[0])
     serial = JobSpec(transfer="gb", request=request)
     before, _ = translate_request_for_queue("transfer-beta", route, serial, str(tmp_path))
     words = ClusterVocabulary(resource=frozenset({"h_rt"}))
@@ -132,4 +132,4 @@ def test_words_are_read_as_the_service_published_them(tmp_path: Path) -> None:
 
 
 def test_a_request_tells_the_most_slots_that_were_asked_for() -> None:
-    assert parallel_of(XML) == ("mpi", 16)
+    assert parse_parallel_request(XML) == ("mpi", 16)

@@ -98,9 +98,9 @@ def link(machine: Machine, tmp_path: Path) -> Iterator[Far]:
     machine.restart()
     link = Far(folder)
     usual = ssh._carrier
-    ssh.carry_by(link)
+    ssh.set_ssh_carrier(link)
     yield link
-    ssh.carry_by(usual)
+    ssh.set_ssh_carrier(usual)
 
 
 def known(machine: Machine) -> Transfer:

@@ -53,7 +53,7 @@ class Inboxes:
 
     def put(self, message: StarterMessage, uid: int = ALICE) -> None:
         """Add a message of that uid."""
-        name = files.random_name("m.")
+        name = files.random_file_name("m.")
         self.messages.append(SpooledMessage(path=f"/spool/{name}", uid=uid, message=message))
         self._known[f"/spool/{name}"] = self.messages[-1]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.clusters import away
+from gridbridge.batch.clusters import reach_cluster
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.message import StarterMessage
 from gridbridge.model.policy import Policy
@@ -286,7 +286,9 @@ def test_a_drained_cluster_is_reported_as_not_up_until_it_is_undrained(folder: s
     seen = ClusterSnapshot(
         cluster="beta", taken_at=datetime.now(UTC), jobs={}, pending=1, free_slots=0
     )
-    observers = {"beta": ClusterObserver("beta", away(POLICY, "beta"), POLICY.poller, Clock())}
+    observers = {
+        "beta": ClusterObserver("beta", reach_cluster(POLICY, "beta"), POLICY.poller, Clock())
+    }
 
     def reported() -> str:
         views.load({"beta": seen}, observers)
@@ -308,7 +310,9 @@ def test_a_full_folder_closes_every_queue_and_is_shown_until_it_has_room(folder:
     seen = ClusterSnapshot(
         cluster="beta", taken_at=datetime.now(UTC), jobs={}, pending=1, free_slots=0
     )
-    observers = {"beta": ClusterObserver("beta", away(POLICY, "beta"), POLICY.poller, Clock())}
+    observers = {
+        "beta": ClusterObserver("beta", reach_cluster(POLICY, "beta"), POLICY.poller, Clock())
+    }
 
     def told(full: str) -> tuple[str, str]:
         views.load({"beta": seen}, observers, full=full)

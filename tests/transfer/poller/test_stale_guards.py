@@ -14,7 +14,7 @@ from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.transfer.guard import Guard
 from gridbridge.model.transfer.transfer_plan import TransferAct, TransferAction
 from gridbridge.program.watch.cluster_observer import ClusterQueryResult
-from gridbridge.shell.trust import name_of
+from gridbridge.shell.trust import account_name_or_uid
 from gridbridge.transfer.acts.transfer_acts import TransferActs
 from gridbridge.transfer.store.transfer_rows import TransferRows
 from tests.states import job_state
@@ -67,7 +67,7 @@ def list_at_home(machine: Machine, letters: str) -> None:
     row = JobStatus(
         job_id=7,
         name="x",
-        owner=name_of(os.getuid()),
+        owner=account_name_or_uid(os.getuid()),
         state=job_state(letters or "r"),
         since=LONG_AGO,
     )

@@ -12,7 +12,7 @@ import pytest
 from gridbridge.model.message import DesiredJobState, MessageKind, StarterMessage, TransferOutcome
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.program.watch.cluster_observer import ClusterQueryResult
-from gridbridge.shell.trust import name_of
+from gridbridge.shell.trust import account_name_or_uid
 from gridbridge.state import published_values
 from gridbridge.transfer.poller.suspensions import (
     AGAIN_S,
@@ -45,7 +45,7 @@ def answer(machine: Machine, cluster: str, letters: str, after_s: float = 0.0) -
     row = JobStatus(
         job_id={"alpha": 7, "beta": 40}[cluster],
         name="x",
-        owner=name_of(os.getuid()),
+        owner=account_name_or_uid(os.getuid()),
         state=job_state(letters),
         since=LONG_AGO,
     )

@@ -38,7 +38,7 @@ from gridbridge.program.watch import disk_space_watch as rooms
 from gridbridge.program.watch.cluster_observer import ClusterQueryResult
 from gridbridge.program.work.workers import A_PERSON
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.trust import name_of
+from gridbridge.shell.trust import account_name_or_uid
 from gridbridge.state import published_values, spool
 from gridbridge.state.database import StateFile
 from gridbridge.state.inbox import SpoolInbox
@@ -138,7 +138,11 @@ class Machine:
         """Let beta answer with these letters of job 40; none: it does not list it."""
         state = job_state(letters or "r")
         row = JobStatus(
-            job_id=40, name=name, owner=name_of(os.getuid()), state=state, since=LONG_AGO
+            job_id=40,
+            name=name,
+            owner=account_name_or_uid(os.getuid()),
+            state=state,
+            since=LONG_AGO,
         )
         seen = ClusterSnapshot(
             cluster="beta",
@@ -154,7 +158,12 @@ class Machine:
         """Let home answer with these letters of job 7."""
         state = job_state(letters)
         row = JobStatus(
-            job_id=7, name="x", owner=name_of(os.getuid()), state=state, since=LONG_AGO, queue=queue
+            job_id=7,
+            name="x",
+            owner=account_name_or_uid(os.getuid()),
+            state=state,
+            since=LONG_AGO,
+            queue=queue,
         )
         seen = ClusterSnapshot(
             cluster="alpha",
@@ -450,7 +459,9 @@ def test_a_full_folder_of_tmpdirs_is_no_room_for_the_service(
     publication = machine.service.program.publication
     monkeypatch.setattr(publication.tmpdirs, "_known", frozenset({"/full"}))
     sizes = {"/full": FolderFreeSpace(free_bytes=0, free_files=0)}
-    monkeypatch.setattr(rooms.host, "room", lambda folder: sizes.get(folder, FolderFreeSpace()))
+    monkeypatch.setattr(
+        rooms.host, "measure_folder_room", lambda folder: sizes.get(folder, FolderFreeSpace())
+    )
 
     assert "/full" in publication.room.lacks()
 
@@ -628,7 +639,7 @@ def test_orphans_of_the_same_id_in_two_clusters_are_both_deleted(
     """Every cluster counts its jobs from 1; the first deletion may still be under way."""
     gate = threading.Event()
     for _ in range(A_PERSON):
-        machine.service.resources.workers.do(name_of(os.getuid()), gate.wait, 10.0)
+        machine.service.resources.workers.do(account_name_or_uid(os.getuid()), gate.wait, 10.0)
     machine.answer("hqw", name=NAME)
     beta = machine.service.known.answers.good["beta"]
     machine.service.known.answers.good["alpha"] = replace(beta, cluster="alpha")

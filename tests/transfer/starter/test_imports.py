@@ -169,7 +169,7 @@ def test_no_codec_is_loaded_for_our_own_texts(read: str) -> None:
     ids=["gridengine", "oar", "embedded"],
 )
 def test_a_transfer_loads_the_adapter_of_its_cluster_alone(away: str, other: str) -> None:
-    take = f"route; from gridbridge.batch import submitter; submitter(route.{away})"
+    take = f"route; from gridbridge import batch; batch.load_submit_adapter(route.{away})"
 
     assert f"gridbridge.batch.{other}.submit" not in loaded(f"gridbridge.model.route as {take}")
 

@@ -138,16 +138,15 @@ def test_after_a_deletion_without_an_answer_the_service_says_whether_there_was_a
 def test_a_verdict_that_comes_before_the_deletion_is_confirmed_does_not_end_the_task_as_killed(
     recalled: Place, monkeypatch: pytest.MonkeyPatch, verdict: dict[str, Any], answer: str
 ) -> None:
-    remote, delete = recalled.folder / "beta/41", submit.delete_waiting
+    remote, delete = recalled.folder / "beta/41", submit.delete_waiting_job
 
     def start_and_delete(*words: Any) -> bool | None:
         remote.write_text("r")
         return delete(*words)
 
-    monkeypatch.setattr(submit, "delete_waiting", start_and_delete)
-    monkeypatch.setattr(
-        recall_step, "_confirm", lambda *_: recall_step.CONFIRM_S
-    )  # it is listed still
+    monkeypatch.setattr(submit, "delete_waiting_job", start_and_delete)
+    # it is listed still
+    monkeypatch.setattr(recall_step, "_confirm", lambda *_: recall_step.CONFIRM_S)
     assert recalled.step().split()[:2] == ["again", str(recall_step.CONFIRM_S)]
     recalled.decide(**verdict, reason="beta says so")
 
@@ -163,7 +162,7 @@ def test_what_starts_before_a_deletion_without_an_answer_runs_again(
 ) -> None:
     """The deletion killed it; a fault of its own is its end."""
     monkeypatch.setattr(recall_step, "SETTLE_S", 0)
-    remote, delete = recalled.folder / "beta/41", submit.delete_waiting
+    remote, delete = recalled.folder / "beta/41", submit.delete_waiting_job
 
     def start_and_delete(*words: Any) -> bool | None:
         remote.write_text("r")
@@ -171,7 +170,7 @@ def test_what_starts_before_a_deletion_without_an_answer_runs_again(
         return delete(*words)
 
     with monkeypatch.context() as patch:
-        patch.setattr(submit, "delete_waiting", start_and_delete)
+        patch.setattr(submit, "delete_waiting_job", start_and_delete)
         with pytest.raises(GridbridgeError):
             recalled.step()
     if is_seen:

@@ -1,7 +1,7 @@
-"""Makes a machine an execution host of a cell, and takes it out: qconf(1), qmod(1) and qhost(1).
+"""Adds a machine to a cell as an execution host and removes it: qconf(1), qmod(1), qhost(1).
 
-Clients end with 0 where nothing was changed, and with 1 where it had been done before. So each
-change is asked for only where it is missing, and is read back by whoever has to rely on it.
+The clients end with 0 even if nothing was changed, and with 1 if the change had been made before.
+So each change is requested only if it is missing, and is read back where later steps rely on it.
 """
 
 import itertools
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from gridbridge.batch.gridengine import client_commands, qconf
 from gridbridge.batch.gridengine.client_commands import Argv
-from gridbridge.batch.gridengine.parse import TRUE, whole
-from gridbridge.batch.gridengine.status import names, queue_settings, show
-from gridbridge.batch.gridengine.submit import call
+from gridbridge.batch.gridengine.parse import TRUE, parse_short_document
+from gridbridge.batch.gridengine.status import query_all_queue_settings, query_names, query_object
+from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.errors import CommandFailed
 from gridbridge.model.places import BEST_EFFORT
 from gridbridge.model.qconf_attributes import (
@@ -49,8 +49,8 @@ NOT_TOLD = "-"  # what qhost prints of a host whose daemon has not reported
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostInstance:
-    """A queue instance of one host."""
+class HostQueueInstance:
+    """A queue instance of one execution host, with its slots, state and tasks."""
 
     queue: str
     slots: int
@@ -61,21 +61,24 @@ class HostInstance:
     tasks: tuple[str, ...] = ()  # that are there, as JOB or JOB.TASK
 
 
-def instances_on(cell: GridEngineCell, host: str) -> Argv:
-    """Show the queue instances of a host with the jobs that are there, in any state."""
+def host_instances_command(cell: GridEngineCell, host: str) -> Argv:
+    """Build the command that shows a host's queue instances with their jobs."""
     shown = ("-s", "rs", "-F", BEST_EFFORT, "-u", "*", "-xml", "-f")
     return (f"{cell.binaries}/qstat", *shown, "-q", _all_on(host))
 
 
-def read_instances(data: bytes) -> tuple[HostInstance, ...]:
-    """Read what qstat shows of a host; ParseError for anything else."""
-    return tuple(_instance(element) for element in whole(data).iterfind("queue_info/Queue-List"))
+def parse_host_instances(data: bytes) -> tuple[HostQueueInstance, ...]:
+    """Parse the queue instances of a host; ParseError for other output."""
+    return tuple(
+        _instance(element)
+        for element in parse_short_document(data).iterfind("queue_info/Queue-List")
+    )
 
 
-def _instance(element: "_Element") -> HostInstance:
+def _instance(element: "_Element") -> HostQueueInstance:
     used = [int(element.findtext(key) or 0) for key in ("slots_used", "slots_resv")]
     values = {resource.get("name"): resource.text for resource in element.iterfind("resource")}
-    return HostInstance(
+    return HostQueueInstance(
         queue=element.findtext("name", "").partition("@")[0],
         slots=int(element.findtext("slots_total") or 0),
         is_used=any(used) or element.find("job_list") is not None,
@@ -92,94 +95,101 @@ def _task(element: "_Element") -> str:
     return f"{job}.{task}" if task else job
 
 
-def has_reported(data: bytes, host: str) -> bool:
-    """Read from `qhost -xml` whether a host's execution daemon has told of its load."""
-    loads = whole(data, "qhost").xpath(
+def has_host_reported(data: bytes, host: str) -> bool:
+    """Say whether a host's execution daemon has reported its load, from `qhost -xml`."""
+    loads = parse_short_document(data, "qhost").xpath(
         "host[@name=$host]/hostvalue[@name='load_avg']/text()", host=host
     )
     return bool(loads) and loads != [NOT_TOLD]
 
 
-def instances(cell: GridEngineCell, host: str) -> tuple[HostInstance, ...]:
-    """Return the queue instances of a host; none where the cell has none, or no such host."""
-    answer = call(cell, instances_on(cell, host))
+def query_host_instances(cell: GridEngineCell, host: str) -> tuple[HostQueueInstance, ...]:
+    """Return the queue instances of a host; none if the cell does not know the host."""
+    answer = run_client(cell, host_instances_command(cell, host))
     if answer.status == NONE_LEFT and not (answer.stdout + answer.stderr).strip():
         return ()
-    return read_instances(answer.checked().stdout)
+    return parse_host_instances(answer.checked().stdout)
 
 
-def is_up(cell: GridEngineCell, host: str) -> bool:
+def is_execd_up(cell: GridEngineCell, host: str) -> bool:
     """Say whether a host's execution daemon reports."""
-    return has_reported(call(cell, client_commands.hosts(cell)).checked().stdout, host)
+    return has_host_reported(
+        run_client(cell, client_commands.host_list_command(cell)).checked().stdout, host
+    )
 
 
-def admitted(cell: GridEngineCell) -> tuple[str, ...]:
+def list_execution_hosts(cell: GridEngineCell) -> tuple[str, ...]:
     """Return the execution hosts."""
-    return names(cell, "-sel")
+    return query_names(cell, "-sel")
 
 
-def admit(cell: GridEngineCell, host: str) -> None:
-    """Have the cell know a host, which may register then."""
-    if host not in names(cell, "-sh"):
+def admit_host(cell: GridEngineCell, host: str) -> None:
+    """Add a host as administrative and execution host, so that it can register."""
+    if host not in query_names(cell, "-sh"):
         _do(cell, "-ah", host)
-    if host not in admitted(cell):
+    if host not in list_execution_hosts(cell):
         lines = "".join(f"{name} NONE\n" for name in ATTRIBUTES)
         text = f"hostname {host}\n{lines}".encode()
-        call(cell, qconf.show(cell, "-Ae", "/dev/stdin"), text).checked()
+        run_client(cell, qconf.qconf_command(cell, "-Ae", "/dev/stdin"), text).checked()
 
 
-def set_resources(cell: GridEngineCell, host: str, values: tuple[tuple[str, str], ...]) -> None:
-    """Give a host its complex_values."""
+def set_host_resources(
+    cell: GridEngineCell, host: str, values: tuple[tuple[str, str], ...]
+) -> None:
+    """Set a host's complex_values."""
     text = ",".join(f"{name}={value}" for name, value in values)
-    if text and qconf.settings(show(cell, "-se", host)).get("complex_values") != text:
+    if (
+        text
+        and qconf.parse_object_attributes(query_object(cell, "-se", host)).get("complex_values")
+        != text
+    ):
         _do(cell, "-rattr", "exechost", "complex_values", text, host)
 
 
-def join_group(cell: GridEngineCell, host: str, group: str) -> None:
-    """Have a host in a host group."""
+def add_host_to_group(cell: GridEngineCell, host: str, group: str) -> None:
+    """Add a host to a host group."""
     if host not in _members(cell, group):
         _do(cell, "-aattr", "hostgroup", "hostlist", host, group)
 
 
-def join_queue(cell: GridEngineCell, host: str, queue: str) -> None:
-    """Have a host in a queue, by its own name if no group of the queue has it."""
-    if queue not in (instance.queue for instance in instances(cell, host)):
+def add_host_to_queue(cell: GridEngineCell, host: str, queue: str) -> None:
+    """Add a host to a queue by its own name, unless a host group of the queue has it."""
+    if queue not in (instance.queue for instance in query_host_instances(cell, host)):
         _do(cell, "-aattr", "queue", "hostlist", host, queue)
 
 
-def set_slots(cell: GridEngineCell, host: str, queue: str, slots: int) -> None:
-    """Give a queue its slots on a host."""
-    setting = qconf.settings(show(cell, "-sq", queue)).get("slots", "")
+def set_queue_slots(cell: GridEngineCell, host: str, queue: str, slots: int) -> None:
+    """Set a queue's slots on a host."""
+    setting = qconf.parse_object_attributes(query_object(cell, "-sq", queue)).get("slots", "")
     if (host, str(slots)) not in parse_values_by_host(setting).others:
         _do(cell, "-rattr", "queue", "slots", str(slots), f"{queue}@{host}")
 
 
-def queue_up(cell: GridEngineCell, host: str, queues: Iterable[str]) -> None:
-    """Have a host get jobs of its queues only when the hosts before it are full.
+def place_host_last_in_queues(cell: GridEngineCell, host: str, queues: Iterable[str]) -> None:
+    """Give a host a seq_no after the other hosts, so that jobs fill those first.
 
-    That is so where the scheduler sorts by seq_no (queue_sort_method, sched_conf(5)). A host that
-    has a number keeps it.
+    This works if the scheduler sorts by seq_no (queue_sort_method, sched_conf(5)). A host that has
+    a number keeps it.
     """
     numbers = {
         settings["qname"]: parse_values_by_host(settings.get("seq_no", "0"))
-        for settings in queue_settings(cell)
+        for settings in query_all_queue_settings(cell)
     }
     for queue in queues:
         own = numbers[queue]
         if host in (where for where, _ in own.others):
             continue
         other_numbers = (int(values.usual) for name, values in numbers.items() if name != queue)
-        number = next_number(own, other_numbers)
+        number = next_seq_no(own, other_numbers)
         if number is not None:
             _do(cell, "-rattr", "queue", "seq_no", str(number), f"{queue}@{host}")
 
 
-def next_number(own: ValuesByHost, other_numbers: Iterable[int]) -> int | None:
-    """Return the lowest seq_no above a queue's own that no host has yet in that queue.
+def next_seq_no(own: ValuesByHost, other_numbers: Iterable[int]) -> int | None:
+    """Return the lowest free seq_no above a queue's own.
 
-    It is above those of host groups, too. It stays below those of the queues that come later
-    (others: what each usually has), or jobs would be offered to them before; the last hosts share
-    one number. None where no room is left.
+    It is above those of host groups, too. It stays below those of later queues (`other_numbers`),
+    or jobs would go to these first; the last hosts share one number. None if no number is left.
     """
     numbers = [(name, int(number)) for name, number in own.others]
     groups = (number for name, number in numbers if name.startswith(GROUP))
@@ -190,21 +200,25 @@ def next_number(own: ValuesByHost, other_numbers: Iterable[int]) -> int | None:
     return min(free, last) if last > first else None
 
 
-def close(cell: GridEngineCell, host: str) -> None:
-    """Disable all queue instances of a host; CommandFailed when one stays open."""
+def disable_host(cell: GridEngineCell, host: str) -> None:
+    """Disable all queue instances of a host; CommandFailed if one stays enabled."""
     _switch(cell, host, "-d", is_disabled=True)
 
 
-def open_up(cell: GridEngineCell, host: str, closed: frozenset[str] = NO_QUEUES) -> tuple[str, ...]:
-    """Enable all queue instances of a host; CommandFailed when one stays closed.
+def enable_host(
+    cell: GridEngineCell, host: str, closed: frozenset[str] = NO_QUEUES
+) -> tuple[str, ...]:
+    """Enable the queue instances of a host; CommandFailed if one stays disabled.
 
-    Best-effort ones that were suspended to make way go on before. Those of `closed` queues stay as
-    they are: return the queues of which that is so.
+    Suspended best-effort instances are resumed first. Instances of `closed` queues stay as they
+    are; the disabled ones of these queues are returned.
     """
-    queue_instances = instances(cell, host)
+    queue_instances = query_host_instances(cell, host)
     for instance in queue_instances:
         if instance.is_best_effort and instance.is_suspended:
-            call(cell, (f"{cell.binaries}/qmod", "-usq", f"{instance.queue}@{host}")).checked()
+            run_client(
+                cell, (f"{cell.binaries}/qmod", "-usq", f"{instance.queue}@{host}")
+            ).checked()
     _switch(cell, host, "-e", is_disabled=False, but=closed)
     return tuple(
         instance.queue
@@ -225,7 +239,9 @@ def _switch(
 
     def wrong() -> list[str]:
         wrong_instances = (
-            instance for instance in instances(cell, host) if instance.is_disabled != is_disabled
+            instance
+            for instance in query_host_instances(cell, host)
+            if instance.is_disabled != is_disabled
         )
         return [instance.queue for instance in wrong_instances if instance.queue not in but]
 
@@ -233,24 +249,24 @@ def _switch(
         return
     targets = [f"{queue}@{host}" for queue in queues] if but else [_all_on(host)]
     argv = (f"{cell.binaries}/qmod", option, *targets)
-    answer = call(cell, argv).checked()
+    answer = run_client(cell, argv).checked()
     if wrong():
         raise CommandFailed(argv, answer.status, b"", b"a queue instance is as it was before")
 
 
-def suspend(cell: GridEngineCell, host: str, queue: str) -> None:
-    """Suspend a queue instance that is not, and so have its tasks make way."""
-    call(cell, (f"{cell.binaries}/qmod", "-sq", f"{queue}@{host}")).checked()
+def suspend_queue_instance(cell: GridEngineCell, host: str, queue: str) -> None:
+    """Suspend a queue instance, which preempts its tasks."""
+    run_client(cell, (f"{cell.binaries}/qmod", "-sq", f"{queue}@{host}")).checked()
 
 
-def put_back(cell: GridEngineCell, host: str, queue: str) -> None:
-    """Have the tasks of a queue instance run elsewhere, if they are such as may run again."""
-    call(cell, (f"{cell.binaries}/qmod", "-rq", f"{queue}@{host}"))
+def reschedule_queue_instance(cell: GridEngineCell, host: str, queue: str) -> None:
+    """Reschedule the rerunnable tasks of a queue instance to other hosts."""
+    run_client(cell, (f"{cell.binaries}/qmod", "-rq", f"{queue}@{host}"))
 
 
-def leave_queues(cell: GridEngineCell, host: str) -> None:
-    """Take a host out of every queue: its own values first, then its name."""
-    for queue in queue_settings(cell):
+def remove_host_from_queues(cell: GridEngineCell, host: str) -> None:
+    """Remove a host from every queue: its own values first, then its name."""
+    for queue in query_all_queue_settings(cell):
         if _has_values(queue, host):
             _do(cell, "-purge", "queue", "*", f"{queue['qname']}@{host}")
         if host in parse_words(queue.get("hostlist", "")):
@@ -263,47 +279,46 @@ def _has_values(queue: QconfSettings, host: str) -> bool:
     )
 
 
-def leave_groups(cell: GridEngineCell, host: str) -> None:
-    """Take a host out of every host group."""
-    for group in names(cell, "-shgrpl"):
+def remove_host_from_groups(cell: GridEngineCell, host: str) -> None:
+    """Remove a host from every host group."""
+    for group in query_names(cell, "-shgrpl"):
         if host in _members(cell, group):
             _do(cell, "-dattr", "hostgroup", "hostlist", host, group)
 
 
-def dismiss(cell: GridEngineCell, host: str) -> None:
-    """Let a host administer and submit no more."""
+def dismiss_host(cell: GridEngineCell, host: str) -> None:
+    """Remove a host from the administrative and submit hosts."""
     for listed, option in (("-sh", "-dh"), ("-ss", "-ds")):
-        if host in names(cell, listed):
+        if host in query_names(cell, listed):
             _do(cell, option, host)
 
 
-def stop(cell: GridEngineCell, host: str) -> None:
-    """Have a host's execution daemon end, if it runs: one that does not is no error."""
-    call(cell, qconf.show(cell, "-ke", host))
+def stop_execd(cell: GridEngineCell, host: str) -> None:
+    """Stop a host's execution daemon; it is no error if it does not run."""
+    run_client(cell, qconf.qconf_command(cell, "-ke", host))
 
 
-def forget(cell: GridEngineCell, host: str) -> str:
-    """Take a host off the execution hosts; return what in the cell still names it, empty: nothing.
-
-    That is in qconf's words.
-    """
-    if host in admitted(cell):
-        answer = call(cell, qconf.show(cell, "-de", host))
+def remove_execution_host(cell: GridEngineCell, host: str) -> str:
+    """Remove an execution host; return qconf's message if an object still names it."""
+    if host in list_execution_hosts(cell):
+        answer = run_client(cell, qconf.qconf_command(cell, "-de", host))
         message = answer.stdout + answer.stderr
         if answer.status and REFERENCED in message:
             return " ".join(message.decode("utf-8", "replace").split())
         answer.checked()
-    if host in names(cell, "-sconfl"):
+    if host in query_names(cell, "-sconfl"):
         _do(cell, "-dconf", host)
-    return f"{host} is an execution host still" if host in admitted(cell) else ""
+    return f"{host} is an execution host still" if host in list_execution_hosts(cell) else ""
 
 
 def _members(cell: GridEngineCell, group: str) -> tuple[str, ...]:
-    return parse_words(qconf.settings(show(cell, "-shgrp", group)).get("hostlist", ""))
+    return parse_words(
+        qconf.parse_object_attributes(query_object(cell, "-shgrp", group)).get("hostlist", "")
+    )
 
 
 def _do(cell: GridEngineCell, *options: str) -> None:
-    call(cell, qconf.show(cell, *options)).checked()
+    run_client(cell, qconf.qconf_command(cell, *options)).checked()
 
 
 def _all_on(host: str) -> str:

@@ -1,13 +1,13 @@
-"""Which slots advance reservations have, also those that begin later: qrstat(1).
+"""Queries the slots of advance reservations, including those that begin later: qrstat(1).
 
-qstat shows the slots of those alone that have begun.
+qstat shows only the slots of reservations that have begun.
 """
 
 from collections import Counter
 from collections.abc import Mapping
 
-from gridbridge.batch.gridengine.parse.documents import whole
-from gridbridge.batch.gridengine.submit import call
+from gridbridge.batch.gridengine.parse.documents import parse_short_document
+from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.errors import CommandFailed
 from gridbridge.model.route import GridEngineCell
 
@@ -20,13 +20,10 @@ NO_PROGRAM = 127
 GONE = b"do not exist"  # all that were asked about ended meanwhile
 
 
-def granted(cell: GridEngineCell) -> Mapping[str, int]:
-    """Return the slots that reservations have, by queue instances; CommandFailed, ParseError.
-
-    A cell whose programs don't know reservations has none.
-    """
+def query_reserved_slots(cell: GridEngineCell) -> Mapping[str, int]:
+    """Return the reserved slots by queue instance; none if the cell has no qrstat."""
     try:
-        listed = call(cell, (_program(cell), "-u", "*", "-xml"))
+        listed = run_client(cell, (_program(cell), "-u", "*", "-xml"))
     except CommandFailed as error:
         if error.status == NO_PROGRAM:
             return {}
@@ -37,15 +34,15 @@ def granted(cell: GridEngineCell) -> Mapping[str, int]:
     slots = Counter[str]()
     for start in range(0, len(ids), AT_ONCE):
         portion = ",".join(ids[start : start + AT_ONCE])
-        answer = call(cell, (_program(cell), "-ar", portion, "-xml"))
+        answer = run_client(cell, (_program(cell), "-ar", portion, "-xml"))
         if answer.status and GONE in answer.stdout + answer.stderr:
             continue
-        slots.update(read_granted(answer.checked().stdout))
+        slots.update(parse_reserved_slots(answer.checked().stdout))
     return dict(slots)
 
 
-def read_granted(data: bytes) -> Mapping[str, int]:
-    """Read what `qrstat -ar IDS -xml` shows; ParseError for anything else."""
+def parse_reserved_slots(data: bytes) -> Mapping[str, int]:
+    """Parse `qrstat -ar IDS -xml`; ParseError for other output."""
     slots = Counter[str]()
     for element in _shown(data).iterfind("ar_summary/granted_slots_list/granted_slots"):
         slots[element.get("queue_instance", "")] += int(element.get("slots", "0"))
@@ -53,7 +50,7 @@ def read_granted(data: bytes) -> Mapping[str, int]:
 
 
 def _shown(data: bytes) -> "_Element":
-    return whole(data, "qrstat")
+    return parse_short_document(data, "qrstat")
 
 
 def _program(cell: GridEngineCell) -> str:

@@ -1,6 +1,11 @@
 """Reads what `qstat -j JOB -xml` prints, of all versions."""
 
-from gridbridge.batch.gridengine.parse.documents import leaf_texts, read_xml, unescaped, walk
+from gridbridge.batch.gridengine.parse.documents import (
+    iterate_elements,
+    iterate_leaf_texts,
+    parse_repaired_xml,
+    unescape_angle,
+)
 from gridbridge.errors import ParseError
 from gridbridge.model.job import JobDetail
 
@@ -13,49 +18,49 @@ def parse_job_detail(data: bytes) -> tuple[JobDetail, ...]:
     A name or pattern finds several. The names of the lists around the leafs vary by version
     and by the job's history, so only the leafs are read, in their order.
     """
-    return read_xml(data, _read_details)
+    return parse_repaired_xml(data, _read_details)
 
 
-def parse_begun(data: bytes) -> list[int]:
-    """Read the tasks of `qstat -j ARRAY -xml` that have begun; it names no others."""
-    return read_xml(data, _read_begun)
+def parse_begun_tasks(data: bytes) -> list[int]:
+    """Parse the begun tasks of `qstat -j ARRAY -xml`, which names no others."""
+    return parse_repaired_xml(data, _read_begun)
 
 
-def parse_judged(data: bytes) -> dict[int, tuple[str, str]]:
-    """Read of `qstat -j JOB,JOB -xml` each job's group and checkpointing environment, or none."""
-    return read_xml(data, _read_judged)
+def parse_groups_and_checkpoints(data: bytes) -> dict[int, tuple[str, str]]:
+    """Parse each job's group and checkpointing environment from `qstat -j JOB,JOB -xml`."""
+    return parse_repaired_xml(data, _read_judged)
 
 
 def _read_judged(document: bytes) -> dict[int, tuple[str, str]]:
     judgements, job = dict[int, tuple[str, str]](), 0
-    for tag, text in leaf_texts(walk(document)):
+    for tag, text in iterate_leaf_texts(iterate_elements(document)):
         if tag == "JB_job_number":
             job = int(text)
             judgements[job] = "", ""
         elif job and tag == "JB_group":
-            judgements[job] = unescaped(text), judgements[job][1]
+            judgements[job] = unescape_angle(text), judgements[job][1]
         elif job and tag == "JB_checkpoint_name":
-            judgements[job] = judgements[job][0], unescaped(text)
+            judgements[job] = judgements[job][0], unescape_angle(text)
     return judgements
 
 
-def parse_caps(data: bytes) -> dict[int, int]:
-    """Read of `qstat -j JOB,JOB -xml` how many tasks of each array may run at once (qsub(1) -tc).
+def parse_task_caps(data: bytes) -> dict[int, int]:
+    """Parse how many tasks of each array may run at once, from `qstat -j -xml` (qsub(1) -tc).
 
-    Jobs that may run any number are left out.
+    Jobs without such a limit are left out.
     """
-    return read_xml(data, _read_caps)
+    return parse_repaired_xml(data, _read_caps)
 
 
 def _read_details(document: bytes) -> tuple[JobDetail, ...]:
     """Begin a new job at each JB_job_number: that leaf comes first in every version."""
     jobs: list[_Leafs] = []
-    walked = walk(document)
-    for tag, text in leaf_texts(walked):
+    walked = iterate_elements(document)
+    for tag, text in iterate_leaf_texts(walked):
         if tag == "JB_job_number":
             jobs.append({})
         if jobs:
-            jobs[-1].setdefault(tag, []).append(unescaped(text))
+            jobs[-1].setdefault(tag, []).append(unescape_angle(text))
     if not jobs and walked.root.tag != "unknown_jobs":
         raise ParseError(f"qstat: no job in <{walked.root.tag}>")
     messages = jobs[-1].get("MES_message", []) if jobs else []  # printed once, after all jobs
@@ -63,12 +68,16 @@ def _read_details(document: bytes) -> tuple[JobDetail, ...]:
 
 
 def _read_begun(document: bytes) -> list[int]:
-    return [int(text) for tag, text in leaf_texts(walk(document)) if tag == "JAT_task_number"]
+    return [
+        int(text)
+        for tag, text in iterate_leaf_texts(iterate_elements(document))
+        if tag == "JAT_task_number"
+    ]
 
 
 def _read_caps(document: bytes) -> dict[int, int]:
     caps, job = dict[int, int](), 0
-    for tag, text in leaf_texts(walk(document)):
+    for tag, text in iterate_leaf_texts(iterate_elements(document)):
         if tag == "JB_job_number":
             job = int(text)
         elif tag == "JB_ja_task_concurrency" and int(text) > 0:

@@ -17,8 +17,10 @@ _PARTS = {"queue_info", "job_info"}  # both are printed even when they are empty
 _Value = TypeVar("_Value")
 
 
-def read_xml(data: bytes, read: Callable[[bytes], _Value], program: str = "qstat") -> _Value:
-    """Read a document, repaired if need be; ParseError, which names the program, for others."""
+def parse_repaired_xml(
+    data: bytes, read: Callable[[bytes], _Value], program: str = "qstat"
+) -> _Value:
+    """Parse a document, repaired if necessary; the ParseError names the program."""
     if b"<!" in data:  # a DTD, whose entities could stand for anything; qstat escapes every `<`
         raise ParseError(f"{program}: a document with declarations")
     try:
@@ -47,8 +49,8 @@ def _not_xml(data: bytes, program: str) -> str:
     return f"{program}: no XML but {first[:100]!r}" if first else f"{program}: an empty answer"
 
 
-def walk(document: bytes, *tags: str) -> "etree.iterparse[tuple[str, etree._Element]]":
-    """Go through a document's elements of these tags as they end; all of them without any."""
+def iterate_elements(document: bytes, *tags: str) -> "etree.iterparse[tuple[str, etree._Element]]":
+    """Yield a document's elements of these tags as they end; all elements without tags."""
     return etree.iterparse(
         BytesIO(document),
         tag=tags or None,
@@ -60,45 +62,48 @@ def walk(document: bytes, *tags: str) -> "etree.iterparse[tuple[str, etree._Elem
     )
 
 
-def whole(data: bytes, program: str = "qstat") -> etree._Element:
-    """Return a short document, repaired if need be; ParseError, which names the program, else."""
-    return read_xml(data, etree.fromstring, program)
+def parse_short_document(data: bytes, program: str = "qstat") -> etree._Element:
+    """Parse a short document, repaired if necessary; the ParseError names the program."""
+    return parse_repaired_xml(data, etree.fromstring, program)
 
 
-def take_rows(document: bytes, take: Callable[[etree._Element], None]) -> None:
-    """Take each job and queue of a list, a queue after its jobs; ParseError for anything else."""
-    walked = walk(document, ROW, QUEUE)
+def take_list_rows(document: bytes, take: Callable[[etree._Element], None]) -> None:
+    """Call `take` with each job and queue of a list; ParseError for another document.
+
+    A queue comes after its jobs.
+    """
+    walked = iterate_elements(document, ROW, QUEUE)
     for _, element in walked:
         take(element)
-        drop(element)
-    check_whole(walked.root)
+        drop_element(element)
+    require_job_list(walked.root)
 
 
-def drop(element: etree._Element) -> None:
-    """Empty a row, and unlink the row before it: lxml still needs the current one itself."""
+def drop_element(element: etree._Element) -> None:
+    """Empty an element, and unlink the one before it; lxml still needs the current one."""
     element.clear()
     before, around = element.getprevious(), element.getparent()
     if before is not None and around is not None and before.tag == element.tag:
         around.remove(before)
 
 
-def check_whole(root: etree._Element) -> None:
-    """Raise ParseError for anything but a list of queues and jobs."""
+def require_job_list(root: etree._Element) -> None:
+    """Raise ParseError unless the document is a list of queues and jobs."""
     if root.tag == "job_info" and {child.tag for child in root} >= _PARTS:
         return
     words = " ".join(word for text in root.itertext() for word in str(text).split())
     raise ParseError(f"qstat: <{root.tag}> is not a job list: {words[:100] or 'no words in it'}")
 
 
-def leaf_texts(walk: Iterable[tuple[str, etree._Element]]) -> Iterator[tuple[str, str]]:
-    """Give the elements without others in them, and their texts."""
+def iterate_leaf_texts(walk: Iterable[tuple[str, etree._Element]]) -> Iterator[tuple[str, str]]:
+    """Yield the tags and texts of the elements that contain no other elements."""
     for _, element in walk:
         if len(element) == 0:
             yield str(element.tag), element.text or ""
 
 
-def unescaped(raw: str) -> str:
-    """Undo 8.1.9's own way to write a `<`."""
+def unescape_angle(raw: str) -> str:
+    """Undo the escape by which 8.1.9 writes a `<`."""
     return raw.replace("%lt;", "<")
 
 

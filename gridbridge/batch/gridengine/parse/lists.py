@@ -12,7 +12,12 @@ from datetime import UTC, datetime, tzinfo
 from functools import lru_cache, partial
 
 from gridbridge.batch.gridengine import sge_state_letters
-from gridbridge.batch.gridengine.parse.documents import QUEUE, read_xml, take_rows, unescaped
+from gridbridge.batch.gridengine.parse.documents import (
+    QUEUE,
+    parse_repaired_xml,
+    take_list_rows,
+    unescape_angle,
+)
 from gridbridge.model.ids import PREFIX, parse_task_ranges
 from gridbridge.model.places import BEST_EFFORT
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
@@ -31,7 +36,7 @@ FIXED = "qf"  # of a resource: the queue's own, and no consumable (qstat(1), -F)
 BATCH = "B"  # among the types of a queue: neither interactive alone nor parallel alone
 
 
-def parse_status(
+def parse_cluster_snapshot(
     data: bytes,
     *,
     cluster: str,
@@ -49,7 +54,7 @@ def parse_status(
     system's. ParseError for anything but one whole document, repaired if need be.
     """
     read = partial(_read_lists, job_ids=job_ids, uncounted=uncounted, zone=zone)
-    lists = read_xml(data, read)
+    lists = parse_repaired_xml(data, read)
     own = (
         queue
         for queue in lists.queues
@@ -87,7 +92,7 @@ class _Lists:
 
     @property
     def pending(self) -> int:
-        return sum(n for text, n in self._tasks.items() if read_state(text).can_start)
+        return sum(n for text, n in self._tasks.items() if parse_logged_job_state(text).can_start)
 
     def take(self, element: "_Element") -> None:
         leafs = {child.tag: child.text or "" for child in element}
@@ -96,7 +101,7 @@ class _Lists:
             return
         job_id = int(leafs["JB_job_number"])
         if job_id not in self._uncounted:
-            self._tasks[leafs["state"]] += count_tasks(leafs.get("tasks", ""))
+            self._tasks[leafs["state"]] += count_listed_tasks(leafs.get("tasks", ""))
         if job_id in self._wanted or leafs["JB_name"].startswith(_OURS):
             row = _job(leafs, _queue_around(element, leafs), self._zone)
             self.jobs[job_id] = _joined(self.jobs.get(job_id, ()), row)
@@ -119,7 +124,7 @@ def _read_lists(
     zone: tzinfo | None,
 ) -> _Lists:
     lists = _Lists(job_ids, uncounted, zone)
-    take_rows(document, lists.take)
+    take_list_rows(document, lists.take)
     return lists
 
 
@@ -130,7 +135,7 @@ def _queue(leafs: dict[str, str], values: dict[str | None, str | None]) -> Queue
         slots_used=int(leafs["slots_used"]),
         slots_reserved=int(leafs.get("slots_resv", "0")),
         slots_total=int(leafs["slots_total"]),
-        state=sge_state_letters.read_queue(leafs.get("state", "")),
+        state=sge_state_letters.parse_queue_letters(leafs.get("state", "")),
         takes_batch=BATCH in leafs.get("qtype", BATCH),
         sends_away=remote in TRUE,
         says_stay=remote in _FALSE,
@@ -148,9 +153,9 @@ def _job(leafs: dict[str, str], queue: str, zone: tzinfo | None) -> JobStatus:
     return JobStatus(
         job_id=int(leafs["JB_job_number"]),
         tasks=parse_task_ranges(leafs.get("tasks", "")),
-        name=unescaped(leafs["JB_name"]),
-        owner=unescaped(leafs["JB_owner"]),
-        state=read_state(leafs["state"]),
+        name=unescape_angle(leafs["JB_name"]),
+        owner=unescape_angle(leafs["JB_owner"]),
+        state=parse_logged_job_state(leafs["state"]),
         queue=queue,
         since=_since(leafs, zone),
         slots=int(leafs["slots"]),
@@ -158,9 +163,9 @@ def _job(leafs: dict[str, str], queue: str, zone: tzinfo | None) -> JobStatus:
 
 
 @lru_cache(maxsize=256)
-def read_state(text: str) -> JobState:
-    """Read state letters; of each combination with an unknown one the log tells once."""
-    state = sge_state_letters.read_job(text)
+def parse_logged_job_state(text: str) -> JobState:
+    """Parse state letters; each combination with an unknown letter is logged once."""
+    state = sge_state_letters.parse_job_letters(text)
     if JobFact.UNKNOWN in state.facts:
         _LOG.warning("event=unknown_job_state letters=%r", text)
     return state
@@ -175,11 +180,11 @@ def _queue_around(row: "_Element", leafs: dict[str, str]) -> str:
 
 
 def _since(leafs: dict[str, str], zone: tzinfo | None) -> datetime | None:
-    return moment(next((leafs[name] for name in _TIMES if leafs.get(name)), ""), zone)
+    return parse_printed_time(next((leafs[name] for name in _TIMES if leafs.get(name)), ""), zone)
 
 
-def moment(text: str, zone: tzinfo | None) -> datetime | None:
-    """Read a time that was printed in a zone, by default this system's; None for anything else."""
+def parse_printed_time(text: str, zone: tzinfo | None) -> datetime | None:
+    """Parse a printed local time of a zone, by default this system's; None for other text."""
     try:
         printed = datetime.fromisoformat(text)
     except ValueError:
@@ -188,6 +193,6 @@ def moment(text: str, zone: tzinfo | None) -> datetime | None:
 
 
 @lru_cache(maxsize=1024)
-def count_tasks(text: str) -> int:
-    """Count the tasks that `1-9:2,12` names; without a range the job itself counts."""
+def count_listed_tasks(text: str) -> int:
+    """Count the tasks that `1-9:2,12` names; an empty text counts as one job."""
     return sum(map(len, parse_task_ranges(text))) if text else 1

@@ -1,1 +1,1 @@
-"""What a cell keeps of hosts that may be switched off and on."""
+"""Host tags and task rescheduling of a cell, for hosts that are halted and woken."""

@@ -1,15 +1,16 @@
-"""The tags of hosts, kept in their cell as a value of each execution host: gb_tags.
+"""Keeps host tags in their cell as the value gb_tags of each execution host.
 
-The value is a string of a complex that jobs can't ask for, with + between tags: a comma and = have
-another meaning there. It stays when a host is silent or off, and goes with the host itself.
+The value is a string of a complex that jobs can't request. Tags are joined by +, because a comma
+and = are special there. The value stays while a host is silent or off, and is deleted with the
+host.
 """
 
 from collections.abc import Mapping
 
 from gridbridge.batch.gridengine import client_commands, qconf
-from gridbridge.batch.gridengine.demand import read_hosts
-from gridbridge.batch.gridengine.membership.execution_hosts import admitted
-from gridbridge.batch.gridengine.submit import call
+from gridbridge.batch.gridengine.demand import parse_qhost
+from gridbridge.batch.gridengine.membership.execution_hosts import list_execution_hosts
+from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.errors import CommandFailed
 from gridbridge.model.route import GridEngineCell
 from gridbridge.model.site.setup_findings import EditVerb, SetupEdit
@@ -20,33 +21,37 @@ COMPLEX = f"{NAME} {NAME} RESTRING == NO NO NONE 0"
 VALUES = "complex_values"
 
 
-def tags(cell: GridEngineCell) -> Mapping[str, tuple[str, ...]]:
-    """Return the tags of all hosts that have some; CommandFailed when the cell does not answer."""
-    document = call(cell, client_commands.hosts(cell, (NAME,))).checked().stdout
-    return read(document)
+def query_host_tags(cell: GridEngineCell) -> Mapping[str, tuple[str, ...]]:
+    """Return the tags of all hosts that have any."""
+    document = run_client(cell, client_commands.host_list_command(cell, (NAME,))).checked().stdout
+    return parse_host_tags(document)
 
 
-def hosts(cell: GridEngineCell) -> tuple[str, ...]:
+def list_taggable_hosts(cell: GridEngineCell) -> tuple[str, ...]:
     """Return all execution hosts."""
-    return admitted(cell)
+    return list_execution_hosts(cell)
 
 
-def read(document: bytes) -> Mapping[str, tuple[str, ...]]:
-    """Read them from `qhost -F gb_tags -xml`."""
-    texts = ((host.name, dict(host.values).get(NAME, "")) for host in read_hosts(document))
+def parse_host_tags(document: bytes) -> Mapping[str, tuple[str, ...]]:
+    """Parse the tags of hosts from `qhost -F gb_tags -xml`."""
+    texts = ((host.name, dict(host.values).get(NAME, "")) for host in parse_qhost(document))
     return {name: tuple(text.split(BETWEEN)) for name, text in texts if text}
 
 
-def set_tags(cell: GridEngineCell, host: str, host_tags: tuple[str, ...]) -> None:
-    """Give a host exactly these tags; CommandFailed when the cell refuses."""
-    complexes = qconf.complexes(call(cell, qconf.show(cell, "-sc")).checked().stdout)
+def replace_host_tags(cell: GridEngineCell, host: str, host_tags: tuple[str, ...]) -> None:
+    """Replace all tags of a host; CommandFailed if the cell refuses."""
+    complexes = qconf.parse_complexes(
+        run_client(cell, qconf.qconf_command(cell, "-sc")).checked().stdout
+    )
     if NAME not in complexes:
-        line = qconf.command(SetupEdit(verb=EditVerb.SET_COMPLEX, name=NAME, value=COMPLEX))
-        answer = call(cell, ("/bin/sh", "-c", f"{qconf.environment(cell)}; {line}"))
+        line = qconf.edit_command(SetupEdit(verb=EditVerb.SET_COMPLEX, name=NAME, value=COMPLEX))
+        answer = run_client(cell, ("/bin/sh", "-c", f"{qconf.cell_environment_line(cell)}; {line}"))
         if answer.status:  # told as qconf's, not as the shell's
             raise CommandFailed(("qconf", "-Mc"), answer.status, answer.stdout, answer.stderr)
     if host_tags:
         options = ("-mattr", "exechost", VALUES, f"{NAME}={BETWEEN.join(host_tags)}", host)
-        call(cell, qconf.show(cell, *options)).checked()
-    elif host in tags(cell):
-        call(cell, qconf.show(cell, "-dattr", "exechost", VALUES, NAME, host)).checked()
+        run_client(cell, qconf.qconf_command(cell, *options)).checked()
+    elif host in query_host_tags(cell):
+        run_client(
+            cell, qconf.qconf_command(cell, "-dattr", "exechost", VALUES, NAME, host)
+        ).checked()

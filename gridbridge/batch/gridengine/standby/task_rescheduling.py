@@ -1,8 +1,8 @@
-"""Which tasks on hosts may run elsewhere again, and has them do it (qmod(1), -rj).
+"""Finds tasks that may be rerun on other hosts, and reschedules them (qmod(1), -rj).
 
-Only jobs that asked for it are moved: `-r y`, or a checkpointing environment (qsub(1)); what their
-queue would allow is not enough. A parallel job may be on other hosts too, and an interactive one
-can't begin anew. A task that is suspended, or held while it runs, stays where it is.
+Only jobs that requested it are moved, by `-r y` or a checkpointing environment (qsub(1)); a queue's
+`rerun` is not enough. Parallel and interactive jobs are not moved. A suspended task, or a running
+task with a hold, stays on its host.
 """
 
 from collections import defaultdict
@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gridbridge.batch.gridengine.client_commands import Argv
-from gridbridge.batch.gridengine.parse import TRUE, whole
-from gridbridge.batch.gridengine.submit import call
+from gridbridge.batch.gridengine.parse import TRUE, parse_short_document
+from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.batch.gridengine.submitted_request import INTERACTIVE
 from gridbridge.model.elastic.cell import TaskShape
 from gridbridge.model.elastic.cell_configuration import JobAccessIdentity
@@ -30,8 +30,8 @@ STOPPED = frozenset("sSTNPh")  # letters of what is suspended, or held while it 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HostTask:
-    """A task on a host."""
+class RunningHostTask:
+    """A running task on a host, with its slots and state letters."""
 
     job: str
     task: str  # of an array, else empty
@@ -40,26 +40,26 @@ class HostTask:
 
     @property
     def is_stopped(self) -> bool:
-        """Say whether it would not run elsewhere either before somebody lets it; not if it ends."""
+        """Whether the task is suspended or held, so that it would not run elsewhere either."""
         return "d" not in self.state and not STOPPED.isdisjoint(self.state)
 
     @property
     def name(self) -> str:
-        """It as qmod knows it."""
+        """The task's name for qmod, JOB or JOB.TASK."""
         return f"{self.job}.{self.task}" if self.task else self.job
 
 
-def running(cell: GridEngineCell, hosts: Sequence[str]) -> Argv:
-    """Show what is on hosts, in the queues whose tasks count and in others."""
+def tasks_on_hosts_command(cell: GridEngineCell, hosts: Sequence[str]) -> Argv:
+    """Build the command that shows the tasks on hosts, in all queues."""
     where = ",".join(f"*@{host}" for host in hosts)
     shown = ("-s", "rs", "-F", BEST_EFFORT, "-u", "*", "-xml", "-f")
     return (f"{cell.binaries}/qstat", *shown, "-q", where)
 
 
-def read_running(data: bytes) -> Mapping[str, tuple[HostTask, ...]]:
-    """Read it by host; tasks that make way for others are left out."""
-    by_host = defaultdict[str, list[HostTask]](list)
-    for queue in whole(data).iterfind("queue_info/Queue-List"):
+def parse_tasks_on_hosts(data: bytes) -> Mapping[str, tuple[RunningHostTask, ...]]:
+    """Parse the tasks by host, without preemptible tasks."""
+    by_host = defaultdict[str, list[RunningHostTask]](list)
+    for queue in parse_short_document(data).iterfind("queue_info/Queue-List"):
         values = {resource.get("name"): resource.text for resource in queue.iterfind("resource")}
         host = queue.findtext("name", "").partition("@")[2]
         if values.get(BEST_EFFORT) not in TRUE:
@@ -67,8 +67,8 @@ def read_running(data: bytes) -> Mapping[str, tuple[HostTask, ...]]:
     return {host: tuple(tasks) for host, tasks in by_host.items()}
 
 
-def _task(row: "_Element") -> HostTask:
-    return HostTask(
+def _task(row: "_Element") -> RunningHostTask:
+    return RunningHostTask(
         job=row.findtext("JB_job_number", ""),
         task=row.findtext("tasks", ""),
         slots=int(row.findtext("slots") or 0),
@@ -76,11 +76,11 @@ def _task(row: "_Element") -> HostTask:
     )
 
 
-def read_movable(data: bytes, now_s: float) -> Mapping[str, TaskShape]:
-    """Read from `qstat -xml -j` which jobs may run elsewhere again, now, and what they ask for."""
+def parse_movable_jobs(data: bytes, now_s: float) -> Mapping[str, TaskShape]:
+    """Parse which jobs may be rerun elsewhere now, and their requests, from `qstat -xml -j`."""
     return {
         job.findtext("JB_job_number", ""): _shape(job)
-        for job in whole(data).iterfind("djob_info/element")
+        for job in parse_short_document(data).iterfind("djob_info/element")
         if _may_move(job, now_s)
     }
 
@@ -112,12 +112,14 @@ def _may_move(job: "_Element", now_s: float) -> bool:
     return reruns and job.find("JB_pe") is None and not is_interactive and not is_deferred
 
 
-def movable(
+def query_movable_tasks(
     cell: GridEngineCell, hosts: Iterable[str], now_s: float
 ) -> Mapping[str, tuple[TaskShape, ...]]:
-    """Return what each task on hosts asks for that may run elsewhere again."""
-    by_host = tasks_on(cell, list(hosts))
-    free = movable_jobs(cell, {task.job for tasks in by_host.values() for task in tasks}, now_s)
+    """Return the requests of all tasks on hosts that may be rerun elsewhere."""
+    by_host = query_tasks_on_hosts(cell, list(hosts))
+    free = query_movable_jobs(
+        cell, {task.job for tasks in by_host.values() for task in tasks}, now_s
+    )
     return {
         host: tuple(
             replace(free[task.job], slots=task.slots)
@@ -128,37 +130,39 @@ def movable(
     }
 
 
-def put_elsewhere(cell: GridEngineCell, host: str, now_s: float) -> bool:
-    """Have the tasks of a closed host run elsewhere; False, and nothing done, if one may not.
+def reschedule_host_tasks(cell: GridEngineCell, host: str, now_s: float) -> bool:
+    """Reschedule all tasks of a disabled host; False, without a change, if one may not move.
 
-    A task that is just starting or ending is left for the next look.
+    A task that is just starting or ending is left for the next call.
     """
-    tasks = tasks_on(cell, [host]).get(host, ())
-    free = movable_jobs(cell, {task.job for task in tasks}, now_s)
+    tasks = query_tasks_on_hosts(cell, [host]).get(host, ())
+    free = query_movable_jobs(cell, {task.job for task in tasks}, now_s)
     if any(task.job not in free or task.is_stopped for task in tasks):
         return False
     for task in tasks:
         if task.state in PUSHED:
-            call(cell, (f"{cell.binaries}/qmod", "-rj", task.name)).checked()
+            run_client(cell, (f"{cell.binaries}/qmod", "-rj", task.name)).checked()
     return True
 
 
-def tasks_on(cell: GridEngineCell, hosts: Sequence[str]) -> Mapping[str, tuple[HostTask, ...]]:
-    """Return the tasks that are on hosts now."""
-    by_host = dict[str, tuple[HostTask, ...]]()
+def query_tasks_on_hosts(
+    cell: GridEngineCell, hosts: Sequence[str]
+) -> Mapping[str, tuple[RunningHostTask, ...]]:
+    """Return the tasks that run on hosts now."""
+    by_host = dict[str, tuple[RunningHostTask, ...]]()
     for at in range(0, len(hosts), AT_ONCE):
-        answer = call(cell, running(cell, hosts[at : at + AT_ONCE]))
-        by_host |= read_running(answer.checked().stdout)
+        answer = run_client(cell, tasks_on_hosts_command(cell, hosts[at : at + AT_ONCE]))
+        by_host |= parse_tasks_on_hosts(answer.checked().stdout)
     return by_host
 
 
-def movable_jobs(
+def query_movable_jobs(
     cell: GridEngineCell, jobs: Iterable[str], now_s: float
 ) -> Mapping[str, TaskShape]:
-    """Return which jobs may run elsewhere again; one that has ended meanwhile is none."""
+    """Return which of these jobs may be rerun elsewhere; ended jobs are left out."""
     numbers, shapes = sorted(jobs, key=int), dict[str, TaskShape]()
     for at in range(0, len(numbers), AT_ONCE):
         named = ",".join(numbers[at : at + AT_ONCE])
         argv = (f"{cell.binaries}/qstat", "-xml", "-j", named)
-        shapes |= read_movable(call(cell, argv).checked().stdout, now_s)
+        shapes |= parse_movable_jobs(run_client(cell, argv).checked().stdout, now_s)
     return shapes

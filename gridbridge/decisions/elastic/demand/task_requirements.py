@@ -53,9 +53,8 @@ class TaskRequirement:
     environments: frozenset[str] = frozenset()  # any of them will do
     asked: frozenset[str] = frozenset()  # resources
     identity: JobAccessIdentity = ANYBODY  # by which queues admit it
-    also: tuple[
-        "TaskRequirement", ...
-    ] = ()  # what a task needs beside this, on the same or other hosts
+    # what a task needs beside this, on the same or other hosts
+    also: tuple["TaskRequirement", ...] = ()
 
     @property
     def parts(self) -> tuple["TaskRequirement", ...]:

@@ -4,7 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine.membership.reservations import granted, read_granted
+from gridbridge.batch.gridengine.membership.reservations import (
+    parse_reserved_slots,
+    query_reserved_slots,
+)
 from gridbridge.errors import CommandFailed, ParseError
 from gridbridge.model.route import GridEngineCell
 
@@ -42,22 +45,22 @@ def cell(folder: Path, body: str = "") -> GridEngineCell:
 
 
 def test_slots_of_several_reservations_are_added_up() -> None:
-    assert read_granted(ONE) == {"all.q@n3": 3, "all.q@n4": 2}
+    assert parse_reserved_slots(ONE) == {"all.q@n3": 3, "all.q@n4": 2}
 
 
 def test_what_is_no_list_of_reservations_is_an_error() -> None:
     with pytest.raises(ParseError):
-        read_granted(b"error: commlib error")
+        parse_reserved_slots(b"error: commlib error")
 
 
 def test_a_cell_without_such_a_program_has_no_reservations(tmp_path: Path) -> None:
-    assert granted(cell(tmp_path)) == {}
+    assert query_reserved_slots(cell(tmp_path)) == {}
 
 
 def test_a_cell_without_reservations_is_asked_once(tmp_path: Path) -> None:
     body = 'echo "$*" >>"$0.log"; echo "<qrstat/>"'
 
-    assert granted(cell(tmp_path, body)) == {}
+    assert query_reserved_slots(cell(tmp_path, body)) == {}
     assert (tmp_path / "qrstat.log").read_text() == "-u * -xml\n"
 
 
@@ -65,9 +68,9 @@ def test_a_reservation_that_is_over_when_it_is_asked_about_has_no_slots(tmp_path
     body = """[ "$1" = -u ] && exec echo '<qrstat><ar_summary><id>7</id></ar_summary></qrstat>'
 printf 'Following advance reservations do not exist:\\n7\\n'; exit 1"""
 
-    assert granted(cell(tmp_path, body)) == {}
+    assert query_reserved_slots(cell(tmp_path, body)) == {}
 
 
 def test_no_answer_is_not_taken_for_no_reservation(tmp_path: Path) -> None:
     with pytest.raises(CommandFailed):
-        granted(cell(tmp_path, "echo 'unable to contact qmaster' >&2; exit 1"))
+        query_reserved_slots(cell(tmp_path, "echo 'unable to contact qmaster' >&2; exit 1"))

@@ -62,7 +62,7 @@ def queue(name: str, *rows: str, best: str = "0") -> str:
     ids=["y", "as-the-queue", "n", "checkpoint", "parallel", "qrsh", "array", "later", "due"],
 )
 def test_only_jobs_that_asked_for_it_may_run_elsewhere_again(told: str, is_movable: bool) -> None:
-    found = task_rescheduling.read_movable(jobs(told), NOW_S)
+    found = task_rescheduling.parse_movable_jobs(jobs(told), NOW_S)
 
     assert list(found) == (["7"] if is_movable else [])
 
@@ -78,7 +78,7 @@ def test_what_it_asks_for_is_told_also_after_a_qalter() -> None:
         job(7, f"{whole}{inner}</JB_hard_resource_list>"),
         job(8, f"<JB_hard_resource_list>{memory}{licence}</JB_hard_resource_list>"),
     )
-    found = task_rescheduling.read_movable(jobs(*told), NOW_S)
+    found = task_rescheduling.parse_movable_jobs(jobs(*told), NOW_S)
 
     requests = (("h_vmem", "2G"), ("lic", "1"))
     assert found == {
@@ -94,7 +94,7 @@ def test_tasks_of_best_effort_queues_are_left_out() -> None:
         queue("all.q@n2"),
     )
 
-    found = task_rescheduling.read_running(told)
+    found = task_rescheduling.parse_tasks_on_hosts(told)
     assert [(one.name, one.slots) for one in found["n1"]] == [("1.3", 2), ("2", 1)]
     assert found["n2"] == ()
 
@@ -131,7 +131,7 @@ def test_all_tasks_of_a_host_are_put_back_but_those_on_their_way(cell: GridEngin
     rows = (row(1, task=3), row(1, "t", task=4), row(2, "Rr"), row(2, "dr"))
     (Path(cell.binaries) / "rows").write_bytes(listed(queue("all.q@n1", *rows)))
 
-    assert task_rescheduling.put_elsewhere(cell, "n1", NOW_S)
+    assert task_rescheduling.reschedule_host_tasks(cell, "n1", NOW_S)
     assert called(cell) == "-rj 1.3\n-rj 2\n"
 
 
@@ -140,8 +140,8 @@ def test_nothing_is_put_back_beside_a_task_that_may_not(cell: GridEngineCell) ->
     (Path(cell.binaries) / "jobs").write_bytes(jobs(job(1)))
     (Path(cell.binaries) / "rows").write_bytes(listed(queue("all.q@n1", row(1), row(2))))
 
-    assert not task_rescheduling.put_elsewhere(cell, "n1", NOW_S)
-    assert task_rescheduling.movable(cell, ["n1"], NOW_S) == {
+    assert not task_rescheduling.reschedule_host_tasks(cell, "n1", NOW_S)
+    assert task_rescheduling.query_movable_tasks(cell, ["n1"], NOW_S) == {
         "n1": (TaskShape(identity=NO_PROJECT),)
     }
     assert called(cell) == ""
@@ -160,9 +160,9 @@ def test_a_task_that_somebody_stopped_keeps_its_host(
     rows = (row(1), row(2, state, slots=2))
     (Path(cell.binaries) / "rows").write_bytes(listed(queue("all.q@n1", *rows)))
 
-    found = task_rescheduling.movable(cell, ["n1"], NOW_S)["n1"]
+    found = task_rescheduling.query_movable_tasks(cell, ["n1"], NOW_S)["n1"]
     assert [one.slots for one in found] == ([1, 2] if is_moved else [1])
-    assert task_rescheduling.put_elsewhere(cell, "n1", NOW_S) is is_moved
+    assert task_rescheduling.reschedule_host_tasks(cell, "n1", NOW_S) is is_moved
 
 
 def test_a_task_is_moved_to_where_the_lists_admit_its_job() -> None:
@@ -171,6 +171,6 @@ def test_a_task_is_moved_to_where_the_lists_admit_its_job() -> None:
         "<JB_owner>alice</JB_owner><JB_project>p1</JB_project>"
         "<JB_checkpoint_name>blcr</JB_checkpoint_name>"
     )
-    (found,) = task_rescheduling.read_movable(jobs(job(7, own)), NOW_S).values()
+    (found,) = task_rescheduling.parse_movable_jobs(jobs(job(7, own)), NOW_S).values()
 
     assert found.identity == JobAccessIdentity(owner="alice", project="p1", checkpoint="blcr")

@@ -8,8 +8,8 @@ from itertools import permutations
 
 import pytest
 
-from gridbridge.batch.gridengine.job_end import settled
-from gridbridge.batch.oar.oar_output import read_jobs
+from gridbridge.batch.gridengine.job_end import settle_job_end
+from gridbridge.batch.oar.oar_output import parse_jobs
 from gridbridge.batch.oar.status import _end_of
 from gridbridge.decisions.campaigns.attempt_ends import classify_deleted_task_end, classify_job_end
 from gridbridge.model.accounting import AccountingRecord
@@ -135,7 +135,7 @@ def test_in_whatever_order_grid_engine_has_a_task_s_records_it_ended_once(
 
 
 def _told_by_records(records: Sequence[AccountingRecord]) -> TaskOutcome | None:
-    end, is_disputed = settled(records, NOON)
+    end, is_disputed = settle_job_end(records, NOON)
     return classify_job_end(end, WALLTIME_S) if end and not is_disputed else None
 
 
@@ -175,6 +175,6 @@ def _told_by_events(code: int | None, types: Iterable[str]) -> TaskOutcome | Non
         {"event_id": number, "type": each, "description": "d"} for number, each in enumerate(types)
     ]
     shown = {"7": SHOWN | {"exit_code": code, "events": events}}
-    (job,) = read_jobs(json.dumps(shown).encode())
+    (job,) = parse_jobs(json.dumps(shown).encode())
     end = _end_of(job)
     return classify_job_end(end, WALLTIME_S) if end else None

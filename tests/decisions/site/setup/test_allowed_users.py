@@ -32,7 +32,7 @@ def lines(situation: TransferSetupSituation) -> list[str]:
         if each.state != FindingState.OK
         for edit in each.mend
     )
-    return list(map(qconf.command, edits))
+    return list(map(qconf.edit_command, edits))
 
 
 ADD = "qconf -mattr queue user_lists gb_beta_users transfer-beta"
@@ -97,4 +97,4 @@ def test_the_list_goes_with_the_last_queue_that_has_it(others: str, expected: bo
     shared = at_home(situation, queues={**situation.home.queues, "transfer-too": other})
 
     edits: tuple[SetupEdit, ...] = transfer_queue_removal_edits(shared, ())
-    assert expected == ("qconf -dul gb_beta_users" in map(qconf.command, edits))
+    assert expected == ("qconf -dul gb_beta_users" in map(qconf.edit_command, edits))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from gridbridge.batch.oar import server_queries
-from gridbridge.batch.oar.oar_output import read_parts
+from gridbridge.batch.oar.oar_output import split_answer_parts
 from gridbridge.model.route import OarServer
 from tests.lab.gamma import FAR, Gamma
 from tests.lab.grid import Grid
@@ -39,14 +39,17 @@ def took_s(gamma: Gamma, question: tuple[str, ...]) -> float:
 def _once_s(gamma: Gamma, question: tuple[str, ...]) -> float:
     began = time.monotonic()
     told = gamma.grid.on(FAR, *question, user="gb_gamma").out
-    read_parts(told.encode())
+    split_answer_parts(told.encode())
     return time.monotonic() - began
 
 
 def test_six_thousand_held_jobs_of_one_person_s_close_no_queue(gamma: Gamma) -> None:
     """Neither the poller's question nor the balancer's takes notably longer for them."""
     server = OarServer(timeout_s=LIMIT_S)
-    asked = server_queries.status(server, (), ()), server_queries.demand(server)
+    asked = (
+        server_queries.status_query_command(server, (), ()),
+        server_queries.demand_query_command(server),
+    )
     before = [took_s(gamma, each) for each in asked]
     gamma.grid.sh(FAR, f"oarsub --hold --array {HELD} -n gb.alpha.1.0.1 'sleep 1'", user=BOB)
     after = [took_s(gamma, each) for each in asked]
