@@ -46,9 +46,9 @@ from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.transfer.poller.usage_records import RemoteUsageService
-from gridbridge.transfer.poller.published_views import PublishedViews
+from gridbridge.transfer.poller.published_transfers import PublishedViews
 from gridbridge.shell.clock import Clock
-from gridbridge.transfer.store import published_accounts as accounts
+from gridbridge.transfer.store import usage_rows as accounts
 from gridbridge.state.database import StateFile
 
 folder, count, line, new, runs = sys.argv[1], int(sys.argv[2]), sys.argv[3], *map(int, sys.argv[4:])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.config.policy_file import CAPABILITIES
-from gridbridge.site.decision_replay import JOURNALLED
+from gridbridge.site.decision_replay import PROGRAMS
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "gridbridge"
@@ -61,20 +61,24 @@ def test_the_import_contracts_name_each_capability(name: str) -> None:
 
 def test_each_module_whose_decisions_are_kept_is_in_the_table() -> None:
     """A decision of another program could be kept, but not made again."""
-    keeps = {
-        ".".join(path.relative_to(ROOT).with_suffix("").parts)
-        for path in PACKAGE.rglob("*.py")
-        if "PROGRAM" in assigned(path) and path.stem.endswith("journal")
+    journals = list(PACKAGE.rglob("*_journal.py"))
+    replays = {
+        f"{'.'.join(path.relative_to(ROOT).with_suffix('').parts)}.{name}"
+        for path in journals
+        for name in defined(path)
+        if name.startswith("replay_")
     }
 
-    assert {one.__name__ for one in JOURNALLED} == keeps  # type: ignore[attr-defined]  # they are modules
-    assert len({one.PROGRAM for one in JOURNALLED}) == len(keeps)
+    assert {
+        f"{one.replay.__module__}.{one.replay.__name__}" for one in PROGRAMS.values()
+    } == replays
+    assert len(replays) >= len(journals)
 
 
-def assigned(path: Path) -> set[str]:
-    """Return the names that a module assigns by itself."""
-    assigns = (one for one in ast.parse(path.read_text()).body if isinstance(one, ast.Assign))
-    return {name.id for one in assigns for name in one.targets if isinstance(name, ast.Name)}
+def defined(path: Path) -> set[str]:
+    """Return the names of a module's functions."""
+    tree = ast.parse(path.read_text())
+    return {one.name for one in tree.body if isinstance(one, ast.FunctionDef)}
 
 
 def test_the_picture_of_the_tree_has_the_folders_that_there_are() -> None:

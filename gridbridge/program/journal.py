@@ -1,9 +1,9 @@
 """The decision journal: decisions with the inputs from which they can be replayed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from gridbridge.errors import GridbridgeError
 from gridbridge.state.database import StateFile
@@ -28,18 +28,13 @@ class JournalEntry:
     inputs: Mapping[str, object]
 
 
-class JournalledDecision(Protocol):
-    """A module that replays one program's journalled decisions."""
+@dataclass(frozen=True, slots=True)
+class JournalledProgram:
+    """How the journalled decisions of a program are replayed and shown to people."""
 
-    PROGRAM: str  # the program's name in the journal
-
-    def again(self, situation: Mapping[str, Any]) -> list[str]:
-        """Replay a decision from its stored inputs; return its actions, one sentence each."""
-        ...
-
-    def said(self, actions: Sequence[str]) -> list[str]:
-        """Return the actions as shown to people; equal actions share one sentence."""
-        ...
+    name: str  # the program's name in the journal
+    replay: Callable[[Mapping[str, Any]], list[str]]  # from stored inputs to actions as sentences
+    summarize: Callable[[Sequence[str]], list[str]] = list  # equal actions share one sentence
 
 
 def make_journal_entry(

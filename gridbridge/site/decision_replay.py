@@ -6,31 +6,44 @@ from contextlib import closing
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from gridbridge.campaigns.nikita import nikita_journal as nikita
-from gridbridge.campaigns.runner import campaign_journal as campaigns
+from gridbridge.campaigns.nikita import nikita_journal
+from gridbridge.campaigns.runner import campaign_journal
 from gridbridge.config import policy_file
-from gridbridge.elastic.balancer import balance_journal as elastic
+from gridbridge.elastic.balancer import balance_journal
 from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.places import BALANCE_ACCOUNT, BALANCE_SET_UP, BALANCE_STATE, CONFIG
 from gridbridge.model.status_report import RecordedDecision
-from gridbridge.program.journal import InputsNotJournalled, JournalledDecision
-from gridbridge.rebalance.mover import rebalance_journal as rebalance
+from gridbridge.program.journal import InputsNotJournalled, JournalledProgram
+from gridbridge.rebalance.mover import rebalance_journal
 from gridbridge.shell.account import become_account
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.decisions import JournalledDecisionRows
-from gridbridge.transfer.poller import journals as transfer
+from gridbridge.transfer.poller import transfer_journal
 
-# A new capability with journalled decisions has its line here.
-JOURNALLED: tuple[JournalledDecision, ...] = (
-    *transfer.JOURNALLED,
-    campaigns,
-    nikita,
-    elastic,
-    rebalance,
+# A program with journalled decisions has a line here.
+PROGRAMS = MappingProxyType(
+    {
+        program.name: program
+        for program in (
+            JournalledProgram(
+                transfer_journal.PLAN_PROGRAM,
+                transfer_journal.replay_transfer_plan,
+                transfer_journal.summarize_transfer_actions,
+            ),
+            JournalledProgram(transfer_journal.RECALL_PROGRAM, transfer_journal.replay_recalls),
+            JournalledProgram(
+                transfer_journal.REFUSAL_PROGRAM,
+                transfer_journal.replay_refused_message,
+            ),
+            JournalledProgram(campaign_journal.PROGRAM, campaign_journal.replay_campaign_cycle),
+            JournalledProgram(nikita_journal.PROGRAM, nikita_journal.replay_cancellations),
+            JournalledProgram(balance_journal.PROGRAM, balance_journal.replay_balancer_round),
+            JournalledProgram(rebalance_journal.PROGRAM, rebalance_journal.replay_rebalancing),
+        )
+    }
 )
 
 SQLITE = "sqlite:///"
-PROGRAMS = MappingProxyType({capability.PROGRAM: capability for capability in JOURNALLED})
 
 
 class UnknownDecision(GridbridgeError):
@@ -50,9 +63,9 @@ class DecisionReplay:
         """Say whether both decisions have the same actions in the same order."""
         return self.kept == self.now
 
-    def said(self, actions: Iterable[str]) -> list[str]:
+    def summarize(self, actions: Iterable[str]) -> list[str]:
         """Return actions as sentences for people."""
-        return PROGRAMS[self.decision.program].said(list(actions))
+        return PROGRAMS[self.decision.program].summarize(list(actions))
 
 
 def replay_decision(
@@ -67,7 +80,7 @@ def replay_decision(
     if decision is None:
         raise UnknownDecision(f"decision {number}: none of this number is kept")
     try:
-        now = PROGRAMS[decision.program].again(decision.inputs)
+        now = PROGRAMS[decision.program].replay(decision.inputs)
         actions = tuple(map(str, decision.inputs["actions"]))  # type: ignore[call-overload]
     except InputsNotJournalled as error:
         raise StateError(f"decision {number}: can't be made again; {error}") from error

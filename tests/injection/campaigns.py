@@ -75,7 +75,7 @@ MOVERS = (
         "rebalance/mover/",
         "rebalance/replicas/",
         "rebalance/store/",
-        "transfer/store/task_move_rows",
+        "transfer/store/transfer_rows",
     ),
     "campaigns/store/cancellation_marks",
 )

@@ -180,7 +180,7 @@ class Nikita:
         self, situation: CancellationSituation, plan: CancellationPlan
     ) -> JournalEntry | None:
         """Return the journal entry of a cycle; None if no task is deleted."""
-        return nikita_journal.entry(situation, plan, self._clock.now())
+        return nikita_journal.cancellation_journal_entry(situation, plan, self._clock.now())
 
     def apply(self, situation: CancellationSituation, plan: CancellationPlan) -> None:
         """Mark tasks, then delete them; an unmarked task would count as deleted by its owner."""

@@ -1,6 +1,6 @@
 """Journals nikita's decisions with the tasks that they were based on, and replays them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -15,7 +15,7 @@ from gridbridge.program.journal import JournalEntry, make_journal_entry
 PROGRAM = "nikita"
 
 
-def entry(
+def cancellation_journal_entry(
     situation: CancellationSituation, plan: CancellationPlan, now: datetime
 ) -> JournalEntry | None:
     """Return the journal entry of a decision; None if no task is deleted."""
@@ -38,13 +38,8 @@ def _decisive(situation: CancellationSituation, plan: CancellationPlan) -> Itera
             yield request
 
 
-def again(row: Mapping[str, Any]) -> list[str]:
+def replay_cancellations(row: Mapping[str, Any]) -> list[str]:
     """Decide again from what was kept."""
     return rules.describe_cancellations(
         rules.plan_task_cancellations(decode_model_value(row["seen"], CancellationSituation))
     )
-
-
-def said(actions: Sequence[str]) -> list[str]:
-    """Say them as they are kept."""
-    return list(actions)

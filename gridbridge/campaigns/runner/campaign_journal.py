@@ -1,6 +1,6 @@
 """Encode the campaign runner's decisions for the journal, and replay them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -13,7 +13,7 @@ from gridbridge.program.journal import JournalEntry, make_journal_entry
 PROGRAM = "runner"
 
 
-def entry(
+def campaign_cycle_journal_entry(
     situation: CampaignCycleSituation, plan: CampaignCyclePlan, now: datetime
 ) -> JournalEntry | None:
     """Return the journal entry of a cycle's decision; None if the cycle does nothing.
@@ -28,13 +28,8 @@ def entry(
     return make_journal_entry(PROGRAM, now, row, sentences) if sentences else None
 
 
-def again(row: Mapping[str, Any]) -> list[str]:
+def replay_campaign_cycle(row: Mapping[str, Any]) -> list[str]:
     """Replay a journalled decision from its stored situation; return its actions."""
     return rules.describe_cycle_plan(
         rules.plan_campaign_cycle(decode_model_value(row["seen"], CampaignCycleSituation))
     )
-
-
-def said(actions: Sequence[str]) -> list[str]:
-    """Return the actions as the journal shows them to people."""
-    return list(actions)

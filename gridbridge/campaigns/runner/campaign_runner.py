@@ -45,6 +45,11 @@ OTHER = (
     '{}: [site] cluster = "{}": tasks of campaigns are away under the name "{}"; put that back,'
     " and change it when none is away"
 )
+SWEEP_S = 3600.0
+ENDS_KEPT = timedelta(days=1)  # for ends per minute; forecasts use one hour of them
+TAKING_S = 20.0  # per cycle for the inbox: gridsub waits 90 s
+LEAST_PAUSE_S = 5.0  # between cycles, whatever arrives: each cycle queries clusters
+UNTAKEN = "{} that people brought would be taken in first, and is not looked at"
 
 
 def require_unchanged_site_name(
@@ -65,13 +70,6 @@ def _saved_name(path: str) -> str:
         return files.read_safe_file(path, MAX_BYTES)[0].decode("ascii", "replace")
     except (OSError, StateError):
         return ""
-
-
-SWEEP_S = 3600.0
-ENDS_KEPT = timedelta(days=1)  # for ends per minute; forecasts use one hour of them
-TAKING_S = 20.0  # per cycle for the inbox: gridsub waits 90 s
-LEAST_PAUSE_S = 5.0  # between cycles, whatever arrives: each cycle queries clusters
-UNTAKEN = "{} that people brought would be taken in first, and is not looked at"
 
 
 class CampaignRunner:
@@ -158,7 +156,7 @@ class CampaignRunner:
         self, situation: CampaignCycleSituation, plan: CampaignCyclePlan
     ) -> JournalEntry | None:
         """Return the journal entry of the cycle; None if the cycle does nothing."""
-        return campaign_journal.entry(situation, plan, self._clock.now())
+        return campaign_journal.campaign_cycle_journal_entry(situation, plan, self._clock.now())
 
     def apply(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan) -> None:
         """Carry out the plan, then publish the results."""

@@ -1,6 +1,6 @@
 """Record the balancer's decisions with their inputs, and recompute recorded decisions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from gridbridge.decisions.elastic import round_acts
@@ -50,7 +50,7 @@ def balance_journal_entry(
     )
 
 
-def again(situation: Kept) -> list[str]:
+def replay_balancer_round(situation: Kept) -> list[str]:
     """Recompute a recorded round's acts from its recorded inputs."""
     world, patience = (
         decode_model_value(situation["world"], BalancerNodesSnapshot),
@@ -67,8 +67,3 @@ def again(situation: Kept) -> list[str]:
         decode_model_value(situation["rest"], StandbyPlan) if situation["rest"] else None,
     )
     return [*(act.words for act in due if act.is_done), *situation["ended"]]
-
-
-def said(actions: Sequence[str]) -> list[str]:
-    """Return a round's recorded acts as they were worded."""
-    return list(actions)

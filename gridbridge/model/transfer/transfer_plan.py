@@ -8,7 +8,7 @@ from gridbridge.model.transfer.transfer_row import Transfer
 
 
 class TransferAct(Enum):
-    """The closed set of acts; transfer/acts/transfer_acts.py re-checks and does each."""
+    """The closed set of acts; transfer/acts/remote_jobs.py re-checks and does each."""
 
     PUBLISH = "publish"  # the verdict, and wake the starter
     CLOSE = "close"  # it has no job any more

@@ -1,6 +1,6 @@
 """Record rebalancing decisions with their inputs, and recompute recorded decisions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -51,7 +51,7 @@ def _looked_at(snapshot: PlacementSnapshot, question: RebalanceQuestion) -> Plac
     )
 
 
-def again(situation: Mapping[str, Any]) -> list[str]:
+def replay_rebalancing(situation: Mapping[str, Any]) -> list[str]:
     """Recompute a recorded decision; InputsNotJournalled if its inputs were too large to record."""
     if situation["snapshot"] is None:
         raise InputsNotJournalled(
@@ -66,8 +66,3 @@ def again(situation: Mapping[str, Any]) -> list[str]:
             decide_moves(snapshot, rules, decode_model_value(situation["asked"], RebalanceQuestion))
         )
     ]
-
-
-def said(actions: Sequence[str]) -> list[str]:
-    """Return a recorded decision's moves as they were worded."""
-    return list(actions)

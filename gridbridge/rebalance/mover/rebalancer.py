@@ -35,7 +35,7 @@ from gridbridge.rebalance.mover.task_observer import RebalanceTaskObserver
 from gridbridge.rebalance.store.round_notes import HOST, JOB, RebalanceNoteRows
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
-from gridbridge.transfer.store.task_move_rows import TaskMoveRows
+from gridbridge.transfer.store.transfer_rows import TaskMoveRows
 
 KEPT = timedelta(days=7)  # what was done of late, or longer where a rest is
 WHERE = "tasks at clusters"

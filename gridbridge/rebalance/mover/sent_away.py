@@ -28,8 +28,7 @@ from gridbridge.model.transfer.transfer_row import (
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from gridbridge.transfer.acts.local_tasks import LocalTasks
-from gridbridge.transfer.store.task_move_rows import TaskMoveRows
-from gridbridge.transfer.store.transfer_rows import TransferRows
+from gridbridge.transfer.store.transfer_rows import TaskMoveRows, TransferRows
 
 WANTED = ("", DesiredJobState.RUNNING)
 AGAIN = timedelta(hours=1)  # before a task whose move was dropped is moved again

@@ -84,7 +84,7 @@ def print_replayed_decision(result: service.DecisionReplay) -> None:
         ("+ ", [action for action in result.now if action not in result.kept]),
     )
     for sign, actions in parts:
-        for action in result.said(actions):
+        for action in result.summarize(actions):
             output.line(printable(sign + action))
 
 

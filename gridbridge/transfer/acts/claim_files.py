@@ -1,13 +1,126 @@
-"""Claims, files at the home cluster, and grants, files at remote clusters."""
+"""Claim files in the shared spool: a claim belongs to its first creator.
+
+Creating a missing name is atomic, on NFS, too (open(2), O_EXCL; symlink(2)). The home cluster's
+claim is a symlink to itself, which can't be opened. The remote job's claim is a file that the
+wrapper creates as the owner. A claim's name begins with the owner's uid, and a file of any other
+uid is no claim. The service owns the folder and removes both kinds of claim.
+"""
+
+import os
+import stat
+from collections.abc import Container
+from contextlib import suppress
 
 from gridbridge.batch.clusters import reach_cluster
+from gridbridge.batch.wrapper_claim import GRANTS
+from gridbridge.errors import ParseError, StateError
 from gridbridge.model.places import SPOOL
 from gridbridge.model.policy import Policy
-from gridbridge.model.transfer.claim import claim_file_name, claim_key_file
+from gridbridge.model.route import BARE, Away
+from gridbridge.model.transfer.claim import FOLDER, NOT_SERVICES, claim_file_name, claim_key_file
 from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.shell import files, ssh
 from gridbridge.state.spool_reader import FolderScan
-from gridbridge.transfer.acts import grants
-from gridbridge.transfer.store import claim_folder
+
+MAX_AGE_S = 86400  # a job's claim without a known transfer is kept so long
+# Jobs of other users must see a grant. A waiting job can't tell a hidden grant from a missing one.
+GIVE = f"""umask 022
+mkdir -p {GRANTS} && chmod a+x .gridbridge && chmod a+rx {GRANTS} || exit
+case $(ls -ld .) in
+    ?????????[xt]*) ;;
+    *) echo "$PWD has to let jobs pass to {GRANTS}: chmod a+x" >&2; exit 1 ;;
+esac
+for name; do true >"{GRANTS}/$name" || exit; done"""
+REMOVE = f'rm -f -- "{GRANTS}/$1"'
+
+
+def take_home_claim(name: str, uid: int, spool: str = SPOOL) -> bool:
+    """Take the claim for the home cluster, repeatably; False if the job of `uid` has it.
+
+    Raises StateError when the claim's holder can't be found out.
+    """
+    path = f"{spool}/{FOLDER}/{name}"
+    try:
+        _refuse_foreign(f"{spool}/{FOLDER}")
+        os.symlink(name, path)
+    except FileExistsError:
+        return _is_homes(path, uid)
+    except OSError as error:
+        raise StateError(f"{_shown(path)}: {error.strerror}") from error
+    return True
+
+
+def _shown(path: str) -> str:
+    """Return a claim's path for messages, without the secret word in its name."""
+    return f"{path[: -len(path.rpartition('.')[2]) // 2]}..."
+
+
+def _is_homes(path: str, uid: int) -> bool:
+    try:
+        facts = os.lstat(path)
+    except OSError as error:
+        raise StateError(f"{_shown(path)}: {error.strerror}") from error
+    is_link = stat.S_ISLNK(facts.st_mode)
+    if facts.st_uid != (os.geteuid() if is_link else uid):
+        raise StateError(f"{_shown(path)}: made by uid {facts.st_uid}, which may not claim")
+    return is_link
+
+
+def _refuse_foreign(folder: str) -> None:
+    facts = os.lstat(folder)
+    if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid():
+        raise StateError(f"{folder}: {NOT_SERVICES}")
+
+
+def remove_claim(name: str, spool: str = SPOOL) -> None:
+    """Remove the claim on a job that can't run any more."""
+    try:
+        files.remove_file(f"{spool}/{FOLDER}/{name}")
+    except OSError as error:
+        raise StateError(f"{_shown(f'{spool}/{FOLDER}/{name}')}: {error.strerror}") from error
+
+
+def sweep_claims(
+    claimed: Container[str], now_s: float, spool: str = SPOOL, names: FolderScan | None = None
+) -> None:
+    """Remove old claims of jobs without a known transfer, but no home claim.
+
+    A home claim fences a late remote job. The next sweep with the same `names` continues.
+    """
+    try:
+        _refuse_foreign(f"{spool}/{FOLDER}")
+        entries = (names or FolderScan()).take(f"{spool}/{FOLDER}")
+        strange = [entry.path for entry in entries if entry.name not in claimed]
+    except (OSError, StateError):
+        return  # the folder is missing if no cluster uses claims
+    for path in strange:
+        with suppress(OSError):  # its owner may have removed it
+            _remove_old(path, now_s)
+
+
+def _remove_old(path: str, now_s: float) -> None:
+    facts = os.lstat(path)
+    is_homes = stat.S_ISLNK(facts.st_mode) and facts.st_uid == os.geteuid()
+    is_file = not stat.S_ISDIR(facts.st_mode)
+    if is_file and not is_homes and facts.st_ctime < now_s - MAX_AGE_S:
+        files.remove_file(path)
+
+
+def create_remote_grants(remote: Away, names: tuple[str, ...]) -> None:
+    """Create grant files at a remote cluster; CommandFailed unless all files exist."""
+    _ask(remote, GIVE, names)
+
+
+def remove_remote_grant(remote: Away, name: str) -> None:
+    """Remove a grant file at a remote cluster; safe to repeat."""
+    _ask(remote, REMOVE, (name,))
+
+
+def _ask(remote: Away, script: str, names: tuple[str, ...]) -> None:
+    if not all(name.isascii() and name.replace(".", "0").isalnum() for name in names):
+        raise ParseError(f"{names!r}: expected names of grants")
+    argv = ("/bin/sh", "-c", script, "sh", *names)
+    ssh.run_over_ssh(remote.login, argv, dict(BARE), remote.timeout_s).checked()
 
 
 class ClaimFiles:
@@ -29,27 +142,27 @@ class ClaimFiles:
 
     def take(self, transfer: Transfer) -> bool:
         """Take a claim file for the home cluster; False when the remote job has the claim."""
-        return claim_folder.take_home_claim(
+        return take_home_claim(
             claim_file_name(transfer.claim, transfer.uid), transfer.uid, self._spool
         )
 
     def remove(self, transfer: Transfer) -> None:
         """Remove a claim by file, its key first: a job can't take a claim without the key."""
-        claim_folder.remove_claim(claim_key_file(transfer.claim, transfer.uid)[0], self._spool)
-        claim_folder.remove_claim(claim_file_name(transfer.claim, transfer.uid), self._spool)
+        remove_claim(claim_key_file(transfer.claim, transfer.uid)[0], self._spool)
+        remove_claim(claim_file_name(transfer.claim, transfer.uid), self._spool)
 
     def sweep(self, claimed: frozenset[str], now_s: float) -> None:
         """Remove the claim files of jobs without a known transfer."""
-        claim_folder.sweep_claims(claimed, now_s, self._spool, self._names)
+        sweep_claims(claimed, now_s, self._spool, self._names)
 
     def give_grants(self, cluster: str, transfers: tuple[Transfer, ...]) -> None:
         """Make the grants of transfers at a remote cluster; safe to repeat."""
         names = tuple(claim_file_name(transfer.claim, transfer.uid) for transfer in transfers)
-        grants.create_remote_grants(reach_cluster(self._policy, cluster), names)
+        create_remote_grants(reach_cluster(self._policy, cluster), names)
 
     def remove_grant(self, transfer: Transfer) -> None:
         """Remove the grant file of a remote job that is gone."""
-        grants.remove_remote_grant(
+        remove_remote_grant(
             reach_cluster(self._policy, transfer.remote),
             claim_file_name(transfer.claim, transfer.uid),
         )

@@ -1,6 +1,7 @@
 """The service's acts and queries about remote jobs."""
 
 import os
+from collections.abc import Callable, Mapping
 
 from gridbridge.batch import as_user_call, load_submit_adapter
 from gridbridge.batch.adapters import adapter_of_cluster, status_adapter
@@ -9,13 +10,15 @@ from gridbridge.decisions.transfer.remote_accounting import verdict_from_account
 from gridbridge.errors import OwnerUnknown
 from gridbridge.model.job import JobEnd
 from gridbridge.model.message import FailureCause, StarterMessage, TransferOutcome, shorten_reason
-from gridbridge.model.places import NO_OWNER
+from gridbridge.model.places import NO_OWNER, PUBLISHED, SPOOL
 from gridbridge.model.policy import Policy
 from gridbridge.model.route import Away
-from gridbridge.model.transfer.transfer_plan import Orphan, TransferAction
+from gridbridge.model.transfer.transfer_plan import Orphan, TransferAct, TransferAction
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.program import ownerless_jobs
+from gridbridge.transfer.acts.claim_files import ClaimFiles
 from gridbridge.transfer.acts.local_tasks import LocalTasks
+from gridbridge.transfer.acts.verdict_files import VerdictFiles
 
 
 class RemoteJobs:
@@ -125,3 +128,35 @@ def _error(transfer: Transfer, cause: str, reason: str) -> StarterMessage:
     return StarterMessage(
         transfer=transfer.name, outcome=TransferOutcome.ERROR, cause=cause, reason=reason
     )
+
+
+class TransferActs:
+    """Runs acts on transfers; an act that needs a cluster has a thread of its own."""
+
+    def __init__(self, policy: Policy, folder: str = PUBLISHED, spool: str = SPOOL) -> None:
+        self.verdicts = VerdictFiles(policy, folder, spool)
+        self.claims = ClaimFiles(policy, spool)
+        self.tasks = LocalTasks(policy)
+        self.remote = RemoteJobs(policy, self.tasks)
+        self._far: Mapping[TransferAct, Callable[[TransferAction], StarterMessage | None]] = {
+            TransferAct.DELETE_REMOTE: self.remote.delete,
+            TransferAct.GIVE_UP: self.remote.give_up,
+            TransferAct.LOOK_UP_END: self.remote.look_up_end,
+            TransferAct.ADOPT_LOCAL: self.tasks.adopt,
+            TransferAct.GUARD_LOCAL: self.tasks.guard,
+            TransferAct.RELEASE_LOCAL: self.tasks.release,
+            TransferAct.UNPIN: self.tasks.unpin,
+        }
+
+    def follow(self, policy: Policy) -> None:
+        """Apply a changed gridbridge.toml to later acts on transfers."""
+        for subject in (self.verdicts, self.claims, self.tasks, self.remote):
+            subject.follow(policy)
+
+    def far(self, action: TransferAction) -> StarterMessage | None:
+        """Run an act at a cluster; return the transfer's verdict if the act found the end."""
+        return self._far[action.act](action)
+
+    def judge(self, end: JobEnd, transfer: Transfer) -> StarterMessage:
+        """Return the verdict for a remote job's end."""
+        return self.remote.judge(end, transfer)

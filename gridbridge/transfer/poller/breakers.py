@@ -13,7 +13,7 @@ from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
 from gridbridge.model.transfer.transfer_sections import BreakerSection
 from gridbridge.shell.clock import Clock
-from gridbridge.transfer.poller.published_views import PublishedViews
+from gridbridge.transfer.poller.published_transfers import PublishedViews
 
 _log = logging.getLogger(__name__)
 

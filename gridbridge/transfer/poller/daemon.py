@@ -16,8 +16,8 @@ from gridbridge.shell.signals import ProcessSignals
 from gridbridge.shell.watchdog import PollerWatchdog
 from gridbridge.state.database import StateFile
 from gridbridge.transfer.poller.poller_wiring import build_transfer_service, reload_transfer_service
-from gridbridge.transfer.poller.round.transfer_round import TransferProgram
 from gridbridge.transfer.poller.transfer_ledger import sections_used_by_transfer
+from gridbridge.transfer.poller.transfer_round import TransferProgram
 from gridbridge.transfer.poller.transfer_service import TransferService
 from gridbridge.transfer.store.transfer_rows import TransferRows
 

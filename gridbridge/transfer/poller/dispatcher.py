@@ -13,7 +13,7 @@ from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
 from gridbridge.program.ownerless_jobs import OwnerlessJobNotDeleted
 from gridbridge.program.work.backoff import Backoff
 from gridbridge.program.work.workers import OwnerThreadPools
-from gridbridge.transfer.acts.transfer_acts import TransferActs
+from gridbridge.transfer.acts.remote_jobs import TransferActs
 from gridbridge.transfer.poller.usage_records import RemoteUsageService
 
 AGAIN_S = 2.0  # first pause before a failed act is retried; doubles

@@ -16,8 +16,7 @@ from gridbridge.model.transfer.transfer_row import (
     TransferKey,
 )
 from gridbridge.state.database import StateFile
-from gridbridge.transfer.poller.published_rows import History
-from gridbridge.transfer.poller.published_views import PublishedViews
+from gridbridge.transfer.poller.published_transfers import History, PublishedViews
 from gridbridge.transfer.store.transfer_rows import TransferRows
 
 UNSHOWN = timedelta(minutes=1)  # republish transfers closed this long before a publication

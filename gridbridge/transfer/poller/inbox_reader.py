@@ -21,7 +21,7 @@ from gridbridge.state.inbox import SpoolInbox
 from gridbridge.state.spool_reader import SpooledMessage
 from gridbridge.transfer.acts.verdict_files import VerdictFiles
 from gridbridge.transfer.poller.adoption_queries import AdoptionQueries
-from gridbridge.transfer.poller.refused_message_journal import RefusedMessageJournal
+from gridbridge.transfer.poller.transfer_journal import RefusedMessageJournal
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 from gridbridge.transfer.poller.undelivered_ends import UndeliveredEndTracker
 from gridbridge.transfer.poller.unverified_quota import UnverifiedQuota

@@ -23,8 +23,8 @@ from gridbridge.program.watch.pushed_ends import QeventJobEndReceiver
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from gridbridge.state.inbox import SpoolInbox
-from gridbridge.transfer.acts.transfer_acts import TransferActs
-from gridbridge.transfer.poller.published_views import PublishedViews
+from gridbridge.transfer.acts.remote_jobs import TransferActs
+from gridbridge.transfer.poller.published_transfers import PublishedViews
 from gridbridge.transfer.poller.resources import PollerResources
 from gridbridge.transfer.poller.transfer_service import TransferService
 from gridbridge.transfer.store.transfer_rows import TransferRows

@@ -25,7 +25,7 @@ from gridbridge.program.work.workers import OwnerThreadPools
 from gridbridge.shell.clock import Clock
 from gridbridge.transfer.acts.local_tasks import LocalTasks
 from gridbridge.transfer.acts.verdict_files import VerdictFiles
-from gridbridge.transfer.poller import recall_journal as journalled
+from gridbridge.transfer.poller import transfer_journal as journalled
 from gridbridge.transfer.poller.claims import TransferClaims
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 

@@ -10,8 +10,8 @@ from gridbridge.program.work.workers import OwnerThreadPools
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from gridbridge.state.inbox import SpoolInbox
-from gridbridge.transfer.acts.transfer_acts import TransferActs
-from gridbridge.transfer.poller.published_views import PublishedViews
+from gridbridge.transfer.acts.remote_jobs import TransferActs
+from gridbridge.transfer.poller.published_transfers import PublishedViews
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

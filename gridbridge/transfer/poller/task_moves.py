@@ -27,7 +27,7 @@ from gridbridge.state.database import StateFile
 from gridbridge.transfer.acts.local_tasks import LocalTasks
 from gridbridge.transfer.poller.recalls import RecallService
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
-from gridbridge.transfer.store.task_move_rows import TaskMoveRows as Kept
+from gridbridge.transfer.store.transfer_rows import TaskMoveRows as Kept
 
 KEPT = timedelta(days=7)
 NOBODY = "moves"  # thread owner for a move whose job owner is unknown

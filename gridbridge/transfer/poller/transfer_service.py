@@ -18,23 +18,17 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import SentJob
 from gridbridge.program import cycle
 from gridbridge.state.database.sent_jobs import live_campaign_jobs_at
-from gridbridge.transfer.poller import (
-    wiring_acts as acting,
-)
-from gridbridge.transfer.poller import (
-    wiring_reconcilers as maintenance,
-)
-from gridbridge.transfer.poller import (
-    wiring_round as program,
-)
-from gridbridge.transfer.poller import (
-    wiring_state,
+from gridbridge.transfer.poller import poller_parts
+from gridbridge.transfer.poller import poller_parts as acting
+from gridbridge.transfer.poller import poller_parts as maintenance
+from gridbridge.transfer.poller import poller_parts as program
+from gridbridge.transfer.poller.poller_parts import (
+    ReconcilerParts,
+    TransferActParts,
+    TransferStateParts,
 )
 from gridbridge.transfer.poller.resources import PollerResources
-from gridbridge.transfer.poller.round.transfer_round import TransferProgram
-from gridbridge.transfer.poller.wiring_acts import TransferActParts
-from gridbridge.transfer.poller.wiring_reconcilers import ReconcilerParts
-from gridbridge.transfer.poller.wiring_state import TransferStateParts
+from gridbridge.transfer.poller.transfer_round import TransferProgram
 
 _log = logging.getLogger(__name__)
 
@@ -53,7 +47,7 @@ class TransferService:
     @classmethod
     def of(cls, policy: Policy, resources: PollerResources) -> Self:
         """Build the service from groups of parts, in order of their dependencies."""
-        state = wiring_state.build_state_parts(policy, resources)
+        state = poller_parts.build_state_parts(policy, resources)
         acts = acting.build_act_parts(policy, resources, state)
         looks_after = maintenance.build_reconciler_parts(policy, resources, state, acts)
         return cls(

@@ -26,7 +26,7 @@ from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from gridbridge.transfer.poller.accounting_reader import AccountingFileReading, AccountingReader
-from gridbridge.transfer.poller.published_views import PublishedViews
+from gridbridge.transfer.poller.published_transfers import PublishedViews
 from gridbridge.transfer.store.transfer_rows import TransferRows
 from gridbridge.transfer.store.usage_rows import RemoteUsageRows
 

@@ -20,7 +20,7 @@ from gridbridge.program import reports, users_configuration
 from gridbridge.shell import followed_file
 from gridbridge.state import published_json as files
 from gridbridge.transfer.poller.accounting_reader import transfer_accounting_records
-from gridbridge.transfer.store import published_accounts as accounts
+from gridbridge.transfer.store import usage_rows as accounts
 
 ANYBODY = "*"
 

@@ -61,12 +61,16 @@ def test_what_was_kept_leads_to_the_same_decision() -> None:
     )
     plan = rules.plan_campaign_cycle(seen)
 
-    entry = campaign_journal.entry(seen, plan, NOON)
+    entry = campaign_journal.campaign_cycle_journal_entry(seen, plan, NOON)
 
     assert entry
     assert entry.sentence == "1 task ended, 1 of them runs again; sent: 3 of campaign 1 to beta"
     kept = json.loads(json.dumps(entry.inputs))
-    assert campaign_journal.again(kept) == rules.describe_cycle_plan(plan) == kept["actions"]
+    assert (
+        campaign_journal.replay_campaign_cycle(kept)
+        == rules.describe_cycle_plan(plan)
+        == kept["actions"]
+    )
 
 
 def test_what_a_campaign_runs_is_not_kept_with_each_decision() -> None:
@@ -79,12 +83,12 @@ def test_what_a_campaign_runs_is_not_kept_with_each_decision() -> None:
     )
     plan = rules.plan_campaign_cycle(seen)
 
-    entry = campaign_journal.entry(seen, plan, NOON)
+    entry = campaign_journal.campaign_cycle_journal_entry(seen, plan, NOON)
 
     assert entry
     assert plan.steps
     assert len(json.dumps(entry.inputs)) < 2000
-    assert campaign_journal.again(
+    assert campaign_journal.replay_campaign_cycle(
         json.loads(json.dumps(entry.inputs))
     ) == rules.describe_cycle_plan(plan)
 
@@ -93,4 +97,7 @@ def test_a_cycle_that_does_nothing_is_not_kept() -> None:
     """One comes every 15 s."""
     seen = CampaignCycleSituation(campaigns=(), waiting={}, arrays=(), room={}, max_tasks=100)
 
-    assert campaign_journal.entry(seen, rules.plan_campaign_cycle(seen), NOON) is None
+    assert (
+        campaign_journal.campaign_cycle_journal_entry(seen, rules.plan_campaign_cycle(seen), NOON)
+        is None
+    )

@@ -264,11 +264,11 @@ def test_the_decision_is_made_again_from_what_was_kept(nikita: Nikita, beta: Bet
     ]
     seen = nikita.gather()
 
-    entry = nikita_journal.entry(seen, nikita.decide(seen), NOON)
+    entry = nikita_journal.cancellation_journal_entry(seen, nikita.decide(seen), NOON)
 
     assert entry
     assert entry.sentence == "ended: 2 of campaign 1 at beta, for job 5, which lacked mem"
-    assert nikita_journal.again(entry.inputs) == entry.inputs["actions"]
+    assert nikita_journal.replay_cancellations(entry.inputs) == entry.inputs["actions"]
 
 
 def test_people_see_for_whom_a_task_made_way(nikita: Nikita, tmp_path: Path) -> None:

@@ -300,12 +300,12 @@ def test_a_decision_is_made_again_from_what_was_kept(
     seen = nikita.listed([array], beta(row(range(1, 6))))
     plan = nikita.decide(seen)
 
-    entry = nikita_journal.entry(seen, plan, NOON)
+    entry = nikita_journal.cancellation_journal_entry(seen, plan, NOON)
 
     assert entry
-    assert nikita_journal.again(entry.inputs) == entry.inputs["actions"]
+    assert nikita_journal.replay_cancellations(entry.inputs) == entry.inputs["actions"]
     assert entry.sentence == "wiped: 5 of campaign 1 at beta, which waited too long"
-    assert nikita_journal.entry(seen, CancellationPlan(), NOON) is None
+    assert nikita_journal.cancellation_journal_entry(seen, CancellationPlan(), NOON) is None
     assert isinstance(seen, CancellationSituation)
 
 

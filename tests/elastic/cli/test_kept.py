@@ -199,6 +199,6 @@ def test_a_round_that_adds_a_node_is_decided_again_with_it(world: World) -> None
     kept = [each.inputs for each in decisions]
 
     assert [list(each["actions"]) for each in kept] == [
-        balance_journal.again(each) for each in kept
+        balance_journal.replay_balancer_round(each) for each in kept
     ]
     assert f"create {NODE}" in kept[0]["actions"]

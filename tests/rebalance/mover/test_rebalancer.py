@@ -56,8 +56,7 @@ from gridbridge.rebalance.store.round_notes import HOST, RebalanceNoteRows
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.decisions import JournalledDecisionRows
-from gridbridge.transfer.store.task_move_rows import TaskMoveRows
-from gridbridge.transfer.store.transfer_rows import TransferRows
+from gridbridge.transfer.store.transfer_rows import TaskMoveRows, TransferRows
 from tests.states import job_state
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -198,7 +197,7 @@ def test_a_decision_about_more_than_is_kept_says_so_when_it_is_to_be_made_again(
     with pytest.raises(
         InputsNotJournalled, match="its 9 hosts, jobs and tasks were too many to be kept"
     ):
-        rebalance_journal.again(kept.inputs)
+        rebalance_journal.replay_rebalancing(kept.inputs)
 
 
 def test_of_a_decision_about_a_job_its_own_tasks_are_kept(sent_site: "SentSite") -> None:
@@ -209,7 +208,7 @@ def test_of_a_decision_about_a_job_its_own_tasks_are_kept(sent_site: "SentSite")
     database.close()
 
     assert {one["job"] for one in kept.inputs["snapshot"]["tasks"]} == {"gb.alpha.7"}  # type: ignore[index]  # JSON
-    assert rebalance_journal.again(kept.inputs) == kept.inputs["actions"]
+    assert rebalance_journal.replay_rebalancing(kept.inputs) == kept.inputs["actions"]
 
 
 def test_a_dry_run_marks_nothing_and_keeps_nothing(site: Site) -> None:
@@ -805,7 +804,7 @@ def test_what_was_kept_leads_to_the_same_decision(site: Site) -> None:
     )
 
     assert entry
-    assert rebalance_journal.again(entry.inputs) == entry.inputs["actions"]
+    assert rebalance_journal.replay_rebalancing(entry.inputs) == entry.inputs["actions"]
     assert entry.sentence == planned.advice.sentence
 
 

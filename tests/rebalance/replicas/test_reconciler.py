@@ -654,7 +654,7 @@ def test_what_was_kept_leads_to_the_same_decision(desk: Desk) -> None:
     entry = rebalance_journal.rebalance_journal_entry(planned, keeper._asked, Clock().now())
 
     assert entry
-    assert rebalance_journal.again(entry.inputs) == entry.inputs["actions"]
+    assert rebalance_journal.replay_rebalancing(entry.inputs) == entry.inputs["actions"]
 
 
 def test_the_service_can_remove_nothing_of_which_too_few_are_whole(desk: Desk) -> None:

@@ -18,7 +18,7 @@ from gridbridge.program.journal import DecisionJournal
 from gridbridge.site import decision_replay as service
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.decisions import JournalledDecisionRows
-from gridbridge.transfer.poller.plan_journal import PlanJournal
+from gridbridge.transfer.poller.transfer_journal import TransferPlanJournal
 from tests.decisions.transfer.test_transfer_policy import (
     POLICY,
     a_situation,
@@ -59,7 +59,7 @@ def database(config: Path) -> StateFile:
     database = StateFile.open(f"sqlite:///{config.parent}/state.db")
     transfers = [a_transfer(missed_polls=9, missing_since=second(1))]
     situation = a_situation(remote="")
-    entry = PlanJournal().entry(
+    entry = TransferPlanJournal().entry(
         transfers, situation, POLICY, plan_transfers(transfers, situation, POLICY)
     )
     assert entry

@@ -3,7 +3,7 @@
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer.transfer_plan import TransferAct
-from gridbridge.transfer.acts.transfer_acts import TransferActs
+from gridbridge.transfer.acts.remote_jobs import TransferActs
 
 AT_ONCE = {TransferAct.CLOSE, TransferAct.PUBLISH}  # by services.transfer.round.actions
 

@@ -24,10 +24,10 @@ from gridbridge.shell.clock import Clock
 from gridbridge.shell.runner import CompletedProgram
 from gridbridge.state.database.decisions import JournalledDecisionRows
 from gridbridge.state.spool_reader import MOST
-from gridbridge.transfer.acts.grants import GRANTS
-from gridbridge.transfer.poller import recall_journal as journalled
-from gridbridge.transfer.poller.round.sweeper import SWEEP_S
-from gridbridge.transfer.store import claim_folder
+from gridbridge.transfer.acts import claim_files
+from gridbridge.transfer.acts.claim_files import GRANTS
+from gridbridge.transfer.poller import transfer_journal as journalled
+from gridbridge.transfer.poller.leftover_removal import SWEEP_S
 from gridbridge.transfer.store.transfer_rows import TransferRows
 from tests.batch.gridengine.test_besteffort import TRUE, document, queue, read
 from tests.states import job_state
@@ -193,7 +193,7 @@ def test_the_key_of_a_transfer_that_is_known_stays(machine: Machine) -> None:
     for path in (key, machine.spool / FOLDER / "1.nobodys.key"):
         path.touch()
     sweeper = machine.service.acting.claims
-    sweeper._clock = Clock(wall=lambda: time.time() + 2 * claim_folder.MAX_AGE_S)
+    sweeper._clock = Clock(wall=lambda: time.time() + 2 * claim_files.MAX_AGE_S)
     sweeper.sweep()
 
     assert [*(machine.spool / FOLDER).iterdir()] == [key]
@@ -208,7 +208,7 @@ def test_names_that_somebody_makes_in_the_spools_folders_keep_no_round_waiting(
     times_s = [0.0]
     sweeper = machine.service.program.publication.sweeper
     sweeper.clock = Clock(steady=lambda: times_s[-1])
-    sweeper.claims._clock = Clock(wall=lambda: time.time() + 2 * claim_folder.MAX_AGE_S)
+    sweeper.claims._clock = Clock(wall=lambda: time.time() + 2 * claim_files.MAX_AGE_S)
     left = []
     for after_s in (1, 2, 10, 20):
         times_s.append(SWEEP_S + after_s)
@@ -228,7 +228,7 @@ def test_a_recall_that_does_not_get_the_file_leaves_the_task_there(machine: Mach
 
 def test_a_recall_that_was_killed_behind_the_file_still_has_it(machine: Machine) -> None:
     machine.send(BY_FILE)
-    claim_folder.take_home_claim(OF, os.getuid(), str(machine.spool))
+    claim_files.take_home_claim(OF, os.getuid(), str(machine.spool))
     machine.restart()
     recall(machine)
 
@@ -277,9 +277,9 @@ def test_no_more_tasks_are_called_home_than_slots_are_free(waiting: Machine) -> 
 
     assert len(called_home(machine)) == 1
     kept = JournalledDecisionRows(machine.service.resources.database).last(99)
-    recalls = [one.inputs for one in kept if one.program == journalled.PROGRAM]
+    recalls = [one.inputs for one in kept if one.program == journalled.RECALL_PROGRAM]
     assert recalls
-    assert all(journalled.again(one) == one["actions"] for one in recalls)
+    assert all(journalled.replay_recalls(one) == one["actions"] for one in recalls)
 
 
 def test_without_its_folder_a_claim_is_nobodys_and_nothing_is_recalled(machine: Machine) -> None:

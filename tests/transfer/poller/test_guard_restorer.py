@@ -13,7 +13,7 @@ from gridbridge.model.transfer.transfer_plan import TransferAct, TransferAction
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.program.watch.cluster_observer import ClusterQueryResult
 from gridbridge.program.work.background_query import AT_ONCE
-from gridbridge.transfer.poller.guard_restorer import LOOK_S, GuardRestorer
+from gridbridge.transfer.poller.home_guards import RESTORE_AFTER_S, GuardRestorer
 from tests.decisions.transfer.test_transfer_policy import VERDICT, a_row, a_snapshot, a_transfer
 
 OTHER = HomeJobRequest(owner="alice", is_deferred=False, hard=(), queues="")
@@ -79,7 +79,7 @@ def test_others_are_asked_for_once_a_minute() -> None:
     home.kept = {7: OTHER}
 
     assert [home.answers("r") for _ in range(3)] == [[]] * 3
-    home.now_s += LOOK_S
+    home.now_s += RESTORE_AFTER_S
     assert home.answers("r") == []
     assert home.answers("r") == [(TransferAct.GUARD_LOCAL.value, Guard.START)]
     assert home.asked == [(7,)]
@@ -88,7 +88,7 @@ def test_others_are_asked_for_once_a_minute() -> None:
 def test_few_are_asked_for_every_time() -> None:
     home = Home(a_transfer(guard=Guard.START), a_transfer(name="gb.alpha.8.0.1", guard=Guard.NONE))
     for _ in range(4):
-        home.now_s += LOOK_S
+        home.now_s += RESTORE_AFTER_S
         home.answers("r", (7, 8))
 
     assert set(home.asked) == {(7, 8)}
@@ -97,7 +97,7 @@ def test_few_are_asked_for_every_time() -> None:
 def test_what_needed_no_guard_gets_one_which_is_kept_first() -> None:
     home = Home(a_transfer(guard=Guard.NONE))
     home.kept = {7: replace(OTHER, queues="all.q")}
-    home.now_s += LOOK_S
+    home.now_s += RESTORE_AFTER_S
     home.answers("r")
 
     assert home.answers("r") == [(TransferAct.GUARD_LOCAL.value, Guard.START)]
@@ -108,7 +108,7 @@ def test_many_jobs_are_asked_for_by_turns() -> None:
     jobs = range(1, 2 * AT_ONCE)
     home = Home(*(a_transfer(name=f"gb.alpha.{job}.0.1", guard=Guard.NONE) for job in jobs))
     for _ in range(3):
-        home.now_s += LOOK_S
+        home.now_s += RESTORE_AFTER_S
         home.answers("r", jobs)
     home.answers("r", jobs)
 
@@ -119,7 +119,7 @@ def test_a_home_that_does_not_answer_is_asked_again(caplog: pytest.LogCaptureFix
     home = Home(a_transfer(guard=Guard.START))
     home.kept = GridbridgeError("no answer")
     for _ in range(3):
-        home.now_s += LOOK_S
+        home.now_s += RESTORE_AFTER_S
         assert home.answers("r") == []
 
     assert len(home.asked) == 2
@@ -130,7 +130,7 @@ def test_a_guard_is_not_put_back_once_there_is_a_verdict() -> None:
     """One that came while home was asked: the starter lets its task go just now."""
     home = Home(a_transfer(guard=Guard.START))
     home.kept = {7: OTHER}
-    home.now_s += LOOK_S
+    home.now_s += RESTORE_AFTER_S
     home.answers("r")
     home.open["gb.alpha.7.0.1"] = a_transfer(guard=Guard.START, verdict=VERDICT)
 

@@ -31,10 +31,10 @@ from gridbridge.state import published_values, spool
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.decisions import JournalledDecisionRows
 from gridbridge.state.spool_reader import SpooledMessage
-from gridbridge.transfer.acts.transfer_acts import TransferActs
-from gridbridge.transfer.poller import refused_message_journal
+from gridbridge.transfer.acts.remote_jobs import TransferActs
+from gridbridge.transfer.poller import transfer_journal
 from gridbridge.transfer.poller.inbox_reader import PREMATURE_OF_UID
-from gridbridge.transfer.poller.published_views import PublishedViews
+from gridbridge.transfer.poller.published_transfers import PublishedViews
 from gridbridge.transfer.poller.resources import PollerResources
 from gridbridge.transfer.poller.transfer_service import TransferService
 from gridbridge.transfer.store.transfer_rows import TransferRows
@@ -134,9 +134,9 @@ def test_what_is_refused_is_kept_and_judged_again(service: TransferService) -> N
     send(service, RECORD, RECORD.but(remote="gamma"))
 
     (kept,) = JournalledDecisionRows(service.resources.database).last(9)
-    assert kept.program == refused_message_journal.PROGRAM
+    assert kept.program == transfer_journal.REFUSAL_PROGRAM
     assert kept.sentence == f"refuse {NAME}: no transfer queue 'transfer-beta' leads to 'gamma'"
-    assert refused_message_journal.again(kept.inputs) == kept.inputs["actions"]
+    assert transfer_journal.replay_refused_message(kept.inputs) == kept.inputs["actions"]
 
 
 @pytest.mark.parametrize(

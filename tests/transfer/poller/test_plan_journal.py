@@ -17,7 +17,12 @@ from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.program.journal import ROWS, DecisionJournal
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.decisions import JournalledDecisionRows
-from gridbridge.transfer.poller.plan_journal import PlanJournal, action_sentence, again, said
+from gridbridge.transfer.poller.transfer_journal import (
+    TransferPlanJournal,
+    action_sentence,
+    replay_transfer_plan,
+    summarize_transfer_actions,
+)
 from tests.decisions.transfer.test_transfer_policy import (
     POLICY,
     VERDICT,
@@ -48,12 +53,12 @@ def database(tmp_path: Path) -> StateFile:
 
 def keep(database: StateFile, *transfers: Transfer, **known: object) -> None:
     situation = a_situation(**known)  # type: ignore[arg-type]
-    keep_news(database, PlanJournal(), transfers, situation)
+    keep_news(database, TransferPlanJournal(), transfers, situation)
 
 
 def keep_news(
     database: StateFile,
-    plan_journal: PlanJournal,
+    plan_journal: TransferPlanJournal,
     transfers: Sequence[Transfer],
     situation: TransferSituation,
 ) -> None:
@@ -107,15 +112,15 @@ def test_a_decision_is_made_again_from_what_the_state_file_has(
     assert JournalledDecisionRows(database).find(kept.number) == kept
     assert kept.program == "poller"
     assert list(kept.inputs["actions"])  # type: ignore[call-overload]
-    assert again(kept.inputs) == kept.inputs["actions"]
-    assert kept.sentence == "; ".join(said(again(kept.inputs)))
+    assert replay_transfer_plan(kept.inputs) == kept.inputs["actions"]
+    assert kept.sentence == "; ".join(summarize_transfer_actions(replay_transfer_plan(kept.inputs)))
     changed = {**kept.inputs, "transfers": []}
-    assert again(changed) == []
+    assert replay_transfer_plan(changed) == []
 
 
 def test_what_is_decided_in_the_same_words_is_kept_once(database: StateFile) -> None:
     one = a_transfer(missed_polls=9, missing_since=second(1))
-    plan_journal = PlanJournal()
+    plan_journal = TransferPlanJournal()
     for at_s in (60, 65, 70):
         situation = a_situation(remote="", at_s=at_s)
         keep_news(database, plan_journal, [one], situation)
@@ -134,7 +139,7 @@ def test_of_a_round_about_many_transfers_a_part_is_kept_and_the_rest_counted(
     many = [a_transfer(name=f"gb.alpha.{n}.0.1", verdict=VERDICT) for n in range(1, ROWS + 6)]
     situation = a_situation()
     planned = plan_transfers(many, situation, POLICY)
-    keep_news(database, PlanJournal(), many, situation)
+    keep_news(database, TransferPlanJournal(), many, situation)
 
     (kept,) = JournalledDecisionRows(database).last(9)
     assert (kept.inputs["looked_at"], kept.inputs["not_kept"]) == (ROWS + 5, 5)
@@ -142,20 +147,24 @@ def test_of_a_round_about_many_transfers_a_part_is_kept_and_the_rest_counted(
         "100 transfers: telling its starter: exit status 0"
         " (gb.alpha.1.0.1, gb.alpha.2.0.1, gb.alpha.3.0.1, ...)"
     )
-    assert again(kept.inputs) == [action_sentence(action) for action in planned.actions[:ROWS]]
+    assert replay_transfer_plan(kept.inputs) == [
+        action_sentence(action) for action in planned.actions[:ROWS]
+    ]
 
 
 def test_each_act_has_words_for_people_that_are_not_its_kept_value() -> None:
     kept = [f"{act.value} gb.alpha.7.0.1: because" for act in TransferAct]
 
     assert set(WORDS) == set(TransferAct)
-    assert said(kept) == [f"gb.alpha.7.0.1: {WORDS[act]}: because" for act in TransferAct]
+    assert summarize_transfer_actions(kept) == [
+        f"gb.alpha.7.0.1: {WORDS[act]}: because" for act in TransferAct
+    ]
 
 
 def test_what_is_alike_is_told_once_and_what_is_strange_as_it_is() -> None:
     kept = ["close gb.a.1.0.1: gone", "what?", "close gb.a.2.0.1: gone", "close gb.a.3.0.1: here"]
 
-    assert said(kept) == [
+    assert summarize_transfer_actions(kept) == [
         "2 transfers: closing it: gone (gb.a.1.0.1, gb.a.2.0.1)",
         "what?",
         "gb.a.3.0.1: closing it: here",

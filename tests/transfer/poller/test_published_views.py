@@ -27,8 +27,7 @@ from gridbridge.shell.clock import Clock
 from gridbridge.state import drains, published_json, published_values
 from gridbridge.state.database import StateFile
 from gridbridge.transfer.poller.history_publication import JobHistoryPublisher
-from gridbridge.transfer.poller.published_rows import published_transfer
-from gridbridge.transfer.poller.published_views import PublishedViews
+from gridbridge.transfer.poller.published_transfers import PublishedViews, published_transfer
 from gridbridge.transfer.store.transfer_rows import TransferRows
 from tests.states import job_state
 

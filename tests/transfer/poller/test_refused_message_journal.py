@@ -16,8 +16,8 @@ from gridbridge.program.journal import DecisionJournal
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.decisions import JournalledDecisionRows
-from gridbridge.transfer.poller import refused_message_journal as refusals
-from gridbridge.transfer.poller.refused_message_journal import AN_HOUR, RefusedMessageJournal
+from gridbridge.transfer.poller import transfer_journal as refusals
+from gridbridge.transfer.poller.transfer_journal import AN_HOUR, RefusedMessageJournal
 from tests.decisions.transfer.test_transfer_policy import NOON, a_transfer
 
 
@@ -76,8 +76,8 @@ def test_a_refusal_is_made_again_from_its_message(
     RefusedMessageJournal(DecisionJournal(database), Clock()).keep(one, refusal)
 
     (kept,) = JournalledDecisionRows(database).last(9)
-    assert (kept.program, kept.inputs["actions"]) == (refusals.PROGRAM, [told])
-    assert refusals.again(kept.inputs) == [told]
+    assert (kept.program, kept.inputs["actions"]) == (refusals.REFUSAL_PROGRAM, [told])
+    assert refusals.replay_refused_message(kept.inputs) == [told]
 
 
 def test_a_message_that_would_be_taken_by_now_is_told_so(database: StateFile) -> None:
@@ -91,7 +91,9 @@ def test_a_message_that_would_be_taken_by_now_is_told_so(database: StateFile) ->
 
     (kept,) = JournalledDecisionRows(database).last(9)
     known = encode_model_value(replace(early, known=a_transfer()))
-    assert refusals.again({**kept.inputs, "received": known}) == ["take gb.alpha.7.0.1"]
+    assert refusals.replay_refused_message({**kept.inputs, "received": known}) == [
+        "take gb.alpha.7.0.1"
+    ]
 
 
 def test_nobody_fills_the_journal_with_what_is_refused(database: StateFile) -> None:

@@ -15,7 +15,7 @@ from gridbridge.model.transfer.guard import Guard
 from gridbridge.model.transfer.transfer_plan import TransferAct, TransferAction
 from gridbridge.program.watch.cluster_observer import ClusterQueryResult
 from gridbridge.shell.trust import account_name_or_uid
-from gridbridge.transfer.acts.transfer_acts import TransferActs
+from gridbridge.transfer.acts.remote_jobs import TransferActs
 from gridbridge.transfer.store.transfer_rows import TransferRows
 from tests.states import job_state
 from tests.transfer.poller.messages import NAME, RECORD

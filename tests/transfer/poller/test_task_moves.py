@@ -11,8 +11,7 @@ import pytest
 from gridbridge.model.message import FailureCause
 from gridbridge.model.transfer.transfer_row import TaskMoveStage, TaskMoveState
 from gridbridge.program.watch.cluster_observer import ClusterQueryResult
-from gridbridge.transfer.store.task_move_rows import MOVES, TaskMoveRows
-from gridbridge.transfer.store.transfer_rows import TransferRows
+from gridbridge.transfer.store.transfer_rows import MOVES, TaskMoveRows, TransferRows
 from tests.transfer.poller.messages import NAME, RECORD
 from tests.transfer.poller.test_transfer_round import Machine
 

@@ -43,9 +43,9 @@ from gridbridge.state import published_values, spool
 from gridbridge.state.database import StateFile
 from gridbridge.state.inbox import SpoolInbox
 from gridbridge.state.published_json import read_transfers
-from gridbridge.transfer.acts.transfer_acts import TransferActs
+from gridbridge.transfer.acts.remote_jobs import TransferActs
 from gridbridge.transfer.poller.poller_wiring import _clusters, _unfinished
-from gridbridge.transfer.poller.published_views import PublishedViews
+from gridbridge.transfer.poller.published_transfers import PublishedViews
 from gridbridge.transfer.poller.resources import PollerResources
 from gridbridge.transfer.poller.transfer_service import TransferService
 from gridbridge.transfer.store.transfer_rows import TransferRows

@@ -20,9 +20,9 @@ from gridbridge.model.transfer.transfer_sections import RetentionSection, Transf
 from gridbridge.shell.clock import Clock
 from gridbridge.state import published_values
 from gridbridge.state.database import StateFile
-from gridbridge.transfer.poller.published_views import PublishedViews
+from gridbridge.transfer.poller.published_transfers import PublishedViews
 from gridbridge.transfer.poller.usage_records import RemoteUsageService
-from gridbridge.transfer.store import published_accounts
+from gridbridge.transfer.store import usage_rows
 from gridbridge.transfer.store.transfer_rows import TransferRows
 from gridbridge.transfer.store.usage_rows import RemoteUsageRows
 from tests.program.work.test_threads import without_room
@@ -79,12 +79,12 @@ class Beta:
 
     def records(self, job: int = 7) -> tuple[RemoteRecord, ...]:
         """Return what is published of a local job."""
-        shown = published_accounts.read_task_accounts(self.folder, job, 0)
+        shown = usage_rows.read_task_accounts(self.folder, job, 0)
         return shown.records if shown else ()
 
     def reading(self) -> ShownAccountingReading:
         """Return how far the file was read, as people see it."""
-        (reading,) = published_accounts.read_accounting_progress(self.folder)
+        (reading,) = usage_rows.read_accounting_progress(self.folder)
         return reading
 
 
@@ -372,11 +372,11 @@ def test_a_file_that_is_read_already_is_not_begun_anew_by_another_configuration(
     site.usage_records.follow(replace(site.policy, clusters=clusters))
 
     assert site.usage_records.readers["beta"] is before
-    assert [one.cluster for one in published_accounts.read_accounting_progress(site.folder)] == [
+    assert [one.cluster for one in usage_rows.read_accounting_progress(site.folder)] == [
         "beta",
         "gamma",
     ]
-    assert published_accounts.read_accounting_progress(site.folder)[0] == shown
+    assert usage_rows.read_accounting_progress(site.folder)[0] == shown
 
 
 def test_another_file_is_read_by_another_reader_and_none_by_none(site: Beta) -> None:
@@ -394,7 +394,7 @@ def test_another_file_is_read_by_another_reader_and_none_by_none(site: Beta) -> 
     assert (read.path, read.trouble, reader is before) == (str(moved), "", False)
     assert (
         site.usage_records.readers,
-        published_accounts.read_accounting_progress(site.folder),
+        usage_rows.read_accounting_progress(site.folder),
     ) == ({}, ())
 
 

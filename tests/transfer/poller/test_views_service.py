@@ -8,7 +8,7 @@ import pytest
 from gridbridge.model.published import ShownConfiguration
 from gridbridge.shell.clock import Clock
 from gridbridge.state import published_json
-from gridbridge.transfer.poller.published_views import PublishedViews
+from gridbridge.transfer.poller.published_transfers import PublishedViews
 from tests.transfer.poller.test_published_views import NOW, POLICY
 
 

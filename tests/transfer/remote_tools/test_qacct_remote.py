@@ -22,7 +22,7 @@ from gridbridge.transfer.remote_tools.qacct_remote import (
     read_task_accounting,
     sum_remote_usage,
 )
-from gridbridge.transfer.store import published_accounts
+from gridbridge.transfer.store import usage_rows
 from tests.shown import NOW, ago, history, publish, shown, transfer
 from tests.transfer.cli.test_remote_tools import CONFIG, REMOTE
 
@@ -64,7 +64,7 @@ class Here:
             cluster="beta", path="/a", read_at=ago(60), trouble=trouble
         )
         data = files.encode_published_value(ShownAccountingReadings(readings=(reading,)))
-        Path(self.folder, published_accounts.READINGS).write_bytes(data)
+        Path(self.folder, usage_rows.READINGS).write_bytes(data)
 
     def account(self, job: str = "2") -> tuple[object, ...]:
         """Return owner and id of each record, local ones first, and the notes."""

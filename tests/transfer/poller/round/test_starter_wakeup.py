@@ -10,7 +10,7 @@ from gridbridge.model.message import StarterPhase
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.program.watch.cluster_observer import ClusterQueryResult
 from gridbridge.state import spool
-from gridbridge.transfer.poller.round.starter_wakeup import StarterWakeup
+from gridbridge.transfer.poller.transfer_round import StarterWakeup
 from tests.decisions.transfer.test_transfer_policy import a_snapshot, a_transfer
 
 SILENCE = ClusterQueryResult(cluster="beta", trouble="no answer in time")

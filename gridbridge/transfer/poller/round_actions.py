@@ -13,7 +13,7 @@ from gridbridge.transfer.acts.remote_jobs import disputed_end_verdict, untraceab
 from gridbridge.transfer.acts.verdict_files import VerdictFiles
 from gridbridge.transfer.poller.claims import TransferClaims
 from gridbridge.transfer.poller.dispatcher import ActDispatcher
-from gridbridge.transfer.poller.stale_guards import StaleGuardRemover
+from gridbridge.transfer.poller.home_guards import StaleGuardRemover
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 from gridbridge.transfer.poller.usage_records import RemoteUsageService
 

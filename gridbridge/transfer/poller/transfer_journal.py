@@ -1,28 +1,39 @@
-"""Journal decisions about transfers with all input rows, and replay decisions."""
+"""Journal the poller's plans, recalls and refused messages, and replay journalled ones."""
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from gridbridge.decisions.transfer import recall_policy
 from gridbridge.decisions.transfer import transfer_decisions as rules
+from gridbridge.decisions.transfer.recall_policy import Recall
+from gridbridge.decisions.transfer.starter_message_rules import (
+    ReceivedMessage,
+    accept_or_reject_message,
+)
 from gridbridge.decisions.transfer.transfer_situation import TransferSituation, keep_relevant_rows
+from gridbridge.model.message import shorten_reason
 from gridbridge.model.transfer.transfer_plan import (
     WORDS,
+    RejectedAction,
     TransferAct,
     TransferAction,
     TransferPlan,
 )
 from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
-from gridbridge.model.transfer.transfer_sections import PollerSection
+from gridbridge.model.transfer.transfer_sections import PollerSection, TransferQueue
 from gridbridge.program.encoding import decode_model_value, encode_model_value
-from gridbridge.program.journal import ROWS, JournalEntry, make_journal_entry
+from gridbridge.program.journal import ROWS, DecisionJournal, JournalEntry, make_journal_entry
+from gridbridge.shell.clock import Clock
+from gridbridge.shell.quota import LogQuota
 
-PROGRAM = "poller"
+PLAN_PROGRAM = "poller"
 FIRST = 3  # names that the sentence about many transfers lists
 KEPT = re.compile(f"({'|'.join(act.value for act in TransferAct)}) (gb[^ ]+): (.*)", re.DOTALL)
 
 
-class PlanJournal:
+class TransferPlanJournal:
     """Journals each decision once; later rounds do not repeat an unchanged decision."""
 
     def __init__(self) -> None:
@@ -48,14 +59,16 @@ class PlanJournal:
         changed = [
             transfer for transfer in concerned if transfer.key in news and sentences[transfer.key]
         ]
-        return _entry(changed, situation, policy, sentences, len(concerned)) if changed else None
+        return (
+            _plan_entry(changed, situation, policy, sentences, len(concerned)) if changed else None
+        )
 
     def forget(self, over: TransferKey) -> None:
         """Forget the last decision about a closed transfer."""
         self._last.pop(over, None)
 
 
-def _entry(
+def _plan_entry(
     transfers: Sequence[Transfer],
     situation: TransferSituation,
     policy: PollerSection,
@@ -68,7 +81,9 @@ def _entry(
         "policy": encode_model_value(policy),
     }
     actions = [text for transfer in transfers[:ROWS] for text in sentences[transfer.key]]
-    return make_journal_entry(PROGRAM, situation.now, inputs, actions, said(actions))
+    return make_journal_entry(
+        PLAN_PROGRAM, situation.now, inputs, actions, summarize_transfer_actions(actions)
+    )
 
 
 def journal_rows(transfers: Sequence[Transfer], situation: TransferSituation) -> dict[str, object]:
@@ -88,7 +103,7 @@ def read_journal_rows(row: Mapping[str, Any]) -> tuple[list[Transfer], TransferS
     ], decode_model_value(row["situation"], TransferSituation)
 
 
-def again(row: Mapping[str, Any]) -> list[str]:
+def replay_transfer_plan(row: Mapping[str, Any]) -> list[str]:
     """Replay a journalled decision; return each action as one sentence."""
     transfers, situation = read_journal_rows(row)
     planned = rules.plan_transfers(
@@ -102,7 +117,7 @@ def action_sentence(action: TransferAction) -> str:
     return f"{action.act.value} {action.transfer.name}: {action.why}"
 
 
-def said(actions: Sequence[str]) -> list[str]:
+def summarize_transfer_actions(actions: Sequence[str]) -> list[str]:
     """Summarize journalled actions: one sentence for each pair of act and reason."""
     alike: dict[tuple[str, str, str], list[str]] = {}
     for action in actions:
@@ -123,3 +138,81 @@ def _folded(act: str, why: str, single: str, names: Sequence[str]) -> str:
     transfers = names[0] if len(names) == 1 else f"{len(names)} transfers"
     listed = f" ({', '.join(names[:FIRST])}{', ...' * (len(names) > FIRST)})"
     return f"{transfers}: {WORDS[TransferAct(act)]}: {why}{listed * (len(names) > 1)}"
+
+
+RECALL_PROGRAM = "poller recall"
+
+
+def recall_journal_entry(
+    candidates: Sequence[Transfer],
+    due: Sequence[Recall],
+    situation: TransferSituation,
+    queues: Mapping[str, TransferQueue],
+    troubles: Mapping[str, str],
+    free: int,
+) -> JournalEntry:
+    """Return a journal entry of the due recalls, with all rows up to the last recall."""
+    considered = candidates[: 1 + candidates.index(due[-1].transfer)]
+    inputs = {
+        **journal_rows(considered, situation),
+        "queues": {
+            name: encode_model_value(queues[name])
+            for name in {transfer.queue for transfer in considered}
+        },
+        "troubles": dict(troubles),
+        "free": free,
+    }
+    keys = frozenset(transfer.key for transfer in considered[:ROWS])
+    sentences = [_recall_sentence(recall) for recall in due if recall.transfer.key in keys]
+    return make_journal_entry(RECALL_PROGRAM, situation.now, inputs, sentences)
+
+
+def replay_recalls(row: Mapping[str, Any]) -> list[str]:
+    """Replay a recall decision; return a sentence about each recalled task."""
+    transfers, situation = read_journal_rows(row)
+    queues = {
+        name: decode_model_value(queue, TransferQueue) for name, queue in row["queues"].items()
+    }
+    due = recall_policy.plan_recalls(transfers, situation, queues, row["troubles"], row["free"])
+    return [_recall_sentence(recall) for recall in due]
+
+
+def _recall_sentence(recall: Recall) -> str:
+    return f"recall {recall.transfer.name}: {recall.why}"
+
+
+REFUSAL_PROGRAM = "poller refusal"
+AN_HOUR = 20  # entries per person: anybody may write messages that are refused
+
+
+class RefusedMessageJournal:
+    """Journals a limited number of refused messages per person and hour."""
+
+    def __init__(self, journal: DecisionJournal, clock: Clock) -> None:
+        self._journal = journal
+        self._quota = LogQuota(clock.steady_s, AN_HOUR, 3600.0)
+
+    def keep(self, received: ReceivedMessage, refusal: RejectedAction) -> None:
+        """Journal a refused message with all inputs of the refusal."""
+        self._quota.left_out()  # restarts the count after an hour
+        if not self._quota.allows(received.uid):
+            return
+        way = received.message.queue, received.message.remote
+        inputs = {"received": encode_model_value(replace(received, routes=received.routes & {way}))}
+        self._journal.keep(
+            make_journal_entry(REFUSAL_PROGRAM, received.now, inputs, [_refusal_sentence(refusal)])
+        )
+
+
+def replay_refused_message(row: Mapping[str, Any]) -> list[str]:
+    """Judge a journalled message again; return the result as one sentence."""
+    verdict = accept_or_reject_message(decode_model_value(row["received"], ReceivedMessage))
+    return [
+        _refusal_sentence(verdict)
+        if isinstance(verdict, RejectedAction)
+        else f"take {verdict.name}"
+    ]
+
+
+def _refusal_sentence(refusal: RejectedAction) -> str:
+    return f"refuse {refusal.what}: {shorten_reason(refusal.reason)}"

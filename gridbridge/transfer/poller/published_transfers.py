@@ -1,12 +1,14 @@
-"""Publish the service's state as files; replace a file when its content changes."""
+"""Publish transfers, their histories and usage, clusters and load values."""
 
 import os
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from gridbridge.batch.clusters import build_request_mapping, build_transfer_route
 from gridbridge.decisions.transfer import job_ownership
 from gridbridge.decisions.transfer.cluster_load_values import cluster_load_values
+from gridbridge.decisions.transfer.starter_message_rules import describe_job_end
 from gridbridge.errors import StateError
 from gridbridge.model import key_value_lines, vocabulary
 from gridbridge.model.accounting import RemoteRecord
@@ -14,19 +16,27 @@ from gridbridge.model.ids import parse_transfer
 from gridbridge.model.places import PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.published import (
+    PublishedTransferTask,
     ShownAccountingReading,
     ShownAccountingReadings,
     ShownBreaker,
     ShownBreakers,
+    ShownCluster,
     ShownConfiguration,
+    ShownEvent,
+    ShownHistory,
+    ShownQueue,
+    ShownRemoteUsage,
     ShownService,
+    ShownTransfer,
+    ShownTransferQueue,
     ShownTransfers,
 )
 from gridbridge.model.route import encode_route
-from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.model.snapshot import ClusterSnapshot, QueueStatus
 from gridbridge.model.status_report import printable
 from gridbridge.model.transfer import request_rules as mappings
-from gridbridge.model.transfer.transfer_row import Transfer
+from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer, TransferEvent
 from gridbridge.program.version import version_with_commit
 from gridbridge.program.watch import local_queue_publication
 from gridbridge.program.watch.cluster_observer import ClusterObserver, ClusterQueryResult
@@ -34,8 +44,124 @@ from gridbridge.shell import files
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains, published_json, published_values, unverified_histories
 from gridbridge.state.published_files import publish_file
-from gridbridge.transfer.poller import published_rows
-from gridbridge.transfer.store import published_accounts
+from gridbridge.transfer.store import usage_rows
+
+MOST_RECORDS = 1000  # usage records published for one task
+
+History = tuple[Transfer, Sequence[TransferEvent]]
+
+
+def published_transfer(transfer: Transfer, home: ClusterSnapshot | None = None) -> ShownTransfer:
+    """Return a transfer's published row; snapshot `home` dates the local state."""
+    local = parse_transfer(transfer.name)
+    task = home.find(local.job, local.task) if home else None
+    return ShownTransfer(
+        transfer=transfer.name,
+        owner=transfer.owner,
+        queue=printable(transfer.queue),
+        remote=printable(transfer.remote),
+        remote_id=transfer.remote_id or None,
+        phase=transfer.phase,
+        desired=transfer.desired,
+        local_state=transfer.local_state.text,
+        local_since=task.since if task else None,
+        remote_state=transfer.remote_state.text,
+        remote_facts=tuple(sorted(transfer.remote_state.facts)),
+        remote_host=printable(transfer.remote_host),
+        since=transfer.since,
+        missing_since=transfer.missing_since,
+        created_at=transfer.created_at,
+        outcome=printable(describe_job_end(transfer.verdict)) if transfer.verdict else "",
+        closed_at=transfer.closed_at,
+        cause=transfer.cause,
+        reason=printable(transfer.reason),
+    )
+
+
+def published_transfer_row(transfer: Transfer, home: ClusterSnapshot | None) -> ShownTransfer:
+    """Return a transfer's published row; omit reason and host of unconfirmed owners."""
+    shown = published_transfer(transfer, home)
+    return (
+        shown
+        if transfer.listed == OwnershipProof.YES
+        else replace(shown, reason="", remote_host="")
+    )
+
+
+def published_usage(local: str, records: tuple[RemoteRecord, ...]) -> ShownRemoteUsage:
+    """Return the published usage of the newest remote jobs of a local job or task."""
+    last, left_out = job_ownership.newest_attempts(records, MOST_RECORDS)
+    return ShownRemoteUsage(job=local, records=tuple(map(_printable, last)), left_out=left_out)
+
+
+def published_task_history(
+    local: str, attempts: Sequence[History], is_proved: bool
+) -> PublishedTransferTask:
+    """Return the published history of a local job's or task's last attempts."""
+    last, left_out = job_ownership.newest_attempts(attempts)
+    histories = tuple(map(_history, last))
+    return PublishedTransferTask(
+        job=local, attempts=histories, left_out=left_out, is_proved=is_proved
+    )
+
+
+def _history(history: History) -> ShownHistory:
+    events, left_out = job_ownership.first_and_last_events(history[1])
+    return ShownHistory(
+        transfer=published_transfer(history[0]),
+        events=tuple(map(_event, events)),
+        left_out=left_out,
+    )
+
+
+def _printable(record: RemoteRecord) -> RemoteRecord:
+    queue, host = printable(record.queue), printable(record.host)
+    return replace(record, owner=printable(record.owner), queue=queue, host=host)
+
+
+def _event(event: TransferEvent) -> ShownEvent:
+    return ShownEvent(at=event.at, text=printable(event.text))
+
+
+def published_routes(policy: Policy) -> Iterator[ShownTransferQueue]:
+    """Yield each transfer queue's remote cluster and limits."""
+    for name, queue in policy.queues.items():
+        yield ShownTransferQueue(
+            queue=name,
+            cluster=queue.cluster,
+            pending_limit=queue.pending_limit,
+            slots=queue.slots,
+        )
+
+
+def published_cluster(
+    answer: ClusterQueryResult, last: ClusterSnapshot | None, now: datetime
+) -> ShownCluster:
+    """Return a cluster's published row: the last snapshot and the last query's error."""
+    return ShownCluster(
+        cluster=answer.cluster,
+        asked_at=now,
+        taken_at=last.taken_at if last else None,
+        trouble=printable(answer.trouble),
+        pending=last.pending if last else None,
+        free_slots=last.free_slots if last else None,
+        slots=last.batch_slots if last else None,
+        used=last.used_batch_slots if last else None,
+        besteffort_slots=last.besteffort_slots if last else None,
+        queues=tuple(map(_queue, last.queues)) if last else (),
+    )
+
+
+def _queue(queue: QueueStatus) -> ShownQueue:
+    return ShownQueue(
+        name=queue.name,
+        used=queue.slots_used,
+        reserved=queue.slots_reserved,
+        total=queue.slots_total,
+        state=queue.state.text,
+        facts=tuple(sorted(queue.state.facts)),
+    )
+
 
 FRESHEN_S = 2.0  # load values are rewritten: their age shows that the poller lives
 
@@ -143,14 +269,12 @@ class PublishedViews:
             if job_ownership.may_transfer_be_public(transfer, young)
         )
         ordered = sorted(ours, key=lambda transfer: transfer.created_at)
-        listed = tuple(
-            published_rows.published_transfer_row(transfer, home) for transfer in ordered
-        )
+        listed = tuple(published_transfer_row(transfer, home) for transfer in ordered)
         self._put(published_json.TRANSFERS, ShownTransfers(transfers=listed))
 
     def answer(self, answer: ClusterQueryResult, last: ClusterSnapshot | None) -> None:
         """Publish a cluster's last snapshot, and the error of the last query if any."""
-        cluster = published_rows.published_cluster(answer, last, self._clock.now())
+        cluster = published_cluster(answer, last, self._clock.now())
         self._put(f"{published_json.CLUSTERS}/{answer.cluster}.json", cluster)
         if answer.snapshot:
             own = self._policy.queues_at(answer.cluster)
@@ -177,17 +301,15 @@ class PublishedViews:
         """Publish the breakers of all remote clusters."""
         self._put(published_json.BREAKERS, breakers)
 
-    def task(self, local: str, attempts: Sequence[published_rows.History]) -> None:
+    def task(self, local: str, attempts: Sequence[History]) -> None:
         """Publish the history of a local job's or task's last attempts."""
-        task = published_rows.published_task_history(local, attempts, is_proved=True)
+        task = published_task_history(local, attempts, is_proved=True)
         publish_file(
             published_values.history_path(local, self._folder),
             published_json.encode_published_value(task),
         )
 
-    def unproved_task(
-        self, local: str, uid: int, attempts: Sequence[published_rows.History]
-    ) -> None:
+    def unproved_task(self, local: str, uid: int, attempts: Sequence[History]) -> None:
         """Publish a history that only one uid's messages tell; remove an empty history."""
         path = published_values.unverified_history_path(local, uid, self._folder)
         if not attempts:
@@ -197,7 +319,7 @@ class PublishedViews:
         publish_file(
             path,
             published_json.encode_published_value(
-                published_rows.published_task_history(local, attempts, is_proved=False)
+                published_task_history(local, attempts, is_proved=False)
             ),
         )
         if is_new:  # listing a person's histories costs more than writing one history
@@ -209,7 +331,7 @@ class PublishedViews:
         path = published_values.accounting_path(int(job), int(task or 0), self._folder)
         publish_file(
             path,
-            published_json.encode_published_value(published_rows.published_usage(local, records)),
+            published_json.encode_published_value(published_usage(local, records)),
         )
 
     def epilog_usage(self, local: str, owner: str, figures: dict[str, str]) -> None:
@@ -221,11 +343,11 @@ class PublishedViews:
 
     def readings(self, readings: Iterable[ShownAccountingReading]) -> None:
         """Publish the read position of each cluster's accounting file."""
-        self._put(published_accounts.READINGS, ShownAccountingReadings(readings=tuple(readings)))
+        self._put(usage_rows.READINGS, ShownAccountingReadings(readings=tuple(readings)))
 
     def sweep_usage(self, before: datetime) -> None:
         """Remove the published usage of jobs that ended before a time."""
-        published_accounts.sweep_accounts(self._folder, before)
+        usage_rows.sweep_accounts(self._folder, before)
 
     def sweep(self, before: datetime, living: Iterable[Transfer]) -> None:
         """Remove histories older than a time, except histories of open transfers."""
@@ -243,7 +365,7 @@ class PublishedViews:
             version=version_with_commit(),
             started_at=self._started_at,
             keep_closed_h=self._policy.retention.closed_h,
-            routes=tuple(published_rows.published_routes(self._policy)),
+            routes=tuple(published_routes(self._policy)),
             configuration=self._configuration,
             full=printable(self._full),
         )

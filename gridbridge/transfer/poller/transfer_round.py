@@ -1,0 +1,284 @@
+"""Run a poll round: gather input, decide, act, reconcile and publish."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from gridbridge.decisions.transfer import transfer_decisions as rules
+from gridbridge.decisions.transfer.transfer_situation import TransferSituation
+from gridbridge.model.message import FailureCause, StarterPhase
+from gridbridge.model.policy import Policy
+from gridbridge.model.snapshot import ClusterSnapshot
+from gridbridge.model.transfer.transfer_plan import TransferPlan
+from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
+from gridbridge.program.journal import DecisionJournal, JournalEntry
+from gridbridge.program.watch.cluster_observer import ClusterObserver, ClusterQueryResult
+from gridbridge.program.watch.disk_space_watch import DiskSpaceWatch
+from gridbridge.program.watch.end_listener import OarJobEndListener
+from gridbridge.program.watch.last_answers import LastClusterSnapshots
+from gridbridge.program.watch.pushed_ends import QeventJobEndReceiver
+from gridbridge.program.watch.tmpdirs import TmpdirFolderQuery
+from gridbridge.state import spool
+from gridbridge.transfer.poller.breakers import ClusterBreakers
+from gridbridge.transfer.poller.claims import TransferClaims
+from gridbridge.transfer.poller.dispatcher import ActDispatcher
+from gridbridge.transfer.poller.history_publication import JobHistoryPublisher
+from gridbridge.transfer.poller.home_guards import (
+    CopiedGuardRemover,
+    GuardRestorer,
+    StaleGuardRemover,
+)
+from gridbridge.transfer.poller.inbox_reader import InboxReader
+from gridbridge.transfer.poller.leftover_removal import OldDataSweeper, OrphanCleaner
+from gridbridge.transfer.poller.published_transfers import PublishedViews
+from gridbridge.transfer.poller.recalls import RecallService
+from gridbridge.transfer.poller.reused_ids import ReusedIdDetector
+from gridbridge.transfer.poller.round_actions import RoundActions
+from gridbridge.transfer.poller.situation_gatherer import TransferSituations
+from gridbridge.transfer.poller.suspensions import SuspensionReconciler
+from gridbridge.transfer.poller.task_moves import TaskMoveService
+from gridbridge.transfer.poller.transfer_journal import TransferPlanJournal
+from gridbridge.transfer.poller.transfer_ledger import TransferLedger
+from gridbridge.transfer.poller.undelivered_ends import UndeliveredEndTracker
+from gridbridge.transfer.poller.unverified_quota import UnverifiedQuota
+from gridbridge.transfer.poller.usage_records import RemoteUsageService
+
+
+class StarterWakeup:
+    """Remembers silent clusters, for which starters pause ever longer between tries."""
+
+    def __init__(self, folder: str) -> None:
+        self._silent: set[str] = set()
+        self._folder = folder
+
+    def take_answer(self, answer: ClusterQueryResult, transfers: Iterable[Transfer]) -> bool:
+        """Wake starters that wait to submit when a silent cluster answers again.
+
+        Return whether the answer ended a cluster's silence.
+        """
+        if answer.snapshot is None:
+            self._silent.add(answer.cluster)
+        elif answer.cluster in self._silent:
+            self._silent.discard(answer.cluster)
+            self._wake(transfer for transfer in transfers if transfer.remote == answer.cluster)
+            return True
+        return False
+
+    def _wake(self, transfers: Iterable[Transfer]) -> None:
+        for transfer in transfers:
+            if transfer.phase == StarterPhase.SUBMITTING:
+                spool.wake_starter(transfer.wake, self._folder, owner=transfer.uid)
+
+
+@dataclass(slots=True, kw_only=True)
+class AnswerHandlers:
+    """The parts of the service that process clusters' answers."""
+
+    policy: Policy
+    answers: LastClusterSnapshots
+    ledger: TransferLedger
+    unheard_ends: UndeliveredEndTracker
+    breakers: ClusterBreakers
+    late_guards: StaleGuardRemover
+    mail: InboxReader
+    recovery: StarterWakeup
+    dispatcher: ActDispatcher
+    reused_ids: ReusedIdDetector
+    situations: TransferSituations
+
+    def follow(self, policy: Policy) -> None:
+        """Apply a changed configuration."""
+        self.policy = policy
+
+    def take(self, came: tuple[ClusterQueryResult, ...]) -> None:
+        """Process the clusters' answers, and the reused job ids that acts have found."""
+        self.reused_ids.note_found(self.dispatcher.not_ours)
+        for answer in came:
+            if answer.snapshot and answer.cluster == self.policy.site.cluster:
+                self._take_home(answer.snapshot)
+            if self.recovery.take_answer(answer, self.ledger.all()):
+                self.dispatcher.recover()
+        if came:
+            self.reused_ids.take_answers(came, self.policy, lambda: self.situations.gather(()))
+
+    def _take_home(self, snapshot: ClusterSnapshot) -> None:
+        for transfer in self.unheard_ends.take_answer(snapshot, frozenset(self.policy.queues)):
+            self.ledger.reopen(transfer)
+        for transfer in self.unheard_ends.prove(snapshot):
+            self.ledger.prove(transfer)
+        self.breakers.prove(snapshot, self.ledger.all())
+        self.late_guards.take_answer(snapshot)
+        self.mail.take_answer(snapshot, self.answers.good)
+
+
+@dataclass(slots=True, kw_only=True)
+class RoundIntake:
+    """The parts that deliver a round's input."""
+
+    answers: LastClusterSnapshots
+    mail: InboxReader
+    usage_records: RemoteUsageService
+    pushes: dict[str, QeventJobEndReceiver | OarJobEndListener]
+    actions: RoundActions
+    answer_handlers: AnswerHandlers
+
+    def take(self) -> tuple[tuple[ClusterQueryResult, ...], list[TransferKey]]:
+        """Return the new cluster answers, and the transfers that other input changed."""
+        came = self.answers.take()  # first: messages must not be older than answers
+        changed = [*self._take_messages(at_once=bool(came)), *self.actions.take_results()]
+        self.usage_records.take()
+        self._take_pushes()
+        self.answer_handlers.take(came)
+        return came, changed
+
+    def _take_messages(self, at_once: bool) -> list[TransferKey]:
+        """Process the spool's messages; return the transfers that changed."""
+        changed = self.mail.take(at_once)
+        for transfer in changed:
+            if transfer.is_over:
+                self.actions.forget(transfer)
+        return [transfer.key for transfer in changed]
+
+    def _take_pushes(self) -> None:
+        """Look up the job ends that clusters have pushed."""
+        for cluster, push in self.pushes.items():
+            if ids := push.ended():
+                self.actions.look_up(cluster, ids)
+
+
+@dataclass(slots=True, kw_only=True)
+class TransferReconcilers:
+    """The reconcilers of guards, recalls, moves, suspensions and leftovers."""
+
+    policy: Policy
+    ledger: TransferLedger
+    unproved: UnverifiedQuota
+    situations: TransferSituations
+    guards: GuardRestorer
+    copies: CopiedGuardRemover
+    cleaner: OrphanCleaner
+    claims: TransferClaims
+    recalls: RecallService
+    moves: TaskMoveService
+    suspensions: SuspensionReconciler
+    views: PublishedViews
+    breakers: ClusterBreakers
+
+    def follow(self, policy: Policy) -> None:
+        """Apply a changed configuration."""
+        self.policy = policy
+
+    def take_answers(self, came: tuple[ClusterQueryResult, ...]) -> None:
+        """Run all reconcilers, once the ledger has the transfers' new states."""
+        self.guards.take_answers(came, self.policy.site.cluster)
+        self.copies.take_answers(came)
+        self.cleaner.clean(self.situations.gather(()), self.unproved.names())
+        everything = self.situations.gather(self.ledger.all())
+        self.claims.decide(everything)
+        self.recalls.decide(everything, self.views.troubles(self.breakers.why()))
+        self.moves.decide(everything)
+        self.suspensions.decide(everything, self.recalls.out())
+
+    def send(self) -> None:
+        """Send the grants and restore the guards that the state file has recorded."""
+        self.claims.send()
+        self.guards.send()
+
+
+@dataclass(slots=True, kw_only=True)
+class RoundPublication:
+    """The parts that publish a round's results."""
+
+    ledger: TransferLedger
+    answers: LastClusterSnapshots
+    observers: Mapping[str, ClusterObserver]
+    breakers: ClusterBreakers
+    room: DiskSpaceWatch
+    tmpdirs: TmpdirFolderQuery
+    job_history: JobHistoryPublisher
+    views: PublishedViews
+    sweeper: OldDataSweeper
+
+    def publish(self, is_news: bool) -> None:
+        """Publish load values and histories, and the transfers if there is news."""
+        closed = self.breakers.closed(self.ledger.all()) | self.answers.silent()
+        self.views.load(self.answers.good, self.observers, closed, self.room.lacks())
+        self.job_history.publish()
+        if is_news:
+            self.views.transfers(self.ledger.all(), self.answers.good)
+        self.sweeper.sweep_if_due()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundInput:
+    """A round's input: new cluster answers, and the transfers to decide about."""
+
+    came: tuple[ClusterQueryResult, ...]
+    is_news: bool  # there is an answer or a changed transfer
+    concerned: tuple[Transfer, ...]
+    situation: TransferSituation | None  # None without concerned transfers
+
+
+@dataclass(slots=True, kw_only=True)
+class TransferProgram:
+    """A poll round, as the steps that a cycle calls."""
+
+    policy: Policy
+    journal: DecisionJournal
+    ledger: TransferLedger
+    intake: RoundIntake
+    situations: TransferSituations
+    plan_journal: TransferPlanJournal
+    actions: RoundActions
+    upkeep: TransferReconcilers
+    publication: RoundPublication
+
+    def follow(self, policy: Policy) -> None:
+        """Apply a changed configuration."""
+        self.policy = policy
+
+    def gather(self) -> RoundInput:
+        """Gather a round's input; any cluster answer concerns all open transfers."""
+        came, changed = self.intake.take()
+        concerned = tuple(self.ledger.all()) if came else self.ledger.among(changed)
+        return RoundInput(
+            came=came,
+            is_news=bool(came or changed),
+            concerned=concerned,
+            situation=self.situations.gather(concerned) if concerned else None,
+        )
+
+    def decide(self, round_input: RoundInput) -> TransferPlan:
+        """Plan the actions for the transfers that a round's input concerns."""
+        if round_input.situation is None:
+            return TransferPlan()
+        return rules.plan_transfers(
+            round_input.concerned, round_input.situation, self.policy.poller
+        )
+
+    def entry(self, round_input: RoundInput, plan: TransferPlan) -> JournalEntry | None:
+        """Return a journal entry of the round's new decisions; None without any."""
+        if round_input.situation is None:
+            return None
+        return self.plan_journal.entry(
+            round_input.concerned, round_input.situation, self.policy.poller, plan
+        )
+
+    def apply(self, round_input: RoundInput, plan: TransferPlan) -> None:
+        """Store changed transfers, do the planned actions, reconcile and publish."""
+        if round_input.situation:
+            self._note(round_input.concerned, plan, round_input.situation)
+        for action in plan.actions:
+            self.actions.act(action)
+        if round_input.came:
+            self.upkeep.take_answers(round_input.came)
+        self.publication.publish(round_input.is_news)
+
+    def _note(
+        self, concerned: tuple[Transfer, ...], plan: TransferPlan, situation: TransferSituation
+    ) -> None:
+        self.situations.note_deleted(plan.transfers, situation)
+        for before, transfer in zip(concerned, plan.transfers, strict=True):
+            if before != transfer:
+                self.ledger.keep(transfer)
+            if before.cause != transfer.cause == FailureCause.DROPPED:
+                self.ledger.note(transfer, transfer.reason)
