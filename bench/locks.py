@@ -176,7 +176,9 @@ def _keep(database: StateFile, number: int, ended: tuple[Attempt, ...]) -> None:
         max_tasks=AN_ARRAY,
         ended=ended,
     )
-    entry = campaign_journal.campaign_cycle_journal_entry(seen, CampaignCyclePlan(ended=ended), NOON)
+    entry = campaign_journal.campaign_cycle_journal_entry(
+        seen, CampaignCyclePlan(ended=ended), NOON
+    )
     assert entry
     DecisionJournal(database).keep(entry)
 

@@ -45,7 +45,7 @@ def carried():
     names = [f"{number}" for number in range(files)]
     target = ReplicaFolder(login=login, folder=f"{home}/gb-bench/into")
     copy_files_by_rsync(
-        ReplicaFolder(login=None, folder=folder), target, names, CopyPace(tell=lambda _: None)
+        ReplicaFolder(login=None, folder=folder), target, names, RsyncPace(tell=lambda _: None)
     )
 def made():
     area = StorageArea(name="bench", cluster="delta", path=f"{home}/gb-bench", account=account,

@@ -15,7 +15,7 @@ STYLES = {"ok": "green", "note": "cyan", "warning": "yellow", "broken": "bold re
 
 
 def line(text: str = "") -> None:
-    """Print one line on standard output; OutputError or ReaderGone if that fails."""
+    """Print one line on standard output; OutputError or OutputReaderGone if that fails."""
     if sys.stdout is None:  # closed by the shell: >&-
         raise OutputError("standard output: closed")
     try:
@@ -25,7 +25,7 @@ def line(text: str = "") -> None:
 
 
 def finish() -> None:
-    """Flush standard output; OutputError or ReaderGone if that fails."""
+    """Flush standard output; OutputError or OutputReaderGone if that fails."""
     try:
         if sys.stdout:
             sys.stdout.flush()

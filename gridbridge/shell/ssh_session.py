@@ -58,7 +58,10 @@ class SshSession(OpenSshClient):
         self._lines: dict[tuple[str, ...], SshClientProcess] = {}
 
     def begin(self, login: SshLogin) -> None:
-        """Start a login ahead of the first request; NotStarted if no client can be started."""
+        """Start a login ahead of the first request.
+
+        Raises ProgramNotStarted if no client can be started.
+        """
         argv = far_shell_command(login)
         if argv not in self._lines:
             self._lines[argv] = SshClientProcess(argv)

@@ -82,7 +82,10 @@ def load_path(published: str = PUBLISHED) -> str:
 
 
 def read_route(queue: str, published: str = PUBLISHED) -> TransferRoute:
-    """Read a transfer queue's route; NoRoute if the poller does not publish one."""
+    """Read a transfer queue's route.
+
+    Raises UnconfiguredTransferQueue if the poller does not publish one.
+    """
     try:
         return route.decode_route(files.read_safe_file(route_path(queue, published), 65536)[0])
     except FileNotFoundError as error:

@@ -184,7 +184,7 @@ class Far:
         name = str(options.pop("name", "") or self.new_name())
         text = script.encode() if isinstance(script, str) else script
         plain = JobSpec(transfer=name, request=JobRequest(), cwd=self.reach.folder, script=text)
-        told: SubmissionAnswer = self.hot("submit", plain.but(**options))
+        told: SubmissionAnswer = self.hot("submit_held_job", plain.but(**options))
         if told.remote_id:
             self.accounts[told.remote_id] = name
         return told
@@ -192,14 +192,14 @@ class Far:
     def start(self, script: str | bytes, **options: object) -> str:
         """Submit a job, let it run, and return its id."""
         job = self.submit(script, **options)
-        self.hot("release_as", job, "work")
+        self.hot("rename_and_release", job, "work")
         return job
 
     def start_all(self, scripts: Iterable[str | bytes]) -> list[str]:
         """Submit several jobs, then let them run, and return their ids in that order."""
         with ThreadPoolExecutor(AT_ONCE) as calls:
             jobs = list(calls.map(self.submit, scripts))
-            list(calls.map(lambda job: self.hot("release_as", job, "work"), jobs))
+            list(calls.map(lambda job: self.hot("rename_and_release", job, "work"), jobs))
         return jobs
 
     def ends(self, jobs: Collection[str]) -> dict[str, JobEnd]:
@@ -211,7 +211,7 @@ class Far:
 
     def state(self, job: str) -> JobState:
         """Return what a job is."""
-        found: JobState = self.hot("state", job)
+        found: JobState = self.hot("query_job_state", job)
         return found
 
     def until_running(self, job: str) -> None:
@@ -228,13 +228,13 @@ class Far:
 
     def maybe_end(self, job: str) -> JobEnd | None:
         """Return a job's end if it is told by now."""
-        end = self.cold("end", int(job), self.accounts[job])
+        end = self.cold("query_job_end", int(job), self.accounts[job])
         assert end is None or isinstance(end, JobEnd)
         return end
 
     def snapshot(self, *wanted: str) -> ClusterSnapshot:
         """Return the cluster as it is."""
-        seen, _ = self.cold("snapshot", "far", frozenset(map(int, wanted)))
+        seen, _ = self.cold("query_cluster_snapshot", "far", frozenset(map(int, wanted)))
         assert isinstance(seen, ClusterSnapshot)
         return seen
 
@@ -247,7 +247,7 @@ class Far:
         if not (listed := self._listed()):
             return
         with ThreadPoolExecutor(AT_ONCE) as calls:
-            list(calls.map(lambda job: self.hot("delete", str(job)), listed))
+            list(calls.map(lambda job: self.hot("delete_job", str(job)), listed))
         self._until(lambda: not self._listed(), "our jobs to be gone")
 
     def _until(self, look: Callable[[], T], what: str, limit_s: float = 60) -> T:

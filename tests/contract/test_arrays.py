@@ -70,7 +70,7 @@ def told(far: Far, job: str) -> dict[int, JobEnd]:
 def told_of(far: Far, *jobs: str, account: str = "") -> dict[str, dict[int, JobEnd]]:
     """Return what one question about these arrays tells."""
     asked = (_asked(job, account or far.accounts[job]) for job in jobs)
-    found: dict[str, dict[int, JobEnd]] = far.cold("ends_of", tuple(asked))
+    found: dict[str, dict[int, JobEnd]] = far.cold("query_array_ends", tuple(asked))
     return {account: ends for account, ends in found.items() if ends}
 
 
@@ -81,7 +81,7 @@ def _asked(job: str, account: str) -> ArrayEndQuery:
 def lives(far: Far, job: str, account: str = "") -> frozenset[int] | None:
     """Return which of its tasks live, by a question about it and an array that is unknown."""
     asked = {int(job): account or far.accounts[job], int(UNKNOWN): "gc.another.1.2"}
-    found: dict[int, frozenset[int]] = far.cold("living_of", asked)
+    found: dict[int, frozenset[int]] = far.cold("query_begun_indices", asked)
     assert int(UNKNOWN) not in found
     return found.get(int(job))
 
@@ -89,7 +89,7 @@ def lives(far: Far, job: str, account: str = "") -> frozenset[int] | None:
 def listed(far: Far, job: str) -> list[int]:
     """Return the places of its tasks as its owner is told of them."""
     name = far.accounts[job]
-    found = far.hot("living", {job: name, UNKNOWN: name})
+    found = far.hot("query_live_indices", {job: name, UNKNOWN: name})
     assert found[UNKNOWN] == ()
     return sorted(place for some in found[job] for place in some)
 
@@ -113,7 +113,7 @@ def test_the_tasks_of_an_array_end_each_by_its_place(far: Far) -> None:
 
 def test_a_cluster_tells_what_arrays_may_be(far: Far) -> None:
     """Those of these tests may be; where there is a limit it is a number of tasks or jobs."""
-    told = far.cold("array_limits")
+    told = far.cold("query_array_limits")
 
     assert isinstance(told, ArrayLimits)
     assert min(told.tasks, told.of_person, told.of_all) >= 0
@@ -141,25 +141,28 @@ def test_a_held_array_waits_and_is_found_by_its_name_until_it_is_released(far: F
     first = array(far, ["0", "0"], name=name)
     second = array(far, ["0", "0"], name=name)
     person = far.reach.person
-    found = far.hot("find_held", name, person), far.hot("find_others", name, person, first)
+    found = (
+        far.hot("find_held_job", name, person),
+        far.hot("find_duplicate_arrays", name, person, first),
+    )
     rows = far.snapshot(first).jobs[int(first)]
     held = listed(far, first)
     release(far, first)
     ends(far, first, 2)
-    left = far.hot("find_held", name, person)
+    left = far.hot("find_held_job", name, person)
     far.hot("delete_array", second)
 
     assert (found, left) == ((first, [second]), second)
     assert all(row.state.is_held for row in rows)
     assert held == [1, 2]
-    until(lambda: not far.hot("find_held", name, person), "the other one to be gone")
+    until(lambda: not far.hot("find_held_job", name, person), "the other one to be gone")
 
 
 def test_whose_an_array_is_is_told_while_a_task_of_it_lives(far: Far) -> None:
     job = array(far, ["0", "1"], run=f'sh -c "[ $1 = 0 ] || {WAITING}" sh')
     release(far, job)
     ends(far, job, 1)
-    whose = far.hot("owner_and_account", job)
+    whose = far.hot("query_owner_and_account", job)
     until(lambda: begun(far, job, 2), "the second to run")
     living, others = lives(far, job), lives(far, job, "gc.another.1.1")
     there = listed(far, job)
@@ -171,7 +174,7 @@ def test_whose_an_array_is_is_told_while_a_task_of_it_lives(far: Far) -> None:
     assert there == [2]
     until(lambda: not listed(far, job), "none of it to be listed")
     until(lambda: lives(far, job) is None, "it to be forgotten by what lives")
-    assert far.hot("owner_and_account", UNKNOWN) == ("", "")
+    assert far.hot("query_owner_and_account", UNKNOWN) == ("", "")
 
 
 def test_a_deleted_array_is_gone_with_its_processes(far: Far) -> None:
@@ -193,7 +196,7 @@ def test_tasks_at_some_places_are_deleted_and_no_other(far: Far) -> None:
     release(far, job)
     until(lambda: places(far, job) == [1, 2, 3], "all tasks to be listed")
     until(lambda: begun(far, job, 2), "the second to run")
-    far.hot("delete_places", job, far.accounts[job], "1,3")
+    far.hot("delete_array_tasks", job, far.accounts[job], "1,3")
     until(lambda: places(far, job) == [2], "two tasks to be gone", 90)
     far.reach.sh("touch go")
     until(lambda: not places(far, job), "the second to end")
@@ -211,9 +214,9 @@ def test_tasks_are_held_where_they_wait_and_go_on_where_they_run(far: Far) -> No
     gone, later = [place for place in every if place not in running][:2]
     wanted = tuple(range(one, one + 1) for one in (running[0], gone, later))
     name = far.accounts[job]
-    held = [place for some in far.hot("hold_places", job, name, wanted) for place in some]
-    far.hot("delete_places", job, name, str(gone))
-    far.hot("release_places", job, wanted)
+    held = [place for some in far.hot("hold_array_tasks", job, name, wanted) for place in some]
+    far.hot("delete_array_tasks", job, name, str(gone))
+    far.hot("release_array_tasks", job, wanted)
     far.reach.sh("touch go")
     ended = ends(far, job, len(every) - 1)
 

@@ -41,7 +41,7 @@ def test_a_held_job_waits_while_a_later_one_runs(far: Far) -> None:
 @pytest.mark.parametrize("far", NOT_OAR, indirect=True)
 def test_a_released_job_runs_once_under_its_real_name(far: Far) -> None:
     job = far.submit('echo "$JOB_NAME $JOB_ID" >>ran\n')
-    far.hot("release_as", job, "real")
+    far.hot("rename_and_release", job, "real")
     end = far.end(job)
 
     assert (end.exit_status, far.read("ran")) == (0, f"real {job}\n")
@@ -86,19 +86,19 @@ def test_an_end_is_told_to_its_account_alone_and_not_before_it_came(far: Far) ->
     far.reach.sh("touch go")
     far.end(job)
 
-    assert (before, far.cold("end", int(job), "gb.another.1.0.1")) == (None, None)
+    assert (before, far.cold("query_job_end", int(job), "gb.another.1.0.1")) == (None, None)
 
 
 def test_a_submission_is_found_by_its_name_until_it_has_its_real_one(far: Far) -> None:
     name = far.new_name()
     first = far.submit("exit 0\n", name=name)
     far.submit("exit 0\n", name=name)
-    mine = far.hot("find_held", name, far.reach.person)
-    nobodys = far.hot("find_held", name, "nobody")
+    mine = far.hot("find_held_job", name, far.reach.person)
+    nobodys = far.hot("find_held_job", name, "nobody")
     for job in list(far.accounts):
-        far.hot("release_as", job, "work")
+        far.hot("rename_and_release", job, "work")
 
-    assert (mine, nobodys, far.hot("find_held", name, far.reach.person)) == (first, "", "")
+    assert (mine, nobodys, far.hot("find_held_job", name, far.reach.person)) == (first, "", "")
 
 
 @pytest.mark.parametrize("far", SEVERAL_PEOPLES, indirect=True)
@@ -109,8 +109,8 @@ def test_anothers_submission_under_the_same_name_is_not_found(far: Far) -> None:
     theirs = Far(far.others)
     job = theirs.submit("exit 0\n", name=name)
     try:
-        assert far.hot("find_held", name, far.reach.person) == ""
-        assert far.hot("owner_and_account", job) == (far.others.person, name)
+        assert far.hot("find_held_job", name, far.reach.person) == ""
+        assert far.hot("query_owner_and_account", job) == (far.others.person, name)
     finally:
         theirs.delete_all()
 
@@ -118,20 +118,20 @@ def test_anothers_submission_under_the_same_name_is_not_found(far: Far) -> None:
 def test_whose_a_job_is_is_told_while_it_is_listed(far: Far) -> None:
     job = far.submit("exit 0\n")
 
-    assert far.hot("owner_and_account", job) == (far.reach.person, far.accounts[job])
-    assert far.hot("owner_and_account", UNKNOWN) == ("", "")
+    assert far.hot("query_owner_and_account", job) == (far.reach.person, far.accounts[job])
+    assert far.hot("query_owner_and_account", UNKNOWN) == ("", "")
 
 
 def test_a_waiting_job_is_held_and_released(far: Far) -> None:
     job = far.submit("exit 3\n")
-    far.hot("hold", job)
+    far.hot("hold_job", job)
     held = far.state(job)
-    far.hot("release", job)
+    far.hot("release_job", job)
 
     assert (held, far.end(job).exit_status) == (HELD, 3)
 
 
-@pytest.mark.parametrize("verb", ["hold", "release"])
+@pytest.mark.parametrize("verb", ["hold_job", "release_job"])
 def test_a_job_that_is_not_there_can_not_be_held(far: Far, verb: str) -> None:
     with pytest.raises(CommandFailed, match="exist"):
         far.hot(verb, UNKNOWN)
@@ -140,10 +140,10 @@ def test_a_job_that_is_not_there_can_not_be_held(far: Far, verb: str) -> None:
 def test_a_suspended_job_makes_no_progress_until_it_is_resumed(far: Far) -> None:
     job = far.start(TICKING)
     until_ticking(far)
-    far.hot("suspend_any", job)
+    far.hot("suspend_or_hold_job", job)
     until(lambda: stays(lambda: ticks(far)), "the job to stand still")
     suspended = far.state(job)
-    far.hot("resume_any", job)
+    far.hot("resume_or_release_job", job)
     until_ticking(far)
 
     assert suspended.is_suspended
@@ -154,27 +154,27 @@ def test_a_suspended_job_makes_no_progress_until_it_is_resumed(far: Far) -> None
 def test_suspending_twice_and_resuming_once_is_enough(far: Far) -> None:
     job = far.start(TICKING)
     until_ticking(far)
-    far.hot("suspend_any", job)
-    far.hot("suspend_any", job)
+    far.hot("suspend_or_hold_job", job)
+    far.hot("suspend_or_hold_job", job)
     until(lambda: far.state(job).is_suspended, "the job to be told of as suspended")
-    far.hot("resume_any", job)
+    far.hot("resume_or_release_job", job)
 
     until_ticking(far)
 
 
 def test_a_waiting_job_that_is_suspended_does_not_start(far: Far) -> None:
     job = far.submit("exit 0\n")
-    far.hot("suspend_any", job)
+    far.hot("suspend_or_hold_job", job)
     far.end(far.start("exit 0\n"))
     waited = far.state(job)
-    far.hot("resume_any", job)
+    far.hot("resume_or_release_job", job)
 
     assert (waited, far.end(job).exit_status) == (HELD, 0)
 
 
 def test_a_waiting_job_is_deleted(far: Far) -> None:
     job = far.submit("echo ran >>ran\n")
-    far.hot("delete", job)
+    far.hot("delete_job", job)
     far.until_gone(job)
     far.end(far.start("exit 0\n"))
 
@@ -186,9 +186,9 @@ def test_a_started_job_is_deleted_with_all_its_processes(far: Far, is_suspended:
     job = far.start(f"(trap '' TERM HUP; {TICKING}) & wait\n")
     until_ticking(far)
     if is_suspended:
-        far.hot("suspend_any", job)
-    far.hot("delete", job)
-    far.hot("delete", job)
+        far.hot("suspend_or_hold_job", job)
+    far.hot("delete_job", job)
+    far.hot("delete_job", job)
     end = far.end(job)
     far.until_gone(job)
 
@@ -200,17 +200,17 @@ def test_a_job_that_is_gone_is_left_alone(far: Far) -> None:
     job = far.start("exit 5\n")
     far.end(job)
     far.until_gone(job)
-    for verb in ("delete", "delete", "suspend_any", "resume_any"):
+    for verb in ("delete_job", "delete_job", "suspend_or_hold_job", "resume_or_release_job"):
         far.hot(verb, job)
 
     assert far.end(job).exit_status == 5
 
 
 def test_nothing_is_known_of_a_job_that_never_was(far: Far) -> None:
-    far.hot("delete", UNKNOWN)
+    far.hot("delete_job", UNKNOWN)
 
-    assert (far.state(UNKNOWN), far.cold("details", int(UNKNOWN))) == (UNSEEN, ())
-    assert far.cold("end", int(UNKNOWN), "gb.contract.1.0.1") is None
+    assert (far.state(UNKNOWN), far.cold("query_job_details", int(UNKNOWN))) == (UNSEEN, ())
+    assert far.cold("query_job_end", int(UNKNOWN), "gb.contract.1.0.1") is None
 
 
 @pytest.mark.parametrize("tasks", [0, 1, 3], ids=["a job", "an array of one", "an array"])
@@ -224,7 +224,7 @@ def test_a_cluster_out_of_reach_has_taken_nothing_and_says_nothing(far: Far) -> 
     away = Far(far.reach.out_of_reach())
 
     assert away.answer("exit 0\n").result == SubmissionOutcome.LATER
-    for ask in (lambda: away.state("1"), away.snapshot, lambda: away.hot("delete", "1")):
+    for ask in (lambda: away.state("1"), away.snapshot, lambda: away.hot("delete_job", "1")):
         with pytest.raises(GridbridgeError):
             ask()
 
@@ -280,7 +280,7 @@ def test_a_name_is_taken_as_it_is(far: Far) -> None:
     names = ["-x", "it's", 'a"b', "$(x);&|", "%41", "=", "x" * 200]
     jobs = [far.submit('printf "%s" "$JOB_NAME" >"name.$JOB_ID"\n') for _ in names]
     for job, name in zip(jobs, names, strict=True):
-        far.hot("release_as", job, name)
+        far.hot("rename_and_release", job, name)
     for job in jobs:
         far.end(job)
 

@@ -46,7 +46,7 @@ def test_a_snapshot_counts_what_waits_and_what_is_free(far: Far) -> None:
     full = far.start_all([WAITING] * far.slots)
     for job in full:
         far.until_running(job)
-    far.hot("suspend_any", full[0])
+    far.hot("suspend_or_hold_job", full[0])
     held = far.submit("exit 0\n")
     waiting = far.start_all(["exit 0\n"] * 2)
     until(lambda: far.snapshot().pending == 2, "the cluster to know of both")
@@ -78,7 +78,7 @@ def test_a_job_that_can_not_be_started_tells_why(far: Far) -> None:
     """It does not wait any more."""
     broken = far.start("exit 0\n", cwd=f"{far.reach.folder}/nowhere")
     until(lambda: far.state(broken).is_error, "the job to be in error state")
-    (detail,) = far.cold("details", int(broken))
+    (detail,) = far.cold("query_job_details", int(broken))
 
     assert (detail.job_id, detail.account) == (int(broken), far.accounts[broken])
     assert any("nowhere" in error for error in detail.errors)

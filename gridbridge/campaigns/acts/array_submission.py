@@ -113,7 +113,7 @@ def delete(array: Array) -> int:
 def delete_for_nobody(policy: Policy, owner: str, array: Array) -> int:
     """Delete an array as the service account, because its owner's account no longer exists.
 
-    Raises NotDeleted.
+    Raises OwnerlessJobNotDeleted.
     """
     name = str(CampaignArrayId(policy.site.cluster, array.campaign, array.number))
     ids = [entry.job_id for entry in ledger_arrays(array.campaign) if entry.number == array.number]
@@ -130,7 +130,7 @@ def delete_places(array: Array, indices: tuple[range, ...]) -> None:
 def delete_waiting(array: Array, indices: tuple[range, ...]) -> tuple[range, ...]:
     """Delete the tasks with these indices that have not started; return the others' indices.
 
-    May be repeated. LedgerLost if root's ledger does not know the array.
+    May be repeated. LedgerUnreadable if root's ledger does not know the array.
     """
     result = _call("delete-waiting", array, format_index_ranges(indices))
     answer = result.stdout.decode("ascii", "replace").split()
@@ -140,7 +140,7 @@ def delete_waiting(array: Array, indices: tuple[range, ...]) -> tuple[range, ...
 
 
 def _delete(array: Array, *indices: str) -> int:
-    """Delete tasks of an array; LedgerLost if root's ledger does not know the array."""
+    """Delete tasks of an array; LedgerUnreadable if root's ledger does not know the array."""
     result = _call("delete-array", array, *indices)
     answer = result.stdout.split()
     if array.job_id and not answer:
@@ -151,7 +151,7 @@ def _delete(array: Array, *indices: str) -> int:
 def ledger_arrays(campaign: int) -> tuple[LedgerArray, ...]:
     """Return the arrays of a campaign in root's ledger; ParseError for unreadable lines.
 
-    LedgerLost if no ledger can be read.
+    LedgerUnreadable if no ledger can be read.
     """
     result = as_user_call.call_as_user("list-arrays", f"c.{campaign}")
     _checked(result)

@@ -180,7 +180,7 @@ def _ends_at(
 def query_live_task_indices(policy: Policy, arrays: Iterable[Array]) -> dict[Array, frozenset[int]]:
     """Query each cluster once for live arrays, with the indices that surely live.
 
-    While a cluster does not answer, all tasks count as alive (TellsArrayEnds).
+    While a cluster does not answer, all tasks count as alive (ArrayEndReader).
     """
     return _of_each_cluster(arrays, lambda cluster_arrays: _living_at(policy, cluster_arrays))
 

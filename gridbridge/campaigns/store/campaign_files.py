@@ -246,8 +246,8 @@ def read_own_campaign_file(
     """Return the header and all task parameters of this user's campaign.
 
     Campaign files are removed some time after the end, and anybody may put a file of that name
-    there. So a user reads only their own files (NotTheirs otherwise). Root reads everybody's files,
-    but not in order to run them.
+    there. So a user reads only their own files (CampaignFileNotOwned otherwise). Root reads
+    everybody's files, but not in order to run them.
     """
     uid = os.geteuid()
     owner = uid if uid or is_run else None

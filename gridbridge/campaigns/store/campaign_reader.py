@@ -34,14 +34,14 @@ class VerifiedCampaignFiles:
     """The files of one campaign, each read on first use."""
 
     def __init__(self, campaign: int, folder: str = CAMPAIGNS) -> None:
-        """Read the campaign's own file; NotRead if it cannot be read now."""
+        """Read the campaign's own file; CampaignFileUnreadable if it cannot be read now."""
         self._campaign = campaign
         self._folder = folder
         self.file = campaign_file_name(campaign)
         self._whole, self.uid = self._read(self.file)
 
     def note(self, ledger: "RootLedger") -> None:
-        """Record owner and file in the ledger; NotAsBrought if the file was replaced."""
+        """Record owner and file in the ledger; CampaignFileChanged if the file was replaced."""
         digest = _digest(self._whole)
         if not ledger.has_file:
             self._require_given(digest)
@@ -56,7 +56,7 @@ class VerifiedCampaignFiles:
         return first_line_of_campaign_file(self._whole)
 
     def lines(self, tasks: "Iterable[int]", ledger: "RootLedger") -> dict[int, bytes]:
-        """Return the parameters of tasks by number; NotRead if a task has none."""
+        """Return the parameters of tasks by number; CampaignFileUnreadable if a task has none."""
         numbers = sorted(set(tasks))
         lines = _lines(self._whole, numbers)
         remaining, part = numbers[len(lines) :], 0
@@ -86,7 +86,7 @@ class VerifiedCampaignFiles:
         return whole
 
     def _require_given(self, digest: str, part: int = 0) -> None:
-        """Raise NotAsBrought if the service registered a different file."""
+        """Raise CampaignFileChanged if the service registered a different file."""
         from gridbridge.campaigns.store.campaign_register import CampaignNumberRegister
 
         register = CampaignNumberRegister(self._folder, os.stat(self._folder).st_uid)
@@ -95,7 +95,7 @@ class VerifiedCampaignFiles:
             raise CampaignFileChanged(f"{name}: not the file that it was when it was taken in")
 
     def _read(self, name: str) -> tuple[bytes, int]:
-        """Return a file's content and owner; NotRead if it cannot be read now."""
+        """Return a file's content and owner; CampaignFileUnreadable if it cannot be read now."""
         try:
             whole, facts = files.read_safe_file(f"{self._folder}/{name}", MAX_BYTES)
         except (OSError, StateError) as error:

@@ -45,7 +45,7 @@ class RootLedger:
     def __init__(self, campaign: int, folder: str = LEDGER) -> None:
         """Open and lock the ledger file; a missing file counts as empty.
 
-        Raises LedgerLost if the file cannot be read, or if other users can write its folder.
+        Raises LedgerUnreadable if the file cannot be read, or if other users can write its folder.
         """
         self._folder, self._name = folder, f"c.{campaign}"
         self._path = f"{folder}/{self._name}"
@@ -138,7 +138,7 @@ class RootLedger:
             raise CampaignClosed(f"{self._path}: the campaign has ended")
 
     def require(self, uid: int, digest: str) -> None:
-        """Record the campaign's file; NotAsBrought if a different file was recorded before.
+        """Record the campaign's file; CampaignFileChanged if a different file was recorded before.
 
         Two campaigns never share a file: its digest belongs to the first campaign.
         """
@@ -166,8 +166,8 @@ class RootLedger:
     def require_part(self, part: int, digest: str, tasks: int) -> None:
         """Record a file of added tasks and its number of tasks.
 
-        Raises NotAsBrought if the part had a different file before, or if the file belongs to
-        another part.
+        Raises CampaignFileChanged if the part had a different file before, or if the file belongs
+        to another part.
         """
         now = [PART, str(part), digest, str(tasks)]
         if now == self._parts.get(str(part)):
@@ -190,8 +190,8 @@ class RootLedger:
         """Record an array before its submission.
 
         A second record of the same array means that the first answer may have been lost. Raises
-        AlreadySubmitted if another array has one of the attempts, NotACopy for invalid or too many
-        speculative attempts, and CampaignClosed.
+        AlreadySubmitted if another array has one of the attempts, SpeculativeCopyRefused for
+        invalid or too many speculative attempts, and CampaignClosed.
         """
         now = [ARRAY, str(array), cluster, tasks, *([COPIES] if is_of_copies else [])]
         before = self._arrays.get(str(array))

@@ -67,7 +67,10 @@ class CommandLineOptions:
 def campaign_of_numbers(
     numbers: str, words: tuple[str, ...], typed: CommandLineOptions
 ) -> ParsedJdl:
-    """Return a campaign that runs a command for each number; UsageMistake for a wrong option."""
+    """Return a campaign that runs a command for each number.
+
+    Raises CommandLineMistake for a wrong option.
+    """
     try:
         indices = parse_task_range(numbers).numbers
     except ParseError as error:
@@ -81,8 +84,8 @@ def campaign_of_numbers(
 def campaign_of_lines(path: str, words: tuple[str, ...], typed: CommandLineOptions) -> ParsedJdl:
     """Return a campaign that runs a command for each non-blank line of a file.
 
-    A task's name is its line number. Raises UsageMistake if the file can't be read or an option is
-    wrong; ConfigError lists all mistakes in the file.
+    A task's name is its line number. Raises CommandLineMistake if the file can't be read or an
+    option is wrong; ConfigError lists all mistakes in the file.
     """
     parameters = tuple(f"{number} {quote_for_sh(line)}" for number, line in read_task_lines(path))
     return _campaign(append_task_words(words, "$2"), _name(words), parameters, typed)
@@ -93,7 +96,7 @@ def campaign_of_job_script(
 ) -> ParsedJdl:
     """Return a campaign that runs a job script; ConfigError lists all mistakes in the script.
 
-    UsageMistake if only the options besides the script are wrong.
+    CommandLineMistake if only the options besides the script are wrong.
     """
     read = JobScriptParser(path)
     read.read(text)

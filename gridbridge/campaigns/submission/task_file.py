@@ -31,7 +31,7 @@ READABLE = "expected a readable file"
 def read_task_lines(path: str) -> tuple[tuple[int, str], ...]:
     """Return the non-blank lines of a task file, with their numbers.
 
-    Raises UsageMistake if the file can't be read; ConfigError lists all wrong lines.
+    Raises CommandLineMistake if the file can't be read; ConfigError lists all wrong lines.
     """
     file = TaskFileReader(path)
     lines = tuple(file.numbered())

@@ -68,8 +68,8 @@ def own_output_folders(
 ) -> Mapping[str, OutputFolder]:
     """Return the output folder at each cluster for the caller's own campaign.
 
-    NotTheirs for another user's campaign, also for root: root has no user's keys or home, and
-    follows no path that a user chose. The error names the owner.
+    CampaignFileUnreadable for another user's campaign, also for root: root has no user's keys or
+    home, and follows no path that a user chose. The error names the owner.
     """
     uid = campaign_files.uid_of_campaign_owner(number, folder)
     if not os.geteuid() and uid:

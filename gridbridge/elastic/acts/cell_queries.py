@@ -27,8 +27,8 @@ def query_cell_outputs(
 ) -> tuple[SavedProgramOutputs, SavedBalancerRound]:
     """Query the cluster's status programs; return their raw output and the time before the query.
 
-    Raises NotSeen when a program does not answer, and ConfigError when the site has no cluster that
-    the balancer can manage.
+    Raises ClusterNotObserved when a program does not answer, and ConfigError when the site has no
+    cluster that the balancer can manage.
     """
     name = policy.site.cluster
     if not name:
@@ -52,8 +52,8 @@ def parse_cell_outputs(
 ) -> BalanceSituation:
     """Parse the raw output of a cluster's status programs into a balancer's situation.
 
-    Raises NotSeen for an incomplete or unreadable answer; the message begins with `where`. OAR has
-    no queues on nodes, so its slots count as slots of `queue`.
+    Raises ClusterNotObserved for an incomplete or unreadable answer; the message begins with
+    `where`. OAR has no queues on nodes, so its slots count as slots of `queue`.
     """
     try:
         cell, laid_out = _read(documents, saved_round, queue)

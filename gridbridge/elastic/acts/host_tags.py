@@ -10,7 +10,10 @@ from gridbridge.model.policy import Policy
 
 
 def read_host_tags(policy: Policy) -> Mapping[str, tuple[str, ...]]:
-    """Return the tags of each tagged host; raise NotSeen when the cell does not answer."""
+    """Return the tags of each tagged host.
+
+    Raise ClusterNotObserved when the cell does not answer.
+    """
     cluster = reach_cluster(policy, _own(policy))
     keeps = adapter_of_cluster(cluster).keeps_tags
     if keeps is None:
@@ -22,9 +25,9 @@ def read_host_tags(policy: Policy) -> Mapping[str, tuple[str, ...]]:
 
 
 def require_execution_host(policy: Policy, host: str) -> None:
-    """Raise UsageMistake for a host that is no execution host of the site's own cluster.
+    """Raise CommandLineMistake for a host that is no execution host of the site's own cluster.
 
-    Raises NotSeen when the cell does not answer.
+    Raises ClusterNotObserved when the cell does not answer.
     """
     cluster = reach_cluster(policy, _own(policy))
     keeps = adapter_of_cluster(cluster).keeps_tags
@@ -43,7 +46,8 @@ def require_execution_host(policy: Policy, host: str) -> None:
 def change_host_tag(policy: Policy, host: str, tag: str, *, is_wanted: bool) -> tuple[str, ...]:
     """Add a tag to a host, or remove it; return the host's tags afterwards.
 
-    Raises NotSeen when the cell does not answer, and CommandFailed when it refuses the change.
+    Raises ClusterNotObserved when the cell does not answer, and CommandFailed when it refuses the
+    change.
     """
     cluster = reach_cluster(policy, _own(policy))
     keeps = adapter_of_cluster(cluster).keeps_tags

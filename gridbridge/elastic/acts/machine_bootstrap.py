@@ -36,8 +36,9 @@ class MachineBootstrap:
     def prepare(self, node: JoiningMachine, hosts: Iterable[str]) -> None:
         """Run all bootstrap steps but the last, which starts the execution daemon.
 
-        The machine gets the names and addresses of `hosts`. Raises NotAdmitted for a wrong host
-        key, NotReached while the machine does not answer, and CommandFailed for a failed step.
+        The machine gets the names and addresses of `hosts`. Raises SshAccessRejected for a wrong
+        host key, HostNotReached while the machine does not answer, and CommandFailed for a failed
+        step.
         """
         steps = self.settings.steps.split()
         if steps:

@@ -54,7 +54,8 @@ class GridEngineMembership:
 
         The machine is bootstrapped before the cell knows it, so a machine with a wrong host key
         leaves no trace. Raises AddressTaken for a machine with another host's address. Raises
-        InNoQueue for a host that reports and has no queue, because no task would ever start there.
+        HostInNoQueue for a host that reports and has no queue, because no task would ever start
+        there.
         """
         admitted = execution_hosts.list_execution_hosts(self.cell)
         is_up = node.name in admitted and execution_hosts.is_execd_up(self.cell, node.name)
@@ -149,8 +150,8 @@ class GridEngineMembership:
 
         While a task remains, the host's daemon must keep running, because it reports the ends of
         tasks. Changes of queues are serialized: `qconf -purge` writes back a whole queue, so a
-        concurrent change would be lost. Raises StillThere with the tasks of a dead host that Grid
-        Engine does not put back.
+        concurrent change would be lost. Raises TasksOnLostHost with the tasks of a dead host that
+        Grid Engine does not put back.
         """
         if used := self._emptied(host, is_dead=is_dead):
             return HostDeparture.kept(used)

@@ -16,8 +16,8 @@ class ClusterMembership(Protocol):
     """Adds machines to the site's own cluster as execution hosts, and removes hosts from it.
 
     Each call may be repeated, also after a kill, and every command has a timeout. Raises
-    CommandFailed when a command fails, NotReached while a machine does not answer, and NotAdmitted
-    when a machine's host key is wrong.
+    CommandFailed when a command fails, HostNotReached while a machine does not answer, and
+    SshAccessRejected when a machine's host key is wrong.
     """
 
     def join(self, node: JoiningMachine) -> HostJoinStep:

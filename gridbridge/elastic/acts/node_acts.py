@@ -86,7 +86,7 @@ class NodeActRunner:
         """Have the node's machine created by its provider.
 
         When the outcome is unknown the node stays requested, and the provider's next list decides.
-        After AskAgain the next round repeats the request.
+        After ProviderRequestRepeatable the next round repeats the request.
         """
         tags = {OWNER_TAG: self.cluster, POOL_TAG: node.pool}
         try:

@@ -103,8 +103,8 @@ class HostPowerActRunner:
     def _stop(self, due: DueNodeAct) -> OwnedNode:
         """Switch off a host that did not come up or did not go off; it keeps its tags.
 
-        The host counts as up until a provider reports it off. Raises NotIdle while the cell lists a
-        task there.
+        The host counts as up until a provider reports it off. Raises HostNotIdle while the cell
+        lists a task there.
         """
         idleness = self.membership.look(due.node.name)
         if idleness.is_listed and not idleness.is_idle:

@@ -135,7 +135,10 @@ def _switched(policy: Policy) -> frozenset[str]:
 
 
 def run_one_balancer_round(options: BalancerRunOptions) -> BalancerRoundPlan:
-    """Run one balancer round; a dry run changes nothing. Raises NotSeen for an unreadable cell."""
+    """Run one balancer round.
+
+    A dry run changes nothing. Raises ClusterNotObserved for an unreadable cell.
+    """
     clock = Clock()
     if options.is_acting:
         start_acting_balancer(options)

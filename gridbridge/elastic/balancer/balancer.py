@@ -120,7 +120,7 @@ class Balancer:
     def gather(self) -> BalancerRoundInputs:
         """Gather the cell's state, the providers' lists and the stored facts.
 
-        Raises NotSeen when the cell does not answer.
+        Raises ClusterNotObserved when the cell does not answer.
         """
         cell = self._look()
         world, requests = self._world(cell), self._memory.asked()
@@ -326,7 +326,10 @@ class Balancer:
     def _whole(
         self, machines: Mapping[str, tuple[ProviderMachine, ...]]
     ) -> Mapping[str, tuple[ProviderMachine, ...]]:
-        """Return the machines; raise NotSeen when no provider answered, so no node is known."""
+        """Return the machines.
+
+        Raise ClusterNotObserved when no provider answered, so no node is known.
+        """
         if self._providers and not machines:
             raise ClusterNotObserved("no provider gave a whole list of its machines")
         return machines

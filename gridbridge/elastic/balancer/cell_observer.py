@@ -22,7 +22,7 @@ LATELY = timedelta(seconds=60)
 def observe_own_cluster(
     policy: Policy, now: datetime, ends_path: str = BALANCE_ENDS, published: str = PUBLISHED
 ) -> BalanceSituation:
-    """Return the current situation of the site's own cluster; NotSeen when it does not answer.
+    """Return the situation of the site's own cluster; ClusterNotObserved if it is silent.
 
     Prices and schedules use this machine's time zone. Run times from the balancer and free slots
     from the poller are added if they are readable.
@@ -47,7 +47,7 @@ def observe_cluster_for_round(
     """Observe the cluster for a round; an acting round must run on the qmaster's host.
 
     A shadow qmaster's host may have a second balancer, and both would add nodes. So the balancer on
-    any other host raises NotSeen.
+    any other host raises ClusterNotObserved.
     """
     situation = observe_own_cluster(policy, now)
     if is_acting and situation.master and not host.is_this_host(situation.master):
@@ -84,7 +84,7 @@ def _is_open(remote: ShownCluster, now: datetime) -> bool:
 
 
 def load_saved_situation(folder: str, queue: str = cell_queries.USUAL_QUEUE) -> BalanceSituation:
-    """Load a situation from a folder; NotSeen or ParseError for an incomplete one."""
+    """Load a situation from a folder; ClusterNotObserved or ParseError for an incomplete one."""
     return cell_queries.parse_cell_outputs(
         *saved_round_folder.read_saved_round(folder), where=folder, queue=queue
     )
@@ -95,7 +95,8 @@ def save_observed_round(
 ) -> None:
     """Save a round's current inputs in a folder.
 
-    Raises NotSeen when the cell does not answer, and OutputError when the folder can't be written.
+    Raises ClusterNotObserved when the cell does not answer, and OutputError when the folder can't
+    be written.
     """
     documents, saved_round = cell_queries.query_cell_outputs(policy, now)
     where, queue = policy.site.cluster, policy.balance.queue

@@ -219,7 +219,7 @@ def _kind(
 
 
 def _require_done(verb: str, is_done: object) -> None:
-    """Raise NotGranted if a driver reports that it did not act."""
+    """Raise ProviderRequestUnconfirmed if a driver reports that it did not act."""
     if is_done is False:
         raise ProviderRequestUnconfirmed(f"libcloud {verb}: the cloud did not do it")
 

@@ -139,8 +139,8 @@ class IpmiPowerSwitch:
     def _ask(self, word: str) -> bytes:
         """Run ipmitool and return its output.
 
-        A failure raises NotGranted, because ipmitool's exit status does not tell a refusal from an
-        unreachable controller.
+        A failure raises ProviderRequestUnconfirmed, because ipmitool's exit status does not tell a
+        refusal from an unreachable controller.
         """
         credentials.read_secret_file(self.password_file)
         host, _, port = self.bmc.partition(":")

@@ -9,9 +9,10 @@ from gridbridge.model.elastic.elastic_nodes import ProviderMachine
 class MachineLister(Protocol):
     """Lists a provider's machines.
 
-    Each call of a provider raises NoCapacity when no machine is available, NotGranted when a retry
-    may succeed or the outcome is unknown, and ProviderFailed otherwise. The caller then trusts the
-    next list. AskAgain is a NotGranted after which a repeated call creates no second machine.
+    Each call of a provider raises NoCapacity when no machine is available,
+    ProviderRequestUnconfirmed when a retry may succeed or the outcome is unknown, and
+    ProviderFailed otherwise. The caller then trusts the next list. ProviderRequestRepeatable is a
+    ProviderRequestUnconfirmed after which a repeated call creates no second machine.
     """
 
     def machines(self) -> tuple[ProviderMachine, ...]:

@@ -58,8 +58,9 @@ def preview_balance_plan(
 ) -> BalancePlanReport:
     """Decide as a round would, without acting, and return the plan's report.
 
-    With a folder neither the cell nor, without a path, gridbridge.toml is read. Raises NotSeen or
-    ParseError for incomplete inputs, and ConfigError for contradicting limits.
+    With a folder neither the cell nor, without a path, gridbridge.toml is read. Raises
+    ClusterNotObserved or ParseError for incomplete inputs, and ConfigError for contradicting
+    limits.
     """
     policy = users_configuration.load_policy_of_folder_or_site(folder, path)
     situation = _situation(policy, folder, now)
@@ -156,7 +157,7 @@ def apply_command_line_rules(
 
 
 def save_balance_snapshot(folder: str, now: datetime, path: str = CONFIG) -> None:
-    """Save the inputs of a round in a folder; NotSeen or OutputError when that fails."""
+    """Save the inputs of a round in a folder; ClusterNotObserved or OutputError when that fails."""
     policy = users_configuration.load_policy_with_home_cluster(path)
     cell_observer.save_observed_round(policy, folder, now)
 

@@ -52,8 +52,8 @@ def preview_squeeze(
 ) -> SqueezePreview:
     """Decide as a squeeze would, without acting; with a folder the cell is not queried.
 
-    Raises NotSeen or ParseError for incomplete inputs, and ConfigError for a minimal reserve above
-    the target reserve.
+    Raises ClusterNotObserved or ParseError for incomplete inputs, and ConfigError for a minimal
+    reserve above the target reserve.
     """
     policy = users_configuration.load_policy_of_folder_or_site(folder, path)
     rules = policy.squeeze
@@ -147,7 +147,8 @@ def change_standby_tag(
 ) -> tuple[str, ...]:
     """Add a standby tag to a host or remove it; return the host's tags.
 
-    Raises UsageMistake for an unknown host, NotSeen without the cell, and CommandFailed.
+    Raises CommandLineMistake for an unknown host, ClusterNotObserved without the cell, and
+    CommandFailed.
     """
     policy = users_configuration.load_policy_with_home_cluster(path)
     host_tags.require_execution_host(policy, host)

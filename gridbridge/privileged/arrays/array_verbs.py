@@ -93,7 +93,8 @@ def _claims_file(campaign: int, ledger: RootLedger, folder: str) -> bool:
     """Note the file of an unsubmitted campaign; False if root would never submit it.
 
     Root refuses a missing file and a file with another campaign's number. If a user has replaced
-    the file since, only the end is noted. Raises NotRead for a file that is unreadable now.
+    the file since, only the end is noted. Raises CampaignFileUnreadable for a file that is
+    unreadable now.
     """
     from gridbridge.campaigns.store.campaign_reader import (
         VerifiedCampaignFiles,

@@ -297,8 +297,9 @@ def _counted(
 def checksum_replica(area: StorageArea, name: str, dataset: Dataset) -> ReplicaChecksums:
     """Read a replica and return its checksums; StorageUnusable if it is missing.
 
-    StorageAway is raised when the area can't be reached or the account's folder has vanished, so
-    the replica's state is unknown. A short query first tells a hanging disk from a slow one.
+    StorageUnreachable is raised when the area can't be reached or the account's folder has
+    vanished, so the replica's state is unknown. A short query first tells a hanging disk from a
+    slow one.
     """
     _ask(area, ANSWER, (), area.timeout_s)
     data = _ask(area, CHECK, (name,), _reading_s(dataset))

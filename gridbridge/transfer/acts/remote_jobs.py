@@ -43,7 +43,10 @@ class RemoteJobs:
             self._delete_for_nobody(action.transfer)
 
     def _delete_for_nobody(self, transfer: Transfer) -> None:
-        """Delete the job of an owner without account; NotDeleted where the service may not."""
+        """Delete the job of an owner without account.
+
+        OwnerlessJobNotDeleted where the service may not.
+        """
         job = str(transfer.remote_id or "")
         ownerless_jobs.delete_ownerless_job(
             self._policy, transfer.remote, transfer.owner, transfer.name, job
@@ -95,7 +98,8 @@ class RemoteJobs:
 def _as_owner(verb: str, transfer: Transfer) -> None:
     """Run a verb of gridbridge-as-user for a transfer's owner; CommandFailed on failure.
 
-    Raises OwnerUnknown without an account, NotOurs if the job's id is another job's by now.
+    Raises OwnerUnknown without an account, RemoteJobNotOurs if the job's id is another job's by
+    now.
     """
     result = as_user_call.call_as_user(verb, os.path.basename(transfer.record))
     if result.status == NO_OWNER:

@@ -267,7 +267,7 @@ class LocalTask:
         return now_s - first_s
 
     def require_room(self) -> None:
-        """Raise NoRoom unless TMPDIR has space for notes; called before a job is sent."""
+        """Raise TmpdirFull unless TMPDIR has space for notes; called before a job is sent."""
         task_notes.require_note_space(self.private)
 
     def blame(self, reason: str) -> None:

@@ -44,7 +44,7 @@ def do_recall_step(
         task.keep_recall(begun)
     if begun.phase == GONE:
         return _confirm(cell, remote, remote_id, begun)
-    # raises NotOurs if the id is another job's by now
+    # raises RemoteJobNotOurs if the id is another job's by now
     remote_state.is_remote_job_known(remote, record)
     cell.hold_job(remote, remote_id, gone_is_fine=True)
     state = cell.query_job_state(remote, remote_id)

@@ -36,32 +36,32 @@ class Hosts:
         self.there = instances
         self.done: list[str] = []
 
-    def instances(self, *_: object) -> tuple[HostQueueInstance, ...]:
+    def query_host_instances(self, *_: object) -> tuple[HostQueueInstance, ...]:
         """Return its queue instances."""
         return self.there
 
-    def admitted(self, *_: object) -> tuple[str, ...]:
+    def list_execution_hosts(self, *_: object) -> tuple[str, ...]:
         """Return the hosts that the cell knows."""
         return ("n1",)
 
-    def is_up(self, *_: object) -> bool:
+    def is_execd_up(self, *_: object) -> bool:
         """Say that it reports."""
         return True
 
-    def set_slots(self, _: object, host: str, queue: str, slots: int) -> None:
+    def set_queue_slots(self, _: object, host: str, queue: str, slots: int) -> None:
         """Note it."""
         self.done.append(f"{queue}@{host} {slots}")
 
-    def queue_up(self, _: object, host: str, queues: tuple[str, ...]) -> None:
+    def place_host_last_in_queues(self, _: object, host: str, queues: tuple[str, ...]) -> None:
         """Note it."""
         self.done.append(f"{' '.join(queues)} @{host} after the others")
 
-    def open_up(self, _: object, host: str, closed: frozenset[str]) -> tuple[str, ...]:
+    def enable_host(self, _: object, host: str, closed: frozenset[str]) -> tuple[str, ...]:
         """Note it."""
         self.done.append(f"open {host}")
         return tuple(one.queue for one in self.there if one.queue in closed)
 
-    def put_back(self, _: object, host: str, queue: str) -> None:
+    def reschedule_queue_instance(self, _: object, host: str, queue: str) -> None:
         """Note it."""
         self.done.append(f"put back {queue}@{host}")
 
@@ -119,13 +119,13 @@ def test_hosts_that_join_side_by_side_get_their_places_one_after_the_other(
     hosts = Hosts(HostQueueInstance(queue="all.q", slots=2, is_used=False, is_disabled=True))
     meet = Barrier(2)
 
-    def queue_up(_: object, host: str, queues: tuple[str, ...]) -> None:
+    def place_host_last_in_queues(_: object, host: str, queues: tuple[str, ...]) -> None:
         with suppress(BrokenBarrierError):
             meet.wait(0.2)
             hosts.done.append(f"{queues}@{host} with another")
 
-    monkeypatch.setattr(hosts, "queue_up", queue_up)
-    monkeypatch.setattr(hosts, "admitted", lambda *_: ("n1", "n2"))
+    monkeypatch.setattr(hosts, "place_host_last_in_queues", place_host_last_in_queues)
+    monkeypatch.setattr(hosts, "list_execution_hosts", lambda *_: ("n1", "n2"))
     cell = site(hosts, monkeypatch)
     nodes = [
         JoiningMachine(name=name, address="10.0.0.9", slots=4, is_filled_last=True)
@@ -193,7 +193,7 @@ def test_a_machine_with_the_address_of_another_host_is_not_prepared(
     """Whoever lists it there would have the file server or the master logged in to as a node."""
     (tmp_path / "mounts").write_text("# of the site\nnfs1:/home /home nfs defaults 0 0\n")
     hosts = Hosts()
-    monkeypatch.setattr(hosts, "admitted", lambda *_: ("n2", "n2.site"))
+    monkeypatch.setattr(hosts, "list_execution_hosts", lambda *_: ("n2", "n2.site"))
     cell = site(hosts, monkeypatch)
     done = list[tuple[object, ...]]()
     settings = BootstrapSection(steps="mounts", mounts=str(tmp_path / "mounts"))
@@ -215,8 +215,8 @@ def test_a_machine_may_have_the_address_of_a_host_that_is_silent(
 ) -> None:
     """Its machine is gone, and clouds give addresses again."""
     hosts = Hosts()
-    monkeypatch.setattr(hosts, "admitted", lambda *_: ("n2",))
-    monkeypatch.setattr(hosts, "is_up", lambda *_: False)
+    monkeypatch.setattr(hosts, "list_execution_hosts", lambda *_: ("n2",))
+    monkeypatch.setattr(hosts, "is_execd_up", lambda *_: False)
     cell = site(hosts, monkeypatch)
     monkeypatch.setattr(
         membership, "resolve_host_address", {"n1": "10.0.0.9", "n2": "10.0.0.9"}.get
@@ -261,7 +261,7 @@ def test_tasks_of_a_host_that_is_gone_and_that_run_elsewhere_are_nobodys_to_end(
         queue="all.q", slots=2, is_used=True, is_disabled=True, tasks=("62.3",)
     )
     hosts = Hosts(used)
-    monkeypatch.setattr(hosts, "put_back", lambda *_: setattr(hosts, "there", ()))
+    monkeypatch.setattr(hosts, "reschedule_queue_instance", lambda *_: setattr(hosts, "there", ()))
 
     done = site(hosts, monkeypatch).leave("n1", is_dead=True)
 

@@ -37,8 +37,8 @@ def test_nothing_is_left_on_gammas_disks(grid: Grid, gamma: Far) -> None:
     held = gamma.submit("exit 0\n")
     kept = grid.sh(FRONTEND, "ls ~/.gridbridge", user=PERSON).split()
     gamma.until_running(running)
-    gamma.hot("delete", running)
-    gamma.hot("delete", held)
+    gamma.hot("delete_job", running)
+    gamma.hot("delete_job", held)
     gamma.ends([running, ended])
 
     assert f"job.{held}" in kept
@@ -60,7 +60,7 @@ def test_a_stopped_database_costs_the_time_limit_and_leaves_no_client(
     """OAR's clients would try for ever, and their caller can't kill them."""
     hasty = Far(gamma.reach.within(PATIENCE_S))  # type: ignore[attr-defined]
     grid.sh(FRONTEND, "labctl stop postgresql")
-    asks = (lambda: hasty.state("1"), hasty.snapshot, lambda: hasty.hot("delete", "1"))
+    asks = (lambda: hasty.state("1"), hasty.snapshot, lambda: hasty.hot("delete_job", "1"))
     with ThreadPoolExecutor() as callers:
         answer = callers.submit(hasty.answer, "exit 0\n")
         asked = [callers.submit(ask) for ask in asks]
@@ -81,9 +81,9 @@ def test_a_submission_while_the_server_is_down_is_found_and_runs_later(
     name = gamma.new_name()
     grid.sh(FRONTEND, "labctl stop oar-server")
     answer = gamma.answer("exit 4\n", name=name)
-    job = gamma.hot("find_held", name, PERSON)
+    job = gamma.hot("find_held_job", name, PERSON)
     gamma.accounts[job] = name
-    gamma.hot("release_as", job, "work")
+    gamma.hot("rename_and_release", job, "work")
     grid.sh(FRONTEND, "labctl start oar-server")
 
     assert (answer.result, "executor" in answer.reason) == (SubmissionOutcome.UNSURE, True)
@@ -99,7 +99,7 @@ def test_a_deleted_job_of_a_lost_node_has_an_end_that_nobody_saw(grid: Grid, gam
     node = row.queue.rpartition("@")[2]
     grid.lab("power", node, "cut")
     try:
-        gamma.hot("delete", job)
+        gamma.hot("delete_job", job)
         end = grid.until(lambda: gamma.maybe_end(job), "OAR to give it up", 120)
     finally:
         grid.lab("up", "gamma")
@@ -117,6 +117,6 @@ def test_a_copy_that_oar_makes_of_a_job_does_not_run(grid: Grid, gamma: Far) -> 
     copy = told.rpartition("OAR_JOB_ID=")[2].strip()
     gamma.accounts[copy] = gamma.accounts[job]
     end = gamma.end(copy)
-    gamma.hot("delete", job)  # and its script
+    gamma.hot("delete_job", job)  # and its script
 
     assert (end.exit_status, gamma.read("ran")) == (2, "")

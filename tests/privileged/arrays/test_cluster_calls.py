@@ -27,15 +27,15 @@ class Cell:
         """Return whose the array is; nobody's, where it is gone."""
         return self._owner, NAME if self._owner else ""
 
-    def hold_places(self, *_: object) -> tuple[range, ...]:
+    def hold_array_tasks(self, *_: object) -> tuple[range, ...]:
         """Hold tasks; return those that wait."""
         return self._waiting
 
-    def delete_places(self, _: object, __: str, ___: str, places: str) -> None:
+    def delete_array_tasks(self, _: object, __: str, ___: str, places: str) -> None:
         """Note what is deleted."""
         self.deleted = places
 
-    def release_places(self, _: object, __: str, places: tuple[range, ...]) -> None:
+    def release_array_tasks(self, _: object, __: str, places: tuple[range, ...]) -> None:
         """Note what may go on."""
         self.released = places
 

@@ -116,7 +116,7 @@ class Adapter:
             raise self.error
         return {"gc.alpha.7.2": "52", "gc.alpha.7.101": ""}[name]
 
-    def find_others(self, _: object, name: str, person: str, array: str) -> list[str]:
+    def find_duplicate_arrays(self, _: object, name: str, person: str, array: str) -> list[str]:
         """Return one more."""
         assert (name, person, array) == ("gc.alpha.7.2", "alice", "52")
         return ["53"]

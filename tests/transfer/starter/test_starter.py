@@ -414,7 +414,7 @@ def shut(place: Place, monkeypatch: pytest.MonkeyPatch) -> Place:
     def refuse(*_: object, **__: object) -> None:
         raise SshLoginRefused(("ssh",), 255, stderr=b"far does not let the key of alice in")
 
-    for name in ("submit", "find_held"):
+    for name in ("submit_held_job", "find_held_job"):
         monkeypatch.setattr(f"gridbridge.batch.gridengine.submit.{name}", refuse)
     return place
 
