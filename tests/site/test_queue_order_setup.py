@@ -46,7 +46,7 @@ SWAPPED = {"transfer-beta": "200", "transfer-delta": "100"}
 def _home(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have home tell the queues that it has."""
     there = {"transfer-beta": {"seq_no": "100"}, "transfer-delta": {"seq_no": "200"}}
-    home = SimpleNamespace(queues=lambda _: there)
+    home = SimpleNamespace(query_queue_settings=lambda _: there)
     monkeypatch.setattr(queue_order_setup, "queue_setup_ability", lambda _: home)
 
 
