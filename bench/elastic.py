@@ -107,7 +107,7 @@ def read_bare(folder: Path) -> int:
 
 def plan(folder: Path) -> int:
     """Decide as `gridbridge balance plan --from FOLDER` does; return how many tasks count."""
-    from gridbridge.elastic.balancer import cell_observer, plan_preview
+    from gridbridge.elastic.balancer import cell_observer, round_decision
     from gridbridge.model.elastic.balance_sections import BalanceSection, DemandSection, PoolSection
     from gridbridge.model.settings import QueueDefaults
 
@@ -116,7 +116,7 @@ def plan(folder: Path) -> int:
         "large": PoolSection(slots=64, resources=QueueDefaults(h_vmem="256G"), price=20),
     }
     seen = cell_observer.load_saved_situation(str(folder))
-    found = plan_preview.decide_balance_plan(
+    found = round_decision.decide_balance_plan(
         seen, BalanceSection(max_nodes=100_000), DemandSection(), pools
     )
     assert found.add, found.verdict

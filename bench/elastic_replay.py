@@ -23,7 +23,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from bench.brief import judged, sized
-from gridbridge.elastic.simulation import policy_comparison
+from gridbridge.elastic.simulation import replay_report
 from gridbridge.elastic.simulation.replay_engine import WorkloadReplay
 from gridbridge.elastic.simulation.replay_policies import make_replay_policy
 from gridbridge.elastic.simulation.synthetic_workload import (
@@ -83,10 +83,10 @@ def week(seed: str, load: float, days: float) -> tuple[ReplayTask, ...]:
 
 def swept(tasks: tuple[ReplayTask, ...], always_on: ReplayOutcome) -> tuple[ReplayOutcome, ...]:
     """Replay a week by each setting of squeeze that `gridbridge simulate --sweep` tries."""
-    ways = policy_comparison.vary_policy_settings(
+    ways = replay_report.vary_policy_settings(
         make_replay_policy(ReplayRules.SQUEEZE, TERMS, DemandSection())
     )
-    return (*policy_comparison.replay_by_each_policy(tasks, TERMS, ways), always_on)
+    return (*replay_report.replay_by_each_policy(tasks, TERMS, ways), always_on)
 
 
 def off_frontier(one: ReplayOutcome, others: Iterable[ReplayOutcome]) -> float:
@@ -154,7 +154,7 @@ def show(seed: str, load: float, found: dict[str, ReplayOutcome]) -> None:
 
 def show_frontier(one: ReplayOutcome, others: tuple[ReplayOutcome, ...]) -> float:
     """Print where squeeze lies among its settings; return how far off their frontier."""
-    best, off = policy_comparison.find_cost_wait_frontier(others), off_frontier(one, others)
+    best, off = replay_report.find_cost_wait_frontier(others), off_frontier(one, others)
     print(f"frontier of {len(others)} settings, cheapest first (x: on it):")
     for other in sorted(others, key=lambda each: each.cost):
         name = f"{'x' if other in best else ' '} {other.way.settings or other.way.rules.value}"

@@ -53,7 +53,7 @@ from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownCampaigns
 from gridbridge.model.campaigns.published_tasks import PublishedTask
 from gridbridge.campaigns.store import published_campaign_files as campaigns_shown
-from gridbridge.campaigns.store import published_task_files as tasks_shown
+from gridbridge.campaigns.store import published_campaign_files as tasks_shown
 from gridbridge.state import published_files as publishing
 folder, number, tasks = "{PUBLISHED}", {NUMBER}, int(sys.argv[1])
 publishing.make_folder(folder)

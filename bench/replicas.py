@@ -17,7 +17,7 @@ LEAST = 0.8  # of the rate of plain rsync
 CARRY = """
 import glob, json, os, shutil, subprocess, sys, time
 sys.path[:0] = glob.glob("/opt/gridbridge/venv/lib/python3*/site-packages")
-from gridbridge.rebalance.replicas import storage_area as areas, originals
+from gridbridge.rebalance.replicas import storage_area as areas, original_files
 from gridbridge.rebalance.replicas.storage_area import StorageArea
 from gridbridge.rebalance.replicas.replica_copy import ReplicaCopier, ReplicaFolder
 from gridbridge.rebalance.replicas.replica_copy import copy_files_by_rsync
@@ -66,7 +66,7 @@ try:
     for number in range(files):
         script = f"head -c {megabytes // files}M /dev/urandom >{folder}/{number}"
         subprocess.run(script, shell=True, check=True)
-    original = originals.checksum_original_files(folder)
+    original = original_files.checksum_original_files(folder)
     dataset = Dataset(name="bench", path=folder, is_tree=True, files=files, wished=1,
                       size_bytes=original.size_bytes, sha256="")
     kinds = {"plain": plain, "carried": carried, "made": made}

@@ -41,7 +41,7 @@ from gridbridge.model.elastic.published_balance import (
     minute_since_epoch,
 )
 from gridbridge.model.rebalance.published_rounds import RebalanceRound
-from gridbridge.state import published_round_files
+from gridbridge.state import published_json
 from tests.decisions.elastic import cells
 from tests.shown import NOW, ago, publish, shown, transfer
 
@@ -68,15 +68,11 @@ def site(folder: Path) -> tuple[str, str]:
     publish(folder / "published", shown(transfer(), waiting, going, lost))
     for value in (campaigns(), grid(), events()):
         published_campaign_files.publish_campaign_value(value, str(folder / "published"))
-    published_round_files.publish_round_begin(
-        RebalanceRound.TASKS, ago(7200), str(folder / "published")
-    )
-    published_round_files.publish_round_begin(
+    published_json.publish_round_begin(RebalanceRound.TASKS, ago(7200), str(folder / "published"))
+    published_json.publish_round_begin(
         RebalanceRound.DATASETS, ago(7200), str(folder / "published")
     )
-    published_round_files.publish_round_end(
-        RebalanceRound.DATASETS, ago(3600), str(folder / "published")
-    )
+    published_json.publish_round_end(RebalanceRound.DATASETS, ago(3600), str(folder / "published"))
     published_balance_file.write_published_balance(balance(), str(folder / "balance"))
     return str(folder / "published"), str(folder / "balance")
 

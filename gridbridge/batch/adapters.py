@@ -9,6 +9,7 @@ from gridbridge.batch.embedded import status as embedded_status
 from gridbridge.batch.embedded import submit as embedded_submit
 from gridbridge.batch.embedded import tasks as embedded_tasks
 from gridbridge.batch.gridengine import accounting_file as gridengine_records
+from gridbridge.batch.gridengine import cell_host_tags as gridengine_tags
 from gridbridge.batch.gridengine import client_commands
 from gridbridge.batch.gridengine import crowded_cell_reader as gridengine_crowd
 from gridbridge.batch.gridengine import demand as gridengine_demand
@@ -17,7 +18,6 @@ from gridbridge.batch.gridengine import status as gridengine_status
 from gridbridge.batch.gridengine import submit as gridengine_submit
 from gridbridge.batch.gridengine import tasks as gridengine_tasks
 from gridbridge.batch.gridengine import users_commands as gridengine_tools
-from gridbridge.batch.gridengine.standby import gb_tags as gridengine_tags
 from gridbridge.batch.oar import node_power as oar_nodes
 from gridbridge.batch.oar import notified_ends as oar_ends
 from gridbridge.batch.oar import oar_demand

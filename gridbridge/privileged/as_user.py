@@ -143,5 +143,5 @@ def require_owned_remote_job(remote: Away, remote_id: str, theirs: str, transfer
     return bool(owner)
 
 
-if __name__ == "__main__":  # run by a user for that user (batch/as_user_call)
+if __name__ == "__main__":  # run by a user for that user (batch/root_helpers)
     main()

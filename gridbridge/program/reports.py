@@ -33,8 +33,8 @@ from gridbridge.model.status_report import (
     count,
     printable,
 )
-from gridbridge.program import late_rounds, users_configuration
-from gridbridge.program.watch.disk_space_watch import free_space_of_campaign_filesystem
+from gridbridge.program import rebalance_round_state, users_configuration
+from gridbridge.program.watch.service_folders import free_space_of_campaign_filesystem
 from gridbridge.shell import host
 from gridbridge.state import published_json as files
 
@@ -68,7 +68,7 @@ def build_site_report(now: datetime, folder: str = PUBLISHED, path: str = CONFIG
             for name in shown.drained
             if name not in {route.cluster for route in routes}
         ),
-        late=late_rounds.overdue_rebalance_rounds(now, folder),
+        late=rebalance_round_state.overdue_rebalance_rounds(now, folder),
     )
 
 

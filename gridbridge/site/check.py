@@ -33,9 +33,9 @@ from gridbridge.model.site.host_facts import ClusterFacts, PollerFacts, StageDir
 from gridbridge.model.site.setup_findings import CheckFinding, FindingState, TransferSetupSituation
 from gridbridge.model.states import QueueState
 from gridbridge.model.status_report import printable
-from gridbridge.program import late_rounds
+from gridbridge.program import rebalance_round_state
 from gridbridge.program.configuration import sha256_of_file
-from gridbridge.program.watch.disk_space_watch import free_space_of_tmpdirs
+from gridbridge.program.watch.service_folders import free_space_of_tmpdirs
 from gridbridge.shell import host
 from gridbridge.shell.clock import Clock
 from gridbridge.site import (
@@ -180,7 +180,7 @@ def _site(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[CheckFin
     yield from own.result()
     yield from admitting.result()
     yield from capability_checks.check_runner_activity(clock)
-    yield from late_rounds.rebalance_round_findings(clock.now())
+    yield from rebalance_round_state.rebalance_round_findings(clock.now())
     yield from names
     yield capability_checks.check_running_versions()
     yield from _tmpdirs(queues, policy)
@@ -264,7 +264,7 @@ def _folders(policy: Policy, sha256: str | None, clock: Clock) -> Iterator[Check
     )
     yield from admission_rule_check.check_admission_rules_load("")
     yield from capability_checks.check_runner_activity(clock)
-    yield from late_rounds.rebalance_round_findings(clock.now())
+    yield from rebalance_round_state.rebalance_round_findings(clock.now())
     yield capability_checks.check_running_versions()
 
 

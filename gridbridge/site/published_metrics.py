@@ -1,8 +1,17 @@
-"""Collects the metrics of all capabilities from published files; needs no rights."""
+"""Collect the metrics of all capabilities from published files, and print or serve them."""
 
 import os
-from collections.abc import Callable, Iterable
+import socket
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import datetime
+from typing import Any
+from wsgiref.simple_server import WSGIRequestHandler
+
+from prometheus_client import CollectorRegistry, generate_latest, start_http_server
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from gridbridge.campaigns.store import published_campaign_files
 from gridbridge.elastic.store import published_balance_file
@@ -14,14 +23,20 @@ from gridbridge.model.rebalance.published_rounds import RebalanceRound, ShownReb
 from gridbridge.program.metric_family import MetricFamily, metric_with_labels
 from gridbridge.site import metric_families
 from gridbridge.site.metric_families import PublishedCampaignFiles
+from gridbridge.state import published_json
 from gridbridge.state import published_json as files
-from gridbridge.state import published_round_files
 
 READABLE = "published_readable"
 MEANS = "Whether a part's published files can be read"
 NOTHING = (
     metric_with_labels(READABLE, MEANS, "part", [(("transfers",), 0.0), (("elastic",), 0.0)]),
 )
+Measure = Callable[[], Iterable[MetricFamily]]
+TOTAL = "_total"
+ACCEPT = "HTTP_ACCEPT"
+IDLE_CLIENT_S = 10.0  # for a client that connects and sends nothing
+REQUEST_LIMIT_S = 30.0  # for a request and its response
+MAX_CONNECTIONS = 64  # connections; each takes two threads
 
 
 def measure_all_capabilities(
@@ -75,12 +90,118 @@ def _published_campaign_files(folder: str) -> PublishedCampaignFiles:
 
 
 def _published_rounds(folder: str) -> dict[RebalanceRound, ShownRebalanceRound]:
-    rounds = {
-        kind: published_round_files.read_published_round(kind, folder) for kind in RebalanceRound
-    }
+    rounds = {kind: published_json.read_published_round(kind, folder) for kind in RebalanceRound}
     return {kind: last for kind, last in rounds.items() if last}
 
 
 def _elastic_families(folder: str) -> Iterable[MetricFamily]:
     shown = published_balance_file.read_published_balance(folder)
     return metric_families.elastic_metric_families(shown) if shown else ()
+
+
+class MetricsAddressUnavailable(GridbridgeError):
+    """The server can't listen on an address."""
+
+
+class _Families(Collector):
+    """Collects the metrics anew for each request."""
+
+    def __init__(self, measure: Measure) -> None:
+        self._measure = measure
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield every family."""
+        return map(_metric, self._measure())
+
+
+def prometheus_text(families: Iterable[MetricFamily]) -> bytes:
+    """Return metrics in Prometheus' text format."""
+    return generate_latest(_registry(lambda: families))
+
+
+def serve_metrics(measure: Measure, host: str, port: int, announce: Callable[[int], None]) -> None:
+    """Serve current metrics to each HTTP GET, until the process ends.
+
+    Calls `announce` with the port, which the system chooses for port 0. Raises
+    MetricsAddressUnavailable. Idle and slow clients are disconnected, and so is the oldest client
+    of too many: no client can occupy all connections.
+    """
+    try:
+        server, _ = start_http_server(port, host, _registry(measure))
+    except OSError as error:
+        raise MetricsAddressUnavailable(f"{host}:{port}: {error.strerror}") from error
+    server.RequestHandlerClass = _time_limited_handler(
+        IDLE_CLIENT_S, REQUEST_LIMIT_S, _ConnectionLimit(MAX_CONNECTIONS)
+    )
+    server.socket.listen(MAX_CONNECTIONS)  # five by default: a sixth would wait for a second
+    announce(server.server_port)
+    threading.Event().wait()
+
+
+class _ConnectionLimit:
+    """Open connections; one connection too many disconnects the oldest."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._turn = most, threading.Lock()
+        self._open = dict[socket.socket, None]()  # the oldest first
+
+    @contextmanager
+    def among(self, connection: socket.socket) -> Iterator[None]:
+        """Count a connection as open within the context."""
+        with self._turn:
+            self._open[connection] = None
+            if len(self._open) > self._most:
+                oldest = next(iter(self._open))
+                del self._open[oldest]
+                _disconnect(oldest)
+        try:
+            yield
+        finally:
+            with self._turn:
+                self._open.pop(connection, None)
+
+
+def _disconnect(connection: socket.socket) -> None:
+    """Shut a connection down; its blocked reads and writes return."""
+    with suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
+
+
+def _time_limited_handler(
+    patience_s: float, longest_s: float, few: _ConnectionLimit
+) -> type[WSGIRequestHandler]:
+    class Brief(WSGIRequestHandler):
+        timeout = patience_s
+
+        def handle(self) -> None:
+            late = threading.Timer(longest_s, _disconnect, (self.connection,))
+            late.daemon = True
+            late.start()
+            try:
+                with few.among(self.connection), suppress(OSError):  # the client may have gone
+                    super().handle()
+            finally:
+                late.cancel()
+
+        def get_environ(self) -> dict[str, Any]:
+            """Leave out which form is wanted: all read the text, and any words stood there."""
+            return {key: text for key, text in super().get_environ().items() if key != ACCEPT}
+
+        def log_message(self, *_: object) -> None:
+            """Log nothing."""
+
+    return Brief
+
+
+def _registry(measure: Measure) -> CollectorRegistry:
+    registry = CollectorRegistry()
+    registry.register(_Families(measure))
+    return registry
+
+
+def _metric(family: MetricFamily) -> Metric:
+    kind = CounterMetricFamily if family.is_counter else GaugeMetricFamily
+    metric = kind(family.name.removesuffix(TOTAL), family.means, labels=family.labels)
+    for sample in family.samples:
+        metric.add_metric([sample.labels[name] for name in family.labels], sample.value)
+    return metric

@@ -59,7 +59,7 @@ def read_former_settings(path: str = FORMER) -> list[SharedSettingUndo]:
     try:
         data, _ = files.read_safe_file(path, MAX_BYTES, owner=0)
         return [
-            SharedSettingUndo(done=_edit(row["done"]), undo=_edit(row["undo"]))
+            SharedSettingUndo(done=_decode_edit(row["done"]), undo=_decode_edit(row["undo"]))
             for row in json.loads(data)
         ]
     except FileNotFoundError:
@@ -83,5 +83,5 @@ def _write(undo: list[SharedSettingUndo], path: str) -> None:
     )
 
 
-def _edit(row: dict[str, Any]) -> SetupEdit:
+def _decode_edit(row: dict[str, Any]) -> SetupEdit:
     return SetupEdit(**{**row, "verb": EditVerb(row["verb"])})

@@ -29,7 +29,7 @@ from gridbridge.model.site.host_facts import (
     TransferHostFacts,
 )
 from gridbridge.model.states import QueueState
-from gridbridge.program.watch.disk_space_watch import free_space_of_campaign_filesystem
+from gridbridge.program.watch.service_folders import free_space_of_campaign_filesystem
 from gridbridge.shell import host, poller_lock, trust
 from gridbridge.shell.account import setpriv_words
 from gridbridge.shell.clock import Clock

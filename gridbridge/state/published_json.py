@@ -7,6 +7,7 @@ each local job or array task that was ever sent away, `jobs/12.json` or `jobs/12
 import os
 import re
 from collections.abc import Container, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
@@ -14,7 +15,7 @@ from cattrs import BaseValidationError
 from cattrs.preconf.json import make_converter
 
 from gridbridge.errors import StateError
-from gridbridge.model.places import ELSEWHERE, SET_UP
+from gridbridge.model.places import ELSEWHERE, PUBLISHED, SET_UP
 from gridbridge.model.published import (
     PublishedState,
     PublishedTransferTask,
@@ -25,8 +26,13 @@ from gridbridge.model.published import (
     ShownTransfer,
     ShownTransfers,
 )
+from gridbridge.model.rebalance.published_rounds import (
+    RebalanceRound,
+    ShownRebalancePause,
+    ShownRebalanceRound,
+)
 from gridbridge.shell import files
-from gridbridge.state import drains, published_values, unverified_histories
+from gridbridge.state import drains, published_files, published_values, unverified_histories
 
 SERVICE = published_values.SERVICE
 TRANSFERS = "transfers.json"
@@ -38,6 +44,7 @@ _JOB = re.compile(r"(\d{1,9})(?:\.(\d{1,9}))?\.json")
 _CONVERTER = make_converter()
 
 T = TypeVar("T")
+QUIET = "rebalance-quiesced.json"
 
 
 def encode_published_value(value: object) -> bytes:
@@ -170,3 +177,52 @@ def _jobs(folder: str) -> Iterator[tuple[int, int]]:
     for name in files.list_folder(f"{folder}/{published_values.JOBS}"):
         if match := _JOB.fullmatch(name):
             yield int(match[1]), int(match[2] or 0)
+
+
+def publish_round_begin(kind: RebalanceRound, at: datetime, folder: str = PUBLISHED) -> None:
+    """Publish that a round began; an earlier unfinished round keeps its begin."""
+    last = read_published_round(kind, folder)
+    if last is None or not last.is_open:
+        ended_at = last.ended_at if last else None
+        published_files.publish_file(
+            _path(kind, folder),
+            encode_published_value(ShownRebalanceRound(began_at=at, ended_at=ended_at)),
+        )
+
+
+def publish_round_end(kind: RebalanceRound, at: datetime, folder: str = PUBLISHED) -> None:
+    """Publish that a round ended."""
+    last = read_published_round(kind, folder) or ShownRebalanceRound(began_at=at)
+    published_files.publish_file(
+        _path(kind, folder), encode_published_value(replace(last, ended_at=at))
+    )
+
+
+def read_published_round(
+    kind: RebalanceRound, folder: str = PUBLISHED
+) -> ShownRebalanceRound | None:
+    """Return the published times of a kind of round; None if none ever began.
+
+    Raises StateError for a file that the service did not write.
+    """
+    return read_published_value(_path(kind, folder), ShownRebalanceRound)
+
+
+def publish_rebalance_pause(since: datetime | None, folder: str = PUBLISHED) -> None:
+    """Publish since when rebalancing is paused; None resumes it."""
+    published_files.publish_file(
+        f"{folder}/{QUIET}", encode_published_value(ShownRebalancePause(since=since))
+    )
+
+
+def rebalance_paused_since(folder: str = PUBLISHED) -> datetime | None:
+    """Return since when rebalancing is paused; None if it is not.
+
+    Raises StateError for a file that the service did not write.
+    """
+    published = read_published_value(f"{folder}/{QUIET}", ShownRebalancePause)
+    return published.since if published else None
+
+
+def _path(kind: RebalanceRound, folder: str) -> str:
+    return f"{folder}/rebalance-{kind.value}.json"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gridbridge.batch import as_user_call
+from gridbridge.batch import root_helpers
 from gridbridge.model.cluster import Cluster, ClusterKind
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
@@ -11,7 +11,10 @@ from gridbridge.shell.runner import CompletedProgram
 
 @pytest.mark.parametrize(
     ("kind", "first"),
-    [(ClusterKind.GRIDENGINE, as_user_call.SUDO), (ClusterKind.EMBEDDED, as_user_call.ALONE)],
+    [
+        (ClusterKind.GRIDENGINE, root_helpers.SUDO_AS_USER),
+        (ClusterKind.EMBEDDED, root_helpers.ALONE),
+    ],
     ids=["others", "alone"],
 )
 def test_only_a_site_of_several_people_needs_sudo(
@@ -23,13 +26,13 @@ def test_only_a_site_of_several_people_needs_sudo(
         asked.append(argv)
         return CompletedProgram(argv, 0, b"", b"")
 
-    monkeypatch.setattr(as_user_call, "run_program", run)
-    monkeypatch.setattr(as_user_call, "_is_personal", False)
+    monkeypatch.setattr(root_helpers, "run_program", run)
+    monkeypatch.setattr(root_helpers, "_is_personal", False)
     site = SiteSection(cluster="alpha")
-    as_user_call.choose_as_user_caller(
+    root_helpers.choose_as_user_caller(
         Policy(site=site, clusters={"alpha": Cluster(kind=kind)}, queues={})
     )
-    as_user_call.call_as_user("list-arrays", "c.1")
+    root_helpers.call_as_user("list-arrays", "c.1")
 
     assert asked == [(*first, "list-arrays", "c.1")]
 
@@ -40,9 +43,9 @@ def test_half_a_line_of_roots_ledger_is_noted_in_the_log(
     """Root has removed it, and goes on."""
     said = b"ledger-cut c.12 14\nno job\n"
     monkeypatch.setattr(
-        as_user_call, "run_program", lambda argv, *_: CompletedProgram(argv, 0, b"", said)
+        root_helpers, "run_program", lambda argv, *_: CompletedProgram(argv, 0, b"", said)
     )
-    as_user_call.call_as_user("list-arrays", "c.12")
+    root_helpers.call_as_user("list-arrays", "c.12")
 
     assert [one.getMessage() for one in caplog.records] == [
         "event=ledger_cut ledger='c.12' bytes=14"

@@ -16,7 +16,7 @@ import pytest
 from bench import elastic, qstat_parse, rebalance
 from gridbridge.batch.gridengine.parse import parse_cluster_snapshot
 from gridbridge.decisions.elastic.demand.task_packing import count_hosts_for_exclusive_tasks
-from gridbridge.elastic.balancer import cell_observer, plan_preview
+from gridbridge.elastic.balancer import cell_observer, round_decision
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandSection, PoolSection
 
 MOST_GROWTH = 12.0  # for ten times as much: n log n is allowed
@@ -65,7 +65,7 @@ def test_a_plan_of_the_balancer_looks_at_each_job_and_host_a_few_times(tmp_path:
         (folder / "state.json").write_text(elastic.json.dumps({"now": elastic.NOW.isoformat()}))
         pools = {"small": PoolSection(slots=4, price=1, limit=5000)}
         rules = BalanceSection(max_nodes=100_000)
-        return lambda: plan_preview.decide_balance_plan(
+        return lambda: round_decision.decide_balance_plan(
             cell_observer.load_saved_situation(str(folder)), rules, DemandSection(), pools
         )
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 import pytest
 
-from gridbridge.batch.as_user_call import PATIENCE_S
+from gridbridge.batch.root_helpers import PATIENCE_S
 from gridbridge.cli.main import gridbridge
 from gridbridge.config import policy_file
 from gridbridge.model.cluster import Cluster

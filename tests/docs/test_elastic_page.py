@@ -7,12 +7,15 @@ from dataclasses import fields
 import pytest
 
 from gridbridge.config import policy_file
+from gridbridge.elastic.balancer.balance_preview import (
+    BalanceRuleOptions,
+    apply_command_line_rules,
+)
 from gridbridge.elastic.balancer.balance_service import (
     BalancerRunOptions,
     require_actionable_options,
 )
 from gridbridge.elastic.cli.plan_command import plan
-from gridbridge.elastic.tools.balance_preview import BalanceRuleOptions, apply_command_line_rules
 from gridbridge.model.policy import Policy
 from tests.docs.console import ROOT
 

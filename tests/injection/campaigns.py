@@ -20,7 +20,7 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 import gridbridge
-from gridbridge.batch import as_user_call
+from gridbridge.batch import root_helpers
 from gridbridge.campaigns.nikita.nikita import NikitaDaemon
 from gridbridge.campaigns.runner.campaign_runner import CampaignRunner
 from gridbridge.campaigns.store import campaign_files, campaign_inbox, campaign_register
@@ -38,7 +38,7 @@ from gridbridge.model.policy import Policy
 from gridbridge.privileged import as_user as as_user_program
 from gridbridge.program import cycle
 from gridbridge.rebalance.mover.rebalancer import TaskRebalancer
-from gridbridge.rebalance.mover.rule_choice import RebalanceQuestion, RebalanceRequest
+from gridbridge.rebalance.mover.snapshot_rule import RebalanceQuestion, RebalanceRequest
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.runner import CompletedProgram
 from gridbridge.state.database import StateFile
@@ -727,7 +727,7 @@ def main(name: str, each: int = 1) -> int:
     sandbox.mount()
     with Path("/etc/passwd").open("a") as file:
         file.write(f"gbalice:x:{ALICE}:{ALICE}::/tmp:/bin/sh\n")
-    vars(as_user_call)["run"] = call
+    vars(root_helpers)["run"] = call
     reset()
     StateFile.open(STATE).close()
     shutil.copy(f"{HOME}/state.db", sandbox.STEADY)

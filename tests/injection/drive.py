@@ -17,7 +17,7 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from gridbridge.batch import as_user_call
+from gridbridge.batch import root_helpers
 from gridbridge.model.message import (
     DesiredJobState,
     MessageKind,
@@ -367,7 +367,7 @@ SCENARIOS = {
 def main(name: str, each: int = 1, how: str = "") -> int:
     """Do every kill of a scenario, or each such one."""
     sandbox.mount()
-    as_user_call.SUDO = ("/opt/sudo", "-n", AS_USER)
+    root_helpers.SUDO_AS_USER = ("/opt/sudo", "-n", AS_USER)
     sandbox.reset()
     StateFile.open(STATE).close()
     shutil.copy(f"{HOME}/state.db", sandbox.STEADY)

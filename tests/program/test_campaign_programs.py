@@ -8,7 +8,7 @@ import pytest
 
 from gridbridge.campaigns.runner.campaign_runner import CampaignRunner, CampaignRunnerDaemon
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.campaign_usage import CampaignUsageRows
+from gridbridge.campaigns.store.predictions import CampaignUsageRows
 from gridbridge.config import policy_file
 from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState, TaskOutcome
 from gridbridge.model.campaigns.campaign_sections import FairShareUnit
@@ -16,7 +16,7 @@ from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, DecayedUsag
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.model.policy import Policy
 from gridbridge.program.configuration import ReloadableConfiguration
-from gridbridge.program.reloading import ReloadingProgram
+from gridbridge.program.service_process import ReloadingProgram
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 

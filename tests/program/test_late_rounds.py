@@ -7,11 +7,11 @@ import pytest
 
 from gridbridge.model.rebalance.published_rounds import RebalanceRound
 from gridbridge.model.site.setup_findings import FindingState
-from gridbridge.program import late_rounds as judged
+from gridbridge.program import rebalance_round_state as judged
 from gridbridge.program import reports
 from gridbridge.rebalance.mover import mover_wiring
 from gridbridge.site.cli import status_command
-from gridbridge.state import published_round_files
+from gridbridge.state import published_json
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -41,8 +41,8 @@ def test_a_round_that_has_not_ended_for_long_is_a_warning(
 ) -> None:
     """Also where others began since: each is killed, or fails."""
     folder, at = str(tmp_path), NOON + hours * HOUR
-    published_round_files.publish_round_begin(kind, NOON, folder)
-    published_round_files.publish_round_begin(kind, at, folder)
+    published_json.publish_round_begin(kind, NOON, folder)
+    published_json.publish_round_begin(kind, at, folder)
 
     assert [one[:2] for one in told(tmp_path, at)] == [(f"rebalancing: {kind.value}", state)]
     assert len(reports.build_site_report(at, folder).late) == (state is FindingState.WARNING)
@@ -51,19 +51,13 @@ def test_a_round_that_has_not_ended_for_long_is_a_warning(
 def test_the_check_and_the_status_tell_since_when_none_has_ended(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    published_round_files.publish_round_begin(
-        RebalanceRound.DATASETS, NOON - 30 * HOUR, str(tmp_path)
-    )
-    published_round_files.publish_round_end(
-        RebalanceRound.DATASETS, NOON - 29 * HOUR, str(tmp_path)
-    )
+    published_json.publish_round_begin(RebalanceRound.DATASETS, NOON - 30 * HOUR, str(tmp_path))
+    published_json.publish_round_end(RebalanceRound.DATASETS, NOON - 29 * HOUR, str(tmp_path))
     assert told(tmp_path, NOON) == [
         ("rebalancing: datasets", FindingState.OK, "the last one ended 29 h ago")
     ]
 
-    published_round_files.publish_round_begin(
-        RebalanceRound.DATASETS, NOON - 27 * HOUR, str(tmp_path)
-    )
+    published_json.publish_round_begin(RebalanceRound.DATASETS, NOON - 27 * HOUR, str(tmp_path))
 
     assert told(tmp_path, NOON) == [
         ("rebalancing: datasets", FindingState.WARNING, "none has ended since one began 27 h ago")
@@ -78,9 +72,9 @@ def test_a_round_that_fails_has_not_ended_unless_somebody_asked_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_asked: bool
 ) -> None:
     for act in (
-        published_round_files.publish_round_begin,
-        published_round_files.publish_round_end,
-        published_round_files.read_published_round,
+        published_json.publish_round_begin,
+        published_json.publish_round_end,
+        published_json.read_published_round,
     ):
         monkeypatch.setattr(act, "__defaults__", (str(tmp_path),))
     with (
@@ -88,10 +82,10 @@ def test_a_round_that_fails_has_not_ended_unless_somebody_asked_for_it(
         mover_wiring._shown(RebalanceRound.TASKS, is_asked=is_asked),
     ):
         raise ZeroDivisionError
-    failed = published_round_files.read_published_round(RebalanceRound.TASKS)
+    failed = published_json.read_published_round(RebalanceRound.TASKS)
     with mover_wiring._shown(RebalanceRound.TASKS):
         pass
-    last = published_round_files.read_published_round(RebalanceRound.TASKS)
+    last = published_json.read_published_round(RebalanceRound.TASKS)
 
     assert failed
     assert last
@@ -100,12 +94,12 @@ def test_a_round_that_fails_has_not_ended_unless_somebody_asked_for_it(
 
 def test_everybody_sees_that_nothing_is_moved_until_it_may_again(tmp_path: Path) -> None:
     folder = str(tmp_path)
-    published_round_files.publish_rebalance_pause(NOON - 3 * HOUR, folder)
+    published_json.publish_rebalance_pause(NOON - 3 * HOUR, folder)
 
     (found,) = judged.rebalance_round_findings(NOON, folder)
     assert (found.item, found.state) == ("rebalancing: quiesce", FindingState.NOTE)
     assert found.hint.endswith("gridbridge rebalance quiesce --off")
     assert len(reports.build_site_report(NOON, folder).late) == 1
 
-    published_round_files.publish_rebalance_pause(None, folder)
+    published_json.publish_rebalance_pause(None, folder)
     assert (told(tmp_path, NOON), judged.overdue_rebalance_rounds(NOON, folder)) == ([], ())

@@ -18,14 +18,14 @@ from hypothesis import strategies as st
 
 from gridbridge.errors import CommandFailed, HostNotReached, OutputTooLong
 from gridbridge.model.route import BARE, SshLogin
-from gridbridge.shell import runner, ssh, ssh_session
+from gridbridge.shell import runner, ssh
 from gridbridge.shell.connection import ssh_login as login
+from gridbridge.shell.connection import ssh_session
 from gridbridge.shell.connection.connections import KeptSshConnections
 from gridbridge.shell.connection.lazy import LazySshConnections
+from gridbridge.shell.connection.ssh_session import SshSession, SshSessionPool
 from gridbridge.shell.retry import poll_until
 from gridbridge.shell.runner import CompletedProgram, quote_for_sh
-from gridbridge.shell.session_pool import SshSessionPool
-from gridbridge.shell.ssh_session import SshSession
 
 SHELLS = ["/bin/dash", "/bin/bash"]  # what /bin/sh is of Debian's and of Red Hat's
 TOKEN = "0123456789abcdef" * 2
@@ -360,7 +360,9 @@ def test_an_account_that_prints_for_ever_is_a_failure_of_its_own(
 ) -> None:
     """As by its shell's start file: nothing of that is an answer, nor that it did nothing."""
     for module in (ssh, ssh_session):
-        monkeypatch.setattr(module, "far_shell_command", lambda _: ("/bin/sh", "-c", f"cat & {output}"))
+        monkeypatch.setattr(
+            module, "far_shell_command", lambda _: ("/bin/sh", "-c", f"cat & {output}")
+        )
 
     with pytest.raises(OutputTooLong, match="it printed more at far than the 1 MiB") as raised:
         ssh.run_over_ssh(FAR, ("true",), {}, LIMIT_S, carrier=carrier(), most_bytes=1 << 20)

@@ -1,16 +1,13 @@
-"""Stores the jobs and the accounting of an embedded cluster in one SQLite file.
-
-Each change is one transaction that holds the write lock from its beginning, so that its reads still
-hold when it writes. A process that is killed has done all of a change or none of it.
-"""
+"""Stores the jobs and the accounting of an embedded cluster in one SQLite file."""
 
 import os
+import sqlite3
 import time
 from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
-from gridbridge.batch.embedded import embedded_accounting, process_identity
-from gridbridge.batch.embedded.embedded_accounting import MOST_JOBS
+from gridbridge.batch.embedded import process_identity
 from gridbridge.batch.embedded.embedded_commands import OWN
 from gridbridge.batch.embedded.embedded_job import (
     EmbeddedJob,
@@ -20,11 +17,55 @@ from gridbridge.batch.embedded.embedded_job import (
     NewEmbeddedJob,
 )
 from gridbridge.batch.embedded.keeper_locks import JobKeeperLocks
-from gridbridge.batch.embedded.schema import FILE, open_store_file
-from gridbridge.batch.embedded.text_encoding import decode_from_sqlite, encode_for_sqlite
-from gridbridge.errors import GridbridgeError
+from gridbridge.errors import GridbridgeError, StateError
 from gridbridge.model.settings import OBJECT_NAME
 
+FILE = "jobs.db"
+PATIENCE_S = 10.0  # for others' transactions, each of which takes milliseconds
+TABLES = """
+CREATE TABLE cluster (slots INTEGER NOT NULL);
+CREATE TABLE queue (
+    name BLOB PRIMARY KEY, slots INTEGER NOT NULL, methods BLOB NOT NULL,
+    remote BLOB NOT NULL, pending_limit INTEGER NOT NULL
+);
+CREATE TABLE job (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    name BLOB NOT NULL, account BLOB NOT NULL, owner BLOB NOT NULL,
+    shell BLOB NOT NULL, cwd BLOB NOT NULL, output BLOB NOT NULL,
+    slots INTEGER NOT NULL, submitted_at REAL NOT NULL,
+    held INTEGER NOT NULL, error BLOB NOT NULL DEFAULT x'',
+    pid INTEGER NOT NULL DEFAULT 0, birth BLOB NOT NULL DEFAULT x'', started_at REAL,
+    suspended INTEGER NOT NULL DEFAULT 0, deleting INTEGER NOT NULL DEFAULT 0,
+    wanted BLOB NOT NULL DEFAULT x'', pinned BLOB NOT NULL DEFAULT x'',
+    at BLOB NOT NULL DEFAULT x'', restarted INTEGER NOT NULL DEFAULT 0,
+    reason BLOB NOT NULL DEFAULT x'', array INTEGER NOT NULL DEFAULT 0,
+    place INTEGER NOT NULL DEFAULT 0, walltime_s INTEGER NOT NULL DEFAULT 0,
+    yields INTEGER NOT NULL DEFAULT 0, way_at REAL
+);
+CREATE INDEX startable ON job (yields, id) WHERE pid = 0 AND held = 0 AND error = x'';
+CREATE INDEX running ON job (id) WHERE pid > 0;
+CREATE INDEX job_name ON job (name);
+CREATE INDEX job_array ON job (array) WHERE array > 0;
+CREATE TABLE script (job INTEGER PRIMARY KEY, text BLOB NOT NULL);
+CREATE TABLE ended (
+    id INTEGER PRIMARY KEY, name BLOB NOT NULL, account BLOB NOT NULL, owner BLOB NOT NULL,
+    slots INTEGER NOT NULL, submitted_at REAL NOT NULL, started_at REAL NOT NULL,
+    ended_at REAL NOT NULL, exit_status INTEGER, signal INTEGER, reason BLOB NOT NULL,
+    user_s REAL NOT NULL, system_s REAL NOT NULL, max_rss_kb INTEGER NOT NULL,
+    killed_for BLOB NOT NULL DEFAULT x'', array INTEGER NOT NULL DEFAULT 0,
+    place INTEGER NOT NULL DEFAULT 0
+);
+CREATE INDEX ended_array ON ended (array) WHERE array > 0;
+"""
+STEPS = (TABLES,)  # what each version adds
+VERSION = len(STEPS)
+MOST_JOBS = 2**63 - 1  # as SQLite counts
+END = "exit_status, signal, reason, user_s, system_s, max_rss_kb, killed_for"
+ONE = f"SELECT account, {END} FROM ended WHERE id = ?"  # noqa: S608 - names of ours
+TASKS = (
+    f"SELECT account, place, ended_at - started_at, {END} FROM ended"  # noqa: S608 - the same
+    " WHERE array = ? AND array > 0 ORDER BY place"
+)
 STARTABLE = " WHERE pid = 0 AND held = 0 AND error = x''"
 ALLOWED = " AND iif(pinned = x'', wanted, pinned) IN (x'', ?)"
 ORDERED = " ORDER BY id"
@@ -34,6 +75,92 @@ SECONDS = 365 * 86400  # the longest walltime
 MOST = 2**31 - 1  # slots, or jobs that wait
 MOST_TASKS = 100_000  # of one array
 LOST = "its keeper died: nobody saw its end"
+
+
+def decode_stored_text(content: bytes) -> str:
+    """Decode a stored text."""
+    return content.decode("utf-8", "surrogateescape")
+
+
+def encode_for_sqlite(value: object) -> object:
+    """Encode a text as bytes, and leave other values as they are."""
+    return value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
+
+
+def decode_from_sqlite(value: Any) -> Any:
+    """Decode a stored value: bytes become text."""
+    return decode_stored_text(value) if isinstance(value, bytes) else value
+
+
+def open_store_file(folder: str, create: bool) -> sqlite3.Connection:
+    """Open or create a cluster's SQLite file; StateError if it is missing or not ours."""
+    path = f"{folder}/{FILE}"
+    if create:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+    elif not os.path.exists(path):
+        raise StateError(f"{folder}: no cluster here")
+    if os.stat(folder).st_uid != os.getuid():
+        raise StateError(f"{folder}: only its owner's jobs run here")
+    db = sqlite3.connect(path, timeout=PATIENCE_S, isolation_level=None)
+    version = db.execute("PRAGMA user_version").fetchone()[0]
+    if version > VERSION:
+        raise StateError(f"{path}: made by a newer gridbridge")
+    if version == 0 and not create:
+        raise StateError(f"{folder}: no cluster here")
+    if version < VERSION:
+        _upgrade(db)
+    return db
+
+
+def _upgrade(db: sqlite3.Connection) -> None:
+    """Upgrade the file to the current version; concurrent calls upgrade it once."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        version = db.execute("PRAGMA user_version").fetchone()[0]
+        for step in STEPS[version:]:
+            for statement in filter(str.strip, step.split(";")):
+                db.execute(statement)
+        db.execute(f"PRAGMA user_version = {VERSION}")
+        db.execute("COMMIT")
+    finally:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+
+
+def record_job_end(db: sqlite3.Connection, job: EmbeddedJob, end: EmbeddedJobEnd) -> None:
+    """Write the accounting row of an ended job."""
+    row = (job.id, *map(encode_for_sqlite, (job.name, job.account, job.owner)), job.slots)
+    times = (job.submitted_at, job.started_at, time.time())
+    values = (*row, *times, *map(encode_for_sqlite, end), job.array, job.place)
+    marks = ", ".join("?" * len(values))
+    db.execute(f"INSERT INTO ended VALUES ({marks})", values)  # noqa: S608 - marks
+
+
+def read_recorded_end(db: sqlite3.Connection, number: int) -> tuple[str, EmbeddedJobEnd] | None:
+    """Return an ended job's account and end, None if there is no accounting row."""
+    if abs(number) > MOST_JOBS:
+        return None
+    row = db.execute(ONE, (number,)).fetchone()
+    return (
+        (decode_stored_text(row[0]), EmbeddedJobEnd(*map(decode_from_sqlite, row[1:])))
+        if row
+        else None
+    )
+
+
+def read_recorded_task_ends(db: sqlite3.Connection, array: int) -> list[EmbeddedTaskEnd]:
+    """Return the recorded ends of an array's tasks, by index."""
+    rows = db.execute(TASKS, (array,)) if abs(array) <= MOST_JOBS else ()
+    return [_task(*row) for row in rows]
+
+
+def _task(account: bytes, index: int, wallclock_s: float, *end: object) -> EmbeddedTaskEnd:
+    return EmbeddedTaskEnd(
+        decode_stored_text(account),
+        index,
+        wallclock_s,
+        EmbeddedJobEnd(*map(decode_from_sqlite, end)),
+    )
 
 
 class EmbeddedRequestRefused(GridbridgeError):
@@ -263,16 +390,16 @@ class EmbeddedJobStore:
 
     def account_for(self, job: EmbeddedJob, end: EmbeddedJobEnd) -> None:
         """Move a job from the job list to the accounting."""
-        embedded_accounting.record_job_end(self._db, job, end)
+        record_job_end(self._db, job, end)
         self.remove(job)
 
     def end_of(self, number: int) -> tuple[str, EmbeddedJobEnd] | None:
         """Return an ended job's account and end; None if there is no record."""
-        return embedded_accounting.read_recorded_end(self._db, number)
+        return read_recorded_end(self._db, number)
 
     def ends_of(self, array: int) -> list[EmbeddedTaskEnd]:
         """Return the recorded ends of an array's tasks, by index."""
-        return embedded_accounting.read_recorded_task_ends(self._db, array)
+        return read_recorded_task_ends(self._db, array)
 
     def lost(self) -> list[EmbeddedJob]:
         """Return the jobs recorded as running that have neither a keeper nor a process."""

@@ -9,8 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
-from gridbridge.batch.gridengine import client_commands, qconf
-from gridbridge.batch.gridengine.membership import reservations
+from gridbridge.batch.gridengine import client_commands, qconf, reservations
 from gridbridge.batch.gridengine.parse import (
     count_listed_tasks,
     parse_groups_and_checkpoints,

@@ -9,8 +9,9 @@ from gridbridge.batch.gridengine import client_commands, qconf
 from gridbridge.batch.gridengine.accounting_file import (
     query_accounting_records,
     search_accounting_records,
+    settle_job_end,
+    settle_job_end_or_future,
 )
-from gridbridge.batch.gridengine.job_end import settle_job_end, settle_job_end_or_future
 from gridbridge.batch.gridengine.parse import parse_cluster_snapshot, parse_job_detail
 from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.errors import ConflictingEnds

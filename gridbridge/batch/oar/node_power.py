@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from gridbridge.batch import as_root_call
+from gridbridge.batch import root_helpers
 from gridbridge.batch.oar import oar_commands, server_queries
 from gridbridge.batch.oar.oar_commands import Argv
 from gridbridge.batch.oar.oar_output import (
@@ -70,7 +70,7 @@ def find_energy_saving_setting(configuration: str) -> str:
 
 def run_root_node_verb(*words: str) -> None:
     """Run a node verb of gridbridge-as-root; CommandFailed if it fails."""
-    as_root_call.run_root_verb("node", *words)
+    root_helpers.run_root_verb("node", *words)
 
 
 def query_node_facts(server: OarServer, host: str) -> OarNodeFacts:

@@ -1,6 +1,9 @@
-"""Submits, releases and deletes array jobs as their owners, through gridbridge-as-user."""
+"""Submit, release, find and delete array jobs as their owners, by gridbridge-as-user."""
 
-from gridbridge.batch import as_user_call
+from collections.abc import Iterable
+from dataclasses import replace
+
+from gridbridge.batch import root_helpers
 from gridbridge.errors import (
     AlreadySubmitted,
     CampaignFileUnreadable,
@@ -16,7 +19,7 @@ from gridbridge.model.campaigns.attempt_numbers import (
     parse_index_ranges,
 )
 from gridbridge.model.campaigns.campaign import Array, ArraySubmissionResult, Attempt, LedgerArray
-from gridbridge.model.campaigns.campaign_names import CampaignArrayId
+from gridbridge.model.campaigns.campaign_names import CampaignArrayId, released_array_name
 from gridbridge.model.places import (
     HAS_ENDED,
     NO_FILE,
@@ -27,10 +30,12 @@ from gridbridge.model.places import (
     SUBMITTED_BEFORE,
 )
 from gridbridge.model.policy import Policy
+from gridbridge.model.snapshot import ClusterSnapshot
 from gridbridge.program import ownerless_jobs
 from gridbridge.shell.runner import CompletedProgram
 
 REFUSED = 2
+LATER = (NO_OWNER, NO_LEDGER)  # exit statuses of releasing and deleting, too
 
 
 class CampaignRefused(GridbridgeError):
@@ -59,7 +64,6 @@ ERRORS: dict[int, type[GridbridgeError]] = {
     NO_LEDGER: LedgerUnreadable,
     NO_FILE: CampaignFileUnreadable,
 }
-LATER = (NO_OWNER, NO_LEDGER)  # exit statuses of releasing and deleting, too
 
 
 def send(
@@ -76,9 +80,9 @@ def send(
         word for array, attempts in arrays for word in (str(array.number), _attempts_text(attempts))
     )
     verb = "send-copies" if first.is_of_copies else "send-arrays"
-    result = as_user_call.call_as_user(verb, f"c.{first.campaign}", first.cluster, *words)
+    result = root_helpers.call_as_user(verb, f"c.{first.campaign}", first.cluster, *words)
     if result.status in ERRORS:
-        raise ERRORS[result.status](as_user_call.as_user_refusal(result))
+        raise ERRORS[result.status](root_helpers.as_user_refusal(result))
     lines = result.checked().stdout.decode("utf-8", "replace").splitlines()
     return tuple(map(_sent, lines))
 
@@ -153,7 +157,7 @@ def ledger_arrays(campaign: int) -> tuple[LedgerArray, ...]:
 
     LedgerUnreadable if no ledger can be read.
     """
-    result = as_user_call.call_as_user("list-arrays", f"c.{campaign}")
+    result = root_helpers.call_as_user("list-arrays", f"c.{campaign}")
     _checked(result)
     text = result.stdout.decode("ascii")
     return tuple(_ledger_line(line) for line in text.splitlines())
@@ -161,7 +165,7 @@ def ledger_arrays(campaign: int) -> tuple[LedgerArray, ...]:
 
 def end(campaign: int) -> None:
     """Have root record that a campaign has ended; may be repeated."""
-    _checked(as_user_call.call_as_user("end-campaign", f"c.{campaign}"))
+    _checked(root_helpers.call_as_user("end-campaign", f"c.{campaign}"))
 
 
 def take_up(campaign: int, request: str) -> None:
@@ -169,12 +173,12 @@ def take_up(campaign: int, request: str) -> None:
 
     CampaignRefused if the owner has made no such request.
     """
-    _checked(as_user_call.call_as_user("take-up", f"c.{campaign}", request))
+    _checked(root_helpers.call_as_user("take-up", f"c.{campaign}", request))
 
 
 def _checked(result: CompletedProgram) -> None:
     if result.status in ERRORS:
-        raise ERRORS[result.status](as_user_call.as_user_refusal(result))
+        raise ERRORS[result.status](root_helpers.as_user_refusal(result))
     result.checked()
 
 
@@ -193,9 +197,34 @@ def _ledger_line(line: str) -> LedgerArray:
 
 
 def _call(verb: str, array: Array, *tasks: str) -> CompletedProgram:
-    result = as_user_call.call_as_user(
+    result = root_helpers.call_as_user(
         verb, f"c.{array.campaign}", array.cluster, str(array.number), *tasks
     )
     if result.status in LATER:
-        raise ERRORS[result.status](as_user_call.as_user_refusal(result))
+        raise ERRORS[result.status](root_helpers.as_user_refusal(result))
     return result.checked()
+
+
+def exclude_foreign_jobs(
+    policy: Policy, snapshot: ClusterSnapshot, arrays: Iterable[Array]
+) -> ClusterSnapshot:
+    """Remove other users' jobs that have a job number of one of our arrays.
+
+    A reinstalled cell counts its job numbers from 1 again, so a number alone proves nothing.
+    """
+    names = {
+        array.job_id: (array_job_name(policy, array), released_array_name(array.campaign))
+        for array in arrays
+        if array.cluster == snapshot.cluster
+    }
+    jobs = {
+        number: ours
+        for number, rows in snapshot.jobs.items()
+        if (ours := tuple(row for row in rows if row.name in names.get(number, (row.name,))))
+    }
+    return replace(snapshot, jobs=jobs)
+
+
+def array_job_name(policy: Policy, array: Array) -> str:
+    """Return the job name under which an array is submitted and accounted for."""
+    return str(CampaignArrayId(policy.site.cluster, array.campaign, array.number))

@@ -8,7 +8,7 @@ from contextlib import suppress
 from email.message import EmailMessage
 from email.utils import formatdate
 
-from gridbridge.batch import as_user_call
+from gridbridge.batch import root_helpers
 from gridbridge.errors import CommandFailed
 from gridbridge.model.campaigns.campaign_sections import (
     ClusterCampaignsSection,
@@ -55,7 +55,7 @@ def _query_stress_factor(script: str, cluster: str) -> float:
 
 
 NOTIFY_TIMEOUT_S = 30.0
-LONGEST_S = as_user_call.PATIENCE_S + 5.0  # programs that hang are killed earlier
+LONGEST_S = root_helpers.PATIENCE_S + 5.0  # programs that hang are killed earlier
 MOST_BYTES = 1 << 16  # of a notification program's output
 NOTIFY_ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
 NO_ANSWER = "\n-- \ngridnotify -l tells what you are told, and gridnotify -u ends it.\n"
@@ -68,7 +68,7 @@ def deliver_notification(message: Notification, policy: NotificationsSection) ->
     """
     subscription = message.subscription
     if subscription.way is NotificationChannel.PROGRAM:
-        as_user_call.call_as_user(
+        root_helpers.call_as_user(
             "notify-owner", f"{WISH}{subscription.token}", *message.words
         ).checked()
         return

@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 
 from gridbridge.campaigns.cli import REFUSED
 from gridbridge.campaigns.store import published_campaign_files
+from gridbridge.campaigns.submission import admission_rules
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
-from gridbridge.campaigns.tools import admission_check, campaign_client, event_commands
+from gridbridge.campaigns.tools import campaign_client, event_commands
 from gridbridge.cli import output
 from gridbridge.config.site import OF_KIND
 from gridbridge.decisions.campaigns import campaign_cycle
@@ -67,7 +68,7 @@ def preview_campaign(
 ) -> CampaignPreview:
     """Return which clusters an admitted campaign's tasks would be sent to now."""
     policy = _policy(admission.jdl, path)
-    admission_check.refuse_unsupported_properties(replace(parsed, jdl=admission.jdl), path, folder)
+    admission_rules.refuse_unsupported_properties(replace(parsed, jdl=admission.jdl), path, folder)
     tasks = len(parsed.parameters)
     is_test = admission.jdl.type is CampaignType.TEST
     tasks = min(tasks, len(admission.jdl.clusters)) if is_test else tasks
@@ -204,7 +205,7 @@ def _policy(jdl: Jdl, path: str) -> Policy:
 
 def print_submission_check(parsed: ParsedJdl) -> int:
     """Print the admission rules that applied and the clusters; return 1 for a refusal."""
-    admission = admission_check.apply_admission_rules(parsed)
+    admission = admission_rules.apply_admission_rules(parsed)
     for fired in admission.fired:
         for change in fired.changes:
             output.line(f"rule {fired.rule} changes {printable(change)}")

@@ -4,7 +4,7 @@ import click
 
 from gridbridge.campaigns.cli import REFUSED, UNREACHABLE, login_node_relay, runner_reply
 from gridbridge.campaigns.cli.gridstat import parse_task_argument
-from gridbridge.campaigns.tools import campaign_client, task_views
+from gridbridge.campaigns.tools import campaign_client, event_commands
 from gridbridge.campaigns.tools.campaign_client import RequestNotTaken, RunnerAnswerTimeout
 from gridbridge.cli import output
 from gridbridge.cli.options import VERBOSE, VERSION
@@ -113,12 +113,12 @@ def _numbers(words: list[str]) -> tuple[int, ...]:
         raise click.UsageError(
             "no id of a campaign; expected ids as gridstat shows them: griddel 12 13"
         )
-    return tuple(dict.fromkeys(map(task_views.parse_campaign_number, words)))
+    return tuple(dict.fromkeys(map(event_commands.parse_campaign_number, words)))
 
 
 def _is_task(word: str) -> bool:
     try:
-        task_views.parse_cigri_job_id(word)
+        event_commands.parse_cigri_job_id(word)
     except ValueError:
         return False
     return True

@@ -8,7 +8,7 @@ import click
 
 from gridbridge.campaigns.cli import REFUSED, login_node_relay
 from gridbridge.campaigns.store.campaign_files import CampaignFileNotOwned
-from gridbridge.campaigns.tools import campaign_client, task_views
+from gridbridge.campaigns.tools import campaign_client, event_commands
 from gridbridge.cli import output
 from gridbridge.cli.options import FOLDER, VERSION
 from gridbridge.model.status_report import count
@@ -38,11 +38,11 @@ def gridfetch(number: int, to: str | None, folder: str) -> int:
     from gridbridge.campaigns.tools import campaign_outputs  # batch systems are slow to load
 
     campaign_client.require_published(folder)
-    campaign = task_views.find_campaign(number, folder)
+    campaign = event_commands.find_campaign(number, folder)
     if not campaign:
         output.complain(f"gridfetch: no campaign {number}")
         return REFUSED
-    ended = [task for task in task_views.list_tasks(campaign, 0, folder) if task.has_ended]
+    ended = [task for task in event_commands.list_tasks(campaign, 0, folder) if task.has_ended]
     try:
         locations = campaign_outputs.own_output_folders(number)
         folder_here = to or f"campaign.{number}"

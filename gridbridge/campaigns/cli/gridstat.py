@@ -9,7 +9,7 @@ import click
 from gridbridge.campaigns.cli import REFUSED, campaign_table, gridstat_views, login_node_relay
 from gridbridge.campaigns.cli.gridstat_views import GridstatOptions, NoTaskEnded, UnknownCampaign
 from gridbridge.campaigns.store.campaign_files import CampaignFileNotOwned
-from gridbridge.campaigns.tools import campaign_client, task_views
+from gridbridge.campaigns.tools import campaign_client, event_commands
 from gridbridge.cli import output, plot_files
 from gridbridge.cli.options import FOLDER, VERSION
 from gridbridge.model.campaigns.published_campaigns import ShownCampaign
@@ -139,7 +139,7 @@ def _show(
     acts: tuple[tuple[object, Callable[[], None]], ...] = (
         (options["is_watch"], lambda: _watch(look)),
         (picture, lambda: gridstat_views.plot_campaign(campaigns[0], picture, view)),
-        (options["is_jdl"], lambda: output.as_json(task_views.own_jdl(campaigns[0].number))),
+        (options["is_jdl"], lambda: output.as_json(event_commands.own_jdl(campaigns[0].number))),
         (options["is_failed"], lambda: gridstat_views.show_failed_tasks(campaigns[0], view)),
         (
             options["is_full"],
@@ -211,6 +211,6 @@ def main() -> None:
 def parse_task_argument(text: str) -> tuple[int, int]:
     """Parse `-j CAMPAIGN.TASK` (a CIGRI_JOB_ID); UsageError for any other text."""
     try:
-        return task_views.parse_cigri_job_id(text)
+        return event_commands.parse_cigri_job_id(text)
     except ValueError as error:
         raise click.UsageError(f"-j {error}") from error

@@ -8,7 +8,10 @@ from gridbridge.campaigns.cli import campaign_table
 from gridbridge.campaigns.cli import gridevents as happened
 from gridbridge.campaigns.cli.campaign_table import HEAD, SUMMARY_HEAD, campaign_line, summary_row
 from gridbridge.campaigns.store.campaign_files import CampaignFileNotOwned
-from gridbridge.campaigns.tools import campaign_client, event_commands, task_views
+from gridbridge.campaigns.tools import (
+    campaign_client,
+    event_commands,
+)
 from gridbridge.cli import output
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import is_cancelled
@@ -66,7 +69,7 @@ def show_campaigns(
 
 def show_campaign(campaign: ShownCampaign, view: GridstatOptions) -> None:
     """Print one campaign, and its progress by cluster unless a script reads (-H, CSV)."""
-    campaign = task_views.with_cluster_progress(campaign, view.folder)
+    campaign = event_commands.with_cluster_progress(campaign, view.folder)
     show_campaigns([campaign], view, is_summary=False)
     if not (view.is_json or view.is_csv or view.is_headless):
         head = campaign_table.CLUSTER_HEAD
@@ -82,9 +85,9 @@ def _plain(campaign: ShownCampaign) -> dict[str, object]:
 
 def show_campaign_with_tasks(campaign: ShownCampaign, first: int, view: GridstatOptions) -> None:
     """Print a campaign and its tasks, beginning with task number `first`."""
-    parameters = task_views.own_task_parameters(campaign.number)
-    tasks = task_views.list_tasks(campaign, first, view.folder)
-    counted = task_views.with_cluster_progress(campaign, view.folder)
+    parameters = event_commands.own_task_parameters(campaign.number)
+    tasks = event_commands.list_tasks(campaign, first, view.folder)
+    counted = event_commands.with_cluster_progress(campaign, view.folder)
     if view.is_json:
         output.as_json(
             _plain(counted)
@@ -104,9 +107,9 @@ def show_campaign_with_tasks(campaign: ShownCampaign, first: int, view: Gridstat
 
 def show_failed_tasks(campaign: ShownCampaign, view: GridstatOptions) -> None:
     """Print a campaign's failed tasks; its owner also sees the end of their standard error."""
-    bad = task_views.failed_tasks(campaign, view.folder)
+    bad = event_commands.failed_tasks(campaign, view.folder)
     tasks = tuple(task for task in bad if not is_cancelled(task.outcome, campaign.state))
-    parameters = task_views.own_task_parameters(campaign.number)
+    parameters = event_commands.own_task_parameters(campaign.number)
     texts, problems = _errors(campaign.number, tasks[:MOST_FAILED])
     if view.is_json:
         rows = [campaign_table.task_json(task, parameters) for task in tasks]
@@ -133,8 +136,8 @@ def show_task(
     number: int, task: int, view: GridstatOptions, is_there: bool, is_output: bool, is_error: bool
 ) -> int:
     """Print one task, its remote job, or, for its owner, its output."""
-    campaign = task_views.find_campaign(number, view.folder)
-    published_task = task_views.find_task(campaign, task, view.folder) if campaign else None
+    campaign = event_commands.find_campaign(number, view.folder)
+    published_task = event_commands.find_task(campaign, task, view.folder) if campaign else None
     if not published_task:
         raise UnknownCampaign(f"no job {number}.{task}")
     if (is_there or is_output or is_error) and not published_task.job_id:
@@ -143,7 +146,7 @@ def show_task(
         )
     if is_output or is_error:
         return _stream(number, published_task, is_error=is_error)
-    parameters = task_views.own_task_parameters(number)
+    parameters = event_commands.own_task_parameters(number)
     if view.is_json:
         output.as_json(campaign_table.task_json(published_task, parameters))
     elif view.is_csv:
@@ -159,7 +162,7 @@ def show_task(
 
 def plot_campaign(shown: ShownCampaign, path: str, view: GridstatOptions) -> None:
     """Plot when the tasks of a campaign ended, into a file."""
-    ends = task_views.task_end_times(shown, view.folder)
+    ends = event_commands.task_end_times(shown, view.folder)
     if not ends:
         raise NoTaskEnded(f"campaign {shown.number}: none of its tasks has ended yet")
     from gridbridge.campaigns.cli import campaign_plot  # half a second

@@ -15,9 +15,9 @@ from gridbridge.campaigns.cli import (
 )
 from gridbridge.campaigns.cli.gridsub_input import CampaignSourceOptions, read_jdl_or_script
 from gridbridge.campaigns.store.campaign_files import CampaignFileNotOwned
-from gridbridge.campaigns.submission import qsub_directives
+from gridbridge.campaigns.submission import admission_rules, qsub_directives
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
-from gridbridge.campaigns.tools import admission_check, campaign_client, new_campaigns
+from gridbridge.campaigns.tools import campaign_client, new_campaigns
 from gridbridge.campaigns.tools.campaign_client import (
     RequestNotTaken,
     RunnerAnswerTimeout,
@@ -252,17 +252,17 @@ def _brought(parsed: ParsedJdl, options: list[str]) -> int:
         from gridbridge.campaigns.cli import campaign_preview
 
         return campaign_preview.print_submission_check(parsed)
-    admitted = admission_check.require_admitted(parsed)
+    admitted = admission_rules.require_admitted(parsed)
     return _report(_submitted(admitted), admitted, options)
 
 
 def _submitted(admitted: ParsedJdl) -> int:
     """Bring a campaign, after the datasets that it names; return its number."""
     if admitted.jdl.datasets:
-        from gridbridge.rebalance.replicas import delegation_requests  # few campaigns have some
+        from gridbridge.rebalance.replicas import dataset_delegation  # few campaigns have some
 
         try:
-            delegation_requests.add_campaign_datasets(admitted.jdl.datasets)
+            dataset_delegation.add_campaign_datasets(admitted.jdl.datasets)
         except (ConfigError, StateError) as error:
             raise RequestNotTaken(str(error)) from error
         except GridbridgeError as error:

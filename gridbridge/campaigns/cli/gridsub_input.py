@@ -12,11 +12,12 @@ import click
 from gridbridge.campaigns.cli import runner_reply
 from gridbridge.campaigns.store import campaign_files
 from gridbridge.campaigns.store.campaign_files import CampaignFileNotOwned
-from gridbridge.campaigns.submission.jdl_lines import is_json_jdl
+from gridbridge.campaigns.submission import admission_rules
 from gridbridge.campaigns.submission.jdl_reader import CLUSTERS, ParsedJdl
 from gridbridge.campaigns.submission.jdl_values import PARAMETERS
+from gridbridge.campaigns.submission.jdl_writer import is_json_jdl
 from gridbridge.campaigns.submission.task_file import FILE_BYTES
-from gridbridge.campaigns.tools import admission_check, campaign_client, new_campaigns, task_views
+from gridbridge.campaigns.tools import campaign_client, event_commands, new_campaigns
 from gridbridge.campaigns.tools.campaign_client import SubmissionRefused
 from gridbridge.campaigns.tools.new_campaigns import CampaignOptions
 from gridbridge.cli import output
@@ -163,7 +164,7 @@ def add_campaign_tasks(
     number: int, file: str | None, text: str | None, *, is_check: bool, is_details: bool
 ) -> int:
     """Add the lines of a file or of a JSON list; a check stores nothing. Return the status."""
-    campaign = task_views.find_campaign(number)
+    campaign = event_commands.find_campaign(number)
     if campaign and not campaign.state.is_alive:
         campaign_files.require_own_campaign(number)
         raise SubmissionRefused(
@@ -179,7 +180,7 @@ def add_campaign_tasks(
         raise SubmissionRefused(f"no campaign {number}") from error
     for warning in parsed.warnings:
         output.complain(f"gridsub: {warning}")
-    admission_check.require_unchanged_by_rules(parsed)
+    admission_rules.require_unchanged_by_rules(parsed)
     if is_check:
         output.line(f"campaign {number}: {count(len(new), 'task')} more, nothing is stored")
         return 0

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import click
 
 from gridbridge.campaigns.cli import login_node_relay
-from gridbridge.campaigns.tools import campaign_client, task_views
+from gridbridge.campaigns.tools import campaign_client, event_commands
 from gridbridge.cli import output
 from gridbridge.cli.options import FOLDER, VERSION
 from gridbridge.model.campaigns.campaign import CampaignState
@@ -56,10 +56,10 @@ def wait_for_campaign_end(
     Returns 1 also for a campaign that does not exist or was purged meanwhile. Messages begin with
     the program's name.
     """
-    if not poll_until(lambda: task_views.find_campaign(number, folder) is not None, SHOWN_S):
+    if not poll_until(lambda: event_commands.find_campaign(number, folder) is not None, SHOWN_S):
         output.complain(f"{program}: no campaign {number}")
         return FAILED
-    while campaign := task_views.find_campaign(number, folder):
+    while campaign := event_commands.find_campaign(number, folder):
         if not campaign.state.is_alive:
             return _report_end(program, campaign)
         pause(PAUSE_S)

@@ -14,10 +14,10 @@ from typing import Protocol
 from gridbridge.batch.clusters import keep_ssh_connections
 from gridbridge.campaigns.acts import array_submission
 from gridbridge.campaigns.nikita import nikita_journal
-from gridbridge.campaigns.nikita.cancel_requests import CampaignCancelHandler
 from gridbridge.campaigns.nikita.nikita_queries import (
     TO_GO,
     BlockedRequestQueries,
+    CampaignCancelHandler,
     HostClockWatch,
     tasks_listed_at_clusters,
 )

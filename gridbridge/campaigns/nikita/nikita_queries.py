@@ -12,11 +12,12 @@ from itertools import groupby
 
 from gridbridge.batch.adapters import adapter_of_cluster
 from gridbridge.batch.clusters import reach_cluster
-from gridbridge.campaigns.store import host_clocks
+from gridbridge.campaigns.runner.owner_requests import Do, OwnerRequestHandler, answer_owner_request
+from gridbridge.campaigns.store import campaign_files, host_clocks
 from gridbridge.campaigns.store.cancellation_marks import CampaignPreemptionRows, Marked
 from gridbridge.decisions.campaigns import preemption_rules as rules
 from gridbridge.decisions.campaigns.clock_jumps import record_clock_jumps, shift_by_clock_jumps
-from gridbridge.errors import GridbridgeError, StateError
+from gridbridge.errors import GridbridgeError, StateError, describe_error
 from gridbridge.model.campaigns.campaign import Array, Campaign, CampaignState
 from gridbridge.model.campaigns.cancellation import (
     REASONS_HELD_FIRST,
@@ -28,6 +29,7 @@ from gridbridge.model.campaigns.cancellation import (
     SameStateTasks,
 )
 from gridbridge.model.campaigns.jdl import CampaignType
+from gridbridge.model.campaigns.owner_request import OwnerRequest, OwnerVerb
 from gridbridge.model.campaigns.preemption import (
     BlockedRequest,
     CampaignArrayJob,
@@ -36,11 +38,12 @@ from gridbridge.model.campaigns.preemption import (
     Preemption,
     WaitingLocalRequest,
 )
-from gridbridge.model.places import NIKITA_CLOCKS
+from gridbridge.model.places import CAMPAIGNS, NIKITA_CLOCKS, PUBLISHED, RUNNER_LOCK
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
-from gridbridge.shell import host
+from gridbridge.shell import host, poller_lock
 from gridbridge.shell.clock import Clock
+from gridbridge.state.database import StateFile
 
 TO_GO = (
     *REASONS_IF_STILL_WAITING,
@@ -254,3 +257,41 @@ class HostClockWatch:
                 host_clocks.save_host_clocks(self._seen, self._path)
         except StateError as error:
             _log.warning("event=not_kept why=%r", str(error))
+
+
+class CampaignCancelHandler:
+    """Takes requests to cancel campaigns; leaves all other requests to the runner."""
+
+    def __init__(
+        self,
+        database: StateFile,
+        clock: Clock,
+        folder: str = CAMPAIGNS,
+        published: str = PUBLISHED,
+        runners: str = RUNNER_LOCK,
+    ) -> None:
+        self._requests = OwnerRequestHandler(database, clock, folder, published)
+        self._folder = folder
+        self._published = published
+        self._runners = runners
+
+    def take(self) -> int:
+        """Carry out cancel requests unless a runner runs; return how many were carried out."""
+        names = campaign_files.list_inbox_files(self._folder)
+        listed = campaign_files.list_request_files(names, OwnerVerb.CANCEL, self._folder)
+        if not listed:
+            return 0
+        with poller_lock.MomentaryPollerLock(self._runners) as is_ours:
+            requests = campaign_files.take_owner_requests(listed, self._folder) if is_ours else ()
+            return sum(map(self._answer, requests))
+
+    def _answer(self, request: OwnerRequest) -> bool:
+        """Answer a cancel request; leave a faulty request to the runner."""
+        does: dict[OwnerVerb, Do] = {OwnerVerb.CANCEL: self._requests.do}
+        try:
+            return answer_owner_request(request, does, self._folder, self._published)
+        except Exception as error:
+            _log.warning(
+                "event=not_taken_now token=%s why=%r", request.token, describe_error(error)
+            )
+            return False

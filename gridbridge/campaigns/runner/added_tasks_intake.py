@@ -5,9 +5,8 @@ from dataclasses import replace
 
 from gridbridge.campaigns.store import campaign_files
 from gridbridge.campaigns.store.campaign_files import NewCampaignFile
-from gridbridge.campaigns.store.campaign_parts import AddedTaskPartRows
 from gridbridge.campaigns.store.campaign_register import CampaignNumberRegister
-from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_rows import AddedTaskPartRows, CampaignRows
 from gridbridge.campaigns.submission.jdl_values import MOST_TASKS
 from gridbridge.model.campaigns.campaign import AddedTasks, Campaign, CampaignState
 from gridbridge.model.campaigns.jdl import CampaignType

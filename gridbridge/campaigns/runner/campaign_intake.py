@@ -20,12 +20,11 @@ from gridbridge.campaigns.runner.owner_requests import (
     answer_owner_request,
     ignore_changed_campaigns,
 )
-from gridbridge.campaigns.store import campaign_files, published_task_files
+from gridbridge.campaigns.store import campaign_files, published_campaign_files
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_files import NewCampaignFile
-from gridbridge.campaigns.store.campaign_parts import AddedTaskPartRows
 from gridbridge.campaigns.store.campaign_register import CampaignNumberRegister
-from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_rows import AddedTaskPartRows, CampaignRows
 from gridbridge.campaigns.submission import admission_rules
 from gridbridge.campaigns.submission.jdl_limits import jdl_header_mismatch, jdl_limit_violations
 from gridbridge.campaigns.submission.jdl_values import MOST_TASKS
@@ -214,8 +213,11 @@ class CampaignIntake:
             CampaignEventKind.CAMPAIGN, CampaignEventCode.RESTORED, campaign, "", self._clock.now()
         )
         self._events.open_once(replace(event, why=why))
-        published_task_files.record_changing_campaigns(
-            {*published_task_files.campaigns_with_interrupted_changes(self._published), campaign},
+        published_campaign_files.record_changing_campaigns(
+            {
+                *published_campaign_files.campaigns_with_interrupted_changes(self._published),
+                campaign,
+            },
             self._published,
         )
 

@@ -9,20 +9,20 @@ import sys
 from collections.abc import Callable
 from typing import Any, NoReturn, Protocol
 
-from gridbridge.batch import as_user_call
+from gridbridge.batch import root_helpers
 from gridbridge.errors import describe_error
 from gridbridge.model.policy import Policy
 from gridbridge.program import cycle, service_process
 from gridbridge.program.configuration import ReloadableConfiguration
 from gridbridge.program.cycle import CycleDaemon
-from gridbridge.program.reloading import ReloadingProgram
+from gridbridge.program.service_process import ReloadingProgram
 from gridbridge.program.version import version_with_commit
-from gridbridge.program.work.threads import is_thread_start_failure
+from gridbridge.program.work.owner_threads import is_thread_start_failure
 from gridbridge.shell import runner
 from gridbridge.shell.account import become_account
 from gridbridge.shell.clock import Clock
+from gridbridge.shell.poller_lock import PollerWatchdog
 from gridbridge.shell.signals import ProcessSignals
-from gridbridge.shell.watchdog import PollerWatchdog
 
 ANOTHER_RUNS, WRONG = 1, 2
 
@@ -83,7 +83,7 @@ def _run(
     policy = configuration.policy
     if not policy.is_personal:
         become_account(policy.site.service_account)
-    as_user_call.choose_as_user_caller(policy)
+    root_helpers.choose_as_user_caller(policy)
     service_process.start_service_log(policy)
     if not is_dry:
         cycle.take_program_lock(lock, name, ANOTHER_RUNS)

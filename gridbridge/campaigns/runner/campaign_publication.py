@@ -7,11 +7,13 @@ from datetime import datetime, timedelta
 
 from gridbridge.campaigns.runner.campaign_forecast_updates import CampaignForecastUpdater
 from gridbridge.campaigns.runner.cluster_task_counts import cluster_capacities as room_of
-from gridbridge.campaigns.store import published_campaign_files, published_task_files
+from gridbridge.campaigns.store import (
+    published_campaign_files,
+)
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
-from gridbridge.campaigns.store.published_task_files import A_FILE
+from gridbridge.campaigns.store.published_campaign_files import A_FILE
 from gridbridge.decisions.campaigns import send_explanation
 from gridbridge.model.campaigns.attempt_numbers import is_prologue_task
 from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState, TaskOutcome
@@ -125,17 +127,17 @@ class CampaignPublisher:
         published again, as are those of campaigns whose published files were removed.
         """
         self._killed |= (
-            published_task_files.campaigns_with_interrupted_changes(self._folder) - self._begun
+            published_campaign_files.campaigns_with_interrupted_changes(self._folder) - self._begun
         )
         self._killed |= self._removed()
         self._begun |= {*campaigns}
-        published_task_files.record_changing_campaigns(self._begun | self._killed, self._folder)
+        published_campaign_files.record_changing_campaigns(self._begun | self._killed, self._folder)
 
     def _removed(self) -> Set[int]:
         """Return the campaigns with submitted tasks whose published files are missing."""
         before, self._there = (
             self._there,
-            published_task_files.campaigns_with_published_tasks(self._folder),
+            published_campaign_files.campaigns_with_published_tasks(self._folder),
         )
         is_known = before is not None and before <= self._there
         return frozenset() if is_known else self._tasks.sent_of() - self._there
@@ -152,7 +154,7 @@ class CampaignPublisher:
         self._killed.clear()
         self._begun.clear()
         self._show_touched(other_attempts, are_asked=are_asked)
-        published_task_files.clear_changing_campaigns(self._folder)
+        published_campaign_files.clear_changing_campaigns(self._folder)
 
     def _show_touched(self, attempts: Iterable[Attempt], *, are_asked: bool) -> None:
         now = self._clock.now()
@@ -173,7 +175,7 @@ class CampaignPublisher:
                 again = (task for task in shown if task.is_waiting)
                 ends[campaign] += (_failed(task, now).taken_back() for task in again)
         for campaign, task_ends in ends.items():
-            published_task_files.append_published_task_ends(
+            published_campaign_files.append_published_task_ends(
                 campaign, sum_task_ends(task_ends, now), self._folder
             )
 
@@ -182,13 +184,13 @@ class CampaignPublisher:
         now, state = self._clock.now(), self._state(campaign)
         counted = tuple(
             end.taken_back()
-            for end in published_task_files.read_published_task_ends(campaign, self._folder)
+            for end in published_campaign_files.read_published_task_ends(campaign, self._folder)
         )
         for part in range(self._tasks.last(campaign) // A_FILE + 1):
             shown = self._show_part(campaign, part)
             ends = (count_ended_task(task, now, state) for task in shown if task.has_ended)
             counted = sum_task_ends((*counted, *ends), now)
-        published_task_files.append_published_task_ends(campaign, counted, self._folder)
+        published_campaign_files.append_published_task_ends(campaign, counted, self._folder)
 
     def _state(self, campaign: int) -> CampaignState | None:
         stored_campaign = self._campaigns.find(campaign)
@@ -197,7 +199,7 @@ class CampaignPublisher:
     def _show_part(self, campaign: int, part: int) -> tuple[PublishedTask, ...]:
         low = part * A_FILE
         shown = self._tasks.sent(campaign, low, low + A_FILE - 1)
-        published_task_files.publish_campaign_tasks(campaign, part, shown, self._folder)
+        published_campaign_files.publish_campaign_tasks(campaign, part, shown, self._folder)
         return shown
 
 

@@ -24,9 +24,8 @@ from gridbridge.campaigns.runner.campaign_usage_accounting import CampaignUsageA
 from gridbridge.campaigns.runner.cycle_plan_executor import CyclePlanExecutor
 from gridbridge.campaigns.runner.task_end_recorder import CycleStatisticsRecorder
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.campaign_usage import CampaignUsageRows
 from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
-from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
+from gridbridge.campaigns.store.predictions import CampaignStatisticsRows, CampaignUsageRows
 from gridbridge.decisions.campaigns import campaign_cycle as rules
 from gridbridge.errors import ConfigError, GridbridgeError, StateError
 from gridbridge.model.campaigns.campaign import Array
@@ -34,7 +33,7 @@ from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignCyc
 from gridbridge.model.places import CONFIG, RUNNER_SITE
 from gridbridge.model.policy import Policy
 from gridbridge.program.journal import DecisionJournal, JournalEntry
-from gridbridge.program.watch import local_queue_publication
+from gridbridge.program.watch import last_answers
 from gridbridge.shell import files
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains
@@ -161,7 +160,7 @@ class CampaignRunner:
     def apply(self, situation: CampaignCycleSituation, plan: CampaignCyclePlan) -> None:
         """Carry out the plan, then publish the results."""
         for answer in self._updator.news():
-            local_queue_publication.publish_local_only_queues(
+            last_answers.publish_local_only_queues(
                 answer, self._policy.queues_at(answer.cluster)
             )  # jobs submitted later obey the published list
         self._shares.count(situation, plan)

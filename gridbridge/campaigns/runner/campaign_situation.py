@@ -35,8 +35,11 @@ from gridbridge.campaigns.runner.submission_results import shorten_error_message
 from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows, Marked
-from gridbridge.campaigns.store.missing_tasks import MissingTaskRows
+from gridbridge.campaigns.store.cancellation_marks import (
+    CancellationMarkRows,
+    Marked,
+    MissingTaskRows,
+)
 from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
 from gridbridge.campaigns.store.speculative_attempts import SpeculativeAttemptRows
 from gridbridge.decisions.campaigns.attempt_ends import (

@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.campaign_usage import CampaignUsageRows
+from gridbridge.campaigns.store.predictions import CampaignUsageRows
 from gridbridge.decisions.campaigns.fairshare import add_task_usage, decay_usage
 from gridbridge.decisions.campaigns.metascheduler import sum_usage_by_claimant
 from gridbridge.model.amounts import HOUR_S

@@ -9,7 +9,7 @@ from typing import TypeVar
 from gridbridge.batch.adapters import adapter_of_cluster, status_adapter
 from gridbridge.batch.clusters import reach_cluster
 from gridbridge.batch.optional_abilities import ArrayEndReader
-from gridbridge.campaigns.acts.array_jobs import array_job_name, exclude_foreign_jobs
+from gridbridge.campaigns.acts.array_submission import array_job_name, exclude_foreign_jobs
 from gridbridge.decisions.campaigns.attempt_ends import ReportedEnds
 from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.model.campaigns.campaign import Array
@@ -17,7 +17,7 @@ from gridbridge.model.job import ArrayEndQuery, ArrayLimits
 from gridbridge.model.policy import Policy
 from gridbridge.model.route import Away
 from gridbridge.model.snapshot import ClusterSnapshot, SentJob
-from gridbridge.program.watch.shared_answers import (
+from gridbridge.program.watch.cluster_observer import (
     ClusterSnapshotSharing,
     SharedClusterSnapshot,
     identify_cluster_query,
@@ -25,7 +25,7 @@ from gridbridge.program.watch.shared_answers import (
 )
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.sent_jobs import live_campaign_jobs_at
+from gridbridge.state.database.campaign_tables import live_campaign_jobs_at
 from gridbridge.state.database.snapshots import LastClusterQuery
 
 Told = TypeVar("Told")

@@ -7,7 +7,7 @@ import json
 import logging
 from collections.abc import Iterable, Set
 
-from gridbridge.campaigns.store.missing_tasks import MissingTaskRows, Place
+from gridbridge.campaigns.store.cancellation_marks import MissingTaskRows, Place
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.campaigns.attempt_numbers import (
     format_index_ranges,

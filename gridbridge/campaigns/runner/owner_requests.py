@@ -13,7 +13,7 @@ from itertools import groupby
 
 from gridbridge.campaigns.acts import array_submission
 from gridbridge.campaigns.runner.task_end_recorder import CycleStatisticsRecorder, TaskEndRecorder
-from gridbridge.campaigns.store import campaign_files, published_task_files
+from gridbridge.campaigns.store import campaign_files, published_campaign_files
 from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_register import CampaignNumberRegister
@@ -311,7 +311,7 @@ class OwnerRequestHandler:
         if self._campaigns.is_unfinished(campaign.number):
             return OwnerReply.NOT_ENDED
         campaign_files.remove_campaign_files(campaign.number, self._folder)
-        published_task_files.remove_published_tasks(campaign.number, self._published)
+        published_campaign_files.remove_published_tasks(campaign.number, self._published)
         self._events.drop(campaign.number)
         self._tasks.drop_attempts(campaign.number)
         with self._database.transaction():

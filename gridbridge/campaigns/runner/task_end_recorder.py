@@ -6,8 +6,7 @@ from datetime import datetime
 
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
-from gridbridge.campaigns.store.missing_tasks import MissingTaskRows
+from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows, MissingTaskRows
 from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
 from gridbridge.campaigns.store.speculative_attempts import SpeculativeAttemptRows
 from gridbridge.decisions.campaigns.attempt_ends import (

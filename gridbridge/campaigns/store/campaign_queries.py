@@ -20,8 +20,16 @@ from gridbridge.model.campaigns.campaign import (
     TaskOutcome,
     WaitingTasks,
 )
-from gridbridge.state.database.campaign_tables import ARRAYS, ATTEMPTS, CAMPAIGNS, DONE, WAITING
-from gridbridge.state.database.sent_jobs import ARRAY, IS_GOING, IS_OPEN
+from gridbridge.state.database.campaign_tables import (
+    ARRAY,
+    ARRAYS,
+    ATTEMPTS,
+    CAMPAIGNS,
+    DONE,
+    IS_GOING,
+    IS_OPEN,
+    WAITING,
+)
 
 ENDING = ("outcome", "exit_status", "wallclock_s", "is_overrun")  # columns set at an attempt's end
 

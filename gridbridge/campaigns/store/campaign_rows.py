@@ -1,7 +1,7 @@
-"""The tables of campaigns, their arrays, waiting tasks, and all attempts of tasks."""
+"""The tables of campaigns, their arrays, waiting and added tasks, and all attempts."""
 
 from collections.abc import Iterable, MutableMapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from datetime import datetime
 from typing import Any
 
@@ -9,13 +9,18 @@ from sqlalchemy import (
     ColumnElement,
     Executable,
     and_,
+    bindparam,
     delete,
+    func,
     insert,
+    select,
     update,
 )
 
 from gridbridge.campaigns.store import campaign_queries as queries
+from gridbridge.campaigns.store.predictions import FORECASTS
 from gridbridge.model.campaigns.campaign import (
+    AddedTasks,
     Array,
     ArrayState,
     Attempt,
@@ -31,6 +36,7 @@ from gridbridge.state.database.campaign_tables import (
     ATTEMPTS,
     CAMPAIGNS,
     DONE,
+    PARTS,
     WAITING,
     campaign_from_row,
     campaign_to_row,
@@ -39,6 +45,20 @@ from gridbridge.state.database.campaign_tables import (
 from gridbridge.state.database.transaction import StateFile
 
 AT_A_TIME = 500  # campaigns in one query
+_BY_TOKEN = select(*(PARTS.c[field.name] for field in fields(AddedTasks))).where(
+    PARTS.c.token == bindparam("token")
+)
+_ALL = select(*(PARTS.c[field.name] for field in fields(AddedTasks)), CAMPAIGNS.c.uid).join(
+    CAMPAIGNS, CAMPAIGNS.c.number == PARTS.c.campaign
+)
+_OF_PERSON = (
+    select(CAMPAIGNS.c.number, PARTS.c.number.label("part"))
+    .outerjoin(PARTS, CAMPAIGNS.c.number == PARTS.c.campaign)
+    .where(CAMPAIGNS.c.uid == bindparam("uid"), CAMPAIGNS.c.state != CampaignState.PURGED)
+)
+_LAST_PART = select(func.max(PARTS.c.number).label("number")).where(
+    PARTS.c.campaign == bindparam("campaign")
+)
 
 
 class CampaignRows:
@@ -328,3 +348,44 @@ def _attempts_of(array: Array, tasks: Iterable[tuple[int, int]]) -> list[dict[st
         {**of, "task": task, "attempt": attempt, "place": index}
         for index, (task, attempt) in enumerate(tasks, start=1)
     ]
+
+
+class AddedTaskPartRows:
+    """Reads and writes the table of added tasks."""
+
+    def __init__(self, database: StateFile, campaigns: CampaignRows) -> None:
+        self._database = database
+        self._campaigns = campaigns
+
+    def of_token(self, token: str) -> AddedTasks | None:
+        """Return the part that a file with this token added; None if there is none."""
+        rows = self._database.rows(_BY_TOKEN, token=token)
+        return next((AddedTasks(**row) for row in map(dict, rows)), None)
+
+    def all(self) -> tuple[tuple[AddedTasks, int], ...]:
+        """Return every part with the uid of its campaign's owner."""
+        rows = (dict(row) for row in self._database.rows(_ALL))
+        return tuple((AddedTasks(**row), uid) for row in rows for uid in (row.pop("uid"),))
+
+    def of_person(self, uid: int) -> tuple[tuple[int, int], ...]:
+        """Return a person's unpurged campaigns and parts; part 0 is the first file."""
+        rows = self._database.rows(_OF_PERSON, uid=uid)
+        parts = ((row["number"], part) for row in rows for part in (0, row["part"] or 0))
+        return tuple(dict.fromkeys(parts))
+
+    def last(self, campaign: int) -> int:
+        """Return the highest part number of a campaign; 0 if nothing was added."""
+        (row,) = self._database.rows(_LAST_PART, campaign=campaign)
+        return int(row["number"] or 0)
+
+    def add(self, campaign: Campaign, part: AddedTasks, token: str) -> None:
+        """Store a part and queue its tasks; the old forecast counted fewer tasks and is deleted."""
+        first, this = campaign.tasks, CAMPAIGNS.c.number == campaign.number
+        with self._database.transaction():
+            self._database.execute(insert(PARTS), asdict(part) | {"token": token})
+            more = {"tasks": CAMPAIGNS.c.tasks + part.tasks}
+            self._database.execute(update(CAMPAIGNS).where(this).values(**more))
+            waiting = WaitingTasks(first=first, last=first + part.tasks - 1)
+            self._campaigns.wait_again(campaign.number, waiting)
+            of = FORECASTS.c.campaign == campaign.number
+            self._database.execute(delete(FORECASTS).where(of))

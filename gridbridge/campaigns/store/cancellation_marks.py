@@ -1,4 +1,4 @@
-"""The tables of tasks to delete at their clusters, and of tasks preempted for local jobs.
+"""Tables of tasks to delete or preempt, and of tasks that clusters do not list.
 
 A task is marked before it is deleted; the mark stays until the task's end is known.
 """
@@ -14,6 +14,7 @@ from gridbridge.model.campaigns.cancellation import (
     ArrayCancellation,
     CancellationMark,
     CancellationReason,
+    TaskMissingSince,
 )
 from gridbridge.model.campaigns.preemption import LocalRequestId, Preemption, PreemptionHistory
 from gridbridge.state.database.campaign_tables import (
@@ -46,6 +47,15 @@ _UNWANTED = MARKS.c.wiped_for == CancellationReason.UNWANTED
 Marked = Mapping[
     tuple[int, int], Mapping[int, CancellationMark]
 ]  # by campaign and array, then index
+MISSING = Table(
+    "campaign_missing",
+    METADATA,
+    Column("campaign", BigInteger, primary_key=True, autoincrement=False),
+    Column("array", BigInteger, primary_key=True, autoincrement=False),
+    Column("place", BigInteger, primary_key=True, autoincrement=False),
+    Column("since", MomentColumn, nullable=False),
+)
+Place = tuple[int, int, int]  # a campaign, an array, an index in the array
 
 
 class CancellationMarkRows:
@@ -127,3 +137,29 @@ def _keys(wipe: ArrayCancellation) -> Iterable[dict[str, int]]:
     for indices in wipe.places:
         for index in indices:
             yield {"campaign": wipe.campaign, "array": wipe.array, "place": index}
+
+
+class MissingTaskRows:
+    """Reads and writes the table of missing tasks."""
+
+    def __init__(self, database: StateFile) -> None:
+        self._database = database
+
+    def all(self) -> Mapping[Place, datetime]:
+        """Return since when each missing task is missing, by campaign, array and index."""
+        rows = self._database.rows(select(MISSING))
+        return {(row["campaign"], row["array"], row["place"]): row["since"] for row in rows}
+
+    def note(self, missed: Iterable[TaskMissingSince]) -> None:
+        """Store changes of missing tasks, and delete rows of ended attempts."""
+        missing: list[dict[str, object]] = []
+        listed: list[dict[str, int]] = []
+        for change in missed:
+            key = {"campaign": change.campaign, "array": change.array, "place": change.place}
+            if change.since:
+                missing.append(key | {"since": change.since})
+            else:
+                listed.append(key)
+        self._database.execute_each(self._database.upsert(MISSING), missing)
+        delete_rows_of_attempts(self._database, MISSING, listed)
+        delete_rows_of_ended_attempts(self._database, MISSING)

@@ -1,4 +1,4 @@
-"""The tables of job ratios, ended tasks per minute, and completion forecasts."""
+"""Tables of job ratios, ended tasks per minute, completion forecasts and past usage."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, fields
@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import BigInteger, Column, Float, Table, and_, bindparam, delete, select, update
 
-from gridbridge.model.campaigns.cycle_plan import JobRatio, JobRatioPrediction
+from gridbridge.model.campaigns.cycle_plan import DecayedUsage, JobRatio, JobRatioPrediction
 from gridbridge.model.campaigns.forecast import StoredForecast
 from gridbridge.state.database.columns import METADATA, MomentColumn, PrintableText
 from gridbridge.state.database.transaction import StateFile
@@ -56,6 +56,17 @@ _THIS_MINUTE = and_(
     ENDS.c.cluster == bindparam("at_cluster"),
     ENDS.c.minute == bindparam("in_minute"),
 )
+USAGE = Table(
+    "campaign_usage",
+    METADATA,
+    Column("campaign", BigInteger, primary_key=True, autoincrement=False),
+    Column("cluster", PrintableText, primary_key=True),
+    Column("at", MomentColumn, nullable=False),
+    Column("used_s", Float, nullable=False),
+    Column("success_s", Float, nullable=False),
+    Column("successes", Float, nullable=False),
+)
+_ALL = select(*(USAGE.c[field.name] for field in fields(DecayedUsage)))
 
 
 class CampaignStatisticsRows:
@@ -126,3 +137,27 @@ class CampaignStatisticsRows:
         """Record when a campaign first ended; a later end changes nothing."""
         of = and_(FORECASTS.c.campaign == campaign, FORECASTS.c.ended_at.is_(None))
         self._database.execute(update(FORECASTS).where(of).values(ended_at=at))
+
+
+class CampaignUsageRows:
+    """Reads and writes the decayed slot usage of campaigns."""
+
+    def __init__(self, database: StateFile) -> None:
+        self._database = database
+
+    def all(self) -> tuple[DecayedUsage, ...]:
+        """Return the stored usage of every campaign and cluster."""
+        return tuple(DecayedUsage(**row) for row in map(dict, self._database.rows(_ALL)))
+
+    def keep(self, usages: Iterable[DecayedUsage]) -> None:
+        """Replace the stored usage of these campaigns at these clusters."""
+        with self._database.transaction():
+            for usage in usages:
+                self._database.execute(self._database.upsert(USAGE), asdict(usage))
+
+    def forget(self, usages: Iterable[DecayedUsage]) -> None:
+        """Delete the stored usage of these campaigns at these clusters."""
+        with self._database.transaction():
+            for usage in usages:
+                of = (USAGE.c.campaign == usage.campaign, USAGE.c.cluster == usage.cluster)
+                self._database.execute(delete(USAGE).where(*of))

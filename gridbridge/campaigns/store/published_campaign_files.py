@@ -1,14 +1,27 @@
-"""Write and read the published JSON files about campaigns, one file for each class."""
+"""Publish and read campaigns and the states of their tasks, never task parameters."""
 
-from collections.abc import Mapping
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
 from typing import TypeVar
 
+from gridbridge.errors import StateError
+from gridbridge.model.campaigns.campaign import TaskOutcome
 from gridbridge.model.campaigns.campaign_events import ShownCampaignEvents
 from gridbridge.model.campaigns.published_campaigns import ShownCampaigns, ShownGrid
+from gridbridge.model.campaigns.published_tasks import (
+    PublishedTask,
+    TaskEndTimes,
+    TaskMove,
+    TaskPreemption,
+)
 from gridbridge.model.campaigns.send_reasons import ShownSendReasons
+from gridbridge.model.campaigns.speculation import ShownSpeculativeAttempt
 from gridbridge.model.places import PUBLISHED
 from gridbridge.shell import files
-from gridbridge.state import published_json
+from gridbridge.state import published_files, published_json
 
 NAMES: Mapping[type, str] = {
     ShownCampaigns: "campaigns.json",
@@ -18,6 +31,12 @@ NAMES: Mapping[type, str] = {
 }
 
 T = TypeVar("T")
+A_FILE = 1000  # tasks in one file
+MAX_BYTES = 64 << 20  # a task that is preempted a thousand times has a thousand entries
+ENDS = "ends"
+TOUCHING = "campaigns/touching"
+NONE = "-"
+OUTCOMES = {outcome.value: outcome for outcome in TaskOutcome}
 
 
 def publish_campaign_value(value: object, folder: str = PUBLISHED) -> None:
@@ -32,3 +51,186 @@ def publish_campaign_value(value: object, folder: str = PUBLISHED) -> None:
 def read_published_campaign_value(kind: type[T], folder: str = PUBLISHED) -> T | None:
     """Read the published value of a class; None if no such file exists."""
     return published_json.read_published_value(f"{folder}/{NAMES[kind]}", kind)
+
+
+def publish_campaign_tasks(
+    campaign: int, part: int, tasks: Iterable[PublishedTask], folder: str = PUBLISHED
+) -> None:
+    """Replace one file of a campaign's published tasks."""
+    text = "".join(map(_line, tasks))
+    files.replace_file(
+        f"{_made_folder(campaign, folder)}/tasks.{part}", text.encode(), durable=False
+    )
+
+
+def read_published_campaign_tasks(
+    campaign: int, part: int, folder: str = PUBLISHED
+) -> dict[int, PublishedTask]:
+    """Return the submitted tasks of one published file, by number."""
+    path = f"{_campaign_folder(campaign, folder)}/tasks.{part}"
+    with suppress(FileNotFoundError):
+        try:
+            lines = files.read_safe_file(path, MAX_BYTES)[0].decode().splitlines()
+            return {task.number: task for task in map(_task, lines)}
+        except (ValueError, IndexError, KeyError) as error:
+            raise StateError(f"{path}: not what this version of gridbridge publishes") from error
+    return {}
+
+
+def append_published_task_ends(
+    campaign: int, ends: Iterable[TaskEndTimes], folder: str = PUBLISHED
+) -> None:
+    """Append how many tasks ended; negative counts take back earlier ones."""
+    lines = map(_end_line, ends)
+    path = f"{_made_folder(campaign, folder)}/{ENDS}"
+    try:
+        with open(path, "a", encoding="ascii") as file:
+            os.fchmod(file.fileno(), 0o644)
+            file.write("".join(lines))
+    except OSError as error:
+        raise StateError(f"{path}: {error.strerror}") from error
+
+
+def read_published_task_ends(campaign: int, folder: str = PUBLISHED) -> tuple[TaskEndTimes, ...]:
+    """Return when tasks of a campaign ended, in the order of recording."""
+    try:
+        data, _ = files.read_safe_file(f"{_campaign_folder(campaign, folder)}/{ENDS}", MAX_BYTES)
+    except FileNotFoundError:
+        return ()
+    return tuple(_ends(data.decode("ascii", "replace").splitlines()))
+
+
+def record_changing_campaigns(campaigns: Iterable[int], folder: str = PUBLISHED) -> None:
+    """Record the campaigns whose published tasks are about to change."""
+    published_files.make_published_folder(f"{folder}/campaigns")
+    text = "".join(f"{number}\n" for number in sorted(campaigns))
+    files.replace_file(f"{folder}/{TOUCHING}", text.encode(), durable=False)
+
+
+def campaigns_with_interrupted_changes(folder: str = PUBLISHED) -> frozenset[int]:
+    """Return the campaigns whose update was interrupted by a kill."""
+    try:
+        data, _ = files.read_safe_file(f"{folder}/{TOUCHING}", MAX_BYTES)
+    except FileNotFoundError:
+        return frozenset()
+    return frozenset(map(int, data.split()))
+
+
+def campaigns_with_published_tasks(folder: str = PUBLISHED) -> frozenset[int]:
+    """Return the campaigns with published tasks."""
+    try:
+        names = os.listdir(f"{folder}/campaigns")
+    except FileNotFoundError:
+        return frozenset()
+    return frozenset(int(name) for name in names if name.isascii() and name.isdigit())
+
+
+def clear_changing_campaigns(folder: str = PUBLISHED) -> None:
+    """Record that all pending changes are published."""
+    files.remove_file(f"{folder}/{TOUCHING}")
+
+
+def remove_published_tasks(campaign: int, folder: str = PUBLISHED) -> None:
+    """Remove a campaign's published tasks."""
+    shutil.rmtree(_campaign_folder(campaign, folder), ignore_errors=True)
+
+
+def _campaign_folder(campaign: int, folder: str) -> str:
+    return f"{folder}/campaigns/{campaign}"
+
+
+def _made_folder(campaign: int, folder: str) -> str:
+    path = _campaign_folder(campaign, folder)
+    published_files.make_published_folder(path)
+    return path
+
+
+def _line(task: PublishedTask) -> str:
+    identity = (task.number, task.attempt, task.outcome.value, int(task.is_waiting))
+    location = (task.cluster or NONE, task.job_id, task.place)
+    figures = (task.exit_status, task.wallclock_s, task.beyond_s)
+    numbers = (NONE if figure is None else figure for figure in figures)
+    copies = ",".join(map(_copy_words, task.copies)) or NONE
+    ways = ",".join(map(_way_words, task.made_way)) or NONE
+    moves = ",".join(map(_move_words, task.moved)) or NONE
+    return f"{' '.join(map(str, (*identity, *location, *numbers, copies, ways, moves)))}\n"
+
+
+def _task(line: str) -> PublishedTask:
+    """Parse a line; a page reads 100,000 lines, so the rare last columns are split last."""
+    words = line.split(" ")
+    number, attempt, outcome, waits, cluster, job, index, status, wallclock, beyond = words[:10]
+    copies, ways, moves = words[10:]
+    return PublishedTask(
+        number=int(number),
+        attempt=int(attempt),
+        outcome=OUTCOMES[outcome],
+        is_waiting=waits == "1",
+        cluster="" if cluster == NONE else cluster,
+        job_id=int(job),
+        place=int(index),
+        exit_status=None if status == NONE else int(status),
+        wallclock_s=None if wallclock == NONE else int(wallclock),
+        beyond_s=None if beyond == NONE else int(beyond),
+        copies=() if copies == NONE else tuple(map(_copy, copies.split(","))),
+        made_way=() if ways == NONE else tuple(map(_way, ways.split(","))),
+        moved=() if moves == NONE else tuple(map(_move, moves.split(","))),
+    )
+
+
+def _copy_words(copy: ShownSpeculativeAttempt) -> str:
+    beyond = NONE if copy.beyond_s is None else copy.beyond_s
+    return f"{copy.attempt}:{copy.cluster}:{copy.outcome.value}:{beyond}"
+
+
+def _copy(text: str) -> ShownSpeculativeAttempt:
+    attempt, cluster, outcome, beyond = text.split(":")
+    return ShownSpeculativeAttempt(
+        attempt=int(attempt),
+        cluster=cluster,
+        outcome=TaskOutcome(outcome),
+        beyond_s=None if beyond == NONE else int(beyond),
+    )
+
+
+def _way_words(preemption: TaskPreemption) -> str:
+    return (
+        f"{preemption.attempt}:{preemption.cluster}:{preemption.job}:{'+'.join(preemption.lacked)}"
+    )
+
+
+def _way(text: str) -> TaskPreemption:
+    attempt, cluster, job, lacked = text.split(":")
+    return TaskPreemption(
+        attempt=int(attempt), cluster=cluster, job=int(job), lacked=tuple(lacked.split("+"))
+    )
+
+
+def _move_words(move: TaskMove) -> str:
+    return f"{move.attempt}:{move.cluster}:{move.to}"
+
+
+def _move(text: str) -> TaskMove:
+    attempt, cluster, to = text.split(":")
+    return TaskMove(attempt=int(attempt), cluster=cluster, to=to)
+
+
+def _end_line(end: TaskEndTimes) -> str:
+    numbers = f"{end.tasks} {end.failed} {end.timed} {end.wallclock_s} {end.cancelled}"
+    return f"{end.at.timestamp():.0f} {end.cluster} {numbers}\n"
+
+
+def _ends(lines: Iterable[str]) -> Iterator[TaskEndTimes]:
+    for line in lines:
+        with suppress(ValueError):  # a power failure may have cut a line
+            at, cluster, *numbers = line.split(" ")
+            tasks, failed, timed, wallclock_s, cancelled = map(int, numbers)
+            yield TaskEndTimes(
+                at=datetime.fromtimestamp(int(at), UTC),
+                cluster=cluster,
+                tasks=tasks,
+                failed=failed,
+                timed=timed,
+                wallclock_s=wallclock_s,
+                cancelled=cancelled,
+            )

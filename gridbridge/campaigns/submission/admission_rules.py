@@ -1,16 +1,30 @@
-"""Loads a site's admission rules: the functions in *.py files of a folder that root owns.
+"""Load a site's admission rules, and apply them to a campaign before submission.
 
 Folders and files that other accounts can write are refused, with a command that corrects this. So
 no user's text is ever executed.
 """
 
+import os
 import traceback
+from dataclasses import replace
 from types import FunctionType
 
+from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
+from gridbridge.decisions.campaigns import admission_decision as rules
+from gridbridge.decisions.transfer.offered_names import unsupported_number_conditions
 from gridbridge.errors import ConfigError, StateError
-from gridbridge.model.campaigns.admission import AdmissionRule
-from gridbridge.model.places import ADMISSION
-from gridbridge.shell import files, trust
+from gridbridge.model import vocabulary
+from gridbridge.model.campaigns.admission import AdmissionResult, AdmissionRule, CampaignCandidate
+from gridbridge.model.campaigns.host_properties import (
+    parse_alternative_properties,
+    parse_required_properties,
+)
+from gridbridge.model.places import ADMISSION, CONFIG, PUBLISHED
+from gridbridge.model.policy import Policy
+from gridbridge.model.request import JobRequest
+from gridbridge.program import users_configuration
+from gridbridge.shell import files, host, trust
+from gridbridge.state.published_values import read_vocabulary
 
 MAX_BYTES = 1 << 20
 ENDING = ".py"
@@ -72,3 +86,102 @@ def _described(error: BaseException) -> str:
     """Return an error as one line; of a syntax error only its message."""
     words = error.msg if isinstance(error, SyntaxError) else str(error)
     return f"{type(error).__name__}: {' '.join(words.split())}"[:LONGEST].removesuffix(": ")
+
+
+def apply_admission_rules(
+    parsed: ParsedJdl, folder: str = ADMISSION, owner: int = trust.ROOT
+) -> AdmissionResult:
+    """Apply the site's admission rules to the caller's campaign.
+
+    Raises UntrustedFile for rules that accounts other than root can write, and ConfigError.
+    """
+    return rules.apply_admission_rules(load_admission_rules(folder, owner), _candidate(parsed))
+
+
+def require_admitted(
+    parsed: ParsedJdl,
+    folder: str = ADMISSION,
+    owner: int = trust.ROOT,
+    path: str = CONFIG,
+    published: str = PUBLISHED,
+) -> ParsedJdl:
+    """Return the caller's campaign as changed by the admission rules.
+
+    Raises ConfigError if a rule refuses the campaign, or a cluster does not support its host
+    properties.
+    """
+    admission = apply_admission_rules(parsed, folder, owner)
+    if admission.refusal:
+        raise ConfigError((admission.refusal,))
+    refuse_unsupported_properties(replace(parsed, jdl=admission.jdl), path, published)
+    return replace(parsed, jdl=admission.jdl)
+
+
+def require_unchanged_by_rules(
+    parsed: ParsedJdl, folder: str = ADMISSION, owner: int = trust.ROOT
+) -> None:
+    """Raise ConfigError if admission rules would refuse or change a campaign with added tasks."""
+    if problem := rules.explain_unapplied_rules(
+        load_admission_rules(folder, owner), _candidate(parsed)
+    ):
+        raise ConfigError((problem,))
+
+
+def refuse_unsupported_properties(
+    parsed: ParsedJdl, path: str = CONFIG, published: str = PUBLISHED
+) -> None:
+    """Raise ConfigError for clusters that do not support the campaign's host properties."""
+    clusters = parsed.jdl.clusters.items()
+    conditions = {name: cluster.properties for name, cluster in clusters if cluster.properties}
+    if not conditions:
+        return
+    policy, _ = users_configuration.load_policy_for_users(path)
+    wrong = {
+        name: _unsupported_properties(policy, name, text) or _of_numbers(name, text, published)
+        for name, text in conditions.items()
+    }
+    if problems := {name: problem for name, problem in wrong.items() if problem}:
+        locations = {name: f"{location}: " for name, location in parsed.places.items() if location}
+        raise ConfigError(tuple(locations.get(name, "") + problems[name] for name in problems))
+
+
+def _unsupported_properties(policy: Policy, cluster: str, text: str) -> str:
+    """Say why a cluster can't be asked for hosts with these properties; empty if it can.
+
+    The cluster itself is not contacted.
+    """
+    from gridbridge.batch.adapters import adapter_of_cluster
+    from gridbridge.batch.clusters import reach_cluster
+
+    if cluster not in policy.clusters:
+        return ""
+    required, either = parse_required_properties(text), parse_alternative_properties(text)
+    request = JobRequest(hard=required, either=either)
+    reason = adapter_of_cluster(reach_cluster(policy, cluster)).explains.explain_request_refusal(
+        request
+    )
+    return f"{cluster}.properties: {reason}" if reason else ""
+
+
+def _of_numbers(cluster: str, text: str, folder: str) -> str:
+    """Say which number and boolean properties a cluster can't compare; empty if it can.
+
+    The cluster's types of resources are known from its last answer to the poller.
+    """
+    published = read_vocabulary(cluster, folder)
+    request = JobRequest(
+        hard=parse_required_properties(text), either=parse_alternative_properties(text)
+    )
+    odd = (
+        ", ".join(unsupported_number_conditions(vocabulary.decode_vocabulary(published), request))
+        if published
+        else ""
+    )
+    why = "no string there, and so asked for by NAME = VALUE alone"
+    return f"{cluster}.properties: {why}: {odd}" if odd else ""
+
+
+def _candidate(parsed: ParsedJdl) -> CampaignCandidate:
+    user = trust.account_name_or_uid(os.getuid())
+    groups = frozenset(host.groups_of_account(user))
+    return CampaignCandidate(user=user, groups=groups, tasks=len(parsed.parameters), jdl=parsed.jdl)

@@ -22,8 +22,8 @@ from gridbridge.campaigns.submission.qsub_directives import (
     JobScriptRequest,
     ScriptResource,
     parse_resource_option,
+    parse_task_range,
 )
-from gridbridge.campaigns.submission.qsub_values import parse_task_range
 from gridbridge.campaigns.submission.task_file import read_task_lines
 from gridbridge.errors import CommandLineMistake, ConfigError, ParseError
 from gridbridge.model.campaigns.jdl import CampaignType

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
 
-from gridbridge.campaigns.submission.jdl_lines import JdlKeyLines, is_json_jdl, locate_jdl_keys
 from gridbridge.campaigns.submission.jdl_values import (
     COMMANDS,
     DATASETS,
@@ -40,6 +39,7 @@ from gridbridge.campaigns.submission.jdl_values import (
     text_parser,
     translate_cigri_macros,
 )
+from gridbridge.campaigns.submission.jdl_writer import JdlKeyLines, is_json_jdl, locate_jdl_keys
 from gridbridge.campaigns.submission.task_file import (
     NO_LINE,
     TaskFileReader,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, replace
 from datetime import datetime
 
 from gridbridge.campaigns.store import published_campaign_files
-from gridbridge.campaigns.tools import event_commands, task_views
+from gridbridge.campaigns.tools import event_commands
 from gridbridge.decisions.campaigns.task_retries import NEVER_STARTED_OUTCOMES
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.campaign_events import (
@@ -107,13 +107,13 @@ def explain_campaign(text: str, folder: str = PUBLISHED) -> CampaignExplanation 
     """Explain CAMPAIGN or CAMPAIGN.TASK; None if there is no such campaign or task."""
     is_task = "." in text
     try:
-        campaign, number = task_views.parse_cigri_job_id(text if is_task else f"{text}.0")
+        campaign, number = event_commands.parse_cigri_job_id(text if is_task else f"{text}.0")
     except ValueError:
         return None
-    shown = task_views.find_campaign(campaign, folder) if os.path.isdir(folder) else None
+    shown = event_commands.find_campaign(campaign, folder) if os.path.isdir(folder) else None
     if not shown or not is_task:
         return _of_campaign(shown, folder) if shown else None
-    task = task_views.find_task(shown, number, folder)
+    task = event_commands.find_task(shown, number, folder)
     return _of_task(shown, task, folder) if task else None
 
 

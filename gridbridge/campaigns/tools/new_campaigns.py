@@ -8,7 +8,7 @@ from gridbridge.campaigns.store import campaign_files
 from gridbridge.campaigns.submission import command_line_campaigns, jdl_reader, task_file
 from gridbridge.campaigns.submission.command_line_campaigns import CommandLineOptions
 from gridbridge.campaigns.submission.jdl_reader import ParsedJdl
-from gridbridge.campaigns.tools import task_views
+from gridbridge.campaigns.tools import event_commands
 from gridbridge.config.site import OF_KIND
 from gridbridge.errors import CommandLineMistake, ConfigError
 from gridbridge.model.campaigns.campaign import TaskOutcome
@@ -66,10 +66,10 @@ def campaign_of_failed_tasks(
     number: int, type_: str = "", folder: str = CAMPAIGNS, published: str = PUBLISHED
 ) -> ParsedJdl:
     """Return a new campaign with the failed tasks of an own campaign, without cancelled tasks."""
-    campaign = task_views.find_campaign(number, published)
+    campaign = event_commands.find_campaign(number, published)
     if not campaign:
         raise ConfigError((f"no campaign {number}",))
-    tasks = task_views.failed_tasks(campaign, published)
+    tasks = event_commands.failed_tasks(campaign, published)
     failed_tasks = [task for task in tasks if task.outcome is not TaskOutcome.UNWANTED]
     header, parameters = campaign_files.read_own_campaign_file(number, folder, is_run=True)
     if not failed_tasks:

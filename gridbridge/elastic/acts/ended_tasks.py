@@ -1,18 +1,36 @@
-"""Read a cell's accounting file incrementally: each line is read once."""
+"""Read newly ended tasks from a cell's accounting, and store their aggregated counts."""
 
 import os
+from contextlib import suppress
 from datetime import datetime
 
 from gridbridge.batch.gridengine.qacct import read_ended_tasks
+from gridbridge.errors import StateError
 from gridbridge.model.accounting import AccountingFilePosition
 from gridbridge.model.elastic.published_balance import (
     RecentlyEndedTasks,
     add_run_times,
     merge_tasks_ended_by_minute,
 )
-from gridbridge.shell import followed_file
+from gridbridge.shell import files, followed_file
+from gridbridge.state import published_json
 
 STEPS = 32  # of 8 MiB, a round: three seconds of work, the first time
+
+
+def read_recent_ends(path: str) -> RecentlyEndedTasks:
+    """Return the stored recent ends; empty for a missing or unreadable file.
+
+    Then the accounting file is read again from its start.
+    """
+    with suppress(StateError):
+        return published_json.read_published_value(path, RecentlyEndedTasks) or RecentlyEndedTasks()
+    return RecentlyEndedTasks()
+
+
+def write_recent_ends(path: str, ends: RecentlyEndedTasks) -> None:
+    """Store the recent ends; raise StateError when that fails."""
+    files.replace_file(path, published_json.encode_published_value(ends), durable=False)
 
 
 def read_new_task_ends(path: str, ends: RecentlyEndedTasks, now: datetime) -> RecentlyEndedTasks:

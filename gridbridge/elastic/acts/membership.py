@@ -1,42 +1,113 @@
-"""Add machines to a Grid Engine cell as execution hosts, and remove hosts from it.
-
-Each call inspects the cell and does the missing steps, so a call that was killed may be repeated.
-Host names are set first: a qmaster that could not resolve a name does not try again for a minute.
-"""
+"""Add machines to a cell as execution hosts and remove hosts, with the protocol for both."""
 
 import logging
 import socket
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import partial
 from threading import Lock
-from typing import cast
+from typing import Protocol, cast
 
-from gridbridge.batch.as_root_call import run_root_verb
 from gridbridge.batch.clusters import reach_cluster
-from gridbridge.batch.gridengine.membership import execution_hosts, reservations
-from gridbridge.batch.gridengine.membership.execution_hosts import HostQueueInstance
-from gridbridge.batch.gridengine.standby import task_rescheduling
+from gridbridge.batch.gridengine import execution_hosts, reservations, task_rescheduling
+from gridbridge.batch.gridengine.execution_hosts import HostQueueInstance
 from gridbridge.batch.oar import node_power
+from gridbridge.batch.root_helpers import run_root_verb
 from gridbridge.elastic.acts.machine_bootstrap import MachineBootstrap, resolve_host_address
-from gridbridge.elastic.acts.membership_protocol import ClusterMembership
 from gridbridge.elastic.acts.oar_nodes import OarMembership
 from gridbridge.errors import AddressTaken, CommandFailed, HostInNoQueue, TasksOnLostHost
 from gridbridge.model.cluster import ClusterKind
 from gridbridge.model.elastic.cell import TaskShape
 from gridbridge.model.elastic.elastic_nodes import (
+    ElasticNodeState,
     HostDeparture,
     HostIdleness,
     HostJoinStep,
     JoiningMachine,
     is_same_host,
 )
+from gridbridge.model.elastic.owned_nodes import OwnedNode
 from gridbridge.model.places import AS_ROOT
 from gridbridge.model.policy import Policy
 from gridbridge.model.route import Away, GridEngineCell, OarServer
 from gridbridge.shell.clock import Clock
 
 _log = logging.getLogger(__name__)
+
+
+class ClusterMembership(Protocol):
+    """Adds machines to the site's own cluster as execution hosts, and removes hosts from it.
+
+    Each call may be repeated, also after a kill, and every command has a timeout. Raises
+    CommandFailed when a command fails, HostNotReached while a machine does not answer, and
+    SshAccessRejected when a machine's host key is wrong.
+    """
+
+    def join(self, node: JoiningMachine) -> HostJoinStep:
+        """Do the missing steps of a machine's joining; return the step that it has reached.
+
+        The host's queues are enabled last, after its daemon has reported.
+        """
+        ...
+
+    def close(self, host: str) -> None:
+        """Disable all queue instances of a host, so that no more task starts there."""
+        ...
+
+    def open(self, host: str, closed: frozenset[str]) -> HostJoinStep:
+        """Enable a host's queues again, and resume its best-effort queues.
+
+        Queues in `closed` stay disabled; if the host has such a queue, the result is CLOSED.
+        """
+        ...
+
+    def opening(self, host: str) -> str:
+        """Return the command by which an administrator lets a powered host run tasks again."""
+        ...
+
+    def clearing(self, host: str) -> str:
+        """Return the commands by which an administrator ends the tasks of a dead host."""
+        ...
+
+    def forgetting(self, host: str) -> str:
+        """Return the commands by which an administrator removes a vanished host."""
+        ...
+
+    def look(self, host: str) -> HostIdleness:
+        """Query whether a host is idle, closed and listed."""
+        ...
+
+    def make_way(self, host: str) -> bool:
+        """Preempt the best-effort tasks of a closed host; say whether the host is empty."""
+        ...
+
+    def halt(self, host: str) -> None:
+        """Tell the batch system that a closed and idle host is being switched off."""
+        ...
+
+    def movable(self, hosts: Iterable[str]) -> Mapping[str, tuple[TaskShape, ...]]:
+        """Return the resource requests of the rerunnable tasks of each host."""
+        ...
+
+    def put_elsewhere(self, host: str) -> bool:
+        """Reschedule all tasks of a closed host; return False if a task is not rerunnable."""
+        ...
+
+    def leave(self, host: str, *, is_dead: bool) -> HostDeparture:
+        """Remove a closed and idle host from the cluster, and its name from the hosts files.
+
+        The daemon of a dead host is not contacted.
+        """
+        ...
+
+
+def open_node(
+    node: OwnedNode, membership: ClusterMembership, closed: frozenset[str], now: datetime
+) -> OwnedNode:
+    """Enable a node's queues, but not its `closed` queues; return the node as ready since `now`."""
+    step = membership.open(node.name, closed)
+    return replace(node.entering(ElasticNodeState.READY, now), idle_since=None, step=step)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

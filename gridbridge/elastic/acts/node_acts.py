@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from gridbridge.elastic.acts import power_acts
-from gridbridge.elastic.acts.host_opening import open_node
-from gridbridge.elastic.acts.membership_protocol import ClusterMembership
+from gridbridge.elastic.acts.membership import ClusterMembership, open_node
 from gridbridge.elastic.acts.power_acts import ChangeHostTag, HostPowerActRunner, ignore_host_tag
 from gridbridge.elastic.providers.provider_protocol import HostPowerControl, MachineProvider
 from gridbridge.errors import (

@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from gridbridge.elastic.acts.host_opening import open_node
-from gridbridge.elastic.acts.membership_protocol import ClusterMembership
+from gridbridge.elastic.acts.membership import ClusterMembership, open_node
 from gridbridge.elastic.providers.provider_protocol import HostPowerControl
 from gridbridge.errors import GridbridgeError, HostNotIdle, ProviderFailed
 from gridbridge.model.elastic.elastic_nodes import (

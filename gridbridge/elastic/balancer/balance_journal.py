@@ -9,7 +9,7 @@ from gridbridge.decisions.elastic.round_acts import (
     NO_ADMINISTRATOR_REQUESTS,
     AdministratorNodeRequests,
 )
-from gridbridge.elastic.balancer.round_parts import BalancerRoundPlan
+from gridbridge.elastic.balancer.balancer_round import BalancerRoundPlan
 from gridbridge.model.elastic.balance_plan import BalancePlan
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.owned_nodes import BalancerNodesSnapshot

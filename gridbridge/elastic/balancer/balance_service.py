@@ -23,13 +23,12 @@ from gridbridge.elastic.acts.membership import own_cluster_membership
 from gridbridge.elastic.acts.node_acts import NodeActRunner
 from gridbridge.elastic.balancer import (
     alerts,
-    balance_publication,
     cell_observer,
     round_state_reader,
     round_statistics,
 )
 from gridbridge.elastic.balancer.balancer import AT_ONCE, Balancer
-from gridbridge.elastic.balancer.round_parts import (
+from gridbridge.elastic.balancer.balancer_round import (
     BalancedSiteSettings,
     BalancerRoundInputs,
     BalancerRoundPlan,
@@ -38,6 +37,7 @@ from gridbridge.elastic.balancer.round_state import BalancerStateRows
 from gridbridge.elastic.balancer.round_statistics import RoundStatisticsFiles
 from gridbridge.elastic.providers import provider_registry
 from gridbridge.elastic.providers.provider_protocol import MachineLister
+from gridbridge.elastic.store import published_balance_file
 from gridbridge.errors import ClusterNotObserved, ConfigError
 from gridbridge.model.elastic.balance_sections import (
     BalanceSection,
@@ -63,7 +63,7 @@ from gridbridge.program.journal import JournalEntry
 from gridbridge.shell import host
 from gridbridge.shell.account import become_account, leave_root_for
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.watchdog import BEGIN_S, PollerWatchdog
+from gridbridge.shell.poller_lock import BEGIN_S, PollerWatchdog
 from gridbridge.state.database import StateFile
 
 NAME, LOCKED = "gridbridge-balance", 3
@@ -214,7 +214,7 @@ class BalanceDaemon:
         except ClusterNotObserved as error:
             if self._wanted.is_acting:
                 cluster, now = self._wanted.policy.site.cluster, self._clock.now()
-                balance_publication.publish_round_without_cell(
+                published_balance_file.publish_round_without_cell(
                     cluster, now, str(error), BALANCE_PUBLISHED
                 )
             raise
@@ -358,7 +358,7 @@ class ReportingBalancer(Balancer):
         if self._wanted.is_acting:
             took_s = self._steady_s() - self._began_s
             outcome = _outcome(self._wanted, over, self.done, took_s)
-            balance_publication.publish_balancer_round(
+            published_balance_file.publish_balancer_round(
                 policy.site.cluster,
                 over.seen.situation,
                 over.plan.plan,

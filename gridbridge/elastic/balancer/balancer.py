@@ -44,11 +44,10 @@ from gridbridge.elastic.acts.node_acts import NodeActRunner
 from gridbridge.elastic.balancer import (
     alerts,
     balance_journal,
-    plan_preview,
+    round_decision,
     round_state_reader,
-    squeeze_round,
 )
-from gridbridge.elastic.balancer.round_parts import (
+from gridbridge.elastic.balancer.balancer_round import (
     BalancedSiteSettings,
     BalancerRoundInputs,
     BalancerRoundPlan,
@@ -141,7 +140,7 @@ class Balancer:
         )
         if self._site.squeeze is not None and self._site.switched:
             own, retry_s = self._free(world), self._site.demand.retry_s
-            standby = squeeze_round.list_wakeable_own_hosts(situation, own, retry_s, world.tags)
+            standby = round_decision.list_wakeable_own_hosts(situation, own, retry_s, world.tags)
             situation = replace(situation, standby=standby)
         closed = queues_closed_by_hand(situation)
         world = replace(world, is_unready=are_too_many_hosts_unready(situation), closed=closed)
@@ -226,12 +225,12 @@ class Balancer:
     def decide(self, view: BalancerRoundInputs) -> BalancerRoundPlan:
         """Decide by the policy in force and by the lifecycle of each node."""
         site = self._site
-        plan = plan_preview.decide_balance_plan(
+        plan = round_decision.decide_balance_plan(
             view.situation, site.rules, site.demand, site.pools, is_faithful=site.is_faithful
         )
         standby_plan = self._rest(plan, view)
         plan = self._possible(
-            squeeze_round.subtract_squeeze_from_plan(plan, standby_plan, self._own(view.world)),
+            round_decision.subtract_squeeze_from_plan(plan, standby_plan, self._own(view.world)),
             view,
         )
         dues = round_acts.plan_due_node_acts(
@@ -244,10 +243,10 @@ class Balancer:
                 view.situation, view.world, plan, site.rules
             )
         machine = ended[1].id if ended else ""
-        decided = plan_preview.build_plan_report(
+        decided = round_decision.build_plan_report(
             plan, site.rules, site.demand, is_alone=is_alone, ended=machine
         )
-        report = squeeze_round.append_squeeze_sentence(decided, standby_plan)
+        report = round_decision.append_squeeze_sentence(decided, standby_plan)
         return BalancerRoundPlan(plan=plan, dues=dues, told=report, ended=ended, rest=standby_plan)
 
     def _rest(self, plan: BalancePlan, view: BalancerRoundInputs) -> StandbyPlan | None:
@@ -257,7 +256,7 @@ class Balancer:
             return None
         facts = StandbyHostFacts(tags=view.world.tags, movable=view.movable)
         free = self._free(view.world)
-        situation = squeeze_round.restrict_squeeze_to_own_hosts(
+        situation = round_decision.restrict_squeeze_to_own_hosts(
             view.situation, free, site.demand.retry_s
         )
         stay = self._own(view.world) - free  # at work, whatever the policy says

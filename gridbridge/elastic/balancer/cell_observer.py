@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from gridbridge.elastic.acts import cell_queries
+from gridbridge.elastic.acts import cell_queries, ended_tasks
 from gridbridge.elastic.balancer import round_state_reader
-from gridbridge.elastic.store import recent_ends, saved_round_folder
+from gridbridge.elastic.store import saved_round_folder
 from gridbridge.errors import ClusterNotObserved, OutputError, StateError
 from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.places import BALANCE_ENDS, PUBLISHED
@@ -35,7 +35,7 @@ def observe_own_cluster(
     return replace(
         situation,
         local=now.astimezone(),
-        runtimes=recent_ends.read_recent_ends(ends_path).runtimes,
+        runtimes=ended_tasks.read_recent_ends(ends_path).runtimes,
         elsewhere={queue: STARTS_S for queue, _ in sooner},
         elsewhere_free=dict(sooner),
     )
@@ -110,7 +110,7 @@ def save_observed_round(
         nodes=situation.nodes,
         eligible_since=situation.eligible_since,
         watched=situation.watched,
-        runtimes=recent_ends.read_recent_ends(BALANCE_ENDS).runtimes,
+        runtimes=ended_tasks.read_recent_ends(BALANCE_ENDS).runtimes,
         elsewhere={queue: STARTS_S for queue, _ in sooner},
         elsewhere_free=dict(sooner),
         failed=situation.failed,

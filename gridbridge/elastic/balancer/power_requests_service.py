@@ -1,10 +1,10 @@
-"""Carry out the power requests of OAR's energy saving through the configured providers.
+"""Carry out the power requests that OAR's hooks write into a folder."""
 
-Only one process does so at a time: of two, the slower one would undo a newer request.
-"""
-
-from collections.abc import Mapping
+import os
+import re
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -12,19 +12,81 @@ from gridbridge.decisions.elastic.host_power_steps import (
     keep_unfinished_power_requests,
     latest_power_request_by_node,
 )
-from gridbridge.elastic.acts.membership import own_cluster_membership
-from gridbridge.elastic.acts.membership_protocol import ClusterMembership
+from gridbridge.elastic.acts.membership import ClusterMembership, own_cluster_membership
 from gridbridge.elastic.providers import provider_registry
 from gridbridge.elastic.providers.provider_protocol import HostPowerControl
-from gridbridge.elastic.store import power_request_folder as kept
-from gridbridge.errors import GridbridgeError, ProviderRequestUnconfirmed
+from gridbridge.errors import GridbridgeError, ProviderRequestUnconfirmed, StateError
 from gridbridge.model.elastic.elastic_nodes import ProviderMachine, ProviderMachineState
-from gridbridge.model.elastic.standby_hosts import RequestedPowerState
+from gridbridge.model.elastic.standby_hosts import OarPowerRequest, RequestedPowerState
+from gridbridge.model.places import BALANCE_ACCOUNT
 from gridbridge.model.policy import Policy
 from gridbridge.program import cycle
+from gridbridge.shell import files
 
-NAME, LOCKED = "gridbridge balance power", 3
+REQUEST_FILE_NAME = re.compile(r"(wake|sleep)\.[A-Za-z0-9]{1,64}").fullmatch
+HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,253}").fullmatch
+MAX_BYTES = 1 << 20  # of a note
+LOCK = ".lock"
+NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+PROGRAM_NAME, LOCKED = "gridbridge balance power", 3
 AT_ONCE = 16  # nodes that are switched side by side
+
+
+def read_power_requests(folder: str) -> tuple[OarPowerRequest, ...]:
+    """Read all power requests; StateError for an unreadable folder or file."""
+    try:
+        names = sorted(os.listdir(folder))
+    except FileNotFoundError as error:
+        mend = f"`install -d -m 2775 -o oar -g {BALANCE_ACCOUNT} {folder}` makes it"
+        raise StateError(f"{folder}: {error.strerror}; {mend}") from error
+    except OSError as error:
+        raise StateError(f"{folder}: {error.strerror}") from error
+    return tuple(_notes(folder, names))
+
+
+def _notes(folder: str, names: list[str]) -> Iterator[OarPowerRequest]:
+    for name in names:
+        if named := REQUEST_FILE_NAME(name):
+            try:
+                content, facts = files.read_safe_file(f"{folder}/{name}", MAX_BYTES)
+            except FileNotFoundError:
+                continue
+            hosts = content.decode("ascii", "replace").split()
+            yield OarPowerRequest(
+                file=name,
+                at_s=facts.st_mtime,
+                wish=RequestedPowerState(named[1]),
+                hosts=tuple(host for host in hosts if HOST(host)),
+            )
+
+
+def store_remaining_request(folder: str, before: OarPowerRequest, after: OarPowerRequest) -> None:
+    """Rewrite a request file with the nodes that remain, and keep its age; delete an empty one.
+
+    Raises StateError when the file can't be changed.
+    """
+    path = f"{folder}/{before.file}"
+    try:
+        if not after.hosts:
+            files.remove_file(path)
+        elif after.hosts != before.hosts:
+            files.replace_file(path, "".join(f"{host}\n" for host in after.hosts).encode())
+            os.utime(path, (before.at_s, before.at_s))
+    except OSError as error:
+        raise StateError(f"{path}: {error.strerror}") from error
+
+
+def make_power_request_lock(folder: str) -> str:
+    """Create the folder's lock file if need be and return its path.
+
+    The file belongs to the folder's group, also when root created it.
+    """
+    path = f"{folder}/{LOCK}"
+    with suppress(OSError):
+        end = os.open(path, NEW, 0o600)
+        os.fchmod(end, 0o660)
+        os.close(end)
+    return path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,20 +106,20 @@ def apply_oar_power_requests(
 
     Raises StateError for an unreadable folder. Exits with status LOCKED while another process runs.
     """
-    notes = kept.read_power_requests(folder)
+    notes = read_power_requests(folder)
     if not is_acting:
         requests = sorted(latest_power_request_by_node(notes, now.timestamp()).items())
         return tuple(
             _unknown(policy, *request) or PowerRequestOutcome(host=request[0], wish=request[1])
             for request in requests
         )
-    with cycle.hold_program_lock(kept.make_power_request_lock(folder), NAME, LOCKED):
+    with cycle.hold_program_lock(make_power_request_lock(folder), PROGRAM_NAME, LOCKED):
         return _settled(policy, folder, now.timestamp())
 
 
 def _settled(policy: Policy, folder: str, now_s: float) -> tuple[PowerRequestOutcome, ...]:
     """Power the nodes in parallel; keep only the requests that are worth a retry."""
-    notes = kept.read_power_requests(folder)
+    notes = read_power_requests(folder)
     requests = sorted(latest_power_request_by_node(notes, now_s).items())
     own = {policy.powered[host].provider for host, _ in requests if host in policy.powered}
     supplies, site = (
@@ -73,7 +135,7 @@ def _settled(policy: Policy, folder: str, now_s: float) -> tuple[PowerRequestOut
         keep_unfinished_power_requests(notes, unsettled, now_s),
         strict=True,
     ):
-        kept.store_remaining_request(folder, before, after)
+        store_remaining_request(folder, before, after)
     return outcomes
 
 

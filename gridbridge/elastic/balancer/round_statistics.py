@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from gridbridge.decisions.elastic.balancer_publication import LOOKBACK, count_round_statistics
 from gridbridge.elastic.acts import ended_tasks
-from gridbridge.elastic.store import recent_ends as kept
+from gridbridge.elastic.acts import ended_tasks as kept
 from gridbridge.elastic.store import statistics_file
 from gridbridge.errors import StateError
 from gridbridge.model.cluster import Cluster

@@ -29,7 +29,7 @@ from gridbridge.program import log_file
 
 if TYPE_CHECKING:
     from gridbridge.elastic.balancer.balance_service import BalancerRunOptions
-    from gridbridge.elastic.balancer.round_parts import BalancerRoundPlan
+    from gridbridge.elastic.balancer.balancer_round import BalancerRoundPlan
     from gridbridge.model.policy import Policy
     from gridbridge.program.log_file import RotatedFile
 
@@ -97,8 +97,8 @@ def balance(cluster: str, path: str, is_json: bool, **command_options: Any) -> N
       gridbridge-balance --apply --dump-stats
     """
     from gridbridge.elastic.balancer import balance_service as service
-    from gridbridge.elastic.balancer import loop  # half a second
-    from gridbridge.elastic.tools.balance_preview import load_balance_configuration
+    from gridbridge.elastic.balancer import balancer_loop  # half a second
+    from gridbridge.elastic.balancer.balance_preview import load_balance_configuration
     from gridbridge.program.log_file import STREAMS, RotatedFile
 
     path = os.path.abspath(path)  # rounds go to /, and read it again there
@@ -113,7 +113,7 @@ def balance(cluster: str, path: str, is_json: bool, **command_options: Any) -> N
             files = tuple(map(RotatedFile, STREAMS))
             report = _nothing_of if own.is_quiet else partial(_print_round, files, is_json=is_json)
             renew = partial(_again, cluster, own, command_options, report)
-            loop.run_balancer_forever(replace(options, tell=report), path, renew)
+            balancer_loop.run_balancer_forever(replace(options, tell=report), path, renew)
             return
         plan = service.run_one_balancer_round(options)
     except ClusterNotObserved as error:
@@ -186,11 +186,11 @@ def _options_of(
 
     Raises UsageError for options that contradict each other or the configuration.
     """
+    from gridbridge.elastic.balancer import balance_preview as tools
     from gridbridge.elastic.balancer.balance_service import (
         BalancerRunOptions,
         override_round_interval,
     )
-    from gridbridge.elastic.tools import balance_preview as tools
 
     rules, demand = tools.apply_command_line_rules(
         policy, tools.BalanceRuleOptions(**command_options)

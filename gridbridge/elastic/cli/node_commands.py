@@ -78,7 +78,7 @@ def explain(what: str, folder: str, path: str, is_json: bool) -> None:
       gridbridge balance explain 17
       gridbridge balance explain alpha-n7
     """
-    from gridbridge.elastic.tools import balance_preview as service
+    from gridbridge.elastic.balancer import balance_preview as service
 
     path = config_unless_snapshot(folder, path)
     now = datetime.now(UTC)

@@ -15,7 +15,7 @@ from gridbridge.cli.options import (
     config_unless_snapshot,
     exit_75_without_answer,
 )
-from gridbridge.elastic.tools import balance_preview as service
+from gridbridge.elastic.balancer import balance_preview as service
 from gridbridge.model.elastic.balance_plan import BalancePolicyName
 from gridbridge.model.elastic.published_balance import BalancePlanReport
 

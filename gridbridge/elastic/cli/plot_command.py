@@ -3,7 +3,7 @@
 import click
 
 from gridbridge.cli import output
-from gridbridge.elastic.tools import balance_statistics
+from gridbridge.elastic.store import statistics_file
 from gridbridge.model.places import BALANCE_PLOTS, BALANCE_STATS
 
 
@@ -37,7 +37,7 @@ def plot(stats: str, folder: str) -> None:
       gridbridge balance plot --stats sge-stats.csv --output-dir pictures
     """
     if folder == BALANCE_PLOTS:
-        balance_statistics.become_balance_account()
+        statistics_file.become_balance_account()
     for path in draw_statistics_file(stats, folder):
         output.line(path)
 
@@ -47,7 +47,7 @@ def draw_statistics_file(stats: str, folder: str) -> tuple[str, ...]:
 
     Invalid lines are skipped, and reported on standard error.
     """
-    rows, left_out = balance_statistics.read_statistics_rows_of_file(stats)
+    rows, left_out = statistics_file.read_statistics_rows_of_file(stats)
     if left_out:
         count = f"{len(left_out)} lines are" if len(left_out) > 1 else "1 line is"
         output.complain(

@@ -20,7 +20,7 @@ from gridbridge.cli.options import (
 
 if TYPE_CHECKING:  # a call needs one module only, and `site` takes half a second
     from gridbridge.elastic.balancer import ganeti_squeeze as service
-    from gridbridge.elastic.tools import squeeze_preview as site
+    from gridbridge.elastic.balancer import squeeze_preview as site
 
 DEFAULT_FACTOR = 2.0  # hsqueeze's, for both reserves
 MOST_FACTOR = 1e6  # no cluster has so much free; more could not be reckoned with
@@ -139,7 +139,7 @@ def squeeze(
         factors = (DEFAULT_FACTOR if factor is None else factor for factor in (minimal, target))
         _answer(service.squeeze_ganeti_file(model, *factors), answering, is_json=is_json)
         return
-    from gridbridge.elastic.tools import squeeze_preview as site
+    from gridbridge.elastic.balancer import squeeze_preview as site
 
     now, path = datetime.now(UTC), config_unless_snapshot(folder, path)
     decision = exit_75_without_answer(

@@ -25,6 +25,10 @@ MOST_TAGS = 100
 TAG = 1024  # characters of a name or a value
 KEY_TYPES = "ssh-ed25519|ecdsa-sha2-nistp(?:256|384|521)|ssh-rsa"  # RFC 4253, 5656 and 8709
 HOST_KEY = re.compile(f"({KEY_TYPES}) ([A-Za-z0-9+/]{{40,1500}}={{0,2}})( [!-~]{{1,255}})?")
+BEGIN, END = "-----BEGIN SSH HOST KEY KEYS-----", "-----END SSH HOST KEY KEYS-----"
+BEST_FIRST = ("ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521")
+STEERING = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
+LOG = re.compile(r"^\[ *[0-9.]+\] cloud-init\[[0-9]+\]: |^ci-info: ")
 
 
 def parse_machine_list(raw: bytes, cluster: str = "") -> tuple[ProviderMachine, ...]:
@@ -178,3 +182,18 @@ def _moment(content: object) -> datetime | None:
 def _shown(value: object) -> str:
     shown = json.dumps(value, default=str)
     return shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}..."
+
+
+def find_console_host_key(printed: str) -> str:
+    """Return the best host key that the last boot printed; empty for an incomplete block.
+
+    RSA keys are skipped, because they do not fit into an EC2 tag.
+    """
+    block = printed.rpartition(BEGIN)[2] if BEGIN in printed else ""
+    if END not in block:
+        return ""
+    lines = STEERING.sub("", block.partition(END)[0]).splitlines()
+    words = (LOG.sub("", line).split() for line in lines)
+    keys = {word[0]: f"{word[0]} {word[1]}" for word in words if len(word) > 1}
+    candidates = (keys[kind] for kind in BEST_FIRST if kind in keys)
+    return next((key for key in candidates if is_ssh_host_key(key)), "")

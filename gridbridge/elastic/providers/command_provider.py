@@ -1,16 +1,87 @@
-"""Provider that runs a site's program: JSON on standard input, JSON on standard output.
-
-The protocol is described in docs/how-to/providers.md, "A program of your own".
-"""
+"""Provider that runs a site's program; its exit status follows sysexits.h."""
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gridbridge.elastic.providers import answer_validation
-from gridbridge.elastic.providers import provider_program as program
-from gridbridge.errors import ParseError, ProviderFailed
+from gridbridge.errors import (
+    CommandFailed,
+    NoCapacity,
+    ParseError,
+    ProviderFailed,
+    ProviderRequestRepeatable,
+    ProviderRequestUnconfirmed,
+    UntrustedFile,
+)
 from gridbridge.model.elastic.elastic_nodes import POOL_TAG, ProviderMachine
+from gridbridge.model.places import BALANCE_ACCOUNT
+from gridbridge.shell import host, runner, trust
+
+LATER, NO_CAPACITY = 75, 69  # EX_TEMPFAIL and EX_UNAVAILABLE
+MOST_BYTES = 16 << 20  # a list of 20,000 nodes is shorter
+WORDS = 200  # characters of what a program says last
+
+
+def provider_environment() -> dict[str, str]:
+    """Return the environment of a provider's program: ours, with LC_ALL=C."""
+    return {**os.environ, "LC_ALL": "C"}
+
+
+def require_trusted_provider_file(path: str) -> str:
+    """Return the path if only root and this account can change it; else ProviderFailed.
+
+    A provider's program is in effect root on its machines, as the balancer's account is. Other
+    accounts that only preview a plan accept the balancer's files too. A missing file is reported
+    when it is used.
+    """
+    me, balancer = os.geteuid(), host.uid_of_account(BALANCE_ACCOUNT)
+    is_other = bool(balancer) and me not in (0, balancer)
+    try:
+        trust.require_trusted_path(path, owner=me)
+    except UntrustedFile as error:
+        if not is_other:
+            raise ProviderFailed(str(error)) from error
+        _require_balancers(path, balancer)
+    except OSError:
+        return path
+    return path
+
+
+def _require_balancers(path: str, balancer: int) -> None:
+    """Raise ProviderFailed unless only root and the balancer's account can change the path."""
+    try:
+        trust.require_trusted_path(path, owner=balancer)
+    except UntrustedFile as error:
+        raise ProviderFailed(f"others could have written {path}, for {error.wrong}") from error
+
+
+def run_provider_program(
+    argv: tuple[str, ...], env: Mapping[str, str], timeout_s: float, stdin: bytes = b""
+) -> bytes:
+    """Run a provider's program and return its output; its exit status decides the error."""
+    try:
+        return runner.run_program(argv, dict(env), timeout_s, stdin, MOST_BYTES).checked().stdout
+    except CommandFailed as failed:
+        message = f"{join_command_words(argv)}: {printable_program_output(failed.words)}"
+        if failed.status == NO_CAPACITY:
+            raise NoCapacity(message) from failed
+        if failed.status == LATER:
+            raise ProviderRequestRepeatable(message) from failed
+        if failed.transient:
+            raise ProviderRequestUnconfirmed(message) from failed
+        raise ProviderFailed(message) from failed
+
+
+def join_command_words(argv: tuple[str, ...]) -> str:
+    """Return a command line for messages."""
+    return " ".join(argv)
+
+
+def printable_program_output(words: str) -> str:
+    """Return a program's message as one printable line."""
+    return "".join(sign if sign.isprintable() else "?" for sign in words)[:WORDS]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +123,7 @@ class CommandProvider:
 
     def _call(self, verb: str, request: Mapping[str, object]) -> bytes:
         stdin = json.dumps(request).encode() + b"\n"
-        return program.run_provider_program((self.program, verb), self.env, self.timeout_s, stdin)
+        return run_provider_program((self.program, verb), self.env, self.timeout_s, stdin)
 
     def _call_text(self, verb: str) -> str:
-        return program.join_command_words((self.program, verb))
+        return join_command_words((self.program, verb))

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from gridbridge.elastic.providers import (
     answer_validation,
-    console_host_key,
+    command_provider,
     credentials,
-    provider_program,
 )
 from gridbridge.errors import (
     NoCapacity,
@@ -204,7 +203,7 @@ class Ec2Provider:
         """
         try:
             with translate_ec2_errors("list"):
-                key = console_host_key.find_console_host_key(self._console(id_))
+                key = answer_validation.find_console_host_key(self._console(id_))
                 if key:
                     tag = {"Key": HOST_KEY_TAG, "Value": key}
                     self.client.create_tags(Resources=[id_], Tags=[tag])
@@ -333,7 +332,7 @@ def _content(path: str) -> str:
     if not path:
         return ""
     try:
-        with open(provider_program.require_trusted_provider_file(path), encoding="utf-8") as file:
+        with open(command_provider.require_trusted_provider_file(path), encoding="utf-8") as file:
             return file.read()
     except (OSError, UnicodeDecodeError) as error:
         raise ProviderFailed(f"{path}: {describe_error(error)}") from error

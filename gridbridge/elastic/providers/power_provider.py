@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol
 
+from gridbridge.elastic.providers import command_provider as program
 from gridbridge.elastic.providers import credentials
-from gridbridge.elastic.providers import provider_program as program
 from gridbridge.errors import NoCapacity, ProviderFailed, ProviderRequestUnconfirmed, describe_error
 from gridbridge.model.elastic.balance_sections import (
     PoweredHostSection,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TypeVar
 
-from gridbridge.elastic.providers import ec2, libcloud, power_provider, provider_program
+from gridbridge.elastic.providers import command_provider, ec2, libcloud, power_provider
 from gridbridge.elastic.providers.command_provider import CommandProvider
 from gridbridge.elastic.providers.provider_protocol import HostPowerControl, MachineProvider
 from gridbridge.errors import GridbridgeError, ProviderFailed
@@ -135,9 +135,9 @@ def _settled(section: ProviderSection, pool: PoolSection) -> ProviderSection:
 
 def _command(section: ProviderSection, _pool: PoolSection, cluster: str) -> MachineProvider:
     return CommandProvider(
-        program=provider_program.require_trusted_provider_file(section.program),
+        program=command_provider.require_trusted_provider_file(section.program),
         timeout_s=section.timeout_s,
-        env=provider_program.provider_environment(),
+        env=command_provider.provider_environment(),
         cluster=cluster,
     )
 

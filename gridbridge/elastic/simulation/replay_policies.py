@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from gridbridge.decisions.elastic.replay_decisions import decide_like_cyclecloud
 from gridbridge.decisions.elastic.squeeze_policy import plan_standby_hosts
-from gridbridge.elastic.balancer import plan_preview
+from gridbridge.elastic.balancer import round_decision
 from gridbridge.elastic.simulation.replay_machines import POOL, QUEUE
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalancePolicyName, BalanceSituation
 from gridbridge.model.elastic.balance_sections import (
@@ -36,7 +36,9 @@ def replay_decision_function(way: ReplayPolicy, terms: ReplayNodeTerms) -> Decid
     pools = {POOL: PoolSection(slots=terms.slots, price=terms.price, boot_s=terms.boot_s)}
     if way.rules is ReplayRules.SQUEEZE:
         return lambda situation: _squeezed(situation, way, balance, pools)
-    return lambda situation: plan_preview.decide_balance_plan(situation, balance, way.demand, pools)
+    return lambda situation: round_decision.decide_balance_plan(
+        situation, balance, way.demand, pools
+    )
 
 
 def _squeezed(
@@ -46,7 +48,7 @@ def _squeezed(
     pools: Mapping[str, PoolSection],
 ) -> BalancePlan:
     """Decide by policy demand, then let a squeeze choose the hosts; missing nodes count as off."""
-    plan = plan_preview.decide_balance_plan(situation, balance, way.demand, pools)
+    plan = round_decision.decide_balance_plan(situation, balance, way.demand, pools)
     names = [f"resting{number:05d}" for number in range(balance.max_nodes - len(situation.nodes))]
     resting = tuple(ElasticNode(name=name, state=ElasticNodeState.STANDBY) for name in names)
     facts = StandbyHostFacts(tags=dict.fromkeys(names, (STANDBY_AUTO,)))

@@ -1,11 +1,11 @@
-"""Load or generate a workload, replay it by several policies, and return their outcomes."""
+"""Replay a workload by several policies, compare them, and find the Pareto-optimal ones."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from gridbridge.decisions.elastic.replay_slot_waits import drop_waits_for_other_causes
-from gridbridge.elastic.acts import workload_reader
-from gridbridge.elastic.simulation import policy_comparison, synthetic_workload
+from gridbridge.elastic.simulation import replay_workload, synthetic_workload
+from gridbridge.elastic.simulation.replay_engine import WorkloadReplay
 from gridbridge.elastic.simulation.replay_policies import make_replay_policy
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.balance_sections import DemandSection
@@ -13,11 +13,62 @@ from gridbridge.model.elastic.replay_outcome import (
     ReplayExclusion,
     ReplayNodeTerms,
     ReplayOutcome,
+    ReplayPolicy,
     ReplayRules,
     ReplayTask,
     ReplayWorkload,
 )
 from gridbridge.model.status_report import count
+
+IDLE_S = (0.0, 60.0, 300.0, 900.0, 1800.0)
+SPARE_NODES = (0, 1, 2)  # times the slots of a node
+RESERVES = ((0.0, 0.0), (0.0, 1.0), (1.0, 2.0), (2.0, 3.0))  # of each working host
+WAITS_S = (60.0, 300.0, 900.0)
+
+
+def replay_by_each_policy(
+    tasks: Sequence[ReplayTask], terms: ReplayNodeTerms, ways: Iterable[ReplayPolicy]
+) -> tuple[ReplayOutcome, ...]:
+    """Replay the same tasks by each policy."""
+    return tuple(WorkloadReplay(tasks, terms, way).run() for way in ways)
+
+
+def vary_policy_settings(way: ReplayPolicy) -> Iterator[ReplayPolicy]:
+    """Yield variants of a policy whose settings trade waiting time for cost."""
+    if way.rules is ReplayRules.DEMAND:
+        yield from _of_demand(way)
+    elif way.rules is ReplayRules.SQUEEZE:
+        for least, target in RESERVES:
+            squeeze = replace(way.squeeze, minimal_reserve=least, target_reserve=target)
+            words = f"minimal_reserve {least:g}, target_reserve {target:g}"
+            yield replace(way, squeeze=squeeze, settings=words)
+    elif way.rules is ReplayRules.STARCLUSTER:
+        for wait_s in WAITS_S:
+            balance = replace(way.balance, job_wait_time_s=wait_s)
+            yield replace(way, balance=balance, settings=f"job_wait_time_s {wait_s:g}")
+    else:
+        yield way
+
+
+def _of_demand(way: ReplayPolicy) -> Iterator[ReplayPolicy]:
+    for idle_s in IDLE_S:
+        for spare in SPARE_NODES:
+            demand = replace(way.demand, idle_timeout_s=idle_s, spare_nodes=spare)
+            words = f"idle_timeout_s {idle_s:g}, spare_nodes {spare}"
+            yield replace(way, demand=demand, settings=words)
+
+
+def find_cost_wait_frontier(outcomes: Iterable[ReplayOutcome]) -> tuple[ReplayOutcome, ...]:
+    """Return the outcomes that no other outcome beats in both cost and mean wait.
+
+    The cheapest outcome comes first.
+    """
+    front, best_s = list[ReplayOutcome](), float("inf")
+    for outcome in sorted(outcomes, key=lambda outcome: (outcome.cost, outcome.wait_mean_s)):
+        if outcome.wait_mean_s < best_s:
+            front.append(outcome)
+            best_s = outcome.wait_mean_s
+    return tuple(front)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +88,7 @@ def load_workload_to_replay(
 
     Raises ParseError if no task remains.
     """
-    read = drop_waits_for_other_causes(workload_reader.read_workload_file(path))
+    read = drop_waits_for_other_causes(replay_workload.read_workload_file(path))
     tasks = tuple(
         task
         for task in read.tasks
@@ -81,9 +132,9 @@ def compare_balance_policies(
         raise ParseError(f"{name}: no task fits into {nodes} of {slots}")
     ways = [make_replay_policy(rules, terms, demand) for rules in policies]
     if is_swept:
-        ways = [variant for way in ways for variant in policy_comparison.vary_policy_settings(way)]
-    outcomes = policy_comparison.replay_by_each_policy(fit.tasks, terms, ways)
-    best = policy_comparison.find_cost_wait_frontier(outcomes) if is_swept else ()
+        ways = [variant for way in ways for variant in vary_policy_settings(way)]
+    outcomes = replay_by_each_policy(fit.tasks, terms, ways)
+    best = find_cost_wait_frontier(outcomes) if is_swept else ()
     return PolicyComparison(name=name, workload=fit, outcomes=outcomes, frontier=best)
 
 

@@ -1,10 +1,24 @@
-"""The public file with the state of the balanced cluster."""
+"""Publish the state and last round of the balanced cluster in one public file."""
 
-from gridbridge.model.elastic.published_balance import PublishedBalance
+import logging
+from collections.abc import Callable
+from datetime import datetime
+from typing import TypeAlias
+
+from gridbridge.decisions.elastic.balancer_publication import (
+    BalancerRoundOutcome,
+    publish_failed_round,
+    publish_observed_round,
+)
+from gridbridge.errors import StateError
+from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceSituation
+from gridbridge.model.elastic.published_balance import BalanceRoundStatistics, PublishedBalance
 from gridbridge.model.places import BALANCE_PUBLISHED
 from gridbridge.state import published_files, published_json
 
 NAME = "balance.json"
+Next: TypeAlias = Callable[[PublishedBalance | None], PublishedBalance]
+_log = logging.getLogger(__name__)
 
 
 def write_published_balance(value: PublishedBalance, folder: str = BALANCE_PUBLISHED) -> None:
@@ -15,3 +29,43 @@ def write_published_balance(value: PublishedBalance, folder: str = BALANCE_PUBLI
 def read_published_balance(folder: str = BALANCE_PUBLISHED) -> PublishedBalance | None:
     """Return the published balance; None before the first one, StateError for a foreign file."""
     return published_json.read_published_value(f"{folder}/{NAME}", PublishedBalance)
+
+
+def publish_balancer_round(
+    cluster: str,
+    situation: BalanceSituation,
+    plan: BalancePlan,
+    numbers: BalanceRoundStatistics,
+    outcome: BalancerRoundOutcome,
+    folder: str = BALANCE_PUBLISHED,
+) -> None:
+    """Publish a round that saw the whole cell; log a file that can't be written.
+
+    `numbers` are the round's statistics, and `outcome` says what the round did.
+    """
+    _publish(
+        lambda last: publish_observed_round(last, cluster, situation, plan, numbers, outcome),
+        folder,
+    )
+
+
+def publish_round_without_cell(
+    cluster: str, now: datetime, trouble: str, folder: str = BALANCE_PUBLISHED
+) -> None:
+    """Publish that a round could not query the cell, with the reason."""
+    _publish(lambda last: publish_failed_round(last, cluster, now, trouble), folder)
+
+
+def _publish(following: Next, folder: str) -> None:
+    try:
+        write_published_balance(following(_last(folder)), folder)
+    except StateError as error:
+        _log.warning("event=not_shown why=%r", str(error))
+
+
+def _last(folder: str) -> PublishedBalance | None:
+    """Return the previously published round; None for an unreadable file, which resets counters."""
+    try:
+        return read_published_balance(folder)
+    except StateError:
+        return None

@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 
 from gridbridge.errors import ParseError, StateError
 from gridbridge.model.elastic.published_balance import BalanceRoundStatistics
+from gridbridge.model.places import BALANCE_ACCOUNT
+from gridbridge.shell.account import leave_root_for
 from gridbridge.shell.files import iterate_lines
 
 COLUMNS = 8
@@ -94,3 +96,18 @@ def _row(line: str) -> BalanceRoundStatistics | None:
         )
     except (ValueError, OverflowError):
         return None
+
+
+def read_statistics_rows_of_file(
+    path: str,
+) -> tuple[tuple[BalanceRoundStatistics, ...], tuple[int, ...]]:
+    """Return a file's rows, and the numbers of its invalid lines.
+
+    Raises StateError for an unreadable file, ParseError for a file without a row.
+    """
+    return read_statistics_rows(path)
+
+
+def become_balance_account() -> None:
+    """Change from root to the balancer's account, which owns the folder of the plots."""
+    leave_root_for(BALANCE_ACCOUNT)

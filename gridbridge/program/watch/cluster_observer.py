@@ -1,29 +1,29 @@
-"""Query one cluster regularly in a thread, with a limited share of its time."""
+"""Query one cluster regularly in a thread, and share its snapshots between programs."""
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Iterator, Set
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Protocol
 
+from gridbridge import __version__
 from gridbridge.batch.adapters import status_adapter
 from gridbridge.errors import GridbridgeError, describe_error
-from gridbridge.model.route import Away
+from gridbridge.model.route import Away, SshLogin
 from gridbridge.model.settings import Users
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, SentJob
 from gridbridge.model.vocabulary import ClusterVocabulary
-from gridbridge.program.watch.shared_answers import (
-    identify_cluster_query,
-    query_result_to_share,
-    snapshot_without_jobs,
-)
-from gridbridge.program.work.threads import ThreadNotStarted, ThreadPool
+from gridbridge.program.work.owner_threads import ThreadNotStarted, ThreadPool
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database.snapshots import LastClusterQuery
+from gridbridge.state import snapshot_codec
+from gridbridge.state.database import StateFile
+from gridbridge.state.database.snapshots import LastClusterQuery, LastClusterQueryRows
 
 ROUND_S = 2.0  # the next round shares a result
 
 _log = logging.getLogger(__name__)
+AHEAD_S = 1.0  # tolerated seconds in the future, because clocks are slewed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,3 +227,91 @@ class ClusterObserver:
     def _called(self, rows: tuple[JobStatus, ...]) -> tuple[JobStatus, ...]:
         person_of = self._users.person_of
         return tuple(replace(row, owner=person_of(row.owner, self.cluster)) for row in rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedClusterSnapshot:
+    """A cluster's snapshot that another program fetched, or its error."""
+
+    snapshot: ClusterSnapshot | None = None
+    trouble: str = ""
+    is_regular: bool = False  # from the poller, which queries regularly
+
+
+class ClusterSnapshotSharing:
+    """Reads and writes the shared cluster snapshots."""
+
+    def __init__(self, database: StateFile, clock: Clock, *, is_dry: bool = False) -> None:
+        """Open the table; a dry run writes nothing."""
+        self._answers = LastClusterQueryRows(database)
+        self._clock = clock
+        self._is_dry = is_dry
+
+    def put(self, cluster: str, answer: LastClusterQuery) -> None:
+        """Share a snapshot or the error of a query."""
+        if not self._is_dry:
+            self._answers.put(cluster, answer)
+
+    def find(
+        self, cluster: str, location: str, released: frozenset[str], limit_s: float
+    ) -> SharedClusterSnapshot | None:
+        """Return a recent snapshot from this address that covers the released jobs.
+
+        A snapshot counts as recent below `limit_s`, or until its program's next regular query.
+        """
+        last = self._answers.find(cluster)
+        if last is None or last.place != location or not released <= last.covers:
+            return None
+        age_s = (self._clock.now() - last.asked_at).total_seconds()
+        if not -AHEAD_S <= age_s < max(limit_s, last.every_s):
+            return None
+        is_regular = last.every_s > 0
+        if last.trouble:
+            return SharedClusterSnapshot(trouble=last.trouble, is_regular=is_regular)
+        snapshot = _read(cluster, last)
+        return SharedClusterSnapshot(snapshot=snapshot, is_regular=is_regular) if snapshot else None
+
+
+def query_result_to_share(
+    snapshot: ClusterSnapshot | None,
+    sent: SentJob,
+    location: str,
+    now: datetime,
+    *,
+    every_s: float = 0.0,
+    trouble: str = "",
+) -> LastClusterQuery:
+    """Return the row to share: queues and submitted jobs of a snapshot, or the error."""
+    return LastClusterQuery(
+        place=location,
+        asked_at=snapshot.taken_at if snapshot else now,
+        every_s=every_s,
+        covers=sent.released,
+        trouble=trouble,
+        content=snapshot_codec.encode_snapshot(snapshot, sent.jobs) if snapshot else b"",
+    )
+
+
+def snapshot_without_jobs(snapshot: ClusterSnapshot, jobs: Set[int]) -> ClusterSnapshot:
+    """Return a snapshot without the jobs of these ids."""
+    remaining = {number: rows for number, rows in snapshot.jobs.items() if number not in jobs}
+    return snapshot if len(remaining) == len(snapshot.jobs) else replace(snapshot, jobs=remaining)
+
+
+def identify_cluster_query(where: Away, transfer_queues: Iterable[str]) -> str:
+    """Return a text that identifies program version, cluster address and transfer queues."""
+    return " ".join((__version__, where.kind, *_words(where), *transfer_queues))
+
+
+def _words(where: Away | SshLogin) -> Iterator[str]:
+    for name in where.__slots__:
+        value = getattr(where, name)
+        yield from _words(value) if isinstance(value, SshLogin) else (f"{name}={value}",)
+
+
+def _read(cluster: str, last: LastClusterQuery) -> ClusterSnapshot | None:
+    try:
+        return snapshot_codec.decode_snapshot(last.content, cluster, last.asked_at)
+    except Exception as error:  # any content is possible: the cluster is queried
+        _log.warning("event=not_shared cluster=%s why=%r", cluster, describe_error(error))
+        return None

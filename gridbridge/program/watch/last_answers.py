@@ -1,17 +1,26 @@
-"""Keep the last snapshot of each cluster in memory, the state file and published files."""
+"""Keep the last snapshot of each cluster, and publish it with its local-only queues."""
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import replace
 from datetime import timedelta
 
+from gridbridge.decisions.transfer.cluster_load_values import find_local_only_queues
+from gridbridge.model.places import PUBLISHED
 from gridbridge.model.snapshot import ClusterSnapshot
-from gridbridge.program.watch.cluster_observer import ClusterObserver, ClusterQueryResult
-from gridbridge.program.watch.shared_answers import ClusterSnapshotSharing
+from gridbridge.model.vocabulary import encode_local_queues
+from gridbridge.program.watch.cluster_observer import (
+    ClusterObserver,
+    ClusterQueryResult,
+    ClusterSnapshotSharing,
+)
+from gridbridge.shell import files
 from gridbridge.shell.clock import Clock
+from gridbridge.state import published_values
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.snapshots import ClusterQueryLogRows
+from gridbridge.state.published_files import publish_file
 
 FAILED_IN_A_ROW = 2  # failed queries that close a cluster's queues: one may be an accident
 
@@ -81,3 +90,21 @@ def _summary(answer: ClusterQueryResult) -> dict[str, object]:
     if answer.snapshot is None:
         return {"trouble": answer.trouble}
     return {"pending": answer.snapshot.pending, "free_slots": answer.snapshot.free_slots}
+
+
+def publish_local_only_queues(
+    snapshot: ClusterSnapshot, transfer_queues: Container[str] = (), folder: str = PUBLISHED
+) -> None:
+    """Publish the queues that keep their jobs, if the list has changed.
+
+    Poller and runner both call this whenever they get a snapshot.
+    """
+    queues = find_local_only_queues(snapshot.queues, transfer_queues)
+    now = encode_local_queues(queues) if queues else None
+    if published_values.read_local_only_queues(snapshot.cluster, folder) == now:
+        return
+    path = published_values.local_only_queues_path(snapshot.cluster, folder)
+    if now:
+        publish_file(path, now)
+    else:
+        files.remove_file(path)

@@ -70,9 +70,9 @@ def add(
     specification = (name, os.path.abspath(source), replicas)
     datasets = _datasets(path, records)
     if not records:
-        from gridbridge.rebalance.replicas import delegation_requests
+        from gridbridge.rebalance.replicas import dataset_delegation
 
-        delegation_requests.require_room_for_delegations((name,))
+        dataset_delegation.require_room_for_delegations((name,))
     result = datasets.add(
         *specification,
         may_move=not is_fixed,
@@ -212,14 +212,14 @@ def _let(name: str, records: str, *, is_later: bool = False) -> None:
     The service ignores datasets in other folders of records. With `is_later` the user is warned if
     nobody will make the replicas.
     """
-    from gridbridge.rebalance.replicas import delegation_requests
+    from gridbridge.rebalance.replicas import dataset_delegation
 
     why = (
         "its record is not in the usual folder"
         if records
-        else delegation_requests.delegate_dataset(name)
+        else dataset_delegation.delegate_dataset(name)
     )
-    if is_later and (why := why or delegation_requests.why_no_dataset_rounds()):
+    if is_later and (why := why or dataset_delegation.why_no_dataset_rounds()):
         mend = f"gridbridge data replicate {name} makes them"
         output.complain(f"gridbridge: nobody makes the replicas of {name} later: {why}; {mend}")
     elif why and not records:
@@ -229,9 +229,9 @@ def _let(name: str, records: str, *, is_later: bool = False) -> None:
 def _take_back(name: str, records: str) -> None:
     """End the service's maintenance of a dataset, so that it does not remake the replicas."""
     if not records:
-        from gridbridge.rebalance.replicas import delegation_requests
+        from gridbridge.rebalance.replicas import dataset_delegation
 
-        delegation_requests.revoke_delegation(name)
+        dataset_delegation.revoke_delegation(name)
 
 
 def _outcome(result: "DatasetOutcome") -> int:

@@ -10,7 +10,7 @@ from gridbridge.cli.command_group import CommandGroup
 from gridbridge.cli.options import CONFIG_FILE, JSON
 from gridbridge.model.rebalance.moves import MovePlan, RecheckedMoves, RejectedMove
 from gridbridge.program import log_file
-from gridbridge.rebalance.mover.rule_choice import (
+from gridbridge.rebalance.mover.snapshot_rule import (
     RebalancePlan,
     RebalanceQuestion,
     RebalanceRequest,

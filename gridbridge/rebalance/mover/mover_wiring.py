@@ -12,17 +12,17 @@ from gridbridge.model.rebalance.moves import RecheckedMoves
 from gridbridge.model.rebalance.published_rounds import RebalanceRound
 from gridbridge.program import cycle
 from gridbridge.rebalance.mover.rebalancer import TaskRebalancer
-from gridbridge.rebalance.mover.rule_choice import (
+from gridbridge.rebalance.mover.service_account import load_policy_as_service_account
+from gridbridge.rebalance.mover.snapshot_rule import (
     RebalancePlan,
     RebalanceQuestion,
     RebalanceRequest,
 )
-from gridbridge.rebalance.mover.service_account import load_policy_as_service_account
 from gridbridge.rebalance.replicas.reconciler import ReplicaReconciler, merge_rebalance_plans
-from gridbridge.rebalance.replicas.scrub import ReplicaScrub
+from gridbridge.rebalance.replicas.replica_verification import ReplicaScrub
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.poller_lock import MomentaryPollerLock
-from gridbridge.state import published_round_files
+from gridbridge.state import published_json
 from gridbridge.state.database import StateFile
 
 NAME, LOCKED = "gridbridge rebalance", 1
@@ -75,7 +75,7 @@ def pause_rebalancing(path: str, *, is_quiesced: bool) -> None:
     rebalancer = TaskRebalancer(load_policy_as_service_account(path), clock, RebalanceQuestion())
     with closing(rebalancer.database):
         rebalancer.quiesce(is_quiesced=is_quiesced)
-    published_round_files.publish_rebalance_pause(clock.now() if is_quiesced else None)
+    published_json.publish_rebalance_pause(clock.now() if is_quiesced else None)
 
 
 def _let_go(going: ExitStack, alone: ExitStack) -> bool:
@@ -128,7 +128,7 @@ def _shown(kind: RebalanceRound, *, is_asked: bool = False) -> Iterator[None]:
     """
     clock = Clock()
     with suppress(StateError):
-        published_round_files.publish_round_begin(kind, clock.now())
+        published_json.publish_round_begin(kind, clock.now())
     try:
         yield
     except BaseException:
@@ -140,7 +140,7 @@ def _shown(kind: RebalanceRound, *, is_asked: bool = False) -> Iterator[None]:
 
 def _end(kind: RebalanceRound, clock: Clock) -> None:
     with suppress(StateError):
-        published_round_files.publish_round_end(kind, clock.now())
+        published_json.publish_round_end(kind, clock.now())
 
 
 def _untold(_: str) -> None:

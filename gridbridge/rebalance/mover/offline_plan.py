@@ -7,7 +7,7 @@ from typing import Any
 from gridbridge.config.rebalance import SECTION
 from gridbridge.errors import ConfigError
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
-from gridbridge.rebalance.mover.rule_choice import (
+from gridbridge.rebalance.mover.snapshot_rule import (
     RebalancePlan,
     RebalanceQuestion,
     RebalanceRequest,

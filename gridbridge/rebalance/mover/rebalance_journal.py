@@ -9,7 +9,7 @@ from gridbridge.model.rebalance.placement_snapshot import PlacementSnapshot
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.program.encoding import decode_model_value, encode_model_value
 from gridbridge.program.journal import InputsNotJournalled, JournalEntry, make_journal_entry
-from gridbridge.rebalance.mover.rule_choice import (
+from gridbridge.rebalance.mover.snapshot_rule import (
     RebalancePlan,
     RebalanceQuestion,
     RebalanceRequest,

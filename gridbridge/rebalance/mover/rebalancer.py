@@ -24,7 +24,7 @@ from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.model.transfer.transfer_row import TaskMoveState
 from gridbridge.program.journal import DecisionJournal, JournalEntry
 from gridbridge.rebalance.mover import rebalance_journal
-from gridbridge.rebalance.mover.rule_choice import (
+from gridbridge.rebalance.mover.snapshot_rule import (
     RebalancePlan,
     RebalanceQuestion,
     RebalanceRequest,
@@ -32,7 +32,7 @@ from gridbridge.rebalance.mover.rule_choice import (
     why_rebalance_later,
 )
 from gridbridge.rebalance.mover.task_observer import RebalanceTaskObserver
-from gridbridge.rebalance.store.round_notes import HOST, JOB, RebalanceNoteRows
+from gridbridge.rebalance.store.rebalance_tables import HOST, JOB, RebalanceNoteRows
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from gridbridge.transfer.store.transfer_rows import TaskMoveRows

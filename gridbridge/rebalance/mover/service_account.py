@@ -1,6 +1,6 @@
 """Become the service account for rebalancing, and load the configuration."""
 
-from gridbridge.batch import as_user_call
+from gridbridge.batch import root_helpers
 from gridbridge.batch.clusters import open_ssh_sessions
 from gridbridge.config import policy_file
 from gridbridge.model.policy import Policy
@@ -12,7 +12,7 @@ def load_policy_as_service_account(path: str) -> Policy:
     policy = policy_file.load_configuration(path)
     if not policy.is_personal:
         become_account(policy.site.service_account)
-    as_user_call.choose_as_user_caller(policy)
+    root_helpers.choose_as_user_caller(policy)
     return policy
 
 

@@ -8,7 +8,7 @@ from functools import partial
 
 from gridbridge.batch.adapters import adapter_of_cluster, status_adapter
 from gridbridge.batch.clusters import reach_cluster
-from gridbridge.campaigns.acts.array_jobs import exclude_foreign_jobs
+from gridbridge.campaigns.acts.array_submission import exclude_foreign_jobs
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
@@ -31,12 +31,12 @@ from gridbridge.model.rebalance.placement_snapshot import (
 )
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.transfer.transfer_row import Transfer
-from gridbridge.rebalance.mover.sent_away import TransferredTaskReader
-from gridbridge.rebalance.store.round_notes import RebalanceNoteRows
+from gridbridge.rebalance.mover.sent_task_reader import TransferredTaskReader
+from gridbridge.rebalance.store.rebalance_tables import RebalanceNoteRows
 from gridbridge.shell.clock import Clock
 from gridbridge.state import drains
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.sent_jobs import live_campaign_jobs_at
+from gridbridge.state.database.campaign_tables import live_campaign_jobs_at
 
 SILENT_S = 300.0  # after which a cluster that no transfer queue leads to counts as lost
 

@@ -10,9 +10,8 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.rebalance.datasets import Dataset, ReplicaOutcome
 from gridbridge.program import users_configuration
 from gridbridge.rebalance.mover.service_account import load_policy_as_service_account
-from gridbridge.rebalance.replicas import owner_processes, owner_wiring
-from gridbridge.rebalance.store import delegation_files
-from gridbridge.rebalance.store.carried_replica_tables import CarriedReplicaRows
+from gridbridge.rebalance.replicas import dataset_delegation, owner_processes, owner_wiring
+from gridbridge.rebalance.store.rebalance_tables import CarriedReplicaRows
 from gridbridge.state.database import StateFile
 
 
@@ -50,7 +49,7 @@ def _anybodys(name: str, path: str) -> DatasetReport:
     policy = load_policy_as_service_account(path)
     let = [
         delegation
-        for delegation in delegation_files.list_delegations()
+        for delegation in dataset_delegation.list_delegations()
         if f"{delegation.owner}/{delegation.dataset}" == name
     ]
     delegated = next(iter(owner_processes.query_delegated_datasets(let)), None)

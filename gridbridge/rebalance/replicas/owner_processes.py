@@ -10,12 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from typing import Any
 
-from gridbridge.batch import as_user_call
+from gridbridge.batch import root_helpers
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.rebalance.datasets import DelegatedDataset
 from gridbridge.model.status_report import printable
+from gridbridge.rebalance.replicas.dataset_delegation import Delegation
 from gridbridge.rebalance.store.dataset_records import NO_RECORD, decode_dataset
-from gridbridge.rebalance.store.delegation_files import Delegation
 
 AT_ONCE = 50  # datasets of a person
 OWNERS_AT_ONCE = 8  # that are asked
@@ -76,14 +76,14 @@ def drop_replica_as_owner(delegation: Delegation | DelegatedDataset, storage: st
 
 def _long(*words: str) -> tuple[int, Any, str]:
     try:
-        answer = as_user_call.call_as_user(*words, patience_s=LONG_S, most_bytes=ANSWER_BYTES)
+        answer = root_helpers.call_as_user(*words, patience_s=LONG_S, most_bytes=ANSWER_BYTES)
     except GridbridgeError as error:
         return -1, None, str(error)
     try:
         report = json.loads(answer.stdout or b"null")
     except (ValueError, RecursionError):
         report = None
-    return answer.status, report, as_user_call.as_user_refusal(answer)
+    return answer.status, report, root_helpers.as_user_refusal(answer)
 
 
 def _reason(status: int, report: Any, words: str) -> str:
@@ -107,7 +107,7 @@ def _ask(portion: list[Delegation]) -> list[Any] | None:
     """Return the owner's report of each dataset; None without a valid answer."""
     files = [delegation.file for delegation in portion]
     try:
-        answer = as_user_call.call_as_user("look", *files, most_bytes=ANSWER_BYTES).checked()
+        answer = root_helpers.call_as_user("look", *files, most_bytes=ANSWER_BYTES).checked()
         rows = json.loads(answer.stdout)
         if not isinstance(rows, list) or len(rows) != len(portion):
             raise ValueError("no answer for each")

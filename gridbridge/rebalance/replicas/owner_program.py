@@ -13,8 +13,8 @@ from collections.abc import Callable
 from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.model.places import CONFIG
 from gridbridge.program import users_configuration
-from gridbridge.rebalance.replicas import delegation_requests, owner_wiring
-from gridbridge.rebalance.replicas.delegated_datasets import DelegatedDatasets
+from gridbridge.rebalance.replicas import dataset_delegation, owner_wiring
+from gridbridge.rebalance.replicas.owner_datasets import DelegatedDatasets
 from gridbridge.rebalance.replicas.owner_replicas import DatasetOutcome
 from gridbridge.rebalance.store.dataset_records import encode_dataset
 
@@ -66,7 +66,7 @@ def _looked(served: DelegatedDatasets, name: str) -> dict[str, object]:
     """
     try:
         if served.is_gone(name):
-            delegation_requests.revoke_delegation(name)
+            dataset_delegation.revoke_delegation(name)
             return {"name": name, "gone": True}
         dataset, is_busy = served.seen(name)
     except (GridbridgeError, OSError) as error:

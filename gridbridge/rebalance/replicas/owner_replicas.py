@@ -23,7 +23,7 @@ from gridbridge.model.rebalance.datasets import (
     dataset_mismatch,
 )
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection
-from gridbridge.rebalance.replicas import originals, storage_area
+from gridbridge.rebalance.replicas import original_files, storage_area
 from gridbridge.rebalance.replicas.replica_copy import ReplicaCopier, ReplicaFolder
 from gridbridge.rebalance.replicas.storage_area import StorageArea
 from gridbridge.rebalance.store.dataset_records import DatasetRecords
@@ -141,8 +141,8 @@ class OwnerReplicas:
         best = min(whole, key=lambda area: area.login is not None, default=None)
         is_here = best is not None and best.login is None
         # all of it is read for that
-        if not is_here and originals.has_these_checksums(dataset.path, sums):
-            top = originals.dataset_top_folder(dataset.path, is_tree=dataset.is_tree)
+        if not is_here and original_files.has_these_checksums(dataset.path, sums):
+            top = original_files.dataset_top_folder(dataset.path, is_tree=dataset.is_tree)
             return ReplicaFolder(login=None, folder=top)
         if best is None:
             raise StorageUnusable(f"no replica is whole, and {dataset.path} is not what was added")

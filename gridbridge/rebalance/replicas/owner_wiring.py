@@ -9,7 +9,7 @@ from gridbridge.batch.clusters import reach_cluster
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.rebalance_section import StorageSection
-from gridbridge.rebalance.replicas.delegated_datasets import DelegatedDatasets
+from gridbridge.rebalance.replicas.owner_datasets import DelegatedDatasets
 from gridbridge.rebalance.replicas.replica_copy import (
     CopyFiles,
     ReplicaCopier,

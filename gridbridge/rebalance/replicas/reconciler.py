@@ -22,17 +22,16 @@ from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea
 from gridbridge.program.journal import DecisionJournal, JournalEntry
 from gridbridge.rebalance.mover import rebalance_journal
 from gridbridge.rebalance.mover.dataset_fairness import FairOwnerQueue, owner_of_carried_replica
-from gridbridge.rebalance.mover.rule_choice import (
+from gridbridge.rebalance.mover.snapshot_rule import (
     RebalancePlan,
     RebalanceQuestion,
     decide_rebalance_plan,
     why_rebalance_later,
 )
+from gridbridge.rebalance.replicas import dataset_delegation as letters
 from gridbridge.rebalance.replicas import owner_processes as owners
 from gridbridge.rebalance.replicas import owner_wiring, storage_area
-from gridbridge.rebalance.store import delegation_files as letters
-from gridbridge.rebalance.store.carried_replica_tables import CarriedReplicaRows
-from gridbridge.rebalance.store.round_notes import RebalanceNoteRows
+from gridbridge.rebalance.store.rebalance_tables import CarriedReplicaRows, RebalanceNoteRows
 from gridbridge.shell import files
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.poller_lock import MomentaryPollerLock

@@ -71,17 +71,17 @@ def metrics(
         raise click.UsageError(
             f"--textfile {textfile}: wrong name; expected one that ends with {SUFFIX}"
         )
-    from gridbridge.site import metrics_exposition  # a tenth of a second
+    from gridbridge.site import published_metrics  # a tenth of a second
 
     if listen:
         _show_version()
         watch = _Watch(folder, balance)
-        metrics_exposition.serve_metrics(
+        published_metrics.serve_metrics(
             watch.measure, *listen, announce=lambda port: _tell(listen[0], port)
         )
     families, troubles = service.measure_all_capabilities(datetime.now(UTC), folder, balance)
     _complain(troubles)
-    text = metrics_exposition.prometheus_text(families)
+    text = published_metrics.prometheus_text(families)
     if textfile is None:
         output.line(text.decode().removesuffix("\n"))
     else:

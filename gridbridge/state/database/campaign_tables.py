@@ -15,15 +15,24 @@ from sqlalchemy import (
     ColumnElement,
     Index,
     Table,
+    and_,
     bindparam,
     delete,
     false,
+    or_,
     select,
     text,
 )
 
-from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskOutcome
+from gridbridge.model.campaigns.campaign import (
+    Array,
+    ArrayState,
+    Campaign,
+    CampaignState,
+    TaskOutcome,
+)
 from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, DatasetWish, Jdl
+from gridbridge.model.snapshot import SentJob
 from gridbridge.state.database.columns import (
     COUNTED,
     METADATA,
@@ -127,6 +136,17 @@ ATTEMPTS = Table(
 
 NO_ARRAY = 0  # array of a task that was cancelled while waiting
 PLACE = ("campaign", "array", "place")  # the key of tables about attempts
+ARRAY = tuple(ARRAYS.c[field.name] for field in fields(Array))
+# `in_` and not `!= OVER`, so that an index finds the few open arrays.
+IS_OPEN = ARRAYS.c.state.in_([state for state in ArrayState if state is not ArrayState.OVER])
+IS_GOING = or_(
+    CAMPAIGNS.c.state.in_((CampaignState.IN_TREATMENT, CampaignState.PAUSED)),
+    and_(CAMPAIGNS.c.state == CampaignState.CANCELLED, CAMPAIGNS.c.ended_at.is_(None)),
+)
+SENT_TO = select(*ARRAY).where(
+    ARRAYS.c.cluster == bindparam("cluster"), ARRAYS.c.job_id > 0, IS_OPEN
+)
+ANY = select(CAMPAIGNS.c.number).where(IS_GOING).limit(1)
 
 
 def delete_rows_of_attempts(
@@ -178,3 +198,17 @@ def jdl_from_json(stored: Mapping[str, Any]) -> Jdl:
     values = {**stored, "type": CampaignType(stored["type"]), "outputs": tuple(stored["outputs"])}
     datasets = {name: DatasetWish(**fields) for name, fields in stored["datasets"].items()}
     return Jdl(**values | {"clusters": clusters, "datasets": datasets})
+
+
+def live_campaign_jobs_at(database: StateFile, cluster: str) -> SentJob:
+    """Return the campaign jobs that may be alive at a cluster."""
+    rows = database.rows(SENT_TO, cluster=cluster)
+    return SentJob(
+        jobs=frozenset(row["job_id"] for row in rows),
+        released=frozenset(
+            f"{row['campaign']}.{row['number']}"
+            for row in rows
+            if row["state"] == ArrayState.RELEASED
+        ),
+        is_watched=bool(rows or database.rows(ANY)),
+    )

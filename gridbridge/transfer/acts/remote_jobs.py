@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Mapping
 
-from gridbridge.batch import as_user_call, load_submit_adapter
+from gridbridge.batch import load_submit_adapter, root_helpers
 from gridbridge.batch.adapters import adapter_of_cluster, status_adapter
 from gridbridge.batch.clusters import reach_cluster
 from gridbridge.decisions.transfer.remote_accounting import verdict_from_accounting
@@ -101,9 +101,9 @@ def _as_owner(verb: str, transfer: Transfer) -> None:
     Raises OwnerUnknown without an account, RemoteJobNotOurs if the job's id is another job's by
     now.
     """
-    result = as_user_call.call_as_user(verb, os.path.basename(transfer.record))
+    result = root_helpers.call_as_user(verb, os.path.basename(transfer.record))
     if result.status == NO_OWNER:
-        raise OwnerUnknown(as_user_call.as_user_refusal(result))
+        raise OwnerUnknown(root_helpers.as_user_refusal(result))
     result.checked()
 
 

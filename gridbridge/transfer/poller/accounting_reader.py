@@ -15,7 +15,7 @@ from gridbridge.model.accounting import (
 )
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.ids import is_transfer_name
-from gridbridge.program.work.threads import ThreadNotStarted, ThreadPool
+from gridbridge.program.work.owner_threads import ThreadNotStarted, ThreadPool
 from gridbridge.shell import followed_file
 from gridbridge.shell.clock import Clock
 

@@ -27,7 +27,7 @@ from gridbridge.model.transfer.claim import (
 )
 from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
 from gridbridge.program.work.backoff import Backoff
-from gridbridge.program.work.workers import OwnerThreadPools
+from gridbridge.program.work.owner_threads import OwnerThreadPools
 from gridbridge.shell.clock import Clock
 from gridbridge.transfer.acts.claim_files import ClaimFiles
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger

@@ -12,7 +12,7 @@ from gridbridge.model.transfer.transfer_plan import TransferAct, TransferAction
 from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
 from gridbridge.program.ownerless_jobs import OwnerlessJobNotDeleted
 from gridbridge.program.work.backoff import Backoff
-from gridbridge.program.work.workers import OwnerThreadPools
+from gridbridge.program.work.owner_threads import OwnerThreadPools
 from gridbridge.transfer.acts.remote_jobs import TransferActs
 from gridbridge.transfer.poller.usage_records import RemoteUsageService
 

@@ -24,8 +24,7 @@ from gridbridge.model.transfer.guard import Guard
 from gridbridge.model.transfer.transfer_plan import TransferAct, TransferAction
 from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
 from gridbridge.program.watch.cluster_observer import ClusterQueryResult
-from gridbridge.program.work.background_query import AT_ONCE, BackgroundQuery
-from gridbridge.program.work.workers import OwnerThreadPools
+from gridbridge.program.work.owner_threads import AT_ONCE, BackgroundQuery, OwnerThreadPools
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from gridbridge.transfer.acts.local_tasks import LocalTasks

@@ -13,7 +13,7 @@ from gridbridge.model.transfer.transfer_plan import Orphan, TransferAction
 from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
 from gridbridge.program.journal import DecisionJournal
 from gridbridge.program.work.backoff import Backoff
-from gridbridge.program.work.workers import OwnerThreadPools
+from gridbridge.program.work.owner_threads import OwnerThreadPools
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.snapshots import ClusterQueryLogRows

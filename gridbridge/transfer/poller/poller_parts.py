@@ -6,9 +6,8 @@ from functools import partial
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.program.journal import DecisionJournal
-from gridbridge.program.watch.disk_space_watch import DiskSpaceWatch
 from gridbridge.program.watch.last_answers import LastClusterSnapshots
-from gridbridge.program.watch.tmpdirs import TmpdirFolderQuery
+from gridbridge.program.watch.service_folders import DiskSpaceWatch, TmpdirFolderQuery
 from gridbridge.transfer.poller.breakers import ClusterBreakers
 from gridbridge.transfer.poller.claims import TransferClaims
 from gridbridge.transfer.poller.dispatcher import ActDispatcher

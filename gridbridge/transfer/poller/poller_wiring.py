@@ -18,8 +18,7 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.program.configuration import ReloadableConfiguration
 from gridbridge.program.watch.cluster_observer import ClusterObserver
-from gridbridge.program.watch.end_listener import OarJobEndListener
-from gridbridge.program.watch.pushed_ends import QeventJobEndReceiver
+from gridbridge.program.watch.pushed_job_ends import OarJobEndListener, QeventJobEndReceiver
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from gridbridge.state.inbox import SpoolInbox

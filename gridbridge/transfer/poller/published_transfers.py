@@ -38,7 +38,7 @@ from gridbridge.model.status_report import printable
 from gridbridge.model.transfer import request_rules as mappings
 from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer, TransferEvent
 from gridbridge.program.version import version_with_commit
-from gridbridge.program.watch import local_queue_publication
+from gridbridge.program.watch import last_answers
 from gridbridge.program.watch.cluster_observer import ClusterObserver, ClusterQueryResult
 from gridbridge.shell import files
 from gridbridge.shell.clock import Clock
@@ -278,7 +278,7 @@ class PublishedViews:
         self._put(f"{published_json.CLUSTERS}/{answer.cluster}.json", cluster)
         if answer.snapshot:
             own = self._policy.queues_at(answer.cluster)
-            local_queue_publication.publish_local_only_queues(answer.snapshot, own, self._folder)
+            last_answers.publish_local_only_queues(answer.snapshot, own, self._folder)
         if answer.vocabulary:
             path = published_values.vocabulary_path(answer.cluster, self._folder)
             publish_file(path, vocabulary.encode_vocabulary(answer.vocabulary))

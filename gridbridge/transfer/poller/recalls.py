@@ -21,7 +21,7 @@ from gridbridge.model.transfer.transfer_plan import TransferAct, TransferAction
 from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer, TransferKey
 from gridbridge.program.journal import DecisionJournal
 from gridbridge.program.work.backoff import Backoff
-from gridbridge.program.work.workers import OwnerThreadPools
+from gridbridge.program.work.owner_threads import OwnerThreadPools
 from gridbridge.shell.clock import Clock
 from gridbridge.transfer.acts.local_tasks import LocalTasks
 from gridbridge.transfer.acts.verdict_files import VerdictFiles

@@ -4,9 +4,8 @@ from dataclasses import dataclass, field
 
 from gridbridge.model.places import SPOOL
 from gridbridge.program.watch.cluster_observer import ClusterObserver
-from gridbridge.program.watch.end_listener import OarJobEndListener
-from gridbridge.program.watch.pushed_ends import QeventJobEndReceiver
-from gridbridge.program.work.workers import OwnerThreadPools
+from gridbridge.program.watch.pushed_job_ends import OarJobEndListener, QeventJobEndReceiver
+from gridbridge.program.work.owner_threads import OwnerThreadPools
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from gridbridge.state.inbox import SpoolInbox

@@ -10,8 +10,7 @@ from gridbridge.decisions.transfer.transfer_situation import TransferSituation
 from gridbridge.model.policy import Policy
 from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
 from gridbridge.program.watch.cluster_observer import ClusterQueryResult
-from gridbridge.program.work.background_query import AT_ONCE, BackgroundQuery
-from gridbridge.program.work.workers import OwnerThreadPools
+from gridbridge.program.work.owner_threads import AT_ONCE, BackgroundQuery, OwnerThreadPools
 from gridbridge.transfer.acts.remote_jobs import RemoteJobs
 from gridbridge.transfer.poller.transfer_ledger import TransferLedger
 

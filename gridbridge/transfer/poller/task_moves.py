@@ -21,7 +21,7 @@ from gridbridge.model.transfer.transfer_row import (
     Transfer,
     TransferKey,
 )
-from gridbridge.program.work.workers import OwnerThreadPools
+from gridbridge.program.work.owner_threads import OwnerThreadPools
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from gridbridge.transfer.acts.local_tasks import LocalTasks

@@ -12,11 +12,9 @@ from gridbridge.model.transfer.transfer_plan import TransferPlan
 from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
 from gridbridge.program.journal import DecisionJournal, JournalEntry
 from gridbridge.program.watch.cluster_observer import ClusterObserver, ClusterQueryResult
-from gridbridge.program.watch.disk_space_watch import DiskSpaceWatch
-from gridbridge.program.watch.end_listener import OarJobEndListener
 from gridbridge.program.watch.last_answers import LastClusterSnapshots
-from gridbridge.program.watch.pushed_ends import QeventJobEndReceiver
-from gridbridge.program.watch.tmpdirs import TmpdirFolderQuery
+from gridbridge.program.watch.pushed_job_ends import OarJobEndListener, QeventJobEndReceiver
+from gridbridge.program.watch.service_folders import DiskSpaceWatch, TmpdirFolderQuery
 from gridbridge.state import spool
 from gridbridge.transfer.poller.breakers import ClusterBreakers
 from gridbridge.transfer.poller.claims import TransferClaims

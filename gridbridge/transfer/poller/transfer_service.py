@@ -17,7 +17,7 @@ from gridbridge.model.ids import parse_transfer
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import SentJob
 from gridbridge.program import cycle
-from gridbridge.state.database.sent_jobs import live_campaign_jobs_at
+from gridbridge.state.database.campaign_tables import live_campaign_jobs_at
 from gridbridge.transfer.poller import poller_parts
 from gridbridge.transfer.poller import poller_parts as acting
 from gridbridge.transfer.poller import poller_parts as maintenance

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.embedded import process_identity, status, submit
-from gridbridge.batch.embedded.job_store import EmbeddedJobStore
-from gridbridge.batch.embedded.schema import VERSION
+from gridbridge.batch.embedded.job_store import VERSION, EmbeddedJobStore
 from gridbridge.batch.submission_result import SubmissionOutcome
 from gridbridge.errors import CommandFailed, StateError
 from gridbridge.model.request import JobRequest, JobSpec

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.embedded import queue_methods, schema, submit
+from gridbridge.batch.embedded import job_store, queue_methods, submit
 from gridbridge.batch.embedded.embedded_job import (
     EmbeddedJob,
     EmbeddedTransferQueue,
@@ -187,8 +187,8 @@ def test_a_file_of_an_earlier_version_is_brought_up_to_date(
 ) -> None:
     EmbeddedJobStore(str(tmp_path), create=True)
     second = "ALTER TABLE script ADD COLUMN words INTEGER NOT NULL DEFAULT 0"
-    monkeypatch.setattr(schema, "STEPS", (schema.TABLES, second))
-    monkeypatch.setattr(schema, "VERSION", 2)
+    monkeypatch.setattr(job_store, "STEPS", (job_store.TABLES, second))
+    monkeypatch.setattr(job_store, "VERSION", 2)
     database = EmbeddedJobStore(str(tmp_path))
 
     with sqlite3.connect(tmp_path / "jobs.db") as file:

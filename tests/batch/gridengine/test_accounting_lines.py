@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.gridengine import client_commands
-from gridbridge.batch.gridengine.accounting_lines import parse_accounting_line
 from gridbridge.batch.gridengine.qacct import (
     parse_accounting,
+    parse_accounting_line,
     read_accounting_lines,
     read_ended_tasks,
     read_task_records,
 )
-from gridbridge.elastic.simulation.accounting_workload import read_accounting_tasks
+from gridbridge.elastic.simulation.replay_workload import read_accounting_tasks
 from gridbridge.errors import ParseError
 from gridbridge.model.elastic.replay_outcome import ReplayExclusion, ReplayTask
 from gridbridge.model.job import ArrayEndQuery

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gridbridge.batch.gridengine.job_end import settle_job_end, settle_job_end_or_future
+from gridbridge.batch.gridengine.accounting_file import settle_job_end, settle_job_end_or_future
 from gridbridge.model.accounting import RemoteRecord, UsageSource
 from gridbridge.model.job import FutureJobEnd, JobEnd
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gridbridge.batch import as_user_call
+from gridbridge.batch import root_helpers
 from gridbridge.campaigns.acts import array_submission
 from gridbridge.campaigns.acts.array_submission import (
     ArrayDeferred,
@@ -59,7 +59,7 @@ class Helper:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked = ""
         self.says = (0, "", "")
-        monkeypatch.setattr(as_user_call, "run_program", self._run)
+        monkeypatch.setattr(root_helpers, "run_program", self._run)
 
     def _run(self, argv: tuple[str, ...], *_: object) -> CompletedProgram:
         self.asked = " ".join(argv[3:])

@@ -19,10 +19,9 @@ from gridbridge.campaigns.cli.gridstat import gridstat
 from gridbridge.campaigns.store import (
     campaign_files,
     published_campaign_files,
-    published_task_files,
 )
 from gridbridge.campaigns.submission import jdl_reader
-from gridbridge.campaigns.tools import campaign_outputs, task_views
+from gridbridge.campaigns.tools import campaign_outputs, event_commands
 from gridbridge.campaigns.tools.campaign_outputs import OutputFolder
 from gridbridge.model.campaigns.campaign import CampaignState, TaskOutcome
 from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
@@ -76,11 +75,11 @@ class Site:
         for each in (Path(self.published), self.files):
             each.mkdir()
         self.show(SWEEP)
-        published_task_files.publish_campaign_tasks(7, 0, TASKS, self.published)
+        published_campaign_files.publish_campaign_tasks(7, 0, TASKS, self.published)
         ends = (TaskEndTimes(at=NOON + timedelta(minutes=5), cluster="beta", tasks=2, failed=0),)
         later = NOON + timedelta(minutes=9)
         more = TaskEndTimes(at=later, cluster="gamma", tasks=1, failed=1, timed=1, wallclock_s=30)
-        published_task_files.append_published_task_ends(7, (*ends, more), self.published)
+        published_campaign_files.append_published_task_ends(7, (*ends, more), self.published)
 
     def show(self, *campaigns: ShownCampaign) -> None:
         """Publish campaigns."""
@@ -105,7 +104,7 @@ class Site:
 @pytest.fixture(name="site")
 def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     site = Site(tmp_path)
-    for function in (task_views.own_task_parameters, task_views.own_jdl):
+    for function in (event_commands.own_task_parameters, event_commands.own_jdl):
         monkeypatch.setattr(function, "__defaults__", (str(site.files),))
     monkeypatch.setattr(
         campaign_outputs.own_output_folders, "__defaults__", (str(site.files), "/nonexistent.toml")
@@ -387,7 +386,7 @@ def test_what_its_owner_cancelled_has_ended_but_neither_failed_nor_been_fast(sit
     cancelled = TaskEndTimes(
         at=NOON + timedelta(minutes=9), cluster="delta", tasks=4, failed=0, cancelled=4
     )
-    published_task_files.append_published_task_ends(7, [cancelled], site.published)
+    published_campaign_files.append_published_task_ends(7, [cancelled], site.published)
     over = replace(SWEEP, state=CampaignState.CANCELLED, at=(), ended_per_h=None, waiting=0)
     site.show(replace(over, tasks=7, ended=7, failed=1, cancelled=4))
 
@@ -564,7 +563,7 @@ def test_attempts_beside_the_one_that_counts_have_lines_of_their_own(site: Site)
         attempt=1, cluster="beta", outcome=TaskOutcome.COPY, beyond_s=None
     )
     won = replace(TASKS[0], attempt=2, cluster="gamma", beyond_s=95, copies=(lost,))
-    published_task_files.publish_campaign_tasks(7, 0, (won,), site.published)
+    published_campaign_files.publish_campaign_tasks(7, 0, (won,), site.published)
 
     lines = site.stat("-j", "7.0").output.splitlines()
 

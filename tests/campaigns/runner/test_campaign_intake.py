@@ -14,7 +14,7 @@ from sqlalchemy import delete
 from gridbridge.campaigns.runner import campaign_intake
 from gridbridge.campaigns.runner.campaign_runner import TAKING_S, empty_campaign_inbox
 from gridbridge.campaigns.runner.owner_requests import OwnerRequestHandler
-from gridbridge.campaigns.store import campaign_files, published_task_files
+from gridbridge.campaigns.store import campaign_files, published_campaign_files
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_inbox import A_SCAN
 from gridbridge.campaigns.store.campaign_reader import MAX_FIRST_BYTES
@@ -139,7 +139,7 @@ def test_that_tasks_were_tried_again_after_a_backup_is_told(
     events = CampaignEventRows(site.database).open()
     assert (found.state, [one.why for one in events]) == (CampaignState.TERMINATED, told)
     assert all(one.code is CampaignEventCode.RESTORED for one in events)
-    assert published_task_files.campaigns_with_interrupted_changes(str(site.published)) == (
+    assert published_campaign_files.campaigns_with_interrupted_changes(str(site.published)) == (
         {1} if told else set()
     )
     assert [describe_campaign_event(one, found.state).rpartition("; ")[2] for one in events] == [

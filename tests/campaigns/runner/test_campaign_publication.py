@@ -16,7 +16,10 @@ from gridbridge.campaigns.runner.campaign_publication import (
     CampaignPublisher,
 )
 from gridbridge.campaigns.runner.owner_requests import OwnerRequestHandler
-from gridbridge.campaigns.store import campaign_rows, published_campaign_files, published_task_files
+from gridbridge.campaigns.store import (
+    campaign_rows,
+    published_campaign_files,
+)
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
@@ -74,10 +77,14 @@ def test_tasks_are_shown_however_often_they_made_way(tmp_path: Path) -> None:
     tasks = [replace(one, number=number) for number in range(1000)]
     (tmp_path / "campaigns").mkdir()
 
-    published_task_files.publish_campaign_tasks(1, 0, tasks, str(tmp_path))
+    published_campaign_files.publish_campaign_tasks(1, 0, tasks, str(tmp_path))
 
     assert (
-        len(published_task_files.read_published_campaign_tasks(1, 0, str(tmp_path))[999].made_way)
+        len(
+            published_campaign_files.read_published_campaign_tasks(1, 0, str(tmp_path))[
+                999
+            ].made_way
+        )
         == 60
     )
 
@@ -116,7 +123,7 @@ class Site:
         """Return the words of the tasks of a part."""
         return {
             n: one.word
-            for n, one in published_task_files.read_published_campaign_tasks(
+            for n, one in published_campaign_files.read_published_campaign_tasks(
                 1, part, self.folder
             ).items()
         }
@@ -143,8 +150,8 @@ def test_each_task_is_shown_by_its_last_attempt(site: Site) -> None:
     assert site.shown() == {0: "program_error", 1: "waiting", 2: "sent"}
     known = PublishedTask(number=0, attempt=1, outcome=TaskOutcome.PROGRAM_ERROR, is_waiting=False)
     there = replace(known, cluster="beta", place=1, exit_status=3, wallclock_s=7)
-    assert published_task_files.read_published_campaign_tasks(1, 0, site.folder)[0] == there
-    (end,) = published_task_files.read_published_task_ends(1, site.folder)
+    assert published_campaign_files.read_published_campaign_tasks(1, 0, site.folder)[0] == there
+    (end,) = published_campaign_files.read_published_task_ends(1, site.folder)
     assert (end.cluster, end.tasks, end.failed) == ("beta", 1, 1)
     assert (end.timed, end.wallclock_s) == (1, 7)
 
@@ -174,10 +181,10 @@ def test_what_a_killed_cycle_touched_is_shown_by_the_next(site: Site) -> None:
     next_one.end([])
 
     assert site.shown() == {0: "success", 1: "sent"}
-    assert published_task_files.campaigns_with_interrupted_changes(site.folder) == frozenset()
+    assert published_campaign_files.campaigns_with_interrupted_changes(site.folder) == frozenset()
     assert [
         (one.tasks, one.failed)
-        for one in published_task_files.read_published_task_ends(1, site.folder)
+        for one in published_campaign_files.read_published_task_ends(1, site.folder)
     ] == [(1, 0)]
 
 
@@ -193,7 +200,7 @@ def test_ends_that_a_killed_cycle_had_noted_count_once(site: Site) -> None:
     next_one.begin([1])
     next_one.end([failed])
 
-    ends = published_task_files.read_published_task_ends(1, site.folder)
+    ends = published_campaign_files.read_published_task_ends(1, site.folder)
     assert (sum(one.tasks for one in ends), sum(one.failed for one in ends)) == (2, 1)
     assert sum(one.wallclock_s for one in ends) == 14
 
@@ -368,14 +375,14 @@ def test_what_is_tried_again_is_taken_back(site: Site) -> None:
 
     counts = [
         (one.cluster, one.tasks, one.failed)
-        for one in published_task_files.read_published_task_ends(1, site.folder)
+        for one in published_campaign_files.read_published_task_ends(1, site.folder)
     ]
     assert counts == [("beta", 3, 2), ("beta", -2, -2)]
     array = site.campaigns.add_array(1, "beta", [(0, 2), (1, 2)], NOON)
     again = site.campaigns.pending(array)
     site.campaigns.drop_waiting(1)
     site.publication.end(map(site.ended, again, (TaskOutcome.SUCCESS, TaskOutcome.PROGRAM_ERROR)))
-    ends = published_task_files.read_published_task_ends(1, site.folder)
+    ends = published_campaign_files.read_published_task_ends(1, site.folder)
     assert (sum(one.tasks for one in ends), sum(one.failed for one in ends)) == (3, 1)
 
 
@@ -385,7 +392,7 @@ def test_half_a_line_of_ends_is_skipped(site: Site) -> None:
     with Path(site.folder, "campaigns/1/ends").open("a") as file:
         file.write("17672")
 
-    assert len(published_task_files.read_published_task_ends(1, site.folder)) == 1
+    assert len(published_campaign_files.read_published_task_ends(1, site.folder)) == 1
 
 
 def test_the_jdl_of_a_campaign_is_read_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -434,6 +441,6 @@ def test_what_its_owner_cancelled_has_not_failed(
     recovered.begin([1])
     recovered.end([])
 
-    (end,) = published_task_files.read_published_task_ends(1, site.folder)
+    (end,) = published_campaign_files.read_published_task_ends(1, site.folder)
     assert (end.tasks, end.failed, end.cancelled) == (1, failed, cancelled)
     assert (end.timed, end.wallclock_s) == ((0, 0) if cancelled else (1, 7))

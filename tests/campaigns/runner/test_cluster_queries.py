@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.gridengine import status
-from gridbridge.campaigns.acts.array_jobs import exclude_foreign_jobs
+from gridbridge.campaigns.acts.array_submission import exclude_foreign_jobs
 from gridbridge.campaigns.runner.cluster_queries import (
     ArrayLimitCache,
     ClusterSnapshotFetcher,
@@ -27,7 +27,7 @@ from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.states import JobFact, JobState
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.sent_jobs import live_campaign_jobs_at
+from gridbridge.state.database.campaign_tables import live_campaign_jobs_at
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 OURS = Array(

@@ -16,7 +16,7 @@ from gridbridge.campaigns.runner.straggler_tails import (
     positions_of_extra_attempts,
 )
 from gridbridge.campaigns.runner.task_end_recorder import CycleStatisticsRecorder
-from gridbridge.campaigns.store import published_task_files
+from gridbridge.campaigns.store import published_campaign_files
 from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
@@ -328,8 +328,8 @@ def test_tasks_are_shown_by_the_attempt_that_counts(site: Site, tmp_path: Path) 
             attempt=1, cluster="beta", outcome=TaskOutcome.PENDING, beyond_s=None
         ),
     )
-    published_task_files.publish_campaign_tasks(1, 0, found, str(tmp_path))
-    assert published_task_files.read_published_campaign_tasks(1, 0, str(tmp_path)) == {
+    published_campaign_files.publish_campaign_tasks(1, 0, found, str(tmp_path))
+    assert published_campaign_files.read_published_campaign_tasks(1, 0, str(tmp_path)) == {
         one.number: one for one in found
     }
 

@@ -9,8 +9,7 @@ import pytest
 
 from gridbridge.campaigns.runner.campaign_forecast_updates import CampaignForecastUpdater
 from gridbridge.campaigns.runner.task_end_recorder import CycleStatisticsRecorder
-from gridbridge.campaigns.store.campaign_parts import AddedTaskPartRows
-from gridbridge.campaigns.store.campaign_rows import CampaignRows
+from gridbridge.campaigns.store.campaign_rows import AddedTaskPartRows, CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
 from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
 from gridbridge.decisions.campaigns.completion_forecast import (

@@ -10,7 +10,7 @@ import pytest
 from gridbridge.batch.gridengine import crowded_cell_reader, status
 from gridbridge.campaigns.nikita import nikita_journal
 from gridbridge.campaigns.nikita.nikita import Nikita
-from gridbridge.campaigns.store import published_task_files
+from gridbridge.campaigns.store import published_campaign_files
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
 from gridbridge.campaigns.store.cancellation_marks import (
@@ -281,11 +281,11 @@ def test_people_see_for_whom_a_task_made_way(nikita: Nikita, tmp_path: Path) -> 
     known = CampaignTaskRows(nikita.database)
 
     shown = known.sent(1, 0, 2)
-    published_task_files.publish_campaign_tasks(1, 0, shown, str(tmp_path))
+    published_campaign_files.publish_campaign_tasks(1, 0, shown, str(tmp_path))
 
     way = TaskPreemption(attempt=1, cluster="beta", job=5, lacked=("mem",))
     assert [one.made_way for one in shown] == [(), (way,), (way,)]
-    assert published_task_files.read_published_campaign_tasks(1, 0, str(tmp_path)) == {
+    assert published_campaign_files.read_published_campaign_tasks(1, 0, str(tmp_path)) == {
         one.number: one for one in shown
     }
     known.purge(1)

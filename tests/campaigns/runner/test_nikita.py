@@ -12,8 +12,8 @@ import pytest
 from gridbridge.batch.clusters import reach_cluster
 from gridbridge.batch.gridengine import status
 from gridbridge.campaigns.nikita import nikita_journal
-from gridbridge.campaigns.nikita.cancel_requests import CampaignCancelHandler
 from gridbridge.campaigns.nikita.nikita import Nikita
+from gridbridge.campaigns.nikita.nikita_queries import CampaignCancelHandler
 from gridbridge.campaigns.store import campaign_files
 from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
@@ -41,14 +41,14 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
 from gridbridge.model.states import JobFact, JobState, QueueFact, QueueState
-from gridbridge.program.watch.shared_answers import (
+from gridbridge.program.watch.cluster_observer import (
     ClusterSnapshotSharing,
     identify_cluster_query,
     query_result_to_share,
 )
 from gridbridge.shell import poller_lock
 from gridbridge.shell.clock import Clock
-from gridbridge.state.database.sent_jobs import live_campaign_jobs_at
+from gridbridge.state.database.campaign_tables import live_campaign_jobs_at
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 WAITING, RUNNING = JobState([JobFact.WAITING]), JobState([JobFact.RUNNING])

@@ -20,7 +20,7 @@ from gridbridge.model.campaigns.campaign import (
 )
 from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.sent_jobs import live_campaign_jobs_at
+from gridbridge.state.database.campaign_tables import live_campaign_jobs_at
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SWEEP = Campaign(

@@ -14,8 +14,7 @@ from gridbridge.campaigns.runner.campaign_situation import CampaignSituationGath
 from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
-from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
-from gridbridge.campaigns.store.missing_tasks import MissingTaskRows
+from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows, MissingTaskRows
 from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
 from gridbridge.campaigns.store.speculative_attempts import SpeculativeAttemptRows
 from gridbridge.model.campaigns.attempt_numbers import EPILOGUE
@@ -40,7 +39,7 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection as SiteSection
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
-from gridbridge.state.database.sent_jobs import live_campaign_jobs_at
+from gridbridge.state.database.campaign_tables import live_campaign_jobs_at
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SIZE = 50  # tasks of an array

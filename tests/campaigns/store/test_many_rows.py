@@ -10,8 +10,7 @@ import pytest
 from sqlalchemy import Connection, CursorResult, Executable
 
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
-from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
-from gridbridge.campaigns.store.missing_tasks import MissingTaskRows
+from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows, MissingTaskRows
 from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
 from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState, TaskOutcome
 from gridbridge.model.campaigns.campaign_sections import JobRatioRule, RunnerSection

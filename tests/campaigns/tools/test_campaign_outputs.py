@@ -14,7 +14,6 @@ from gridbridge.campaigns.cli.gridfetch import gridfetch
 from gridbridge.campaigns.store import (
     campaign_files,
     published_campaign_files,
-    published_task_files,
 )
 from gridbridge.campaigns.store.campaign_files import CampaignFileNotOwned
 from gridbridge.campaigns.tools import campaign_outputs, new_campaigns
@@ -308,7 +307,7 @@ def _published(tmp_path: Path) -> str:
     published_campaign_files.publish_campaign_value(
         ShownCampaigns(at=NOON, campaigns=(SWEEP,)), folder
     )
-    published_task_files.publish_campaign_tasks(7, 0, TASKS, folder)
+    published_campaign_files.publish_campaign_tasks(7, 0, TASKS, folder)
     return folder
 
 
@@ -377,7 +376,7 @@ def test_a_task_that_we_cancelled_is_not_brought_again(published: str, tmp_path:
     unwanted = replace(ENDED, outcome=TaskOutcome.UNWANTED)
     deleted = replace(ENDED, number=1, outcome=TaskOutcome.CANCELLED)
     bring(tmp_path, 7, Jdl(name="n", clusters={"beta": AtCluster(exec_file="run")}), "a", "b")
-    published_task_files.publish_campaign_tasks(7, 0, (unwanted, deleted), published)
+    published_campaign_files.publish_campaign_tasks(7, 0, (unwanted, deleted), published)
 
     assert [one.word for one in (unwanted, deleted)] == ["cancelled", "cancelled"]
     assert new_campaigns.campaign_of_failed_tasks(7, "", str(tmp_path), published).parameters == (
@@ -397,7 +396,7 @@ def test_tasks_that_root_refused_to_send_have_failed(
     published_campaign_files.publish_campaign_value(
         ShownCampaigns(at=NOON, campaigns=(replace(SWEEP, tasks=3, state=state),)), folder
     )
-    published_task_files.publish_campaign_tasks(7, 0, TASKS, folder)
+    published_campaign_files.publish_campaign_tasks(7, 0, TASKS, folder)
     bring(tmp_path, 7, Jdl(name="n", clusters={"beta": AtCluster(exec_file="run")}), "a", "b", "c")
 
     assert new_campaigns.campaign_of_failed_tasks(7, "", str(tmp_path), folder).parameters == again
@@ -457,6 +456,8 @@ def test_what_can_not_be_tried_again_is_refused(published: str, tmp_path: Path) 
     with pytest.raises(ConfigError, match="no campaign 8"):
         new_campaigns.campaign_of_failed_tasks(8, "", str(tmp_path), published)
     bring(tmp_path, 7, Jdl(name="n"), "a", "b")
-    published_task_files.publish_campaign_tasks(7, 0, (ENDED, replace(ENDED, number=1)), published)
+    published_campaign_files.publish_campaign_tasks(
+        7, 0, (ENDED, replace(ENDED, number=1)), published
+    )
     with pytest.raises(ConfigError, match="no task of it has failed"):
         new_campaigns.campaign_of_failed_tasks(7, "", str(tmp_path), published)

@@ -6,7 +6,7 @@ import pytest
 
 from gridbridge.decisions.elastic import master_machine_end
 from gridbridge.decisions.elastic.round_acts import host_states_from_cell
-from gridbridge.elastic.balancer.plan_preview import decide_balance_plan
+from gridbridge.elastic.balancer.round_decision import decide_balance_plan
 from gridbridge.model.elastic.balance_sections import BalanceSection
 from gridbridge.model.elastic.cell import QueueInstance, WaitingJobs
 from gridbridge.model.elastic.elastic_nodes import (

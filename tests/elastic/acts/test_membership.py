@@ -10,7 +10,7 @@ from threading import Barrier, BrokenBarrierError
 
 import pytest
 
-from gridbridge.batch.gridengine.membership.execution_hosts import HostQueueInstance
+from gridbridge.batch.gridengine.execution_hosts import HostQueueInstance
 from gridbridge.elastic.acts import membership
 from gridbridge.elastic.acts.machine_bootstrap import MachineBootstrap
 from gridbridge.elastic.acts.membership import GridEngineMembership

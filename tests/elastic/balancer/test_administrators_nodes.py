@@ -10,7 +10,7 @@ import pytest
 
 from gridbridge.elastic.balancer import administrators_nodes
 from gridbridge.elastic.balancer.balancer import Balancer
-from gridbridge.elastic.balancer.round_parts import BalancerRoundInputs, BalancerRoundPlan
+from gridbridge.elastic.balancer.balancer_round import BalancerRoundInputs, BalancerRoundPlan
 from gridbridge.elastic.balancer.round_state import BalancerStateRows
 from gridbridge.errors import StateError
 from gridbridge.model.elastic.balance_plan import BalancePolicyName

@@ -9,11 +9,11 @@ from gridbridge.decisions.elastic.balancer_publication import (
     BalancerRoundOutcome,
     count_round_statistics,
 )
-from gridbridge.elastic.balancer.balance_publication import (
+from gridbridge.elastic.store import published_balance_file
+from gridbridge.elastic.store.published_balance_file import (
     publish_balancer_round,
     publish_round_without_cell,
 )
-from gridbridge.elastic.store import published_balance_file
 from gridbridge.model.elastic.balance_plan import BalancePlan, BalanceVerdict
 from gridbridge.model.elastic.published_balance import RecentlyEndedTasks
 from gridbridge.site.metric_families import elastic_metric_families

@@ -8,8 +8,9 @@ from unittest.mock import patch
 import pytest
 
 from gridbridge.config import policy_file
+from gridbridge.elastic.acts import ended_tasks
 from gridbridge.elastic.balancer import cell_observer
-from gridbridge.elastic.store import recent_ends, saved_round_folder
+from gridbridge.elastic.store import saved_round_folder
 from gridbridge.model.elastic.balance_plan import (
     BalanceSituation,
     SavedBalancerRound,
@@ -97,7 +98,7 @@ def test_nor_when_it_is_closed_here(tmp_path: Path, state: str) -> None:
 def test_run_times_are_those_that_were_learnt(tmp_path: Path) -> None:
     assert look(tmp_path, None).runtimes == {}
     runs = add_run_times((), [("alice", "align", 30.0), ("alice", "align", 90.0)])
-    recent_ends.write_recent_ends(str(tmp_path / "ends.json"), RecentlyEndedTasks(runs=runs))
+    ended_tasks.write_recent_ends(str(tmp_path / "ends.json"), RecentlyEndedTasks(runs=runs))
 
     assert look(tmp_path, None).runtimes == {("alice", "align"): 60.0}
 

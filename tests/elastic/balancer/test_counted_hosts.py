@@ -6,7 +6,7 @@ import pytest
 
 from gridbridge.decisions.elastic.demand.demand_policy import decide_by_demand
 from gridbridge.decisions.elastic.squeeze_policy import plan_standby_hosts
-from gridbridge.elastic.balancer import squeeze_round
+from gridbridge.elastic.balancer import round_decision
 from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.elastic.balance_sections import (
     BalanceSection,
@@ -43,7 +43,7 @@ def squeezed(
     rules = BalanceSection(min_nodes=least, max_nodes=most)
     plan = decide_by_demand(cell, rules, DemandSection(), {})
     return plan_standby_hosts(
-        squeeze_round.restrict_squeeze_to_own_hosts(cell, own, 600), plan, rules, squeeze, FACTS
+        round_decision.restrict_squeeze_to_own_hosts(cell, own, 600), plan, rules, squeeze, FACTS
     )
 
 

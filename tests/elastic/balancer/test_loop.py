@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.elastic.balancer.balance_service import BalanceDaemon, BalancerRunOptions
-from gridbridge.elastic.balancer.loop import ReloadingBalancer
+from gridbridge.elastic.balancer.balancer_loop import ReloadingBalancer
 from gridbridge.errors import ConfigError
 from gridbridge.model.policy import Policy
 from gridbridge.program.configuration import ReloadableConfiguration

@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from gridbridge.config import policy_file
-from gridbridge.elastic.balancer import cell_observer, round_state_reader
-from gridbridge.elastic.tools import balance_preview
-from gridbridge.elastic.tools.balance_preview import BalanceRuleOptions
+from gridbridge.elastic.balancer import balance_preview, cell_observer, round_state_reader
+from gridbridge.elastic.balancer.balance_preview import BalanceRuleOptions
 from gridbridge.errors import ClusterNotObserved
 from gridbridge.model.site.setup_findings import FindingState
 from gridbridge.site import capability_checks

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.elastic.balancer.cell_observer import load_saved_situation
-from gridbridge.elastic.balancer.plan_preview import decide_plan_report
+from gridbridge.elastic.balancer.round_decision import decide_plan_report
 from gridbridge.elastic.store import saved_round_folder
 from gridbridge.errors import ClusterNotObserved
 from gridbridge.model.elastic.balance_plan import SavedBalancerRound, SavedProgramOutputs

@@ -10,9 +10,13 @@ import pytest
 
 from gridbridge.config import policy_file
 from gridbridge.elastic.acts import host_tags
-from gridbridge.elastic.balancer import cell_observer, plan_preview, round_state_reader
+from gridbridge.elastic.balancer import (
+    balance_preview,
+    cell_observer,
+    round_decision,
+    round_state_reader,
+)
 from gridbridge.elastic.balancer.round_state import BalancerStateRows
-from gridbridge.elastic.tools import balance_preview
 from gridbridge.model.elastic.balance_plan import BalanceVerdict, WatchedWaitingJobs
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.elastic.owned_nodes import OwnedNode, PoolFailureRecord
@@ -154,7 +158,7 @@ def test_hosts_that_rest_are_neither_broken_nor_nodes(path: str, tmp_path: Path)
     on = [instance(name, state="" if name == "n1" else "adu") for name in names]
 
     found = round_state_reader.add_saved_balancer_state(situation(*on, wait=[waiting(5)]), policy)
-    told = plan_preview.decide_balance_plan(found, policy.balance, policy.demand, policy.pools)
+    told = round_decision.decide_balance_plan(found, policy.balance, policy.demand, policy.pools)
 
     assert sorted(names[1:]) == sorted(one.name for one in found.nodes)
     assert (BalanceVerdict.ALL_FIT, 2) == (told.verdict, told.figures.nodes)  # with the master

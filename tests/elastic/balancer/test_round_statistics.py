@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from gridbridge.elastic.acts.ended_tasks import read_recent_ends
 from gridbridge.elastic.balancer import cell_observer
 from gridbridge.elastic.balancer.round_statistics import (
     RoundStatisticsFiles,
@@ -17,7 +18,6 @@ from gridbridge.elastic.balancer.round_statistics import (
     record_round_statistics,
 )
 from gridbridge.elastic.store import saved_round_folder, statistics_file
-from gridbridge.elastic.store.recent_ends import read_recent_ends
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.elastic.balance_plan import BalanceSituation
 from gridbridge.model.elastic.published_balance import BalanceRoundStatistics, add_run_times

@@ -10,11 +10,11 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
 
-from gridbridge.elastic.acts.membership_protocol import ClusterMembership
+from gridbridge.elastic.acts.membership import ClusterMembership
 from gridbridge.elastic.acts.node_acts import NodeActRunner
 from gridbridge.elastic.acts.power_acts import ChangeHostTag
 from gridbridge.elastic.balancer.balancer import Balancer
-from gridbridge.elastic.balancer.round_parts import BalancedSiteSettings, BalancerRoundPlan
+from gridbridge.elastic.balancer.balancer_round import BalancedSiteSettings, BalancerRoundPlan
 from gridbridge.elastic.balancer.round_state import BalancerStateRows
 from gridbridge.elastic.providers.provider_protocol import MachineProvider
 from gridbridge.errors import (

@@ -8,7 +8,7 @@ from unittest.mock import Mock
 import pytest
 from click.testing import CliRunner, Result
 
-from gridbridge.batch.gridengine.standby import gb_tags
+from gridbridge.batch.gridengine import cell_host_tags
 from gridbridge.cli.main import gridbridge
 from gridbridge.elastic.acts import cell_queries, host_tags
 from gridbridge.elastic.balancer import round_state_reader
@@ -164,7 +164,7 @@ def test_a_host_that_the_cluster_does_not_have_gets_no_tag(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
 ) -> None:
     """Nothing is asked of the cell but which hosts it has."""
-    monkeypatch.setattr(gb_tags, "list_taggable_hosts", lambda _: ("alpha-n1.cluster",))
+    monkeypatch.setattr(cell_host_tags, "list_taggable_hosts", lambda _: ("alpha-n1.cluster",))
     change = Mock(return_value=())
     monkeypatch.setattr(host_tags, "change_host_tag", change)
     config = ("--config", site(tmp_path))

@@ -16,9 +16,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gridbridge.elastic.balancer import balance_service as service
-from gridbridge.elastic.balancer import loop
+from gridbridge.elastic.balancer import balancer_loop
 from gridbridge.elastic.balancer.balance_service import BalancerRunOptions
-from gridbridge.elastic.balancer.round_parts import BalancerRoundPlan
+from gridbridge.elastic.balancer.balancer_round import BalancerRoundPlan
 from gridbridge.elastic.cli.balance_program import balance
 from gridbridge.errors import ClusterNotObserved
 from gridbridge.model.elastic.balance_plan import BalanceFigures, BalancePlan, BalanceVerdict
@@ -220,7 +220,9 @@ def test_rounds_that_go_on_read_the_file_again_where_it_was_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read_again = list[str]()
-    monkeypatch.setattr(loop, "run_balancer_forever", lambda _, path, __: read_again.append(path))
+    monkeypatch.setattr(
+        balancer_loop, "run_balancer_forever", lambda _, path, __: read_again.append(path)
+    )
     (tmp_path / "own.toml").write_text(SITE.format(balance="apply = true"))
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(balance, ["--config", "own.toml", "--loop"])
@@ -248,7 +250,7 @@ def test_rounds_that_go_on_say_each_what_they_do(
         wanted.tell(quiet)
         renew(wanted.policy).tell(quiet)
 
-    monkeypatch.setattr(loop, "run_balancer_forever", rounds)
+    monkeypatch.setattr(balancer_loop, "run_balancer_forever", rounds)
     done = run(tmp_path, "--loop", *words, balance_keys="apply = true")
 
     assert (0, printed) == (done.exit_code, done.stdout)

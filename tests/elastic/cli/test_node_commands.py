@@ -10,8 +10,7 @@ from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
 from gridbridge.decisions.elastic.node_alerts import explain_how_to_wake_host
-from gridbridge.elastic.balancer import cell_observer
-from gridbridge.elastic.tools import balance_preview
+from gridbridge.elastic.balancer import balance_preview, cell_observer
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState
 from gridbridge.model.elastic.owned_nodes import OwnedNode
 from gridbridge.model.places import BALANCE_ACCOUNT

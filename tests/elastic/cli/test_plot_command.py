@@ -9,7 +9,7 @@ from matplotlib import image
 
 from gridbridge.cli.main import gridbridge
 from gridbridge.elastic.cli.balance_plots import format_duration
-from gridbridge.elastic.tools import balance_statistics
+from gridbridge.elastic.store import statistics_file
 from gridbridge.errors import GridbridgeError, OutputError, ParseError, StateError
 from gridbridge.model.places import BALANCE_ACCOUNT, BALANCE_PLOTS
 
@@ -128,7 +128,7 @@ def test_root_draws_into_the_balancers_folder_as_its_account(
 ) -> None:
     """What it draws itself after each round lies there as well."""
     became = list[str]()
-    monkeypatch.setattr(balance_statistics, "leave_root_for", became.append)
+    monkeypatch.setattr(statistics_file, "leave_root_for", became.append)
     monkeypatch.setattr("gridbridge.elastic.cli.plot_command.draw_statistics_file", lambda *_: ())
     plot(tmp_path / "stats.csv", tmp_path)
     plot(tmp_path / "stats.csv", Path(BALANCE_PLOTS))

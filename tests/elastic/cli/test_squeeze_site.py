@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 from gridbridge.cli.main import gridbridge
 from gridbridge.config import policy_file
-from gridbridge.elastic.tools import squeeze_preview
+from gridbridge.elastic.balancer import squeeze_preview
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9"
 NOW = "2126-01-01T12:00:00+00:00"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.elastic.providers import provider_program
+from gridbridge.elastic.providers import command_provider
 from gridbridge.elastic.providers.command_provider import CommandProvider
 from gridbridge.errors import (
     NoCapacity,
@@ -207,7 +207,7 @@ def test_of_a_program_that_hangs_nobody_knows_what_came(by: Make) -> None:
 def test_a_program_that_prints_without_end_is_stopped(
     by: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(provider_program, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(command_provider, "MOST_BYTES", 1 << 20)
     with pytest.raises(ProviderFailed, match="it printed more than the 1 MiB"):
         by("yes").machines()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.elastic.providers import provider_program as programs
+from gridbridge.elastic.providers import command_provider as programs
 from gridbridge.elastic.providers.command_provider import CommandProvider
 from gridbridge.elastic.providers.provider_protocol import MachineLister
 from gridbridge.elastic.providers.provider_registry import (

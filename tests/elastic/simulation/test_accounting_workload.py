@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.batch.gridengine.qacct import read_ended_tasks
-from gridbridge.elastic.simulation.accounting_workload import read_accounting_tasks
+from gridbridge.elastic.simulation.replay_workload import read_accounting_tasks
 from gridbridge.model.elastic.replay_outcome import ReplayExclusion, ReplayTask, WorkloadLineFault
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gridengine-8.1.9" / "accounting.txt"

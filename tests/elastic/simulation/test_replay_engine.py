@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gridbridge.elastic.simulation.policy_comparison import (
+from gridbridge.elastic.simulation.replay_engine import WorkloadReplay
+from gridbridge.elastic.simulation.replay_policies import make_replay_policy
+from gridbridge.elastic.simulation.replay_report import (
     find_cost_wait_frontier,
     vary_policy_settings,
 )
-from gridbridge.elastic.simulation.replay_engine import WorkloadReplay
-from gridbridge.elastic.simulation.replay_policies import make_replay_policy
 from gridbridge.elastic.simulation.synthetic_workload import (
     WorkloadDistribution,
     generate_synthetic_workload,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.elastic.simulation.standard_workload_format import (
+from gridbridge.elastic.simulation.replay_workload import (
     is_standard_workload_line,
     read_standard_workload_tasks,
 )

@@ -8,8 +8,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from gridbridge.elastic.balancer import cell_observer
-from gridbridge.elastic.tools import squeeze_preview
+from gridbridge.elastic.balancer import cell_observer, squeeze_preview
 from gridbridge.errors import ClusterNotObserved
 from gridbridge.model.places import BALANCE_ACCOUNT
 

@@ -23,7 +23,7 @@ CALLS = """\
 import json, os, sys
 from gridbridge.elastic.acts.membership import GridEngineMembership
 from gridbridge.elastic.acts.machine_bootstrap import MachineBootstrap
-from gridbridge.batch import as_root_call as root
+from gridbridge.batch import root_helpers as root
 from gridbridge.batch.gridengine import submit
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.elastic.elastic_nodes import JoiningMachine

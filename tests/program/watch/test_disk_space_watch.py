@@ -12,13 +12,13 @@ import pytest
 from gridbridge.config import policy_file
 from gridbridge.decisions.site.disk_space import first_disk_space_problem
 from gridbridge.program import reports
-from gridbridge.program.watch.disk_space_watch import (
+from gridbridge.program.watch.service_folders import (
     LOOK_S,
     DiskSpaceWatch,
+    TmpdirFolderQuery,
     free_space_of_campaign_filesystem,
 )
-from gridbridge.program.watch.tmpdirs import TmpdirFolderQuery
-from gridbridge.program.work.workers import OwnerThreadPools
+from gridbridge.program.work.owner_threads import OwnerThreadPools
 from gridbridge.shell import host
 from gridbridge.site import site_inspection
 from tests.contract.waiting import until

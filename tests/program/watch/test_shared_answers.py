@@ -10,7 +10,7 @@ import pytest
 from gridbridge.model.route import GridEngineCell, OarServer, ssh_login
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, SentJob
 from gridbridge.model.states import UNSEEN
-from gridbridge.program.watch.shared_answers import (
+from gridbridge.program.watch.cluster_observer import (
     ClusterSnapshotSharing,
     SharedClusterSnapshot,
     identify_cluster_query,

@@ -9,8 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from gridbridge.program.work.threads import ThreadNotStarted, ThreadPool, is_thread_start_failure
-from gridbridge.program.work.workers import OwnerThreadPools
+from gridbridge.program.work.owner_threads import (
+    OwnerThreadPools,
+    ThreadNotStarted,
+    ThreadPool,
+    is_thread_start_failure,
+)
 
 NOBODY = 65_534
 

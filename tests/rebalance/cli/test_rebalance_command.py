@@ -22,7 +22,7 @@ from gridbridge.model.rebalance.moves import (
 from gridbridge.model.rebalance.placement_snapshot import PlacementSnapshot
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.rebalance.mover import mover_wiring
-from gridbridge.rebalance.mover.rule_choice import RebalancePlan
+from gridbridge.rebalance.mover.snapshot_rule import RebalancePlan
 
 AT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ "
 MAIN = "from gridbridge.cli.main import main; main()"

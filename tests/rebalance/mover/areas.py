@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gridbridge.errors import CommandFailed
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
-from gridbridge.rebalance.replicas.delegated_datasets import DelegatedDatasets
+from gridbridge.rebalance.replicas.owner_datasets import DelegatedDatasets
 from gridbridge.rebalance.replicas.replica_copy import ReplicaCopier, ReplicaFolder
 from gridbridge.rebalance.replicas.storage_area import StorageArea
 from gridbridge.rebalance.store.dataset_records import DatasetRecords

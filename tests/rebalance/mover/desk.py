@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch import as_user_call
+from gridbridge.batch import root_helpers
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
@@ -18,14 +18,13 @@ from gridbridge.model.rebalance.rebalance_section import (
 )
 from gridbridge.model.site.site_section import SiteSection as SiteSection
 from gridbridge.program import cycle
-from gridbridge.rebalance.mover.rule_choice import RebalancePlan, RebalanceQuestion
-from gridbridge.rebalance.replicas import owner_program, reconciler
-from gridbridge.rebalance.replicas.delegated_datasets import DelegatedDatasets
+from gridbridge.rebalance.mover.snapshot_rule import RebalancePlan, RebalanceQuestion
+from gridbridge.rebalance.replicas import dataset_delegation, owner_program, reconciler
+from gridbridge.rebalance.replicas.dataset_delegation import Delegation
+from gridbridge.rebalance.replicas.owner_datasets import DelegatedDatasets
 from gridbridge.rebalance.replicas.reconciler import ReplicaReconciler
-from gridbridge.rebalance.replicas.scrub import ReplicaScrub
+from gridbridge.rebalance.replicas.replica_verification import ReplicaScrub
 from gridbridge.rebalance.replicas.storage_area import StorageArea, measure_whole_area
-from gridbridge.rebalance.store import delegation_files
-from gridbridge.rebalance.store.delegation_files import Delegation
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.runner import CompletedProgram
 from tests.rebalance.mover.areas import Site
@@ -56,8 +55,8 @@ class Desk:
         self.let_go: Callable[[], bool] = lambda: True
         self._state = f"sqlite:///{folder}/state.db"
         self.site.rules = RULES
-        monkeypatch.setattr(as_user_call, "call_as_user", self._call)
-        monkeypatch.setattr(delegation_files, "list_delegations", self._let)
+        monkeypatch.setattr(root_helpers, "call_as_user", self._call)
+        monkeypatch.setattr(dataset_delegation, "list_delegations", self._let)
         monkeypatch.setattr(
             reconciler.drains, "list_drained_clusters", lambda: frozenset(self.drained)
         )

@@ -19,9 +19,9 @@ from gridbridge.model.rebalance.placement_snapshot import PlacementSnapshot
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection, StorageSection
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.rebalance.mover import mover_wiring, service_account
-from gridbridge.rebalance.mover.rule_choice import RebalancePlan
+from gridbridge.rebalance.mover.snapshot_rule import RebalancePlan
 from gridbridge.shell.poller_lock import MomentaryPollerLock
-from gridbridge.state import published_round_files
+from gridbridge.state import published_json
 
 TASKS, DATA = "tasks.lock", "data.lock"
 
@@ -54,9 +54,9 @@ def _begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     monkeypatch.setattr(mover_wiring, "CARRYING_LOCK", str(tmp_path / "carrying.lock"))
     monkeypatch.setattr(mover_wiring, "READING_LOCK", str(tmp_path / "reading.lock"))
     for act in (
-        published_round_files.publish_round_begin,
-        published_round_files.publish_round_end,
-        published_round_files.read_published_round,
+        published_json.publish_round_begin,
+        published_json.publish_round_end,
+        published_json.read_published_round,
     ):
         monkeypatch.setattr(act, "__defaults__", (str(tmp_path),))
     monkeypatch.setattr(mover_wiring, "_run", decided)
@@ -78,9 +78,7 @@ def test_a_round_about_datasets_gives_its_lock_back_while_its_copies_go_on(
         if is_first:
             assert let_go()
             assert call("data", "--apply").exit_code == 0
-        shown = published_round_files.read_published_round(
-            published_round_files.RebalanceRound.DATASETS
-        )
+        shown = published_json.read_published_round(published_json.RebalanceRound.DATASETS)
         rounds_open.append(shown is not None and shown.is_open)
         return decided(*words, **known)
 

@@ -20,7 +20,7 @@ from gridbridge.model.rebalance.placement_snapshot import (
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.rebalance.mover import offline_plan
-from gridbridge.rebalance.mover.rule_choice import RebalanceRequest
+from gridbridge.rebalance.mover.snapshot_rule import RebalanceRequest
 
 TASK = {"job": "align", "number": 1, "bytes": 60_000_000_000, "state": "IDLE", "live": "alpha"}
 WHOLE = {

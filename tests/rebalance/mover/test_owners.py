@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from gridbridge.batch import as_user_call
+from gridbridge.batch import root_helpers
 from gridbridge.errors import CommandFailed
 from gridbridge.model.rebalance import published_rounds
 from gridbridge.model.rebalance.datasets import Dataset, Replica
 from gridbridge.privileged.owner_acts import replica_acts
 from gridbridge.rebalance.replicas import owner_processes, reconciler
+from gridbridge.rebalance.replicas.dataset_delegation import Delegation
 from gridbridge.rebalance.store.dataset_records import encode_dataset
-from gridbridge.rebalance.store.delegation_files import Delegation
 from gridbridge.shell.runner import CompletedProgram
 
 NOON = datetime(2026, 11, 25, 12, tzinfo=UTC)
@@ -54,7 +54,7 @@ def _answering(monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, str]], No
             return CompletedProgram(words, 0, call(*words).stdout, b"")
 
         monkeypatch.setattr(
-            as_user_call,
+            root_helpers,
             "call_as_user",
             lambda *words, **more: (look if words[0] == "look" else call)(*words),
         )
@@ -130,7 +130,7 @@ def test_a_dataset_was_read_only_if_its_owners_program_says_so(
 ) -> None:
     """One that broke off or was ended has the exit status of one that found something spoilt."""
     done = CompletedProgram((), status, answer.encode(), said.encode())
-    monkeypatch.setattr(as_user_call, "call_as_user", lambda *_, **__: done)
+    monkeypatch.setattr(root_helpers, "call_as_user", lambda *_, **__: done)
 
     assert owner_processes.verify_dataset_as_owner(let("reads")) == why
 
@@ -149,7 +149,7 @@ def test_owners_are_asked_at_once_but_not_all_of_them(monkeypatch: pytest.Monkey
             asked[0] -= 1
         return CompletedProgram(words, 0, json.dumps([row("x")]).encode(), b"")
 
-    monkeypatch.setattr(as_user_call, "call_as_user", call)
+    monkeypatch.setattr(root_helpers, "call_as_user", call)
     found = owner_processes.query_delegated_datasets([let("x", uid) for uid in range(1, 31)])
 
     assert [one.uid for one in found] == [*range(1, 31)]
@@ -166,7 +166,7 @@ def test_who_gives_no_answer_is_asked_no_more(monkeypatch: pytest.MonkeyPatch) -
         rows = [row(one.rpartition(".")[2]) for one in words[1:]]
         return CompletedProgram(words, 0, json.dumps(rows).encode(), b"")
 
-    monkeypatch.setattr(as_user_call, "call_as_user", call)
+    monkeypatch.setattr(root_helpers, "call_as_user", call)
     every = [let(f"x{number:03}", uid) for uid in (1, 2) for number in range(120)]
     found = owner_processes.query_delegated_datasets(every)
 

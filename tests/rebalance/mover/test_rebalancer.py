@@ -10,7 +10,7 @@ import pytest
 
 from gridbridge.batch.gridengine import status
 from gridbridge.batch.gridengine import tasks as home_tasks
-from gridbridge.campaigns.store import published_task_files
+from gridbridge.campaigns.store import published_campaign_files
 from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
@@ -50,9 +50,9 @@ from gridbridge.program import cycle
 from gridbridge.program.journal import InputsNotJournalled
 from gridbridge.rebalance.mover import rebalance_journal, rebalancer, task_observer
 from gridbridge.rebalance.mover.rebalancer import TaskRebalancer
-from gridbridge.rebalance.mover.rule_choice import RebalanceQuestion, RebalanceRequest
-from gridbridge.rebalance.mover.sent_away import TransferredTaskReader
-from gridbridge.rebalance.store.round_notes import HOST, RebalanceNoteRows
+from gridbridge.rebalance.mover.sent_task_reader import TransferredTaskReader
+from gridbridge.rebalance.mover.snapshot_rule import RebalanceQuestion, RebalanceRequest
+from gridbridge.rebalance.store.rebalance_tables import HOST, RebalanceNoteRows
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.decisions import JournalledDecisionRows
@@ -527,14 +527,14 @@ def test_the_moves_of_a_task_are_known(site: Site, tmp_path: Path) -> None:
     again = campaigns.intend(1, "gamma", 1, NOON)
     assert again
     tasks = known.sent(1, 0, TASKS)
-    published_task_files.publish_campaign_tasks(1, 0, tasks, str(tmp_path))
+    published_campaign_files.publish_campaign_tasks(1, 0, tasks, str(tmp_path))
     database.close()
 
     assert [one.moved for one in tasks if one.moved] == [
         (TaskMove(attempt=1, cluster="beta", to="gamma"),),
         (TaskMove(attempt=1, cluster="beta"),),
     ]
-    assert published_task_files.read_published_campaign_tasks(1, 0, str(tmp_path)) == {
+    assert published_campaign_files.read_published_campaign_tasks(1, 0, str(tmp_path)) == {
         one.number: one for one in tasks
     }
 

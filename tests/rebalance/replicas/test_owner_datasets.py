@@ -148,7 +148,7 @@ def test_the_original_is_read_once_at_most(
     """A whole replica that is seen here comes first, and then the original before any by ssh."""
     asked: list[str] = []
     monkeypatch.setattr(
-        owner_datasets.originals,
+        owner_datasets.original_files,
         "has_these_checksums",
         lambda path, _: bool(asked.append(path)) or is_there,
     )

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import pytest
 
-from gridbridge.batch import as_user_call
+from gridbridge.batch import root_helpers
 from gridbridge.campaigns.store import campaign_inbox
 from gridbridge.cli import main
 from gridbridge.decisions.rebalance import storage_balance
@@ -22,12 +22,11 @@ from gridbridge.model.rebalance.datasets import Dataset, Replica, ReplicaOutcome
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection
 from gridbridge.rebalance.cli import data_command
 from gridbridge.rebalance.replicas import (
+    dataset_delegation,
     dataset_report,
-    delegation_requests,
     owner_processes,
     owner_program,
 )
-from gridbridge.rebalance.store import delegation_files
 from gridbridge.rebalance.store.dataset_records import encode_dataset
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.runner import CompletedProgram
@@ -38,9 +37,9 @@ from tests.rebalance.mover.areas import Site
 def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     site = Site(tmp_path)
     monkeypatch.setattr(
-        delegation_requests.owner_wiring, "open_datasets_for_service", lambda _: site.datasets
+        dataset_delegation.owner_wiring, "open_datasets_for_service", lambda _: site.datasets
     )
-    for module in (delegation_requests, dataset_report, owner_program):
+    for module in (dataset_delegation, dataset_report, owner_program):
         monkeypatch.setattr(
             module.users_configuration, "load_policy_for_users", lambda _: (None, "")
         )
@@ -53,33 +52,33 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     path = tmp_path / "campaigns"
     path.mkdir()
     path.chmod(0o3733)
-    monkeypatch.setattr(delegation_requests.delegate_dataset, "__defaults__", (str(path),))
+    monkeypatch.setattr(dataset_delegation.delegate_dataset, "__defaults__", (str(path),))
     return str(path)
 
 
 def test_what_somebody_lets_is_listed_as_theirs_until_they_take_it_back(folder: str) -> None:
     for name in ("reads", "reads", "genome"):
-        assert delegation_requests.delegate_dataset(name, folder) == ""
-    listed = delegation_files.list_delegations(folder)
-    delegation_requests.revoke_delegation("reads", folder)
+        assert dataset_delegation.delegate_dataset(name, folder) == ""
+    listed = dataset_delegation.list_delegations(folder)
+    dataset_delegation.revoke_delegation("reads", folder)
 
     assert sorted(one.dataset for one in listed) == ["genome", "reads"]
     assert {one.uid for one in listed} == {os.getuid()}
-    assert [one.dataset for one in delegation_files.list_delegations(folder)] == ["genome"]
+    assert [one.dataset for one in dataset_delegation.list_delegations(folder)] == ["genome"]
 
 
 def test_where_there_is_no_service_it_is_told(tmp_path: Path) -> None:
     assert (
-        delegation_requests.delegate_dataset("reads", f"{tmp_path}/none")
+        dataset_delegation.delegate_dataset("reads", f"{tmp_path}/none")
         == f"{tmp_path}/none is not here"
     )
 
 
 def test_a_dataset_that_several_files_name_is_listed_once(folder: str) -> None:
-    delegation_requests.delegate_dataset("reads", folder)
+    dataset_delegation.delegate_dataset("reads", folder)
     (Path(folder, f"u.{os.getuid()}") / f"data.{'2' * 32}").write_text('{"dataset": "reads"}')
 
-    assert [one.dataset for one in delegation_files.list_delegations(folder)] == ["reads"]
+    assert [one.dataset for one in dataset_delegation.list_delegations(folder)] == ["reads"]
 
 
 @pytest.fixture(name="many")
@@ -87,12 +86,12 @@ def _many(folder: str) -> list[str]:
     """Let the service look after more datasets than it looks at of other files."""
     names = [f"d{number}" for number in range(60)]
     for name in names:
-        delegation_requests.delegate_dataset(name, folder)
+        dataset_delegation.delegate_dataset(name, folder)
     return names
 
 
 def test_each_of_a_persons_many_datasets_is_looked_after(folder: str, many: list[str]) -> None:
-    assert {one.dataset for one in delegation_files.list_delegations(folder)} == set(many)
+    assert {one.dataset for one in dataset_delegation.list_delegations(folder)} == set(many)
 
 
 def test_a_drained_area_gives_away_all_of_a_persons_many_datasets(
@@ -102,14 +101,14 @@ def test_a_drained_area_gives_away_all_of_a_persons_many_datasets(
         rows = [_row(json.loads(Path(folder, one).read_text())["dataset"]) for one in words[1:]]
         return CompletedProgram(words, 0, json.dumps(rows).encode(), b"")
 
-    monkeypatch.setattr(as_user_call, "call_as_user", call)
+    monkeypatch.setattr(root_helpers, "call_as_user", call)
     some = (
         MeasuredStorageArea(storage=name, cluster=name, size_bytes=9, free_bytes=9) for name in "ab"
     )
     seen = StorageState(
         now=datetime(2026, 11, 25, 12, tzinfo=UTC),
         kept=tuple(
-            owner_processes.query_delegated_datasets(delegation_files.list_delegations(folder))
+            owner_processes.query_delegated_datasets(dataset_delegation.list_delegations(folder))
         ),
         areas=tuple(some),
         drained=frozenset("a"),
@@ -144,19 +143,18 @@ def test_what_is_more_than_the_service_looks_after_is_refused_and_nothing_is_add
     site: Site, folder: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Another time for one that it looks after already is no other one."""
-    monkeypatch.setattr(delegation_files, "MOST", 2)
-    monkeypatch.setattr(delegation_requests.require_room_for_delegations, "__defaults__", (folder,))
+    monkeypatch.setattr(dataset_delegation, "MOST", 2)
+    monkeypatch.setattr(dataset_delegation.require_room_for_delegations, "__defaults__", (folder,))
     monkeypatch.setattr(data_command, "_datasets", lambda *_: site.datasets)
     told = [
-        delegation_requests.delegate_dataset(name, folder)
-        for name in ("one", "two", "one", "three")
+        dataset_delegation.delegate_dataset(name, folder) for name in ("one", "two", "one", "three")
     ]
     monkeypatch.setattr(sys, "argv", ["gridbridge", "data", "add", "three", site.tree(), "--later"])
     with pytest.raises(SystemExit) as ended:
         main.main()
     lines = capsys.readouterr().err.splitlines()
     with pytest.raises(GridbridgeError, match="looks after 2 datasets of yours"):
-        delegation_requests.add_campaign_datasets(
+        dataset_delegation.add_campaign_datasets(
             {"three": DatasetWish(path=f"{site.folder}/reads")}
         )
 
@@ -165,38 +163,38 @@ def test_what_is_more_than_the_service_looks_after_is_refused_and_nothing_is_add
     assert (ended.value.code, len(lines)) == (2, 1)
     assert "the service looks after 2 datasets of yours" in lines[0]
     assert site.datasets.listed() == []
-    assert len(delegation_files.list_delegations(folder)) == 2
+    assert len(dataset_delegation.list_delegations(folder)) == 2
 
 
 def test_of_each_person_the_first_many_are_listed(
     folder: str, many: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delegation_files, "MOST", 55)
+    monkeypatch.setattr(dataset_delegation, "MOST", 55)
 
-    assert len(delegation_files.list_delegations(folder)) == 55 < len(many)
+    assert len(dataset_delegation.list_delegations(folder)) == 55 < len(many)
 
 
 @pytest.mark.parametrize(
     "text", ['{"dataset": "../x"}', "[]", "[" * 1000, "x", '{"dataset": 3}', "{}"]
 )
 def test_what_is_no_such_file_hides_no_other(folder: str, text: str) -> None:
-    delegation_requests.delegate_dataset("reads", folder)
+    dataset_delegation.delegate_dataset("reads", folder)
     person = Path(folder, f"u.{os.getuid()}")
     (person / f"data.{'0' * 32}").write_text(text)
     (person / f"data.{'1' * 32}").symlink_to(person / f"data.{'0' * 32}")
 
-    assert [one.dataset for one in delegation_files.list_delegations(folder)] == ["reads"]
+    assert [one.dataset for one in dataset_delegation.list_delegations(folder)] == ["reads"]
 
 
 def test_of_a_dataset_that_is_gone_the_service_is_let_nothing_any_more(
     site: Site, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delegation_requests.revoke_delegation, "__defaults__", (folder,))
-    delegation_requests.delegate_dataset("reads", folder)
+    monkeypatch.setattr(dataset_delegation.revoke_delegation, "__defaults__", (folder,))
+    dataset_delegation.delegate_dataset("reads", folder)
     Path(site.folder, "records").mkdir()
 
     assert owner_program._looked(site.datasets, "reads") == {"name": "reads", "gone": True}
-    assert delegation_files.list_delegations(folder) == []
+    assert dataset_delegation.list_delegations(folder) == []
 
 
 def _stale(path: object, *_: object, **__: object) -> NoReturn:
@@ -218,9 +216,9 @@ def test_while_a_home_is_away_the_service_is_let_all_that_it_was(
     site: Site, folder: str, monkeypatch: pytest.MonkeyPatch, spoil: str, why: str
 ) -> None:
     """One look then must not end it for good."""
-    monkeypatch.setattr(delegation_requests.revoke_delegation, "__defaults__", (folder,))
+    monkeypatch.setattr(dataset_delegation.revoke_delegation, "__defaults__", (folder,))
     site.datasets.add("reads", site.tree(), 1)
-    delegation_requests.delegate_dataset("reads", folder)
+    dataset_delegation.delegate_dataset("reads", folder)
     subprocess.run(["sh", "-c", spoil], cwd=site.folder, check=True)
     with monkeypatch.context() as during:
         if not spoil:
@@ -229,7 +227,7 @@ def test_while_a_home_is_away_the_service_is_let_all_that_it_was(
 
     assert set(told) == {"name", "fault"}
     assert why in str(told["fault"])
-    assert [one.dataset for one in delegation_files.list_delegations(folder)] == ["reads"]
+    assert [one.dataset for one in dataset_delegation.list_delegations(folder)] == ["reads"]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="another person's folder")
@@ -243,24 +241,24 @@ def test_who_has_ones_folder_keeps_nobody_from_taking_back_what_the_service_is_l
     monkeypatch.setattr(campaign_inbox, "_home", lambda: str(tmp_path))
     for name in ("reads", "genome", "reads"):
         campaign_inbox._spare.cache_clear()
-        assert delegation_requests.delegate_dataset(name, folder) == ""
+        assert dataset_delegation.delegate_dataset(name, folder) == ""
     for _ in range(3):
         campaign_inbox._spare.cache_clear()
-        delegation_requests.revoke_delegation("reads", folder)
+        dataset_delegation.revoke_delegation("reads", folder)
 
-    assert [one.dataset for one in delegation_files.list_delegations(folder)] == ["genome"]
+    assert [one.dataset for one in dataset_delegation.list_delegations(folder)] == ["genome"]
     assert len(os.listdir(folder)) == 2
 
 
 def test_a_campaigns_datasets_are_noted_and_the_service_is_let(site: Site, folder: str) -> None:
     """Their replicas are not made now; the same again changes nothing."""
     wishes = {"reads": DatasetWish(path=site.tree(), replicas=2)}
-    delegation_requests.add_campaign_datasets(wishes)
-    delegation_requests.add_campaign_datasets(wishes)
+    dataset_delegation.add_campaign_datasets(wishes)
+    dataset_delegation.add_campaign_datasets(wishes)
 
     (found,) = site.datasets.listed()
     assert (found.name, found.wished, found.files, found.replicas) == ("reads", 2, 3, ())
-    assert [one.dataset for one in delegation_files.list_delegations(folder)] == ["reads"]
+    assert [one.dataset for one in dataset_delegation.list_delegations(folder)] == ["reads"]
 
 
 @pytest.mark.parametrize("replicas", [1, 2])
@@ -276,17 +274,15 @@ def test_another_dataset_of_that_name_refuses_the_campaign_and_nothing_is_added(
     }
 
     with pytest.raises(GridbridgeError, match="reads: you have such a dataset of"):
-        delegation_requests.add_campaign_datasets(wishes)
+        dataset_delegation.add_campaign_datasets(wishes)
     assert [one.name for one in site.datasets.listed()] == ["reads"]
-    assert delegation_files.list_delegations(folder) == []
+    assert dataset_delegation.list_delegations(folder) == []
 
 
 def test_a_dataset_that_can_not_be_read_refuses_the_campaign(site: Site, folder: str) -> None:
     with pytest.raises(GridbridgeError, match="No such file or directory"):
-        delegation_requests.add_campaign_datasets(
-            {"reads": DatasetWish(path=f"{site.folder}/none")}
-        )
-    assert delegation_files.list_delegations(folder) == []
+        dataset_delegation.add_campaign_datasets({"reads": DatasetWish(path=f"{site.folder}/none")})
+    assert dataset_delegation.list_delegations(folder) == []
 
 
 def test_its_owner_is_told_the_replicas_and_what_was_done(

@@ -13,13 +13,12 @@ from gridbridge.errors import CommandFailed, ConfigError, GridbridgeError
 from gridbridge.model.rebalance.datasets import CarriedReplica, ReplicaOutcome
 from gridbridge.rebalance.mover import rebalance_journal
 from gridbridge.rebalance.mover.rebalancer import TaskRebalancer
-from gridbridge.rebalance.mover.rule_choice import RebalanceQuestion, RebalanceRequest
+from gridbridge.rebalance.mover.snapshot_rule import RebalanceQuestion, RebalanceRequest
+from gridbridge.rebalance.replicas import dataset_delegation as letters
 from gridbridge.rebalance.replicas import owner_program, reconciler
+from gridbridge.rebalance.replicas.dataset_delegation import Delegation
 from gridbridge.rebalance.replicas.reconciler import LATE, QUIESCED, TAKEN, ReplicaReconciler
-from gridbridge.rebalance.store import delegation_files as letters
-from gridbridge.rebalance.store.carried_replica_tables import CarriedReplicaRows
-from gridbridge.rebalance.store.delegation_files import Delegation
-from gridbridge.rebalance.store.round_notes import READ, RebalanceNoteRows
+from gridbridge.rebalance.store.rebalance_tables import READ, CarriedReplicaRows, RebalanceNoteRows
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.poller_lock import MomentaryPollerLock
 from gridbridge.state.database import StateFile

@@ -15,7 +15,8 @@ from gridbridge.campaigns.cli.campaign_preview import preview_campaign
 from gridbridge.campaigns.cli.gridsub import gridsub
 from gridbridge.campaigns.cli.gridwait import gridwait
 from gridbridge.campaigns.store import published_campaign_files
-from gridbridge.campaigns.tools import admission_check, campaign_client, new_campaigns
+from gridbridge.campaigns.submission import admission_rules
+from gridbridge.campaigns.tools import campaign_client, new_campaigns
 from gridbridge.campaigns.tools.new_campaigns import CampaignOptions
 from gridbridge.errors import ConfigError
 from gridbridge.model import vocabulary
@@ -87,9 +88,9 @@ def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     )
     rules = (str(tmp_path / "rules"), os.getuid())
     config = str(tmp_path / "gridbridge.toml")
-    monkeypatch.setattr(admission_check.apply_admission_rules, "__defaults__", rules)
+    monkeypatch.setattr(admission_rules.apply_admission_rules, "__defaults__", rules)
     monkeypatch.setattr(
-        admission_check.require_admitted, "__defaults__", (*rules, config, published)
+        admission_rules.require_admitted, "__defaults__", (*rules, config, published)
     )
     monkeypatch.setattr(preview_campaign, "__defaults__", (published, config))
     monkeypatch.setattr(new_campaigns.read_jdl, "__defaults__", (config,))

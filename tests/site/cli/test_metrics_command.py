@@ -25,7 +25,7 @@ from gridbridge.cli.main import gridbridge
 from gridbridge.model.places import METRICS_LOCK
 from gridbridge.program.version import version_with_commit
 from gridbridge.shell import poller_lock
-from gridbridge.site import metrics_exposition
+from gridbridge.site import published_metrics
 from gridbridge.site.capability_checks import LOCKS
 from gridbridge.site.published_metrics import measure_all_capabilities
 from tests.measured import site
@@ -63,7 +63,7 @@ def names(text: str) -> set[str]:
 def test_the_text_is_as_it_was(tmp_path: Path) -> None:
     """Of a site that uses everything; made anew by this test with GOLDEN=new in the environment."""
     families, troubles = measure_all_capabilities(NOW, *site(tmp_path))
-    text = metrics_exposition.prometheus_text(families)
+    text = published_metrics.prometheus_text(families)
     if os.environ.get("GOLDEN") == "new":
         GOLDEN.write_bytes(text)
 
@@ -276,13 +276,13 @@ def served() -> int:
     """Answer in a thread of this process; return the port."""
     ports = queue.Queue[int]()
     words = (tuple, "127.0.0.1", 0, ports.put)
-    threading.Thread(target=metrics_exposition.serve_metrics, args=words, daemon=True).start()
+    threading.Thread(target=published_metrics.serve_metrics, args=words, daemon=True).start()
     return ports.get(timeout=20)
 
 
 def test_who_says_nothing_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else a few hundred idle connections keep everybody else from being answered."""
-    monkeypatch.setattr(metrics_exposition, "IDLE_CLIENT_S", 0.2)
+    monkeypatch.setattr(published_metrics, "IDLE_CLIENT_S", 0.2)
 
     with socket.create_connection(("127.0.0.1", served()), 20) as idle:
         assert idle.recv(1) == b""
@@ -290,7 +290,7 @@ def test_who_says_nothing_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_who_asks_a_letter_at_a_time_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each letter came in time, and so such a connection was kept without end."""
-    monkeypatch.setattr(metrics_exposition, "REQUEST_LIMIT_S", 0.5)
+    monkeypatch.setattr(published_metrics, "REQUEST_LIMIT_S", 0.5)
 
     with socket.create_connection(("127.0.0.1", served()), 20) as slow:
         slow.settimeout(0.1)
@@ -300,7 +300,7 @@ def test_who_asks_a_letter_at_a_time_is_cut_off(monkeypatch: pytest.MonkeyPatch)
 
 def test_of_too_many_connections_the_oldest_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else they take all threads and descriptors before the time of the first one is over."""
-    monkeypatch.setattr(metrics_exposition, "MAX_CONNECTIONS", 3)
+    monkeypatch.setattr(published_metrics, "MAX_CONNECTIONS", 3)
     port = served()
     with ExitStack() as opened:
         idle = [

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from gridbridge.campaigns.store import published_campaign_files, published_task_files
+from gridbridge.campaigns.store import (
+    published_campaign_files,
+)
 from gridbridge.campaigns.tools.campaign_explanation import ORDERS, SENTENCES
 from gridbridge.cli.main import gridbridge
 from gridbridge.model.campaigns.campaign import CampaignState, TaskOutcome
@@ -75,7 +77,7 @@ def _published(tmp_path: Path) -> Path:
     third = replace(SENT, number=3, attempt=2, made_way=(way,))
     moves = (TaskMove(attempt=1, cluster="beta", to="gamma"), TaskMove(attempt=2, cluster="gamma"))
     fourth = replace(SENT, number=4, attempt=2, outcome=TaskOutcome.MOVED, moved=moves)
-    published_task_files.publish_campaign_tasks(
+    published_campaign_files.publish_campaign_tasks(
         7, 0, (SENT, ended, again, third, fourth), str(tmp_path)
     )
     published_campaign_files.publish_campaign_value(
@@ -390,7 +392,7 @@ def test_a_task_tells_of_its_copies_and_why_they_were_made(published: Path) -> N
     )
     won = replace(SENT, number=1, attempt=2, outcome=TaskOutcome.SUCCESS, beyond_s=95)
     tasks = (replace(SENT, copies=(copy,)), replace(won, copies=(lost,)))
-    published_task_files.publish_campaign_tasks(7, 0, tasks, str(published))
+    published_campaign_files.publish_campaign_tasks(7, 0, tasks, str(published))
 
     assert why(published, "7.0").output.splitlines()[-1].strip() == (
         "a copy of it is at gamma (attempt 2): when it was made, the task had run longer than 95 s"

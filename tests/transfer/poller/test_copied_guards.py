@@ -7,7 +7,7 @@ import pytest
 from gridbridge.decisions.transfer.local_guards import HomeJobRequest
 from gridbridge.errors import GridbridgeError
 from gridbridge.program.watch.cluster_observer import ClusterQueryResult
-from gridbridge.program.work.background_query import AT_ONCE
+from gridbridge.program.work.owner_threads import AT_ONCE
 from gridbridge.transfer.poller.home_guards import LOOK_S, CopiedGuardRemover
 from tests.decisions.transfer.test_transfer_policy import a_snapshot, a_transfer
 

@@ -12,7 +12,7 @@ from gridbridge.model.transfer.guard import Guard
 from gridbridge.model.transfer.transfer_plan import TransferAct, TransferAction
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.program.watch.cluster_observer import ClusterQueryResult
-from gridbridge.program.work.background_query import AT_ONCE
+from gridbridge.program.work.owner_threads import AT_ONCE
 from gridbridge.transfer.poller.home_guards import RESTORE_AFTER_S, GuardRestorer
 from tests.decisions.transfer.test_transfer_policy import VERDICT, a_row, a_snapshot, a_transfer
 

@@ -24,7 +24,7 @@ from gridbridge.model.message import (
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer.transfer_sections import PollerSection, TransferQueue
-from gridbridge.program.work.workers import OwnerThreadPools
+from gridbridge.program.work.owner_threads import OwnerThreadPools
 from gridbridge.shell import files
 from gridbridge.shell.clock import Clock
 from gridbridge.state import published_values, spool

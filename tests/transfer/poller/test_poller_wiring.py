@@ -21,7 +21,7 @@ from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer.load_values import closing_load_values
 from gridbridge.model.transfer.transfer_sections import BreakerSection, PollerSection, TransferQueue
 from gridbridge.program.watch.cluster_observer import ClusterObserver
-from gridbridge.program.watch.pushed_ends import QeventJobEndReceiver
+from gridbridge.program.watch.pushed_job_ends import QeventJobEndReceiver
 from gridbridge.shell.clock import Clock
 from gridbridge.state import published_json, published_values
 from gridbridge.state.database import StateFile

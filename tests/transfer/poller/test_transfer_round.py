@@ -34,9 +34,9 @@ from gridbridge.model.transfer.transfer_plan import TransferAct, TransferAction
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.model.transfer.transfer_sections import RetentionSection, TransferQueue
 from gridbridge.program.ownerless_jobs import OwnerlessJobNotDeleted
-from gridbridge.program.watch import disk_space_watch as rooms
+from gridbridge.program.watch import service_folders as rooms
 from gridbridge.program.watch.cluster_observer import ClusterQueryResult
-from gridbridge.program.work.workers import A_PERSON
+from gridbridge.program.work.owner_threads import A_PERSON
 from gridbridge.shell.clock import Clock
 from gridbridge.shell.trust import account_name_or_uid
 from gridbridge.state import published_values, spool

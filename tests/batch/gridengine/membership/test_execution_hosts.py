@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine.membership.execution_hosts import (
+from gridbridge.batch.gridengine.execution_hosts import (
     HostQueueInstance,
     has_host_reported,
     next_seq_no,

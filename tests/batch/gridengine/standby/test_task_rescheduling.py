@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbridge.batch.gridengine.standby import task_rescheduling
+from gridbridge.batch.gridengine import task_rescheduling
 from gridbridge.model.elastic.cell import TaskShape
 from gridbridge.model.elastic.cell_configuration import JobAccessIdentity
 from gridbridge.model.places import BEST_EFFORT

@@ -8,7 +8,7 @@ from itertools import permutations
 
 import pytest
 
-from gridbridge.batch.gridengine.job_end import settle_job_end
+from gridbridge.batch.gridengine.accounting_file import settle_job_end
 from gridbridge.batch.oar.oar_output import parse_jobs
 from gridbridge.batch.oar.status import _end_of
 from gridbridge.decisions.campaigns.attempt_ends import classify_deleted_task_end, classify_job_end

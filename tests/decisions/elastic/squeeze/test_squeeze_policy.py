@@ -16,7 +16,7 @@ from gridbridge.decisions.elastic.squeeze_policy import (
     wakeable_standby_nodes,
 )
 from gridbridge.decisions.elastic.standby_reserve import StartableStandardRequests, WorkingHost
-from gridbridge.elastic.balancer.squeeze_round import subtract_squeeze_from_plan
+from gridbridge.elastic.balancer.round_decision import subtract_squeeze_from_plan
 from gridbridge.model.elastic.balance_plan import (
     BalanceFigures,
     BalancePlan,

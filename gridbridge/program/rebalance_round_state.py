@@ -9,7 +9,7 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.places import PUBLISHED
 from gridbridge.model.rebalance.published_rounds import RebalanceRound, ShownRebalanceRound
 from gridbridge.model.site.setup_findings import CheckFinding
-from gridbridge.state import published_round_files
+from gridbridge.state import published_json
 
 
 def rebalance_round_findings(at: datetime, folder: str = PUBLISHED) -> Iterator[CheckFinding]:
@@ -28,7 +28,7 @@ def overdue_rebalance_rounds(at: datetime, folder: str = PUBLISHED) -> tuple[str
 
 def _quiesced(folder: str) -> datetime | None:
     with suppress(OSError, GridbridgeError):
-        return published_round_files.rebalance_paused_since(folder)
+        return published_json.rebalance_paused_since(folder)
     return None
 
 
@@ -36,6 +36,6 @@ def _rounds(folder: str) -> dict[RebalanceRound, ShownRebalanceRound]:
     rounds = {}
     for kind in RebalanceRound:
         with suppress(OSError, GridbridgeError):
-            if last := published_round_files.read_published_round(kind, folder):
+            if last := published_json.read_published_round(kind, folder):
                 rounds[kind] = last
     return rounds

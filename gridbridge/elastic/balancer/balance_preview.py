@@ -8,12 +8,7 @@ from typing import Any
 from gridbridge.decisions.elastic.node_alerts import explain_how_to_wake_host, is_site_owned_host
 from gridbridge.decisions.elastic.round_acts import node_with_idle_time
 from gridbridge.elastic.acts import host_tags
-from gridbridge.elastic.balancer import (
-    cell_observer,
-    plan_preview,
-    round_state_reader,
-    squeeze_round,
-)
+from gridbridge.elastic.balancer import cell_observer, round_decision, round_state_reader
 from gridbridge.errors import ClusterNotObserved, ConfigError
 from gridbridge.model.amounts import HOUR_S
 from gridbridge.model.elastic.balance_plan import BalancePolicyName, BalanceSituation
@@ -110,30 +105,30 @@ def _decided(
     switched = {host.provider for host in policy.powered.values()}
     unseen = _unseen(policy) if is_live else ()
     if not (is_live and policy.squeeze.enabled and switched) or unseen:
-        report = plan_preview.decide_plan_report(
+        report = round_decision.decide_plan_report(
             situation, rules, demand, policy.pools, is_faithful=options.is_faithful
         )
         return replace(report, unseen=unseen)
     # imports all providers
-    from gridbridge.elastic.tools.squeeze_preview import query_movable_tasks
+    from gridbridge.elastic.balancer.squeeze_preview import query_movable_tasks
 
     own = {node.name for node in situation.nodes if node.pool in switched}
     tags = tags_by_host(host_tags.read_host_tags(policy))
-    standby = squeeze_round.list_wakeable_own_hosts(situation, own, demand.retry_s, tags)
+    standby = round_decision.list_wakeable_own_hosts(situation, own, demand.retry_s, tags)
     situation = replace(situation, standby=standby)
-    planned = plan_preview.decide_balance_plan(
+    planned = round_decision.decide_balance_plan(
         situation, rules, demand, policy.pools, is_faithful=options.is_faithful
     )
     facts = StandbyHostFacts(tags=tags, movable=query_movable_tasks(policy, situation))
-    mine = squeeze_round.restrict_squeeze_to_own_hosts(situation, own, demand.retry_s)
-    standby_plan, _, _ = squeeze_round.decide_squeeze(mine, planned, rules, policy.squeeze, facts)
-    decision = plan_preview.build_plan_report(
-        squeeze_round.subtract_squeeze_from_plan(planned, standby_plan, own),
+    mine = round_decision.restrict_squeeze_to_own_hosts(situation, own, demand.retry_s)
+    standby_plan, _, _ = round_decision.decide_squeeze(mine, planned, rules, policy.squeeze, facts)
+    decision = round_decision.build_plan_report(
+        round_decision.subtract_squeeze_from_plan(planned, standby_plan, own),
         rules,
         demand,
         is_alone=not (standby_plan.on or standby_plan.off),
     )
-    return squeeze_round.append_squeeze_sentence(decision, standby_plan)
+    return round_decision.append_squeeze_sentence(decision, standby_plan)
 
 
 def _unseen(policy: Policy) -> tuple[str, ...]:

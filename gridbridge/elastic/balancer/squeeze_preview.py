@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from gridbridge.decisions.elastic import node_inventory_check, round_acts
 from gridbridge.elastic.acts import host_tags
 from gridbridge.elastic.acts.membership import own_cluster_membership
-from gridbridge.elastic.balancer import cell_observer, plan_preview, squeeze_round
+from gridbridge.elastic.balancer import cell_observer, round_decision
 from gridbridge.elastic.providers import provider_registry
 from gridbridge.elastic.providers.power_provider import ReportUnknownPower
 from gridbridge.errors import ConfigError
@@ -78,17 +78,17 @@ def preview_squeeze(
             cell_observer.observe_own_cluster(policy, now), policy, untold.__setitem__
         )
     tags = {} if folder else tags_by_host(host_tags.read_host_tags(policy))
-    standby = squeeze_round.list_wakeable_own_hosts(
+    standby = round_decision.list_wakeable_own_hosts(
         situation, {node.name for node in situation.nodes}, policy.demand.retry_s, tags
     )
     situation = replace(situation, standby=standby)
-    planned = plan_preview.decide_balance_plan(
+    planned = round_decision.decide_balance_plan(
         situation, policy.balance, policy.demand, policy.pools
     )
     facts = StandbyHostFacts(
         tags=tags, movable={} if folder else query_movable_tasks(policy, situation)
     )
-    standby_plan, steps, sentence = squeeze_round.decide_squeeze(
+    standby_plan, steps, sentence = round_decision.decide_squeeze(
         situation, planned, policy.balance, rules, facts
     )
     return SqueezePreview(

@@ -1,23 +1,29 @@
-"""Calls gridbridge-as-user by sudo, as the service account.
-
-A personal site of embedded clusters has no service account. There gridbridge-as-user runs as the
-person, acts for that person alone, and keeps the same ledger.
-"""
+"""Runs the verbs of gridbridge-as-root and gridbridge-as-user through sudo."""
 
 import logging
+import os
+from collections.abc import Mapping
 
 from gridbridge.errors import RemoteJobNotOurs
-from gridbridge.model.places import AS_USER, LEDGER_CUT, NOT_OURS, PYTHON
+from gridbridge.model.places import AS_ROOT, AS_USER, LEDGER_CUT, NOT_OURS, PYTHON
 from gridbridge.model.policy import Policy
 from gridbridge.shell.runner import ANSWER_BYTES, CompletedProgram, run_program
 
-SUDO = ("/usr/bin/sudo", "-n", AS_USER)
+SUDO = ("/usr/bin/sudo", "-n")
+BARE: Mapping[str, str] = {"LC_ALL": "C", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
+LIMIT_S = 60.0
+SUDO_AS_USER = ("/usr/bin/sudo", "-n", AS_USER)
 ALONE = (PYTHON, "-I", "-m", "gridbridge.privileged.as_user")
 ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
 PATIENCE_S = 60.0  # gridbridge-as-user limits each of its own commands
-
 _is_personal = False
 _log = logging.getLogger(__name__)
+
+
+def run_root_verb(*words: str) -> None:
+    """Run a verb of gridbridge-as-root by sudo; CommandFailed if it fails."""
+    sudo = SUDO if os.geteuid() else ()
+    run_program((*sudo, AS_ROOT, *words), dict(BARE), LIMIT_S).checked()
 
 
 def choose_as_user_caller(policy: Policy) -> None:
@@ -30,7 +36,7 @@ def call_as_user(
     *words: str, patience_s: float = PATIENCE_S, most_bytes: int = ANSWER_BYTES
 ) -> CompletedProgram:
     """Run gridbridge-as-user with these arguments; RemoteJobNotOurs if the job id was reused."""
-    way = ALONE if _is_personal else SUDO
+    way = ALONE if _is_personal else SUDO_AS_USER
     answer = run_program((*way, *words), ENVIRONMENT, patience_s, b"", most_bytes)
     _log_ledger_cuts(answer.stderr)
     if answer.status == NOT_OURS:

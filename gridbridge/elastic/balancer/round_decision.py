@@ -1,29 +1,100 @@
-"""Combine a policy's plan with a squeeze: which of the site's hosts to switch off or on."""
+"""Decide a round: the policy's plan with a squeeze, described in one sentence."""
 
 from collections.abc import Mapping, Set
 from dataclasses import replace
 
+from gridbridge.decisions.elastic import balance_plan_sentence
+from gridbridge.decisions.elastic.demand import demand_policy as demanded
 from gridbridge.decisions.elastic.host_power_steps import (
     describe_standby_plan,
     standby_steps_of_plan,
 )
 from gridbridge.decisions.elastic.squeeze_policy import plan_standby_hosts, wakeable_standby_nodes
+from gridbridge.decisions.elastic.starcluster_policy import decide_by_starcluster
 from gridbridge.model.elastic.balance_plan import (
     BalancePlan,
+    BalancePolicyName,
     BalanceRefusal,
     BalanceRefusalCause,
     BalanceSituation,
     BalanceVerdict,
 )
-from gridbridge.model.elastic.balance_sections import BalanceSection, SqueezeSection
+from gridbridge.model.elastic.balance_sections import (
+    BalanceSection,
+    DemandSection,
+    PoolSection,
+    SqueezeSection,
+)
 from gridbridge.model.elastic.elastic_nodes import ElasticNode, ElasticNodeState
-from gridbridge.model.elastic.published_balance import BalancePlanReport
+from gridbridge.model.elastic.published_balance import BalancePlanReport, RefusalReport
 from gridbridge.model.elastic.standby_hosts import HostStandbyStep, StandbyHostFacts, StandbyPlan
 
+USUAL_DEMAND = DemandSection()
+NO_POOLS: Mapping[str, PoolSection] = {}
 UNSAID = {
     BalanceVerdict.SPARE: BalanceVerdict.NO_NEED,
     BalanceVerdict.IDLE: BalanceVerdict.NONE_IDLE,
 }  # where none is left
+
+
+def decide_plan_report(
+    situation: BalanceSituation,
+    rules: BalanceSection,
+    demand: DemandSection = USUAL_DEMAND,
+    pools: Mapping[str, PoolSection] = NO_POOLS,
+    *,
+    is_faithful: bool = False,
+) -> BalancePlanReport:
+    """Decide about a situation, and return the report of the plan."""
+    return build_plan_report(
+        decide_balance_plan(situation, rules, demand, pools, is_faithful=is_faithful), rules, demand
+    )
+
+
+def decide_balance_plan(
+    situation: BalanceSituation,
+    rules: BalanceSection,
+    demand: DemandSection = USUAL_DEMAND,
+    pools: Mapping[str, PoolSection] = NO_POOLS,
+    *,
+    is_faithful: bool = False,
+) -> BalancePlan:
+    """Decide by the configured policy how many nodes to add and which nodes to remove."""
+    if rules.policy is BalancePolicyName.DEMAND and not is_faithful:
+        return demanded.decide_by_demand(situation, rules, demand, pools)
+    return decide_by_starcluster(situation, rules, is_faithful=is_faithful)
+
+
+def build_plan_report(
+    plan: BalancePlan,
+    rules: BalanceSection,
+    demand: DemandSection = USUAL_DEMAND,
+    *,
+    is_alone: bool = True,
+    ended: str = "",
+) -> BalancePlanReport:
+    """Return a plan's report as the commands print it.
+
+    With `is_alone=False` the round acts beyond this plan. `ended` is the master's machine, if the
+    round destroys it.
+    """
+    return BalancePlanReport(
+        add=plan.add,
+        pool=plan.pool or None,
+        remove=plan.remove,
+        sentence=balance_plan_sentence.describe_balance_plan(
+            plan, rules, demand, is_alone=is_alone, ended=ended
+        ),
+        refused=tuple(_refusal(refusal, rules) for refusal in plan.refused),
+    )
+
+
+def _refusal(refusal: BalanceRefusal, rules: BalanceSection) -> RefusalReport:
+    return RefusalReport(
+        job=refusal.job,
+        host=refusal.host,
+        reason=balance_plan_sentence.describe_balance_refusal(refusal, rules),
+    )
 
 
 def decide_squeeze(

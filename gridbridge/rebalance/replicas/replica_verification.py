@@ -13,9 +13,9 @@ from datetime import datetime, timedelta
 from gridbridge.model.rebalance.datasets import DelegatedDataset
 from gridbridge.model.rebalance.placement_snapshot import NEVER, past_moment_or_never
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
+from gridbridge.rebalance.replicas import dataset_delegation as letters
 from gridbridge.rebalance.replicas import owner_processes
-from gridbridge.rebalance.store import delegation_files as letters
-from gridbridge.rebalance.store.round_notes import RebalanceNoteRows
+from gridbridge.rebalance.store.rebalance_tables import RebalanceNoteRows
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from gridbridge.batch.gridengine import client_commands, qconf
 from gridbridge.batch.gridengine.demand import parse_qhost
-from gridbridge.batch.gridengine.membership.execution_hosts import list_execution_hosts
+from gridbridge.batch.gridengine.execution_hosts import list_execution_hosts
 from gridbridge.batch.gridengine.submit import run_client
 from gridbridge.errors import CommandFailed
 from gridbridge.model.route import GridEngineCell

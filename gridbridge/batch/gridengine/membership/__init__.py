@@ -1,1 +1,0 @@
-"""What makes a machine a host of a cell, and takes it out again."""

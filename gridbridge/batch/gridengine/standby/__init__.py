@@ -1,1 +1,0 @@
-"""Host tags and task rescheduling of a cell, for hosts that are halted and woken."""

@@ -1,0 +1,240 @@
+"""Read a recorded workload from an accounting file or a Standard Workload Format file."""
+
+import gzip
+import lzma
+import re
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from io import BufferedIOBase, BufferedReader
+from itertools import chain
+
+from gridbridge.batch.gridengine.qacct import (
+    HEAD,
+    JSON,
+    NONE,
+    TIMES,
+    epoch_seconds,
+    parse_accounting_line,
+)
+from gridbridge.errors import ParseError, StateError
+from gridbridge.model.accounting import LATEST_S, RESCHEDULED, queue_wait_s
+from gridbridge.model.elastic.replay_outcome import (
+    ReplayExclusion,
+    ReplayTask,
+    ReplayWorkload,
+    WorkloadLineFault,
+)
+from gridbridge.shell.files import iterate_lines
+
+MOST_BAD = 100_000
+GZIP, XZ = b"\x1f\x8b", b"\xfd7zXZ\0"  # what their files begin with
+TAR, AT_TAR = b"ustar", 257
+OTHERS = {
+    b"BZh": "bzip2",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"PK\x03\x04": "zip",
+    b"7z\xbc\xaf\x27\x1c": "7z",
+    b"\x04\x22\x4d\x18": "lz4",
+    b"\x1f\x9d": "compress",
+}
+Told = ReplayTask | ReplayExclusion | WorkloadLineFault
+Reads = Callable[[Iterable[bytes]], Iterator[tuple[int, Told]]]
+FIELDS = 18
+NUMBER = re.compile(rb"[+-]?\d+(?:\.\d*)?")
+SUBMITTED, WAITED, RAN, ALLOCATED, ASKED, STATUS, USER, PROGRAM = 1, 2, 3, 4, 7, 10, 11, 13
+PARTS = (2, 3, 4)
+CANCELLED = 5
+
+
+def read_workload_file(path: str) -> ReplayWorkload:
+    """Read a recorded workload of either format.
+
+    Raises StateError when the file can't be read, and ParseError when it has no usable line.
+    """
+    try:
+        with open(path, "rb") as file:
+            too_long = list[int]()
+            file_lines = iterate_lines(_plain(file, path), path, too_long)
+            begin = _begin(file_lines)
+            read_lines = (
+                read_standard_workload_tasks
+                if is_standard_workload_line(begin[-1])
+                else read_accounting_tasks
+            )
+            workload = _workload(chain(begin, file_lines), read_lines)
+            bad = {**dict.fromkeys(too_long, WorkloadLineFault.LENGTH), **workload.bad_lines}
+            workload = replace(workload, bad_lines=dict(sorted(bad.items())))
+    except OSError as error:
+        raise StateError(f"{path}: {error.strerror or error}") from error
+    except (EOFError, zlib.error, lzma.LZMAError) as error:
+        raise ParseError(f"{path}: {error}") from error
+    if not workload.tasks and workload.left_out and not workload.bad_lines:
+        why = ", ".join(f"{lines} {why.value}" for why, lines in sorted(workload.left_out.items()))
+        raise ParseError(f"{path}: no task of it ran: {why}")
+    if not workload.tasks:
+        bad_line = next(iter(workload.bad_lines.items()), None)
+        where = ", line {} has {}".format(*bad_line) if bad_line else ""
+        raise ParseError(
+            f"{path}: no task can be read{where}; expected lines of accounting(5), of"
+            " accounting.jsonl, or of the Standard Workload Format"
+        )
+    return workload
+
+
+def _plain(file: BufferedReader, path: str) -> BufferedIOBase:
+    """Return the uncompressed content of a file that gzip or xz may have compressed.
+
+    Raises ParseError with the name of any other compression.
+    """
+    begin = file.peek(AT_TAR + len(TAR))
+    if begin.startswith(GZIP):
+        return _plain(BufferedReader(gzip.GzipFile(fileobj=file)), path)
+    if begin.startswith(XZ):
+        return _plain(BufferedReader(lzma.LZMAFile(file)), path)
+    packer = next((name for mark, name in OTHERS.items() if begin.startswith(mark)), "")
+    if begin[AT_TAR:].startswith(TAR):
+        packer = "tar"
+    if packer:
+        raise ParseError(
+            f"{path}: packed by {packer}; expected a text, or one that gzip or xz packed"
+        )
+    return file
+
+
+def _begin(file_lines: Iterator[bytes]) -> list[bytes]:
+    """Return the lines up to the first non-empty line, by which the format is recognized.
+
+    The lines are kept because a pipe can't be read twice.
+    """
+    beginning = list[bytes]()
+    for line in file_lines:
+        beginning.append(line)
+        if line.strip():
+            return beginning
+    return [*beginning, b""]
+
+
+def _workload(file_lines: Iterable[bytes], read_lines: Reads) -> ReplayWorkload:
+    """Collect the tasks of a file; stop when MOST_BAD lines are bad before the first task."""
+    tasks, left_out, bad = (
+        list[ReplayTask](),
+        Counter[ReplayExclusion](),
+        dict[int, WorkloadLineFault](),
+    )
+    for number, row in read_lines(file_lines):
+        if isinstance(row, WorkloadLineFault):
+            bad[number] = row
+            if len(bad) >= MOST_BAD and not tasks:
+                break
+        elif isinstance(row, ReplayExclusion):
+            left_out[row] += 1
+        else:
+            tasks.append(row)
+    tasks.sort(key=lambda task: task.submitted_s)
+    return ReplayWorkload(tasks=tuple(tasks), left_out=dict(left_out), bad_lines=bad)
+
+
+def read_accounting_tasks(
+    lines: Iterable[bytes],
+) -> Iterator[tuple[int, ReplayTask | ReplayExclusion | WorkloadLineFault]]:
+    """Yield each line's number with its task, or with the reason for skipping the line.
+
+    Skipped are tasks that never started or were requeued, and parts of parallel tasks.
+    """
+    for number, line in enumerate(lines, 1):
+        if line.strip() and not line.startswith(b"#"):
+            yield number, _parse_accounting_task(line)
+
+
+def _parse_accounting_task(line: bytes) -> ReplayTask | ReplayExclusion | WorkloadLineFault:
+    try:
+        fields = parse_accounting_line(line.rstrip(b"\r\n").decode("utf-8", "replace"))
+    except ParseError:
+        is_begun = HEAD.match(line) and not line.startswith(JSON)
+        return WorkloadLineFault.FIELDS if is_begun else WorkloadLineFault.FORM
+    try:
+        submitted_s, started_s, ended_s = (epoch_seconds(fields[name]) for name in TIMES)
+        slots, failed = int(fields["slots"]), int(fields["failed"])
+    except ValueError:
+        return WorkloadLineFault.FORM
+    if fields["pe_taskid"] != NONE:
+        return ReplayExclusion.PART
+    if failed in RESCHEDULED:
+        return ReplayExclusion.PUT_BACK
+    if started_s <= 0:
+        return ReplayExclusion.NEVER_STARTED
+    wait_s = queue_wait_s(submitted_s, started_s, ended_s)
+    if slots < 1:
+        return WorkloadLineFault.SLOTS
+    if wait_s is None:
+        return WorkloadLineFault.END if ended_s < started_s else WorkloadLineFault.TIMES
+    return ReplayTask(
+        submitted_s=submitted_s,
+        run_s=ended_s - started_s,
+        slots=slots,
+        waited_s=wait_s,
+        owner=fields["owner"],
+        name=fields["jobname"],
+    )
+
+
+def is_standard_workload_line(line: bytes) -> bool:
+    """Say whether a file's first non-empty line is in the Standard Workload Format."""
+    words = line.split()
+    return line.lstrip().startswith(b";") or (
+        len(words) == FIELDS and all(map(NUMBER.fullmatch, words))
+    )
+
+
+def read_standard_workload_tasks(
+    lines: Iterable[bytes],
+) -> Iterator[tuple[int, ReplayTask | ReplayExclusion | WorkloadLineFault]]:
+    """Yield each line's number with its task, or with the reason for skipping the line."""
+    begin_s = 0.0
+    for number, line in enumerate(lines, 1):
+        text = line.strip()
+        if text.startswith(b";"):
+            begin_s = _begin_s(text, begin_s)
+        elif text:
+            yield number, _parse_swf_task(text, begin_s)
+
+
+def _begin_s(text: bytes, before_s: float) -> float:
+    """Return the workload's start time if a comment gives it; else the value so far."""
+    key, _, value = text.lstrip(b"; ").partition(b":")
+    is_told = key.strip() == b"UnixStartTime" and value.strip().isdigit()
+    return float(value) if is_told and float(value) < LATEST_S else before_s
+
+
+def _parse_swf_task(
+    text: bytes, begin_s: float
+) -> ReplayTask | ReplayExclusion | WorkloadLineFault:
+    try:
+        numbers = [float(word) for word in text.split()]
+    except ValueError:
+        return WorkloadLineFault.FORM
+    if len(numbers) != FIELDS:
+        return WorkloadLineFault.FIELDS
+    if not all(abs(number) < LATEST_S for number in numbers):
+        return WorkloadLineFault.TIMES
+    slots = int(next((count for count in (numbers[ALLOCATED], numbers[ASKED]) if count > 0), 1))
+    if numbers[STATUS] in PARTS:
+        return ReplayExclusion.PART
+    if numbers[RAN] < 0 or (numbers[RAN] == 0 and numbers[STATUS] == CANCELLED):
+        return (
+            ReplayExclusion.CANCELLED
+            if numbers[STATUS] == CANCELLED
+            else ReplayExclusion.NEVER_STARTED
+        )
+    if numbers[SUBMITTED] < 0 or begin_s + numbers[SUBMITTED] >= LATEST_S:
+        return WorkloadLineFault.TIMES
+    return ReplayTask(
+        submitted_s=begin_s + numbers[SUBMITTED],
+        run_s=numbers[RAN],
+        slots=slots,
+        waited_s=max(0.0, numbers[WAITED]),
+        owner=f"{numbers[USER]:.0f}",
+        name=f"{numbers[PROGRAM]:.0f}",
+    )

@@ -1,1 +1,0 @@
-"""What the commands about the balancer and the squeeze do."""
