@@ -12,11 +12,11 @@ from bench.brief import sized
 from bench.rows import Row
 from gridbridge.decisions.campaigns import campaign_cycle
 from gridbridge.model.campaigns.campaign import (
-    Array,
     ArrayState,
-    Attempt,
     Campaign,
+    CampaignArray,
     CampaignState,
+    TaskAttempt,
     TaskOutcome,
 )
 from gridbridge.model.campaigns.campaign_events import (
@@ -123,8 +123,8 @@ def _campaign(number: int, names: list[str], waiting: int) -> Campaign:
     )
 
 
-def _array(campaign: int, names: list[str], cluster: str) -> Array:
-    return Array(
+def _array(campaign: int, names: list[str], cluster: str) -> CampaignArray:
+    return CampaignArray(
         campaign=campaign,
         number=names.index(cluster) + 1,
         cluster=cluster,
@@ -135,8 +135,8 @@ def _array(campaign: int, names: list[str], cluster: str) -> Array:
     )
 
 
-def _attempt(n: int) -> Attempt:
-    return Attempt(
+def _attempt(n: int) -> TaskAttempt:
+    return TaskAttempt(
         campaign=n % CAMPAIGNS + 1,
         task=n,
         attempt=1,

@@ -23,7 +23,7 @@ from gridbridge.campaigns.store.campaign_attempts import CampaignAttemptRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
 from gridbridge.campaigns.store.speculative_attempts import SpeculativeAttemptRows
-from gridbridge.model.campaigns.campaign import Array, ArrayState, TaskOutcome
+from gridbridge.model.campaigns.campaign import ArrayState, CampaignArray, TaskOutcome
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 
@@ -74,7 +74,7 @@ class _Site:
         self._tries = CampaignAttemptRows(self._database, self._campaigns)
         self._copies = SpeculativeAttemptRows(self._database, self._campaigns)
         self._number = self._campaigns.add(campaign(tasks), "token")
-        self._last: list[Array] = []
+        self._last: list[CampaignArray] = []
 
     def end(self, tasks: int) -> None:
         """Have more tasks sent and ended."""

@@ -25,7 +25,7 @@ from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
 from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
 from gridbridge.errors import AlreadySubmitted
-from gridbridge.model.campaigns.campaign import Attempt, LedgerArray, TaskOutcome
+from gridbridge.model.campaigns.campaign import LedgerArray, TaskAttempt, TaskOutcome
 from gridbridge.model.campaigns.campaign_sections import FailuresSection, JobRatioRule
 from gridbridge.model.campaigns.cancellation import (
     ArrayCancellation,
@@ -166,7 +166,7 @@ class _Ledger(Grid):
         self.failing["submit"] = AlreadySubmitted("array 1 has other tasks")
 
 
-def _keep(database: StateFile, number: int, ended: tuple[Attempt, ...]) -> None:
+def _keep(database: StateFile, number: int, ended: tuple[TaskAttempt, ...]) -> None:
     """Keep a decision about all of these ends in the journal."""
     seen = CampaignCycleSituation(
         campaigns=(campaign(len(ended), number=number),),
@@ -183,7 +183,7 @@ def _keep(database: StateFile, number: int, ended: tuple[Attempt, ...]) -> None:
     DecisionJournal(database).keep(entry)
 
 
-def _end(database: StateFile, campaigns: CampaignRows) -> tuple[Attempt, ...]:
+def _end(database: StateFile, campaigns: CampaignRows) -> tuple[TaskAttempt, ...]:
     """Note in one cycle that all that was sent has ended, and runs again.
 
     Before that none of it was listed for a while; and there is a job ratio of many campaigns.

@@ -18,7 +18,7 @@ from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
 from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
 from gridbridge.decisions.campaigns.attempt_ends import MissingAttemptJudge
-from gridbridge.model.campaigns.campaign import Array, ArrayState
+from gridbridge.model.campaigns.campaign import ArrayState, CampaignArray
 from gridbridge.model.job import JobEnd
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.site_section import SiteSection
@@ -78,7 +78,7 @@ def _measured(path: str, arrays: int) -> tuple[float, float]:
     return found
 
 
-def _read(campaigns: CampaignRows, sent: tuple[Array, ...]) -> None:
+def _read(campaigns: CampaignRows, sent: tuple[CampaignArray, ...]) -> None:
     for array in sent:
         campaigns.pending(array)
 

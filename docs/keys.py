@@ -11,7 +11,7 @@ from sphinx.application import Sphinx
 from gridbridge.config import mistakes
 from gridbridge.config.policy_file import GROUPS
 from gridbridge.config.sections import NamedSections, SingleSection
-from gridbridge.model.settings import setting_of_field
+from gridbridge.model.settings import setting_of_key
 from gridbridge.model.transfer.transfer_sections import KINDS
 
 
@@ -44,10 +44,10 @@ def _item(key: Field[Any]) -> nodes.definition_list_item:
 
 
 def _described(key: Field[Any]) -> Iterator[nodes.Node]:
-    yield nodes.Text(f"{setting_of_field(key).meaning}. ")
+    yield nodes.Text(f"{setting_of_key(key).meaning}. ")
     yield nodes.emphasis("", mistakes.describe_allowed_values(key))
     default = mistakes.describe_default(key)
-    if default.startswith("default ") and not setting_of_field(key).inherits:
+    if default.startswith("default ") and not setting_of_key(key).inherits:
         yield nodes.Text("; default ")
         yield nodes.literal("", default.removeprefix("default "))
     else:

@@ -8,7 +8,7 @@ from typing import cast
 
 from gridbridge.batch.oar import oar_commands
 from gridbridge.errors import ConfigError
-from gridbridge.model.cluster import Claim, Cluster, ClusterKind, PushKind
+from gridbridge.model.cluster import ClaimKind, Cluster, ClusterKind, PushKind
 from gridbridge.model.places import CONFIG, PYTHON
 from gridbridge.model.policy import Policy
 from gridbridge.model.route import (
@@ -32,7 +32,7 @@ from gridbridge.model.transfer.request_rules import (
     MappingRule,
     RequestMapping,
 )
-from gridbridge.model.transfer.transfer_sections import AnyRule, Identity, Rules, TransferQueue
+from gridbridge.model.transfer.transfer_sections import AnyRule, JobIdOrigin, Rules, TransferQueue
 from gridbridge.shell import ssh
 
 
@@ -133,7 +133,7 @@ def build_transfer_route(policy: Policy, queue: str) -> TransferRoute:
         remote_ends=job_end_fifo(policy, cluster),
         remote_stage_dir=cluster.stage_dir,
         remote_claim=_claim(policy, cluster),
-        identity="" if section.identity is Identity.HOME else section.identity.value,
+        identity="" if section.identity is JobIdOrigin.HOME else section.identity.value,
         staged="yes" if section.staged and cluster.ssh else "",
         stage_in=section.stage_in,
         stage_out=section.stage_out,
@@ -146,8 +146,8 @@ def build_transfer_route(policy: Policy, queue: str) -> TransferRoute:
 
 def _claim(policy: Policy, cluster: Cluster) -> str:
     """Return what starters must know of a cluster's claims (model.transfer.claim)."""
-    if cluster.claim is not Claim.GRANT:
-        return "" if cluster.claim is Claim.NONE else cluster.claim.value
+    if cluster.claim is not ClaimKind.GRANT:
+        return "" if cluster.claim is ClaimKind.NONE else cluster.claim.value
     account = cluster.users.account_of(policy.site.service_account)
     return f"{cluster.claim.value} {cluster.claim_wait_s:.0f} {account}"
 

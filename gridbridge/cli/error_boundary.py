@@ -34,7 +34,7 @@ def run_program(command: click.Command, name: str) -> None:
     """Run a command; report every error as lines, and exit with a documented status."""
     gc.set_threshold(OBJECTS)
     status = _ended(name, partial(_run, command, name))
-    status = _ended(name, output.finish, status)
+    status = _ended(name, output.flush_output, status)
     gc.freeze()  # no garbage collection at exit
     sys.exit(status)
 
@@ -48,7 +48,7 @@ def _run(command: click.Command, name: str) -> int:
         is_reader_gone = sys.stdout is not stdout  # click has replaced stdout after a broken pipe
         return READER_GONE if is_reader_gone else int(ended.code or DONE)
     except OSError:
-        output.finish()  # click prints help itself; its error shows here
+        output.flush_output()  # click prints help itself; its error shows here
         raise
 
 
@@ -96,7 +96,7 @@ def _report_error(name: str, message: str, status: int = ERROR) -> int:
     is_help = message.startswith("Usage:")  # a command group without a command
     for line in (message,) if is_help else message.splitlines() or ("",):
         text = line if is_help else f"{name}: {line}"
-        output.complain(
+        output.print_error(
             log_file.prefix_lines_with_time(text, sys.stderr) if name in DATED else text
         )
     return status
@@ -111,5 +111,5 @@ def print_traceback_if_debug(is_debug: bool) -> Iterator[None]:
         raise
     except Exception:
         if is_debug:
-            output.complain(traceback.format_exc().rstrip("\n"))
+            output.print_error(traceback.format_exc().rstrip("\n"))
         raise

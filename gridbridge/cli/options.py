@@ -59,7 +59,7 @@ def version_option(message: str = "{program} {version}") -> Option:
         if is_asked:
             from gridbridge.program.version import version_with_commit  # may run git
 
-            output.line(message.format(program=ctx.info_name, version=version_with_commit()))
+            output.print_line(message.format(program=ctx.info_name, version=version_with_commit()))
             ctx.exit()
 
     return click.option(
@@ -125,5 +125,5 @@ def exit_75_without_answer(act: Callable[[], Value]) -> Value:
     try:
         return act()
     except ClusterNotObserved as error:
-        output.complain(f"gridbridge: {error}")
+        output.print_error(f"gridbridge: {error}")
         raise SystemExit(EXIT_NO_ANSWER) from error

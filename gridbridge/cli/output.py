@@ -14,7 +14,7 @@ from gridbridge.errors import GridbridgeError, OutputError, OutputReaderGone
 STYLES = {"ok": "green", "note": "cyan", "warning": "yellow", "broken": "bold red"}
 
 
-def line(text: str = "") -> None:
+def print_line(text: str = "") -> None:
     """Print one line on standard output; OutputError or OutputReaderGone if that fails."""
     if sys.stdout is None:  # closed by the shell: >&-
         raise OutputError("standard output: closed")
@@ -24,7 +24,7 @@ def line(text: str = "") -> None:
         raise _lost(error) from error
 
 
-def finish() -> None:
+def flush_output() -> None:
     """Flush standard output; OutputError or OutputReaderGone if that fails."""
     try:
         if sys.stdout:
@@ -33,7 +33,7 @@ def finish() -> None:
         raise _lost(error) from error
 
 
-def complain(text: str) -> None:
+def print_error(text: str) -> None:
     """Print one line on standard error; failures are ignored."""
     try:
         if sys.stderr:
@@ -43,7 +43,7 @@ def complain(text: str) -> None:
         _drop(sys.stderr)
 
 
-def progress(text: str) -> None:
+def show_progress(text: str) -> None:
     """Show progress on the last line of a terminal; elsewhere print nothing."""
     if sys.stderr and sys.stderr.isatty():
         sys.stderr.write(f"\r\033[K{text}")
@@ -55,12 +55,12 @@ def is_terminal() -> bool:
     return bool(sys.stdout) and sys.stdout.isatty()
 
 
-def as_json(value: object) -> None:
+def print_json(value: object) -> None:
     """Print a value as JSON."""
-    line(json.dumps(value, indent=2))
+    print_line(json.dumps(value, indent=2))
 
 
-def table(
+def print_table(
     head: Sequence[str],
     rows: Sequence[Sequence[str]],
     style_of: Callable[[Sequence[str]], str] = lambda _: "",
@@ -81,7 +81,7 @@ def table(
             text.rjust(width) if title in numbers else text.ljust(width)
             for title, text, width in zip(head, row, widths, strict=True)
         )
-        line("  ".join(cells).rstrip())
+        print_line("  ".join(cells).rstrip())
 
 
 def _lost(error: OSError) -> GridbridgeError:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gridbridge.config.mistakes import Table, format_toml_key, subtable
+from gridbridge.config.mistakes import Table, format_toml_key, select_subtable
 from gridbridge.config.sections import NamedSections, SectionGroup, SingleSection
 from gridbridge.model.campaigns.campaign_sections import (
     ClusterCampaignsSection,
@@ -30,8 +30,8 @@ GROUPS: tuple[SectionGroup, ...] = (
 
 def find_config_problems(sections: Table) -> Iterator[str]:
     """Find [campaigns.CLUSTER] sections for undefined clusters."""
-    clusters = subtable(sections, "cluster")
-    for name in subtable(sections, "campaigns"):
+    clusters = select_subtable(sections, "cluster")
+    for name in select_subtable(sections, "campaigns"):
         if CLUSTER_NAME.holds(name) and name not in clusters:
             names = ", ".join(clusters) or "none is defined"
             yield f"[campaigns.{format_toml_key(name)}]: undefined; a cluster ({names})"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 
-from gridbridge.config.mistakes import KeyMistake, Table, format_toml_key, subtable
+from gridbridge.config.mistakes import KeyMistake, Table, format_toml_key, select_subtable
 from gridbridge.config.sections import NamedSections, SectionGroup, SingleSection
 from gridbridge.model.elastic.balance_sections import (
     FILE,
@@ -73,14 +73,14 @@ OF_HOST = {
 
 def find_provider_problems(sections: Table) -> Iterator[str]:
     """Find contradictions between [provider], [pool] and [power] sections."""
-    providers = subtable(sections, "provider")
+    providers = select_subtable(sections, "provider")
     for name in (name for name in providers if isinstance(providers[name], dict)):
-        mistakes = _provider_problems(subtable(providers, name))
+        mistakes = _provider_problems(select_subtable(providers, name))
         yield from (f"[provider.{format_toml_key(name)}] {problem}" for problem in mistakes)
     for title, judge in (("pool", _pool_problems), ("power", _host_problems)):
-        tables = subtable(sections, title)
+        tables = select_subtable(sections, title)
         for name in (name for name in tables if isinstance(tables[name], dict)):
-            mistakes = judge(subtable(tables, name), providers)
+            mistakes = judge(select_subtable(tables, name), providers)
             yield from (f"[{title}.{format_toml_key(name)}] {problem}" for problem in mistakes)
 
 
@@ -128,14 +128,16 @@ def _pool_problems(pool: Table, providers: Table) -> Iterator[str]:
     """Find an unknown provider of a pool, and keys that the provider ignores."""
     name = pool.get("provider")
     clouds = tuple(
-        provider_name for provider_name in providers if _makes(subtable(providers, provider_name))
+        provider_name
+        for provider_name in providers
+        if _makes(select_subtable(providers, provider_name))
     )
     if name and name not in clouds:
         names = ", ".join(clouds) or "none is defined"
         wrong = "it makes no machines" if name in providers else "undefined"
         yield f"provider{KeyMistake(name, wrong, f'a provider ({names})')}"
         return
-    provider = subtable(providers, str(name))
+    provider = select_subtable(providers, str(name))
     is_cloud = bool(name) and _kind(provider) is not ProviderKind.COMMAND
     for key in POOL_OVERRIDES if is_cloud else ():
         if not (pool.get(key) or provider.get(key)):
@@ -156,7 +158,7 @@ def _host_problems(host: Table, providers: Table) -> Iterator[str]:
     switches = tuple(
         provider_name
         for provider_name in providers
-        if not _makes(subtable(providers, provider_name))
+        if not _makes(select_subtable(providers, provider_name))
     )
     if not name:
         yield "provider: missing; a provider of kind power"
@@ -164,7 +166,7 @@ def _host_problems(host: Table, providers: Table) -> Iterator[str]:
         names = ", ".join(switches) or "none is defined"
         yield f"provider{KeyMistake(name, 'undefined', f'a provider of kind power ({names})')}"
     else:
-        way = _way(subtable(providers, str(name)))
+        way = _way(select_subtable(providers, str(name)))
         known_keys = {key for keys in OF_HOST.values() for key in keys.has}
         foreign = tuple(sorted(known_keys - {*OF_HOST[way].has}))
         yield from _misplaced(host, OF_HOST[way], foreign, f"with way {way}")
@@ -183,18 +185,18 @@ GROUPS: tuple[SectionGroup, ...] = (
 
 def find_config_problems(sections: Table) -> Iterator[str]:
     """Find contradictory limits, and keys that don't fit a kind of provider."""
-    section = subtable(sections, "balance")
+    section = select_subtable(sections, "balance")
     least, most = section.get("min_nodes"), section.get("max_nodes")
     if isinstance(least, int) and isinstance(most, int) and 0 < most < least:
         yield f"[balance] min_nodes: {least}; expected at most max_nodes ({most})"
-    yield from _of_schedule(subtable(sections, "demand").get("schedule"))
-    section = subtable(sections, "squeeze")
+    yield from _of_schedule(select_subtable(sections, "demand").get("schedule"))
+    section = select_subtable(sections, "squeeze")
     minimal = section.get("minimal_reserve", SqueezeSection().minimal_reserve)
     target = section.get("target_reserve", SqueezeSection().target_reserve)
     if isinstance(minimal, int | float) and isinstance(target, int | float) and minimal > target:
         right = f"expected at most target_reserve ({target})"
         yield f"[squeeze] minimal_reserve: {minimal}; {right}"
-    boot = subtable(sections, "bootstrap")
+    boot = select_subtable(sections, "bootstrap")
     for key in ("user", "key"):
         if boot.get("steps") and not boot.get(key):
             yield f"[bootstrap] {key}: empty; steps are done by ssh, and need one"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
-from gridbridge.config.mistakes import KeyMistake, Table, format_toml_key, subtable
+from gridbridge.config.mistakes import KeyMistake, Table, format_toml_key, select_subtable
 from gridbridge.config.sections import (
     NO_SECTION,
     find_section_problems,
@@ -50,8 +50,8 @@ class MappingSections:
         return {
             cluster: {
                 (kind, name): parse_section(rule, KINDS[kind][0])
-                for kind in subtable(content, cluster)
-                for name, rule in subtable(subtable(content, cluster), kind).items()
+                for kind in select_subtable(content, cluster)
+                for name, rule in select_subtable(select_subtable(content, cluster), kind).items()
             }
             for cluster in content
         }
@@ -69,8 +69,11 @@ GROUP = MappingSections()
 
 def find_mapping_problems(sections: Table) -> Iterator[str]:
     """Find mistakes in the mapping rules of every cluster."""
-    clusters, local = subtable(sections, "cluster"), subtable(sections, "site").get("cluster")
-    for cluster, kinds in subtable(sections, MAPS).items():
+    clusters, local = (
+        select_subtable(sections, "cluster"),
+        select_subtable(sections, "site").get("cluster"),
+    )
+    for cluster, kinds in select_subtable(sections, MAPS).items():
         title = f"{MAPS}.{format_toml_key(cluster)}"
         if cluster not in clusters or cluster == local:
             wrong = "the local cluster" if cluster == local else "undefined"
@@ -96,15 +99,17 @@ def find_mapping_problems(sections: Table) -> Iterator[str]:
 
 def _queue_problems(sections: Table) -> Iterator[str]:
     """Find resources that a transfer queue requests and its mapping refuses."""
-    queues, clusters = subtable(sections, "queue"), subtable(sections, "cluster")
+    queues, clusters = select_subtable(sections, "queue"), select_subtable(sections, "cluster")
     for name in queues:
-        cluster = str(subtable(queues, name).get("cluster"))
+        cluster = str(select_subtable(queues, name).get("cluster"))
         if not _asks_by_rule(clusters, cluster):
-            yield from _queue_of_oar_problems(name, subtable(queues, name))
-        rules = subtable(subtable(subtable(sections, MAPS), cluster), request_rules.RESOURCE)
-        for resource, value in subtable(subtable(queues, name), "asks").items():
+            yield from _queue_of_oar_problems(name, select_subtable(queues, name))
+        rules = select_subtable(
+            select_subtable(select_subtable(sections, MAPS), cluster), request_rules.RESOURCE
+        )
+        for resource, value in select_subtable(select_subtable(queues, name), "asks").items():
             entry = (f"queue.{format_toml_key(name)}", f"asks.{format_toml_key(resource)}", value)
-            rule = subtable(rules, resource)
+            rule = select_subtable(rules, resource)
             yield from _asked_problems(entry, resource, rule)
             if _asks_by_rule(clusters, cluster):
                 yield from _plain_problems(entry, resource, rule)
@@ -123,7 +128,7 @@ def _queue_of_oar_problems(name: str, queue: Table) -> Iterator[str]:
 def _spread_problems(title: str, rules: Table) -> Iterator[str]:
     """Find `spread` in rules for clusters whose parallel environments place slots."""
     for name in rules:
-        if spread := subtable(rules, name).get("spread"):
+        if spread := select_subtable(rules, name).get("spread"):
             entry = (f"{title}.{format_toml_key(name)}", "spread", spread)
             yield _wrong(entry, "not of OAR", "empty: the allocation_rule there says it")
 
@@ -144,13 +149,13 @@ def _wrong(entry: tuple[str, str, object], wrong: str, right: str) -> str:
 
 
 def _asks_by_rule(clusters: Table, cluster: str) -> bool:
-    return keys_of_cluster_kind(subtable(clusters, cluster)).asks_by_rule
+    return keys_of_cluster_kind(select_subtable(clusters, cluster)).asks_by_rule
 
 
 def _time_problems(title: str, rules: Table, times: tuple[str, ...]) -> Iterator[str]:
     """Find time limits in minutes or hours, which the cluster would read as seconds."""
     for name in rules:
-        rule = subtable(rules, name)
+        rule = select_subtable(rules, name)
         unit, remote_name = rule.get("unit", ""), rule.get("to") or name
         if remote_name in times and unit not in ("", "s", amounts.CLOCK):
             entry = (f"{title}.{format_toml_key(name)}", "unit", unit)
@@ -162,7 +167,7 @@ def _time_problems(title: str, rules: Table, times: tuple[str, ...]) -> Iterator
 def _level_problems(title: str, rules: Table) -> Iterator[str]:
     """Find rules for OAR's walltime or `-l` levels that have other than plain amounts."""
     for name in rules:
-        rule = subtable(rules, name)
+        rule = select_subtable(rules, name)
         section, remote_name = f"{title}.{format_toml_key(name)}", str(rule.get("to") or name)
         if remote_name in SLOTS:
             yield _wrong(
@@ -192,7 +197,7 @@ def _plain_problems(entry: tuple[str, str, object], name: str, rule: Table) -> I
 def _oar_problems(title: str, rules: Table) -> Iterator[str]:
     """Find keys that only OAR has: properties and levels of `oarsub -l`."""
     for name in rules:
-        rule = subtable(rules, name)
+        rule = select_subtable(rules, name)
         if relation := rule.get("relation"):
             mistake = KeyMistake(
                 relation, "not of OAR", "empty: the cluster knows how its amounts compare"
@@ -210,7 +215,7 @@ def _rule_problems(title: str, kind: str, rules: Table) -> Iterator[str]:
         if not form.holds(name):
             yield f"[{rule}]: wrong name; {form.right}"
         mistakes = list(find_section_problems(rule, table, section))
-        yield from mistakes or _contradictions(rule, name, kind, subtable(rules, name))
+        yield from mistakes or _contradictions(rule, name, kind, select_subtable(rules, name))
     yield from _cycle_problems(title, rules)
     if kind == request_rules.RESOURCE:
         yield from _meeting_problems(title, rules)
@@ -249,7 +254,7 @@ def _meeting_problems(title: str, rules: Table) -> Iterator[str]:
     """Find two resources with the same remote name: one request would have it twice."""
     sources: dict[str, str] = {}
     for name in rules:
-        rule = subtable(rules, name)
+        rule = select_subtable(rules, name)
         if rule.get("drop") is True or rule.get("reject"):
             continue
         remote_name = str(rule.get("to") or name)
@@ -267,7 +272,7 @@ def _cycle_problems(title: str, rules: Table) -> Iterator[str]:
     """Find cycles of renamed names, each once: a name is renamed once only."""
     for name in rules:
         path = [name]
-        while (remote_name := str(subtable(rules, path[-1]).get("to", ""))) in rules:
+        while (remote_name := str(select_subtable(rules, path[-1]).get("to", ""))) in rules:
             if remote_name in path:
                 break
             path.append(remote_name)

@@ -8,11 +8,11 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from gridbridge.model.cluster import ClusterKind
-from gridbridge.model.settings import QueueDefaults, Users, setting_of_field
+from gridbridge.model.settings import QueueDefaults, RemoteAccountNames, setting_of_key
 
 Table: TypeAlias = Mapping[str, object]
 
-TABLE_TYPES = (Users, QueueDefaults)  # types of tables of texts within a section
+TABLE_TYPES = (RemoteAccountNames, QueueDefaults)  # types of tables of texts within a section
 MAX_VALUE_CHARS = 80  # most characters of a wrong value in a message
 BARE_KEY = re.compile("[A-Za-z0-9_-]+")
 SECRET = re.compile('://[^"]*(@|password=)[^"]*')
@@ -27,7 +27,7 @@ class KeyMistake(ValueError):
 
 def describe_allowed_values(key: Field[object]) -> str:
     """Describe the values that a key allows."""
-    kind, description = key_type(key), setting_of_field(key)
+    kind, description = key_type(key), setting_of_key(key)
     if issubclass(kind, StrEnum):
         return " or ".join(format_message_value(word) for word in kind)
     if kind in (str, *TABLE_TYPES):
@@ -44,7 +44,7 @@ def describe_default(key: Field[object]) -> str:
         return f"default {format_message_value(key.default_factory())}"
     if key.default is MISSING:
         return "required"
-    return f"default {setting_of_field(key).inherits or format_message_value(key.default)}"
+    return f"default {setting_of_key(key).inherits or format_message_value(key.default)}"
 
 
 def key_type(key: Field[object]) -> type:
@@ -79,7 +79,7 @@ def cluster_kind_name(cluster: Table) -> str:
     return str(cluster.get("kind", ClusterKind.GRIDENGINE))
 
 
-def subtable(tables: Table, name: str) -> Table:
+def select_subtable(tables: Table, name: str) -> Table:
     """Return a table within a table, empty when it is missing."""
     table = tables.get(name)
     return table if isinstance(table, dict) else {}

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from gridbridge.config import campaigns, elastic, rebalance, site, transfer
-from gridbridge.config.mistakes import Table, format_toml_key, subtable
+from gridbridge.config.mistakes import Table, format_toml_key, select_subtable
 from gridbridge.config.sections import (
     ConfigCapability,
     SectionGroup,
@@ -163,6 +163,6 @@ def _unknown(names: Iterable[str]) -> Iterator[str]:
 
 def _policy(sections: Table) -> Policy:
     parts: dict[str, Any] = {
-        group.field: group.read(subtable(sections, name)) for name, group in GROUPS.items()
+        group.field: group.read(select_subtable(sections, name)) for name, group in GROUPS.items()
     }
     return Policy(**parts)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gridbridge.config.mistakes import KeyMistake, Table, format_toml_key, subtable
+from gridbridge.config.mistakes import KeyMistake, Table, format_toml_key, select_subtable
 from gridbridge.config.sections import NamedSections, SectionGroup, SingleSection
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection, StorageSection
 from gridbridge.model.settings import CLUSTER_NAME, OBJECT_NAME
@@ -14,19 +14,21 @@ GROUPS: tuple[SectionGroup, ...] = (SECTION, STORAGE)
 
 def find_config_problems(sections: Table) -> Iterator[str]:
     """Find contradictory limits, and unknown or duplicate storage areas."""
-    section = subtable(sections, "rebalance")
+    section = select_subtable(sections, "rebalance")
     least = section.get("full_free_bytes", RebalanceSection().full_free_bytes)
     enough = section.get("min_free_bytes", RebalanceSection().min_free_bytes)
     if isinstance(least, int) and isinstance(enough, int) and least > enough:
         right = f"expected at most min_free_bytes ({enough})"
         yield f"[rebalance] full_free_bytes: {least}; {right}"
-    yield from _storage_problems(subtable(sections, "storage"), subtable(sections, "cluster"))
+    yield from _storage_problems(
+        select_subtable(sections, "storage"), select_subtable(sections, "cluster")
+    )
 
 
 def _storage_problems(areas: Table, clusters: Table) -> Iterator[str]:
     owners: dict[tuple[str, str], str] = {}
     for name in areas:
-        area = subtable(areas, name)
+        area = select_subtable(areas, name)
         cluster, path = area.get("cluster"), str(area.get("path")).rstrip("/")
         if isinstance(cluster, str) and CLUSTER_NAME.holds(cluster) and cluster not in clusters:
             problem = KeyMistake(cluster, "undefined", f"one of {', '.join(clusters)}")

@@ -22,9 +22,9 @@ from gridbridge.config.mistakes import (
     format_toml_key,
     format_toml_value,
     key_type,
-    subtable,
+    select_subtable,
 )
-from gridbridge.model.settings import OBJECT_NAME, TextFormat, Users, setting_of_field
+from gridbridge.model.settings import OBJECT_NAME, RemoteAccountNames, TextFormat, setting_of_key
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -154,7 +154,7 @@ def find_misplaced_keys(sections: Table, groups: Iterable[SectionGroup]) -> Iter
     judged = [group for group in groups if isinstance(group, SingleSection | NamedSections)]
     names = {group.title: {key.name for key in fields(group.kind)} for group in judged}
     for group in (group for group in judged if isinstance(group, SingleSection)):
-        for key in sorted(subtable(sections, group.name).keys() - names[group.title]):
+        for key in sorted(select_subtable(sections, group.name).keys() - names[group.title]):
             if homes := [title for title, keys in names.items() if key in keys]:
                 others = " and ".join(homes)
                 yield f"{group.title} {format_toml_key(key)}: this is a key of {others}"
@@ -183,7 +183,7 @@ def find_keys_above_sections(
 def drop_unnamed_content(sections: Table, groups: Iterable[SectionGroup]) -> Table:
     """Return the sections without content that lacks a section's name."""
     nested = {
-        group.name: subtable(sections, group.name)
+        group.name: select_subtable(sections, group.name)
         for group in groups
         if isinstance(group, NamedSections)
     }
@@ -235,7 +235,7 @@ def format_section(title: str, section: S, as_usual: S) -> str:
         value = getattr(section, key.name)
         is_required = key.default is MISSING and key.default_factory is MISSING
         is_default = not is_required and value == getattr(as_usual, key.name)
-        lines.append(f"\n# {setting_of_field(key).meaning}")
+        lines.append(f"\n# {setting_of_key(key).meaning}")
         lines.append(f"# {describe_allowed_values(key)}; {describe_default(key)}")
         lines.append(f"{'#' if is_default else ''}{key.name} = {format_toml_value(value)}")
     return "\n".join(lines) + "\n"
@@ -302,7 +302,7 @@ def _hook(key: Field[object]) -> Callable[[object, object], object]:
 
 def _check_table(table: dict[str, object], key: Field[object]) -> None:
     """Refuse a wrong form, or one account for two users, which would hide a job's owner."""
-    form, is_users = setting_of_field(key).form, key_type(key) is Users
+    form, is_users = setting_of_key(key).form, key_type(key) is RemoteAccountNames
     named = form if is_users else OBJECT_NAME
     for name, value in table.items():
         if not (named.holds(name) and isinstance(value, str) and form.holds(value)):
@@ -315,7 +315,7 @@ def _check_table(table: dict[str, object], key: Field[object]) -> None:
 
 def _fault(value: object, key: Field[object]) -> str:
     """Return what is wrong with a value, or an empty text."""
-    kind, description = key_type(key), setting_of_field(key)
+    kind, description = key_type(key), setting_of_key(key)
     accepted = int | float if kind is float else str if issubclass(kind, str) else kind
     accepted = dict if kind in TABLE_TYPES else accepted
     if not isinstance(value, accepted) or (isinstance(value, bool) and kind is not bool):

@@ -8,10 +8,10 @@ from gridbridge.config.mistakes import (
     Table,
     cluster_kind_name,
     format_toml_key,
-    subtable,
+    select_subtable,
 )
 from gridbridge.config.sections import NamedSections, SectionGroup, SingleSection
-from gridbridge.model.cluster import MAX_PORT, Claim, Cluster, ClusterKind, PushKind
+from gridbridge.model.cluster import MAX_PORT, ClaimKind, Cluster, ClusterKind, PushKind
 from gridbridge.model.settings import CLUSTER_NAME
 from gridbridge.model.site.site_section import SiteSection
 
@@ -77,11 +77,14 @@ GROUPS: tuple[SectionGroup, ...] = (
 
 def find_config_problems(sections: Table) -> Iterator[str]:
     """Find mistakes and contradictions between clusters."""
-    local, clusters = subtable(sections, "site").get("cluster"), subtable(sections, "cluster")
+    local, clusters = (
+        select_subtable(sections, "site").get("cluster"),
+        select_subtable(sections, "cluster"),
+    )
     for name in clusters:
-        table = subtable(clusters, name)
+        table = select_subtable(clusters, name)
         mistakes = (*_kind_problems(table), *_ssh_problems(table, name == local))
-        mistakes += tuple(_mixture_problems(table, subtable(clusters, str(local))))
+        mistakes += tuple(_mixture_problems(table, select_subtable(clusters, str(local))))
         mistakes += tuple(_claim_problems(table, name == local))
         yield from (f"[cluster.{format_toml_key(name)}] {problem}" for problem in mistakes)
 
@@ -131,15 +134,15 @@ def _ssh_problems(cluster: Table, is_local: bool) -> Iterator[str]:
 
 def _claim_problems(cluster: Table, is_local: bool) -> Iterator[str]:
     """Find a claim without the shared file or the connection that it needs."""
-    claim = cluster.get("claim", Claim.NONE)
-    if claim not in (Claim.FILE, Claim.GRANT):
+    claim = cluster.get("claim", ClaimKind.NONE)
+    if claim not in (ClaimKind.FILE, ClaimKind.GRANT):
         return
     if is_local or not keys_of_cluster_kind(cluster).has_claims:
         wrong = "the local cluster" if is_local else f"with kind {cluster_kind_name(cluster)}"
         yield f"claim{KeyMistake(claim, wrong, 'none: it is always reached')}"
-    elif claim == Claim.FILE and cluster.get("spool_shared") is not True:
+    elif claim == ClaimKind.FILE and cluster.get("spool_shared") is not True:
         right = "grant" if cluster.get("ssh") else "spool_shared = true"
         yield f"claim{KeyMistake(claim, 'without a shared spool', right)}"
-    elif claim == Claim.GRANT and not cluster.get("ssh"):
+    elif claim == ClaimKind.GRANT and not cluster.get("ssh"):
         right = "file" if cluster.get("spool_shared") is True else "ssh, which carries the grants"
         yield f"claim{KeyMistake(claim, 'without ssh', right)}"

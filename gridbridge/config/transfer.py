@@ -8,7 +8,7 @@ from gridbridge.config.mistakes import (
     Table,
     cluster_kind_name,
     format_toml_key,
-    subtable,
+    select_subtable,
 )
 from gridbridge.config.sections import NamedSections, SectionGroup, SingleSection
 from gridbridge.model.cluster import why_no_transfer_queues
@@ -37,30 +37,33 @@ def find_config_problems(sections: Table) -> Iterator[str]:
     """Find contradictions between queues, mappings, clusters and the poller."""
     yield from maps.find_mapping_problems(sections)
     if why := _why_no_queues(sections):
-        yield f"[queue.{format_toml_key(next(iter(subtable(sections, 'queue'))))}]: {why}"
+        yield f"[queue.{format_toml_key(next(iter(select_subtable(sections, 'queue'))))}]: {why}"
     else:
         yield from _queue_problems(sections)
-    yield from _staleness_problems(subtable(sections, "poller"))
+    yield from _staleness_problems(select_subtable(sections, "poller"))
 
 
 def _why_no_queues(sections: Table) -> str:
     """Say why the site can have no transfer queue at all, if it has any."""
-    local = subtable(sections, "site").get("cluster")
-    if not subtable(sections, "queue") or not isinstance(local, str):
+    local = select_subtable(sections, "site").get("cluster")
+    if not select_subtable(sections, "queue") or not isinstance(local, str):
         return ""
-    clusters = subtable(sections, "cluster")
+    clusters = select_subtable(sections, "cluster")
     return why_no_transfer_queues(
-        local, cluster_kind_name(subtable(clusters, local)) if local in clusters else None
+        local, cluster_kind_name(select_subtable(clusters, local)) if local in clusters else None
     )
 
 
 def _queue_problems(sections: Table) -> Iterator[str]:
     """Find queues to unknown clusters, and staged files for clusters without ssh."""
-    clusters, local = subtable(sections, "cluster"), subtable(sections, "site").get("cluster")
+    clusters, local = (
+        select_subtable(sections, "cluster"),
+        select_subtable(sections, "site").get("cluster"),
+    )
     remotes = ", ".join(name for name in clusters if name != local) or "none is defined"
-    queues = subtable(sections, "queue")
+    queues = select_subtable(sections, "queue")
     for name in queues:
-        cluster = subtable(queues, name).get("cluster")
+        cluster = select_subtable(queues, name).get("cluster")
         if not isinstance(cluster, str) or not CLUSTER_NAME.holds(cluster):
             continue
         if cluster == local or cluster not in clusters:
@@ -68,7 +71,9 @@ def _queue_problems(sections: Table) -> Iterator[str]:
             problem = KeyMistake(cluster, wrong, f"a remote cluster ({remotes})")
             yield f"[queue.{format_toml_key(name)}] cluster{problem}"
             continue
-        mistakes = _staging_problems(subtable(queues, name), subtable(clusters, cluster))
+        mistakes = _staging_problems(
+            select_subtable(queues, name), select_subtable(clusters, cluster)
+        )
         yield from (f"[queue.{format_toml_key(name)}] {problem}" for problem in mistakes)
 
 

@@ -19,7 +19,7 @@ class TextFormat:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class ConfigKeySetting:
     """What is known of a key besides its type and default; numbers have both limits."""
 
     meaning: str
@@ -81,7 +81,7 @@ STATE_URL = TextFormat(  # everybody may read the file, so no password is in it
 )
 
 
-def setting(
+def config_key(
     default: T,
     meaning: str,
     unit: str = "",
@@ -92,13 +92,13 @@ def setting(
     inherits: str = "",
 ) -> T:
     """Make a key with its default; `inherits` says where an empty one takes its value from."""
-    about = known(meaning, unit, low, high, form=form, inherits=inherits)
+    about = config_key_metadata(meaning, unit, low, high, form=form, inherits=inherits)
     if isinstance(default, dict):
         return field(default_factory=type(default), metadata=about)
     return field(default=default, metadata=about)
 
 
-def known(
+def config_key_metadata(
     meaning: str,
     unit: str = "",
     low: float = 0,
@@ -106,20 +106,22 @@ def known(
     *,
     form: TextFormat = ANY_TEXT,
     inherits: str = "",
-) -> Mapping[str, Setting]:
+) -> Mapping[str, ConfigKeySetting]:
     """Make the metadata of a key; a key without a default has only that."""
-    about = Setting(meaning=meaning, unit=unit, low=low, high=high, form=form, inherits=inherits)
+    about = ConfigKeySetting(
+        meaning=meaning, unit=unit, low=low, high=high, form=form, inherits=inherits
+    )
     return {"setting": about}
 
 
-def setting_of_field(key: "Field[object]") -> Setting:
+def setting_of_key(key: "Field[object]") -> ConfigKeySetting:
     """Return what is known of a key."""
     about = key.metadata["setting"]
-    assert isinstance(about, Setting)
+    assert isinstance(about, ConfigKeySetting)
     return about
 
 
-class Users(dict[str, str]):
+class RemoteAccountNames(dict[str, str]):
     """Which person has which account there, for people who have another name there."""
 
     def account_of(self, person: str) -> str:

@@ -10,19 +10,19 @@ FIRST_EVENTS, LAST_EVENTS = 10, 40  # of an attempt that are shown when there ar
 UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"  # replaces what would control a reader's terminal
 
 
-def printable(text: str) -> str:
+def printable_text(text: str) -> str:
     """Replace control characters: texts come from people's own messages."""
     if text.isprintable():
         return text
     return "".join(letter if letter.isprintable() else UNPRINTABLE for letter in text)
 
 
-def count(number: int, singular: str, more: str = "") -> str:
+def with_noun(number: int, singular: str, more: str = "") -> str:
     """Return a number with its noun: 1 slot, 2 slots."""
     return f"{number} {singular if number == 1 else more or singular + 's'}"
 
 
-def age(passed: timedelta) -> str:
+def format_duration(passed: timedelta) -> str:
     """Write a duration in one or two units."""
     seconds = max(0, round(passed.total_seconds()))
     if seconds < 120:

@@ -17,7 +17,7 @@ from gridbridge.errors import ConfigError, StateError
 from gridbridge.model.places import CONFIG, IN_FORCE
 from gridbridge.model.policy import Policy
 from gridbridge.model.published import ShownConfiguration
-from gridbridge.model.status_report import printable
+from gridbridge.model.status_report import printable_text
 from gridbridge.shell import files, trust
 from gridbridge.shell.clock import Clock
 
@@ -159,7 +159,7 @@ class ReloadableConfiguration:
             sha256=self.in_force.sha256,
             since=self.in_force.since,
             refused_sha256=refused.sha256,
-            refused=tuple(map(printable, refused.problems)),
+            refused=tuple(map(printable_text, refused.problems)),
         )
 
 

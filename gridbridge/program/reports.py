@@ -30,8 +30,8 @@ from gridbridge.model.status_report import (
     SiteReport,
     TaskExplanation,
     TransferReport,
-    count,
-    printable,
+    printable_text,
+    with_noun,
 )
 from gridbridge.program import rebalance_round_state, users_configuration
 from gridbridge.program.watch.service_folders import free_space_of_campaign_filesystem
@@ -87,7 +87,7 @@ def explain_local_job(
     )
     tasks = all_tasks[:MOST_TASKS]
     more = len(all_tasks) - len(tasks)
-    are = count(more, f"more task of job {job} is", f"more tasks of job {job} are")
+    are = with_noun(more, f"more task of job {job} is", f"more tasks of job {job} are")
     left_out = f"{are} not told: name one, {job}.TASK" if more else ""
     alarm = "; ".join(part for part in (_alarm(shown, now, folder, path), left_out) if part)
     if not tasks:
@@ -128,7 +128,7 @@ def _wrong(path: str) -> str:
     try:
         policy_file.load_configuration(path)
     except ConfigError as error:
-        first = queue_health.first_configuration_problem(tuple(map(printable, error.problems)))
+        first = queue_health.first_configuration_problem(tuple(map(printable_text, error.problems)))
         return f"the gridbridge.toml that is there is refused: {first}"
     return ""
 

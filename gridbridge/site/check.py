@@ -32,7 +32,7 @@ from gridbridge.model.qconf_attributes import QconfSettings, parse_words
 from gridbridge.model.site.host_facts import ClusterFacts, PollerFacts, StageDirFacts
 from gridbridge.model.site.setup_findings import CheckFinding, FindingState, TransferSetupSituation
 from gridbridge.model.states import QueueState
-from gridbridge.model.status_report import printable
+from gridbridge.model.status_report import printable_text
 from gridbridge.program import rebalance_round_state
 from gridbridge.program.configuration import sha256_of_file
 from gridbridge.program.watch.service_folders import free_space_of_tmpdirs
@@ -328,10 +328,10 @@ def _report(findings: tuple[CheckFinding, ...], policy: Policy | None) -> CheckR
 def _item(finding: CheckFinding, policy: Policy | None) -> ShownCheckItem:
     """Make a finding safe to print on root's terminal: users may have chosen its text."""
     return ShownCheckItem(
-        name=printable(finding.item),
+        name=printable_text(finding.item),
         state=finding.state,
-        found=printable(finding.found),
-        right=printable(finding.right),
+        found=printable_text(finding.found),
+        right=printable_text(finding.right),
         commands=tuple(
             changes.standalone_edit_line(edit, policy)
             if policy
@@ -339,5 +339,5 @@ def _item(finding: CheckFinding, policy: Policy | None) -> ShownCheckItem:
             for edit in (() if finding.state == FindingState.OK else finding.mend)
         ),
         where=finding.where,
-        hint=printable(finding.hint),
+        hint=printable_text(finding.hint),
     )

@@ -13,7 +13,7 @@ from gridbridge.model.ids import parse_local
 from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import JobStanding, JobStatus
-from gridbridge.model.status_report import printable
+from gridbridge.model.status_report import printable_text
 from gridbridge.program import users_configuration
 from gridbridge.state import published_json as files
 from gridbridge.transfer.remote_tools.remote_job import LIMIT_S
@@ -73,7 +73,7 @@ def find_home_job(
         job=job,
         owner=standing.owner,
         submitted_at=standing.submitted_at,
-        sentences=tuple(map(printable, describe_home_job(standing, now))),
+        sentences=tuple(map(printable_text, describe_home_job(standing, now))),
         queues=tuple(_queues(job, policy, now, folder)) if does_wait else (),
         was_sent=was_sent,
     )
@@ -119,5 +119,5 @@ def _queues(job: str, policy: Policy, now: datetime, folder: str) -> Iterator[Tr
             queue=name,
             cluster=policy.queues[name].cluster,
             would_take=not refused,
-            why=printable(refused or closed),
+            why=printable_text(refused or closed),
         )

@@ -11,7 +11,7 @@ from gridbridge.errors import CommandFailed, GridbridgeError, UnsafeFolder
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.policy import Policy
 from gridbridge.model.route import BARE, ssh_login
-from gridbridge.model.settings import Users
+from gridbridge.model.settings import RemoteAccountNames
 from gridbridge.model.site.host_facts import SshKeyFacts, StageDirFacts
 from gridbridge.shell import host, remote_stage_folder, ssh
 
@@ -76,7 +76,7 @@ def _by_ssh(policy: Policy) -> list[tuple[str, Cluster]]:
     return [(name, cluster) for name, cluster in policy.clusters.items() if cluster.ssh]
 
 
-def _people(policy: Policy, named: Users) -> Iterator[str]:
+def _people(policy: Policy, named: RemoteAccountNames) -> Iterator[str]:
     """Yield the users whose keys can be tested; all other commands use the service's key.
 
     If a cluster lists users, only listed users have an account there.

@@ -26,7 +26,7 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.request import JobRequest, JobSpec
 from gridbridge.model.route import Away, TransferRoute
 from gridbridge.model.site.site_section import QueueOrder
-from gridbridge.model.status_report import printable
+from gridbridge.model.status_report import printable_text
 from gridbridge.model.transfer import staged_paths
 from gridbridge.model.transfer.transfer_sections import TransferQueue
 from gridbridge.program import users_configuration
@@ -82,7 +82,7 @@ def explain_submission(
         return explanation
     notes = _in_turn(policy, job.submitted)
     notes += (f"by the file in force, for the service refuses: {wrong}",) if wrong else ()
-    return replace(explanation, notes=(*explanation.notes, *map(printable, notes)))
+    return replace(explanation, notes=(*explanation.notes, *map(printable_text, notes)))
 
 
 def clusters_with_transfer_queues(path: str = CONFIG) -> tuple[str, ...]:
@@ -112,7 +112,7 @@ def _explained(policy: Policy, queue: str, question: _Asked) -> SubmissionExplan
     request, pe, slots = submitted.request, submitted.pe, submitted.slots
     shut = _refusal(submitted) or _unfit(policy, queue, submitted)
     if shut:
-        return SubmissionExplanation(job=job, cluster=remote, refused=printable(shut))
+        return SubmissionExplanation(job=job, cluster=remote, refused=printable_text(shut))
     rules, far = build_request_mapping(policy, remote, queue), reach_cluster(policy, remote)
     vocabulary = read_offered_resources(remote)
     try:
@@ -122,7 +122,7 @@ def _explained(policy: Policy, queue: str, question: _Asked) -> SubmissionExplan
         account = policy.clusters[remote].users.account_of(request.owner)
         folder = _carried(build_transfer_route(policy, queue), request, account, name)
     except (UnmappableRequest, UnstageablePaths) as error:
-        return SubmissionExplanation(job=job, cluster=remote, refused=printable(str(error)))
+        return SubmissionExplanation(job=job, cluster=remote, refused=printable_text(str(error)))
     cwd = submitted.cwd or os.path.expanduser(f"~{request.owner}")
     if far.login:
         cwd = folder if folder.startswith("/") or not folder else f"~{account}/{folder}"
@@ -131,7 +131,7 @@ def _explained(policy: Policy, queue: str, question: _Asked) -> SubmissionExplan
     spec = spec.but(shell=policy.clusters[remote].shell, cwd=cwd)
     explains = adapter_of_cluster(far).explains
     if refused := explains.explain_request_refusal(spec.request):
-        return SubmissionExplanation(job=job, cluster=remote, refused=printable(refused))
+        return SubmissionExplanation(job=job, cluster=remote, refused=printable_text(refused))
     argv = explains.build_submission_command(far, spec)
     reason = home_queue_admission.why_job_stays_home(queue, request)
     notes += (reason,) if reason else ()
@@ -140,9 +140,9 @@ def _explained(policy: Policy, queue: str, question: _Asked) -> SubmissionExplan
     return SubmissionExplanation(
         job=job,
         cluster=remote,
-        command=printable(shlex.join(argv)),
-        notes=tuple(map(printable, notes)),
-        kept=printable(reason),
+        command=printable_text(shlex.join(argv)),
+        notes=tuple(map(printable_text, notes)),
+        kept=printable_text(reason),
     )
 
 

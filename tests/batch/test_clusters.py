@@ -17,23 +17,23 @@ from gridbridge.model import route
 from gridbridge.model.cluster import Cluster, ClusterKind, PushKind
 from gridbridge.model.policy import Policy
 from gridbridge.model.route import OarServer
-from gridbridge.model.settings import QueueDefaults, Users
+from gridbridge.model.settings import QueueDefaults, RemoteAccountNames
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer import request_rules
 from gridbridge.model.transfer.transfer_sections import (
     AmountUnit,
     AnyRule,
+    OarPropertyRelation,
     PeRule,
     ProjectRule,
     QueueRule,
-    Relation,
     ResourceRule,
     TransferQueue,
 )
 from gridbridge.shell import ssh
 from gridbridge.shell.connection.ssh_session import SshSessionPool
 
-MEMORY = ResourceRule(to="memnode", unit=AmountUnit.MEBI, relation=Relation.AT_LEAST)
+MEMORY = ResourceRule(to="memnode", unit=AmountUnit.MEBI, relation=OarPropertyRelation.AT_LEAST)
 RULES: dict[tuple[str, str], AnyRule] = {
     ("resource", "mem_free"): MEMORY,
     ("resource", "arch"): ResourceRule(),
@@ -44,7 +44,7 @@ RULES: dict[tuple[str, str], AnyRule] = {
 
 
 def a_policy(**more: object) -> Policy:
-    users = Users({"alice": "al_gamma", "gridbridge": "gb_gamma"})
+    users = RemoteAccountNames({"alice": "al_gamma", "gridbridge": "gb_gamma"})
     gamma = Cluster(kind=ClusterKind.OAR, ssh="far", users=users, push=PushKind.OAR)
     return Policy(
         site=SiteSection(cluster="alpha"),

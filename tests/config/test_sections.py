@@ -9,11 +9,11 @@ from types import ModuleType
 import pytest
 
 from gridbridge.config import policy_file
-from gridbridge.config.mistakes import Table, subtable
+from gridbridge.config.mistakes import Table, select_subtable
 from gridbridge.config.sections import SectionGroup, SingleSection
 from gridbridge.model import cluster
 from gridbridge.model.policy import Policy
-from gridbridge.model.settings import setting
+from gridbridge.model.settings import config_key
 from gridbridge.model.site import site_section as site_sections
 from gridbridge.model.transfer import transfer_sections
 
@@ -22,7 +22,7 @@ from gridbridge.model.transfer import transfer_sections
 class Squeeze:
     """A capability's part of the file."""
 
-    margin: int = setting(2, "hosts that stay free", "hosts", 0, 10)
+    margin: int = config_key(2, "hosts that stay free", "hosts", 0, 10)
 
 
 class Squeezing:
@@ -32,7 +32,7 @@ class Squeezing:
 
     def find_config_problems(self, sections: Table) -> Iterator[str]:
         """Find what its section can't say."""
-        if subtable(sections, "squeeze").get("margin") == 7:
+        if select_subtable(sections, "squeeze").get("margin") == 7:
             yield "[squeeze] margin = 7: unlucky; another number"
 
 

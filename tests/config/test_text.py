@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gridbridge.config import mistakes, policy_file
 from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection
-from gridbridge.model.cluster import MAX_PORT, Claim, Cluster, ClusterKind, PushKind
+from gridbridge.model.cluster import MAX_PORT, ClaimKind, Cluster, ClusterKind, PushKind
 from gridbridge.model.elastic.balance_sections import ProviderSection, SqueezeSection
 from gridbridge.model.policy import Policy
 from gridbridge.model.rebalance.rebalance_section import StorageSection
@@ -27,8 +27,8 @@ from gridbridge.model.settings import (
     SSH_PLACE,
     STATE_URL,
     QueueDefaults,
-    Users,
-    setting_of_field,
+    RemoteAccountNames,
+    setting_of_key,
 )
 from gridbridge.model.site.site_section import SiteSection
 from gridbridge.model.transfer.transfer_sections import (
@@ -41,11 +41,11 @@ from gridbridge.model.transfer.transfer_sections import (
     STAGED_OUT,
     THERE,
     BreakerSection,
+    OarPropertyRelation,
     PeRule,
     PollerSection,
     ProjectRule,
     QueueRule,
-    Relation,
     ResourceRule,
     RetentionSection,
     TransferQueue,
@@ -92,7 +92,7 @@ TEXTS = {
 
 def values_of(key: Field[Any]) -> st.SearchStrategy[Any]:
     """Return every value that a key may have."""
-    known = setting_of_field(key)
+    known = setting_of_key(key)
     if key.type is bool:
         return st.booleans()
     if key.type is int:
@@ -105,8 +105,10 @@ def values_of(key: Field[Any]) -> st.SearchStrategy[Any]:
         return st.builds(
             QueueDefaults, st.dictionaries(st.just("h_rt"), st.just("1:0:0"), max_size=1)
         )
-    if key.type is Users:
-        return st.builds(Users, st.dictionaries(*[TEXTS[known.form.right]] * 2).filter(is_apart))
+    if key.type is RemoteAccountNames:
+        return st.builds(
+            RemoteAccountNames, st.dictionaries(*[TEXTS[known.form.right]] * 2).filter(is_apart)
+        )
     return st.sampled_from(list(key.type))
 
 
@@ -137,7 +139,7 @@ def rules_of(kind: str) -> st.SearchStrategy[dict[tuple[str, str], Any]]:
     rule, form = KINDS[kind]
     names = st.tuples(st.just(kind), TEXTS[form.right])
     plain = {key.name: getattr(rule(), key.name) for key in fields(rule) if key.name in EXCLUSIVE}
-    plain |= {"relation": Relation.AS_USUAL} if rule is ResourceRule else {}
+    plain |= {"relation": OarPropertyRelation.AS_USUAL} if rule is ResourceRule else {}
     plain |= {"spread": ""} if rule is PeRule else {}  # of OAR alone
     rules = sections_of(rule, **plain) | st.just(rule(reject="why"))
     return st.dictionaries(names, rules, min_size=1, max_size=1)
@@ -151,10 +153,12 @@ CELL: dict[str, object] = {
     "folder": "",
 }
 USUAL = Cluster()
-HERE = sections_of(Cluster, **CELL, ssh="", users=Users(), claim=Claim.NONE)
-SHARED = sections_of(Cluster, **CELL, ssh="", users=Users(), spool_shared=True, claim=Claim.FILE)
+HERE = sections_of(Cluster, **CELL, ssh="", users=RemoteAccountNames(), claim=ClaimKind.NONE)
+SHARED = sections_of(
+    Cluster, **CELL, ssh="", users=RemoteAccountNames(), spool_shared=True, claim=ClaimKind.FILE
+)
 BY_SSH = sections_of(
-    Cluster, **{**CELL, "push": PushKind.NONE}, spool_shared=False, claim=Claim.NONE
+    Cluster, **{**CELL, "push": PushKind.NONE}, spool_shared=False, claim=ClaimKind.NONE
 )
 OF_OAR = sections_of(
     Cluster,
@@ -167,7 +171,7 @@ OF_OAR = sections_of(
     spool_shared=False,
     remote_spool_dir=USUAL.remote_spool_dir,
     push=st.sampled_from([PushKind.NONE, PushKind.OAR]),
-    claim=Claim.NONE,
+    claim=ClaimKind.NONE,
 )
 FOLDERS = sections_of(
     Cluster,
@@ -179,10 +183,10 @@ FOLDERS = sections_of(
     execd_port=0,
     binaries="",
     ssh="",
-    users=Users(),
+    users=RemoteAccountNames(),
     accounting="",
     push=PushKind.NONE,
-    claim=Claim.NONE,
+    claim=ClaimKind.NONE,
 )
 NOT_STAGED = {"staged": False, "stage_in": "", "stage_out": ""}  # only clusters by ssh may be
 NOT_OF_OAR = {"oar_queue": "", "oar_type": ""}
@@ -293,7 +297,7 @@ def test_the_sample_s_comments_hold_the_defaults(tmp_path: Path) -> None:
 def test_the_sample_s_comments_state_meaning_unit_and_default(kind: type) -> None:
     sample = SAMPLE.read_text()
     for key in fields(kind):
-        known = setting_of_field(key)
+        known = setting_of_key(key)
         values = f"{mistakes.describe_allowed_values(key)}; {mistakes.describe_default(key)}"
         comment = f"\n# {known.meaning}\n# {values}\n"
 

@@ -7,7 +7,7 @@ import pytest
 from gridbridge.decisions.site.outdated_services import find_unchangeable_settings
 from gridbridge.model.cluster import Cluster, ClusterKind
 from gridbridge.model.policy import Policy
-from gridbridge.model.settings import Users
+from gridbridge.model.settings import RemoteAccountNames
 from gridbridge.model.site.site_section import LogLevel, SiteSection
 from gridbridge.model.transfer.transfer_sections import PollerSection, TransferQueue
 
@@ -69,7 +69,7 @@ def test_what_a_site_is_takes_a_new_service(changes: dict[str, object], told: st
 
 
 def by_ssh(**accounts: str) -> Policy:
-    far = Cluster(qmaster_port=1, execd_port=2, ssh="far", users=Users(accounts))
+    far = Cluster(qmaster_port=1, execd_port=2, ssh="far", users=RemoteAccountNames(accounts))
     return replace(POLICY, clusters={"alpha": CLUSTER, "delta": far})
 
 

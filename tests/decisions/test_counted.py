@@ -6,7 +6,7 @@ import pytest
 
 from gridbridge.decisions.campaigns.campaign_cycle import describe_cycle_plan
 from gridbridge.decisions.campaigns.campaign_event_messages import describe_campaign_event
-from gridbridge.model.campaigns.campaign import Attempt, TaskOutcome
+from gridbridge.model.campaigns.campaign import TaskAttempt, TaskOutcome
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
     CampaignEventCode,
@@ -17,9 +17,9 @@ from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, TaskRetry
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-def ended(task: int, outcome: TaskOutcome) -> Attempt:
+def ended(task: int, outcome: TaskOutcome) -> TaskAttempt:
     """Return an attempt that has ended."""
-    return Attempt(campaign=1, task=task, attempt=1, array=1, place=task + 1, outcome=outcome)
+    return TaskAttempt(campaign=1, task=task, attempt=1, array=1, place=task + 1, outcome=outcome)
 
 
 @pytest.mark.parametrize(

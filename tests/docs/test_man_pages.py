@@ -11,7 +11,7 @@ import pytest
 from gridbridge.config import mistakes as words
 from gridbridge.config.policy_file import GROUPS
 from gridbridge.config.sections import NamedSections, SingleSection
-from gridbridge.model.settings import setting_of_field
+from gridbridge.model.settings import setting_of_key
 from gridbridge.model.transfer.transfer_sections import KINDS
 from tests.docs.console import ROOT
 
@@ -70,7 +70,7 @@ def test_the_page_on_gridbridge_toml_has_each_key_with_its_meaning_and_default(
     ]
     keys = [key for kind in (*plain, *(kind for kind, _ in KINDS.values())) for key in fields(kind)]
     entries = [
-        f"{key.name}\n{setting_of_field(key).meaning}. {words.describe_allowed_values(key)};"
+        f"{key.name}\n{setting_of_key(key).meaning}. {words.describe_allowed_values(key)};"
         f" {words.describe_default(key)}\n"
         for key in keys
     ]

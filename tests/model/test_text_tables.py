@@ -2,9 +2,9 @@
 
 import pytest
 
-from gridbridge.model.settings import Users
+from gridbridge.model.settings import RemoteAccountNames
 
-USERS = Users(alice="al", bob="carol")
+USERS = RemoteAccountNames(alice="al", bob="carol")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from gridbridge.campaigns.runner.campaign_runner import CampaignRunner, Campaign
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.predictions import CampaignUsageRows
 from gridbridge.config import policy_file
-from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState, TaskOutcome
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAttempt, TaskOutcome
 from gridbridge.model.campaigns.campaign_sections import FairShareUnit
 from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, DecayedUsage
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
@@ -70,9 +70,9 @@ def test_a_changed_file_counts_from_the_next_cycle_on(tmp_path: Path) -> None:
     assert pause_after(BEFORE + PAUSE.format(30)) == 30.0
 
 
-def attempt(outcome: TaskOutcome) -> Attempt:
+def attempt(outcome: TaskOutcome) -> TaskAttempt:
     """Return an attempt that has ended."""
-    return Attempt(campaign=1, task=0, attempt=1, array=1, place=1, outcome=outcome)
+    return TaskAttempt(campaign=1, task=0, attempt=1, array=1, place=1, outcome=outcome)
 
 
 def test_a_cycle_sees_how_its_slots_are_shared(tmp_path: Path) -> None:

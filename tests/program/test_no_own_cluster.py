@@ -17,7 +17,7 @@ from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
 from gridbridge.config import policy_file
 from gridbridge.decisions.campaigns import campaign_cycle as rules
 from gridbridge.model.campaigns.attempt_numbers import FIRST_PROLOGUE_TASK
-from gridbridge.model.campaigns.campaign import Array, Campaign, CampaignState
+from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode
 from gridbridge.model.campaigns.cancellation import CancellationReason
 from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, Jdl
@@ -40,7 +40,7 @@ WISH = AtCluster(exec_file="run", is_besteffort=False)
 class Cells(Grid):
     """Clusters that note what is ended there, too."""
 
-    def delete_places(self, array: Array, places: tuple[range, ...]) -> None:
+    def delete_places(self, array: CampaignArray, places: tuple[range, ...]) -> None:
         """End the tasks at some places."""
         self.told.append(f"end {array.number} {[*places[0]]}")
 
@@ -88,7 +88,9 @@ class Site:
             if name not in self.silent
         }
 
-    def _ends(self, asked: Mapping[Array, object], _: object) -> dict[Array, dict[int, JobEnd]]:
+    def _ends(
+        self, asked: Mapping[CampaignArray, object], _: object
+    ) -> dict[CampaignArray, dict[int, JobEnd]]:
         """Tell that of each array the first task failed and the others succeeded."""
         return {
             array: {

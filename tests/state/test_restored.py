@@ -13,9 +13,9 @@ from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
 from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
 from gridbridge.decisions.campaigns.ledger_recovery_rules import plan_ledger_recovery
 from gridbridge.model.campaigns.campaign import (
-    Array,
     ArrayState,
     Campaign,
+    CampaignArray,
     CampaignState,
     LedgerArray,
     TaskOutcome,
@@ -66,11 +66,11 @@ class Restored:
             self.campaigns.intend(1, cluster, tasks, NOON)
         self.campaigns.array_is(self.array(1), ArrayState.RELEASED, 71)
 
-    def array(self, number: int) -> Array:
+    def array(self, number: int) -> CampaignArray:
         """Look one up."""
         return next(one for one in self.campaigns.arrays_of(1) if one.number == number)
 
-    def take_over(self, refused: Array, portions: int = 99) -> int:
+    def take_over(self, refused: CampaignArray, portions: int = 99) -> int:
         """Take over what is lost, until a kill after so many portions; say how many there were."""
         found = plan_ledger_recovery(
             1, self.tries.stored_campaign(1), LEDGER, NOON, refused=refused, most=AN_ARRAY

@@ -12,7 +12,7 @@ from gridbridge.model.message import shorten_reason
 from gridbridge.model.request import OWN_HOLD, OWN_QUEUES, OWN_START, JobRequest, Variant
 from gridbridge.model.route import GridEngineCell
 from gridbridge.model.transfer import guard as guards
-from gridbridge.model.transfer.guard import Guard
+from gridbridge.model.transfer.guard import GuardKind
 
 __all__ = (
     "keep_job_off_queues",
@@ -31,10 +31,10 @@ _log = logging.getLogger(__name__)
 
 def remove_task_guard(cell: GridEngineCell, local: TransferId, guard: str) -> None:
     """Remove the guard of a task."""
-    if guard == Guard.START:
+    if guard == GuardKind.START:
         odd = submit.restore_start_time(cell, str(local.job))
         _tell_odd(local, OWN_START, odd, "no time: it may start at once")
-    elif guard == Guard.HOLD:
+    elif guard == GuardKind.HOLD:
         submit.release_job(cell, local.local)
 
 
@@ -54,9 +54,9 @@ def release_into_queue(cell: GridEngineCell, local: TransferId, queue: str, guar
 def set_task_guard(cell: GridEngineCell, local: TransferId, guard: str) -> None:
     """Hold a task or defer its job; the job's context tells its starter of a hold."""
     job = str(local.job)
-    if guard == Guard.START:
+    if guard == GuardKind.START:
         submit.defer_restart(cell, job, submit.query_job_request(cell, job))
-    elif guard == Guard.HOLD:
+    elif guard == GuardKind.HOLD:
         submit.alter_job(cell, job, ("-ac", f"{OWN_HOLD}=1"))
         submit.hold_job(cell, local.local)
 

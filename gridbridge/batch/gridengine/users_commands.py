@@ -24,7 +24,7 @@ from gridbridge.model.qconf_attributes import ValuesByHost, parse_values_by_host
 from gridbridge.model.request import Pairs
 from gridbridge.model.route import GridEngineCell
 from gridbridge.model.snapshot import JobStanding
-from gridbridge.model.status_report import printable
+from gridbridge.model.status_report import printable_text
 
 GROUP = "@"  # begins the name of a host group
 
@@ -113,7 +113,7 @@ def preview_submitted_job(cell: GridEngineCell, argv: Argv, person: str) -> Subm
     if answer.status:
         lines = (answer.stderr + answer.stdout).decode("utf-8", "replace").splitlines()
         why = next(iter(lines), f"qsub says nothing, and ends with {answer.status}")
-        raise ParseError(f"neither the id of a job nor what qsub takes: {printable(why)}")
+        raise ParseError(f"neither the id of a job nor what qsub takes: {printable_text(why)}")
     return _read(convert_to_job_detail(answer.stdout, person))
 
 

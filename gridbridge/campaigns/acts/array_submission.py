@@ -18,7 +18,12 @@ from gridbridge.model.campaigns.attempt_numbers import (
     parse_attempt_ranges,
     parse_index_ranges,
 )
-from gridbridge.model.campaigns.campaign import Array, ArraySubmissionResult, Attempt, LedgerArray
+from gridbridge.model.campaigns.campaign import (
+    ArraySubmissionResult,
+    CampaignArray,
+    LedgerArray,
+    TaskAttempt,
+)
 from gridbridge.model.campaigns.campaign_names import CampaignArrayId, released_array_name
 from gridbridge.model.places import (
     HAS_ENDED,
@@ -67,7 +72,7 @@ ERRORS: dict[int, type[GridbridgeError]] = {
 
 
 def send(
-    arrays: tuple[tuple[Array, tuple[Attempt, ...]], ...],
+    arrays: tuple[tuple[CampaignArray, tuple[TaskAttempt, ...]], ...],
 ) -> tuple[ArraySubmissionResult, ...]:
     """Submit or adopt arrays of one campaign at one cluster, and release their tasks.
 
@@ -87,7 +92,7 @@ def send(
     return tuple(map(_sent, lines))
 
 
-def _attempts_text(attempts: tuple[Attempt, ...]) -> str:
+def _attempts_text(attempts: tuple[TaskAttempt, ...]) -> str:
     return format_attempt_ranges(tuple((attempt.task, attempt.attempt) for attempt in attempts))
 
 
@@ -100,12 +105,12 @@ def _sent(line: str) -> ArraySubmissionResult:
         raise ParseError(f"send-arrays: {line[:80]!r}") from error
 
 
-def release(array: Array) -> None:
+def release(array: CampaignArray) -> None:
     """Let the tasks of a submitted array start; may be repeated."""
     _call("release-array", array)
 
 
-def delete(array: Array) -> int:
+def delete(array: CampaignArray) -> int:
     """Delete all tasks of an array; may be repeated.
 
     Returns the array's job id at its cluster, which root's ledger knows even if the answer to the
@@ -114,7 +119,7 @@ def delete(array: Array) -> int:
     return _delete(array)
 
 
-def delete_for_nobody(policy: Policy, owner: str, array: Array) -> int:
+def delete_for_nobody(policy: Policy, owner: str, array: CampaignArray) -> int:
     """Delete an array as the service account, because its owner's account no longer exists.
 
     Raises OwnerlessJobNotDeleted.
@@ -126,12 +131,12 @@ def delete_for_nobody(policy: Policy, owner: str, array: Array) -> int:
     )
 
 
-def delete_places(array: Array, indices: tuple[range, ...]) -> None:
+def delete_places(array: CampaignArray, indices: tuple[range, ...]) -> None:
     """Delete the tasks with these array indices; may be repeated."""
     _delete(array, format_index_ranges(indices))
 
 
-def delete_waiting(array: Array, indices: tuple[range, ...]) -> tuple[range, ...]:
+def delete_waiting(array: CampaignArray, indices: tuple[range, ...]) -> tuple[range, ...]:
     """Delete the tasks with these indices that have not started; return the others' indices.
 
     May be repeated. LedgerUnreadable if root's ledger does not know the array.
@@ -143,7 +148,7 @@ def delete_waiting(array: Array, indices: tuple[range, ...]) -> tuple[range, ...
     return parse_index_ranges(answer[1]) if answer[1:] else ()
 
 
-def _delete(array: Array, *indices: str) -> int:
+def _delete(array: CampaignArray, *indices: str) -> int:
     """Delete tasks of an array; LedgerUnreadable if root's ledger does not know the array."""
     result = _call("delete-array", array, *indices)
     answer = result.stdout.split()
@@ -196,7 +201,7 @@ def _ledger_line(line: str) -> LedgerArray:
         raise ParseError(f"list-arrays: {line[:80]!r}") from error
 
 
-def _call(verb: str, array: Array, *tasks: str) -> CompletedProgram:
+def _call(verb: str, array: CampaignArray, *tasks: str) -> CompletedProgram:
     result = root_helpers.call_as_user(
         verb, f"c.{array.campaign}", array.cluster, str(array.number), *tasks
     )
@@ -206,7 +211,7 @@ def _call(verb: str, array: Array, *tasks: str) -> CompletedProgram:
 
 
 def exclude_foreign_jobs(
-    policy: Policy, snapshot: ClusterSnapshot, arrays: Iterable[Array]
+    policy: Policy, snapshot: ClusterSnapshot, arrays: Iterable[CampaignArray]
 ) -> ClusterSnapshot:
     """Remove other users' jobs that have a job number of one of our arrays.
 
@@ -225,6 +230,6 @@ def exclude_foreign_jobs(
     return replace(snapshot, jobs=jobs)
 
 
-def array_job_name(policy: Policy, array: Array) -> str:
+def array_job_name(policy: Policy, array: CampaignArray) -> str:
     """Return the job name under which an array is submitted and accounted for."""
     return str(CampaignArrayId(policy.site.cluster, array.campaign, array.number))

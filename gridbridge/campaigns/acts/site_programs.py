@@ -14,7 +14,7 @@ from gridbridge.model.campaigns.campaign_sections import (
     ClusterCampaignsSection,
     NotificationsSection,
 )
-from gridbridge.model.campaigns.subscriptions import Notification, NotificationChannel
+from gridbridge.model.campaigns.subscriptions import CampaignNotification, NotificationChannel
 from gridbridge.model.places import WISH
 from gridbridge.shell.runner import run_program
 
@@ -61,7 +61,7 @@ NOTIFY_ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"
 NO_ANSWER = "\n-- \ngridnotify -l tells what you are told, and gridnotify -u ends it.\n"
 
 
-def deliver_notification(message: Notification, policy: NotificationsSection) -> None:
+def deliver_notification(message: CampaignNotification, policy: NotificationsSection) -> None:
     """Send a message to its subscriber; CommandFailed or OSError if sending failed.
 
     By mail, by the site's notification command, or by the subscriber's own program.
@@ -80,7 +80,7 @@ def deliver_notification(message: Notification, policy: NotificationsSection) ->
     run_program(argv, NOTIFY_ENVIRONMENT, NOTIFY_TIMEOUT_S, text, MOST_BYTES).checked()
 
 
-def notification_email(message: Notification) -> bytes:
+def notification_email(message: CampaignNotification) -> bytes:
     """Return a notification as an e-mail; a campaign's name can't add a header."""
     email = EmailMessage()
     email["To"] = message.subscription.identity
@@ -91,5 +91,5 @@ def notification_email(message: Notification) -> bytes:
     return email.as_bytes()
 
 
-def _notification_text(message: Notification) -> str:
+def _notification_text(message: CampaignNotification) -> str:
     return "".join(f"{line}\n" for line in (message.subject, *message.lines))

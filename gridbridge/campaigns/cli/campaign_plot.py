@@ -12,7 +12,7 @@ from gridbridge.cli import plot_files
 from gridbridge.cli.plot_files import format_time_axis, time_axis_position
 from gridbridge.model.campaigns.published_campaigns import ShownCampaign
 from gridbridge.model.campaigns.published_tasks import TaskEndTimes
-from gridbridge.model.status_report import printable
+from gridbridge.model.status_report import printable_text
 
 mpl.use("Agg")
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
@@ -104,7 +104,7 @@ def _frame(axes: Axes, campaign: ShownCampaign) -> None:
     axes.set_ylim(0, campaign.tasks * 1.05 or 1)
     axes.set_xlim(left=time_axis_position(campaign.submitted_at))
     axes.set_ylabel("tasks that have ended")
-    name = printable(campaign.name)[:60]
+    name = printable_text(campaign.name)[:60]
     title = f"campaign {campaign.number}, {name}: {campaign.ended} of {campaign.tasks}"
     axes.set_title(title, loc="left", parse_math=False)
     format_time_axis(axes)

@@ -24,7 +24,7 @@ from gridbridge.model.campaigns.send_reasons import ShownSendReasons
 from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.published import ShownCluster
-from gridbridge.model.status_report import count, printable
+from gridbridge.model.status_report import printable_text, with_noun
 from gridbridge.program import users_configuration
 from gridbridge.state import drains, published_json, published_values
 
@@ -208,25 +208,26 @@ def print_submission_check(parsed: ParsedJdl) -> int:
     admission = admission_rules.apply_admission_rules(parsed)
     for fired in admission.fired:
         for change in fired.changes:
-            output.line(f"rule {fired.rule} changes {printable(change)}")
+            output.print_line(f"rule {fired.rule} changes {printable_text(change)}")
     if admission.refusal:
-        output.complain(f"gridsub: {printable(admission.refusal)}")
+        output.print_error(f"gridsub: {printable_text(admission.refusal)}")
         return REFUSED
     previewed = preview_campaign(parsed, admission)
-    output.line(
-        f"{printable(admission.jdl.name)}: {count(previewed.tasks, 'task')}, nothing is stored"
+    output.print_line(
+        f"{printable_text(admission.jdl.name)}: {with_noun(previewed.tasks, 'task')},"
+        " nothing is stored"
     )
     for cluster in previewed.there:
-        output.line(_sentence(cluster))
+        output.print_line(_sentence(cluster))
         if cluster.may_be_spread:
-            output.line(SPREAD.format(cluster.cluster))
+            output.print_line(SPREAD.format(cluster.cluster))
     waiting = previewed.tasks - sum(cluster.tasks for cluster in previewed.there)
     if waiting:
-        output.line(f"{waiting} would wait {_for_what(previewed.there)}")
+        output.print_line(f"{waiting} would wait {_for_what(previewed.there)}")
     if previewed.before:
-        before = count(previewed.before, "task")
+        before = with_noun(previewed.before, "task")
         verbs = "waits as well, and goes" if previewed.before == 1 else "wait as well, and go"
-        output.line(f"{before} of campaigns before it {verbs} first")
+        output.print_line(f"{before} of campaigns before it {verbs} first")
     return 0
 
 
@@ -243,7 +244,7 @@ def _for_what(clusters: Sequence[ClusterPreview]) -> str:
 def _sentence(cluster: ClusterPreview) -> str:
     if cluster.lacks:
         needed, has = cluster.lacks
-        needs = f"a task needs {count(needed, 'slot')}, and it has {has}"
+        needs = f"a task needs {with_noun(needed, 'slot')}, and it has {has}"
         return f"{cluster.cluster}: {needs}: none goes there"
     if cluster.unknown:
         return f"{cluster.cluster} has no {', no '.join(cluster.unknown)}: none goes there"
@@ -252,6 +253,9 @@ def _sentence(cluster: ClusterPreview) -> str:
         return f"{cluster.cluster}: it is {state}: nothing goes there until that ends"
     if cluster.free_slots is None:
         return f"{cluster.cluster}: nobody knows its free slots yet"
-    free, tasks = count(cluster.free_slots, "free slot"), count(cluster.tasks, "task")
+    free, tasks = (
+        with_noun(cluster.free_slots, "free slot"),
+        with_noun(cluster.tasks, "task"),
+    )
     when = "once its prologue has ended there" if cluster.has_prologue else "now"
     return f"{cluster.cluster}: {free}, {tasks} would go there {when}"

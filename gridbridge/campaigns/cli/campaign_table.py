@@ -10,7 +10,7 @@ from gridbridge.cli import output
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.published_campaigns import ShownCampaign, ShownForecastErrors
 from gridbridge.model.campaigns.published_tasks import SENT, PublishedTask
-from gridbridge.model.status_report import count, printable
+from gridbridge.model.status_report import printable_text, with_noun
 
 HEAD = "Campaign id Name                User             Submission time     S  Progress"
 ROW = "{:<11d} {:<19} {:<16} {:<19} {} {:d}/{:d} ({:d}%)"
@@ -37,7 +37,7 @@ def campaign_line(campaign: ShownCampaign) -> str:
     moment = campaign.submitted_at.astimezone().strftime(MOMENT)
     percent = 100 * campaign.ended // campaign.tasks if campaign.tasks else 100
     state = f"{LETTERS[campaign.state]}{'e' if campaign.events else ' '}"
-    name, owner = printable(campaign.name)[:19], campaign.owner[:16]
+    name, owner = printable_text(campaign.name)[:19], campaign.owner[:16]
     return ROW.format(
         campaign.number, name, owner, moment, state, campaign.ended, campaign.tasks, percent
     )
@@ -46,7 +46,7 @@ def campaign_line(campaign: ShownCampaign) -> str:
 def forecast_text(campaign: ShownCampaign) -> str:
     """Return a campaign's forecast end with its probability, or that it is unknown."""
     if not campaign.state.is_alive:
-        return f"{campaign.failed} of {count(campaign.ended, 'task')} that ended failed"
+        return f"{campaign.failed} of {with_noun(campaign.ended, 'task')} that ended failed"
     moments = (
         "unknown" if at is None else at.astimezone().strftime(MOMENT)
         for at in (campaign.p50_at, campaign.p90_at)
@@ -56,7 +56,7 @@ def forecast_text(campaign: ShownCampaign) -> str:
 
 def forecast_error_text(forecast_errors: ShownForecastErrors) -> str:
     """Say how far earlier forecasts of campaign ends were off."""
-    whole = count(forecast_errors.forecasts, "campaign")
+    whole = with_noun(forecast_errors.forecasts, "campaign")
     return (
         f"earlier forecasts: {forecast_errors.p90_held} of {whole} ended by their P90, "
         f"half of them missed the P50 by at most {forecast_errors.median_error:.0%}"
@@ -130,11 +130,11 @@ def print_tasks(
 ) -> None:
     """Print a line for each task."""
     if not is_headless:
-        output.line(TASK_HEAD)
+        output.print_line(TASK_HEAD)
     for task in published_tasks:
-        output.line(task_line(task, parameters))
+        output.print_line(task_line(task, parameters))
         for line in attempt_lines(task) if task.copies else ():
-            output.line(line)
+            output.print_line(line)
 
 
 def print_campaigns_csv(campaigns: Iterable[ShownCampaign], is_headless: bool) -> None:
@@ -180,7 +180,7 @@ def _cells(
     words = parameters[task.number] if task.number < len(parameters) else ""
     status = "-" if task.exit_status is None else task.exit_status
     wallclock = "-" if task.wallclock_s is None else task.wallclock_s
-    text = words if is_whole else printable(words)
+    text = words if is_whole else printable_text(words)
     word = f"{task.word} (sink)" if task.is_suspect and not is_whole else task.word
     return (task.number, word, task.cluster or "-", task.attempt, status, wallclock, text)
 
@@ -193,13 +193,13 @@ def _csv_row(campaign: ShownCampaign) -> tuple[object, ...]:
 
 def _print_csv(head: Sequence[str], rows: Iterable[Sequence[object]], is_headless: bool) -> None:
     if not is_headless:
-        output.line(_csv_line(head))
+        output.print_line(_csv_line(head))
     for row in rows:
-        output.line(_csv_line(row))
+        output.print_line(_csv_line(row))
 
 
 def _csv_line(cells: Sequence[object]) -> str:
     """Write a line for programs; at a terminal nothing of it steers that."""
     text = io.StringIO()
     csv.writer(text, lineterminator="").writerow(cells)
-    return printable(text.getvalue()) if output.is_terminal() else text.getvalue()
+    return printable_text(text.getvalue()) if output.is_terminal() else text.getvalue()

@@ -50,20 +50,20 @@ def gridclusters(
         event_commands.published_events(folder),
     )
     if not clusters:
-        output.complain("gridclusters: no cycle of gridbridge-runner has told of clusters yet")
+        output.print_error("gridclusters: no cycle of gridbridge-runner has told of clusters yet")
     if is_json:
-        output.as_json(to_json_types(clusters))
+        output.print_json(to_json_types(clusters))
         return 0
     drained = drains.list_drained_clusters(folder)
     is_infos = is_infos or is_more or is_usage or is_bars
     for number, cluster in enumerate(clusters, start=1):
         info = _info(cluster, events, is_drained=cluster.name in drained) if is_infos else ""
-        output.line(f"{number}: {cluster.name}{info}")
+        output.print_line(f"{number}: {cluster.name}{info}")
         if is_more:
             _list(asdict(cluster))
             _list_events(cluster.name, events)
         if is_bars:
-            output.line(_bar(cluster))
+            output.print_line(_bar(cluster))
         elif is_usage:
             _list(_usage(cluster))
     return 0
@@ -109,7 +109,7 @@ def _bar(cluster: ShownGridCluster) -> str:
 
 def _list(values: dict[str, object]) -> None:
     for key, value in values.items():
-        output.line(f"    {key}: {_text(value)}")
+        output.print_line(f"    {key}: {_text(value)}")
 
 
 def _list_events(cluster: str, events: tuple[CampaignEvent, ...]) -> None:
@@ -118,7 +118,7 @@ def _list_events(cluster: str, events: tuple[CampaignEvent, ...]) -> None:
         if event.cluster == cluster and not event.closed_at:
             owner = f"campaign {event.campaign}: " if event.campaign else ""
             text = event_commands.event_text(event, {})
-            output.line(f"    event {event.number}, {event.code}: {owner}{text}")
+            output.print_line(f"    event {event.number}, {event.code}: {owner}{text}")
 
 
 def _text(value: object) -> str:

@@ -100,9 +100,9 @@ def griddel(
     for number, reply in answers.items():
         if reply is OwnerReply.DONE:
             subject = f"Campaign {number}" if job is None else f"Task {number}.{task}"
-            output.line(f"{subject} {SAID[verb]}")
+            output.print_line(f"{subject} {SAID[verb]}")
         else:
-            output.complain(f"griddel: campaign {number}: {NOT_DONE[reply]}")
+            output.print_error(f"griddel: campaign {number}: {NOT_DONE[reply]}")
     return 0 if {*answers.values()} <= {OwnerReply.DONE} else REFUSED
 
 

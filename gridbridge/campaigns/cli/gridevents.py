@@ -95,7 +95,7 @@ def gridevents(
         is_all=is_all,
     )
     if problem := _missing(events, campaign, number, folder):
-        output.complain(f"gridevents: {problem}")
+        output.print_error(f"gridevents: {problem}")
         return REFUSED
     if is_fix or is_again:
         return _close(
@@ -130,7 +130,7 @@ def _close(events: tuple[CampaignEvent, ...], verb: OwnerVerb, hint: str = "") -
         event.number for event in events if verb is OwnerVerb.RESUBMIT and _has_tasks(event)
     }
     if not numbers:
-        output.line(f"no event is open; nothing is changed{hint}")
+        output.print_line(f"no event is open; nothing is changed{hint}")
         return 0
     try:
         with runner_reply.report_delay("gridevents"):
@@ -141,11 +141,11 @@ def _close(events: tuple[CampaignEvent, ...], verb: OwnerVerb, hint: str = "") -
         return runner_reply.report_no_answer("gridevents", error)
     for number, reply in answers.items():
         if reply is OwnerReply.DONE:
-            output.line(f"Event {number} closed")
+            output.print_line(f"Event {number} closed")
             if number in sent_again:
-                output.line(f"Event {number}: its tasks are sent again")
+                output.print_line(f"Event {number}: its tasks are sent again")
         else:
-            output.complain(f"gridevents: event {number}: {NOT_DONE[reply]}")
+            output.print_error(f"gridevents: event {number}: {NOT_DONE[reply]}")
     return 0 if {*answers.values()} - {OwnerReply.NOT_AGAIN} == {OwnerReply.DONE} else REFUSED
 
 
@@ -177,21 +177,21 @@ def print_events(
 ) -> None:
     """Print a table of events; for a single event its owner also sees the first failed task."""
     if is_json:
-        output.as_json(to_json_types(events))
+        output.print_json(to_json_types(events))
         return
-    output.table(
+    output.print_table(
         EVENT_HEAD, [_event_row(event, states) for event in events], numbers=("Event", "Campaign")
     )
     for event in events if is_one else ():
         parameters, words = event_commands.first_task_details(event)
         if parameters:
-            output.line(f"first task {event.campaign}.{event.first_task}: {parameters}")
+            output.print_line(f"first task {event.campaign}.{event.first_task}: {parameters}")
         for word in words:
-            output.line(f"  {word}")
+            output.print_line(f"  {word}")
         if folder := event_commands.failed_start_directory(event):
-            output.line(f"its exec_directory at {event.cluster}: {folder}")
+            output.print_line(f"its exec_directory at {event.cluster}: {folder}")
         if not event.closed_at and (cure := _cure(event)):
-            output.line(cure)
+            output.print_line(cure)
 
 
 def _cure(event: CampaignEvent) -> str:

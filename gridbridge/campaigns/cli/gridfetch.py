@@ -11,7 +11,7 @@ from gridbridge.campaigns.store.campaign_files import CampaignFileNotOwned
 from gridbridge.campaigns.tools import campaign_client, event_commands
 from gridbridge.cli import output
 from gridbridge.cli.options import FOLDER, VERSION
-from gridbridge.model.status_report import count
+from gridbridge.model.status_report import with_noun
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -40,7 +40,7 @@ def gridfetch(number: int, to: str | None, folder: str) -> int:
     campaign_client.require_published(folder)
     campaign = event_commands.find_campaign(number, folder)
     if not campaign:
-        output.complain(f"gridfetch: no campaign {number}")
+        output.print_error(f"gridfetch: no campaign {number}")
         return REFUSED
     ended = [task for task in event_commands.list_tasks(campaign, 0, folder) if task.has_ended]
     try:
@@ -48,19 +48,19 @@ def gridfetch(number: int, to: str | None, folder: str) -> int:
         folder_here = to or f"campaign.{number}"
         results = campaign_outputs.fetch_outputs(ended, folder_here, locations, is_chosen=bool(to))
     except CampaignFileNotOwned as error:
-        output.complain(f"gridfetch: {error}")
+        output.print_error(f"gridfetch: {error}")
         return REFUSED
     for result in results:
-        output.line(f"{result.cluster}: {count(result.files, 'file')}")
+        output.print_line(f"{result.cluster}: {with_noun(result.files, 'file')}")
         if result.problem:
-            output.complain(f"gridfetch: {result.cluster}: {result.problem}")
+            output.print_error(f"gridfetch: {result.cluster}: {result.problem}")
     if not to:
-        output.line(f"they are in campaign.{number}")
+        output.print_line(f"they are in campaign.{number}")
     for cluster, tasks in sorted(
         Counter(task.cluster for task in ended if task.is_suspect).items()
     ):
-        output.complain(
-            f"gridfetch: {cluster} is a sink: look at the results of its {count(tasks, 'task')}"
+        output.print_error(
+            f"gridfetch: {cluster} is a sink: look at the results of its {with_noun(tasks, 'task')}"
             f" (gridstat {number} -f marks them; if they are right: gridevents -c {number} -f)"
         )
     return REFUSED if any(result.problem for result in results) else 0

@@ -12,7 +12,7 @@ from gridbridge.cli.options import VERSION
 from gridbridge.errors import ParseError
 from gridbridge.model.campaigns.owner_request import OwnerReply, OwnerVerb
 from gridbridge.model.campaigns.subscriptions import NotificationChannel, NotificationSeverity
-from gridbridge.model.status_report import printable
+from gridbridge.model.status_report import printable_text
 
 NOT_DONE = {
     OwnerReply.UNKNOWN: "there is no such subscription; gridnotify -l lists yours",
@@ -89,15 +89,15 @@ def gridnotify(
 def _list(is_json: bool) -> int:
     subscriptions = campaign_client.own_subscriptions()
     if is_json:
-        output.as_json(subscriptions)
+        output.print_json(subscriptions)
         return 0
     if not subscriptions:
-        output.complain("gridnotify: you have no subscriptions; gridnotify -m ADDRESS -s high")
+        output.print_error("gridnotify: you have no subscriptions; gridnotify -m ADDRESS -s high")
     else:
-        output.line("You have the following notification subscriptions:")
+        output.print_line("You have the following notification subscriptions:")
     for subscription in subscriptions:
-        identity = printable(subscription["identity"])
-        output.line(
+        identity = printable_text(subscription["identity"])
+        output.print_line(
             f" - {subscription['way']} on {identity} with severity {subscription['severity']}"
         )
     return 0
@@ -118,12 +118,12 @@ def _change(
         verb, way, identity, NotificationSeverity(severity or NotificationSeverity.LOW)
     )
     if answer is not OwnerReply.DONE:
-        output.complain(f"gridnotify: {NOT_DONE[answer]}")
+        output.print_error(f"gridnotify: {NOT_DONE[answer]}")
         return REFUSED
     if way is NotificationChannel.PROGRAM and not is_end and not os.access(identity, os.X_OK):
-        output.complain(f"gridnotify: {NO_PROGRAM.format(identity)}")
+        output.print_error(f"gridnotify: {NO_PROGRAM.format(identity)}")
     if is_verbose:
-        output.line(f"{'Unsubscribed' if is_end else 'Subscribed'}: {way} on {identity}")
+        output.print_line(f"{'Unsubscribed' if is_end else 'Subscribed'}: {way} on {identity}")
     return 0
 
 

@@ -115,7 +115,7 @@ def gridstat(
             )
         _show(context.params, look, chosen, view)
     except (CampaignFileNotOwned, NoTaskEnded, UnknownCampaign) as error:
-        output.complain(f"gridstat: {error}")
+        output.print_error(f"gridstat: {error}")
         return REFUSED
     return 0
 
@@ -139,7 +139,10 @@ def _show(
     acts: tuple[tuple[object, Callable[[], None]], ...] = (
         (options["is_watch"], lambda: _watch(look)),
         (picture, lambda: gridstat_views.plot_campaign(campaigns[0], picture, view)),
-        (options["is_jdl"], lambda: output.as_json(event_commands.own_jdl(campaigns[0].number))),
+        (
+            options["is_jdl"],
+            lambda: output.print_json(event_commands.read_own_jdl(campaigns[0].number)),
+        ),
         (options["is_failed"], lambda: gridstat_views.show_failed_tasks(campaigns[0], view)),
         (
             options["is_full"],

@@ -17,7 +17,7 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import is_cancelled
 from gridbridge.model.campaigns.published_campaigns import ShownCampaign
 from gridbridge.model.campaigns.published_tasks import PublishedTask
-from gridbridge.model.status_report import printable
+from gridbridge.model.status_report import printable_text
 from gridbridge.state.published_json import to_json_types
 
 MOST_BYTES = 16 << 20  # of a task's output
@@ -48,14 +48,14 @@ def show_campaigns(
 ) -> None:
     """Print one line for each campaign, or the summary table, as text, JSON or CSV."""
     if view.is_json:
-        output.as_json([_plain(campaign) for campaign in campaigns])
+        output.print_json([_plain(campaign) for campaign in campaigns])
     elif view.is_csv:
         as_csv = (
             campaign_table.print_summary_csv if is_summary else campaign_table.print_campaigns_csv
         )
         as_csv(campaigns, view.is_headless)
     elif is_summary:
-        output.table(
+        output.print_table(
             SUMMARY_HEAD,
             [summary_row(campaign) for campaign in campaigns],
             numbers=SUMMARY_HEAD[4:],
@@ -64,7 +64,7 @@ def show_campaigns(
         for line in ([] if view.is_headless else [HEAD]) + [
             campaign_line(campaign) for campaign in campaigns
         ]:
-            output.line(line)
+            output.print_line(line)
 
 
 def show_campaign(campaign: ShownCampaign, view: GridstatOptions) -> None:
@@ -73,7 +73,7 @@ def show_campaign(campaign: ShownCampaign, view: GridstatOptions) -> None:
     show_campaigns([campaign], view, is_summary=False)
     if not (view.is_json or view.is_csv or view.is_headless):
         head = campaign_table.CLUSTER_HEAD
-        output.table(head, campaign_table.cluster_progress_rows(campaign), numbers=head[1:])
+        output.print_table(head, campaign_table.cluster_progress_rows(campaign), numbers=head[1:])
 
 
 def _plain(campaign: ShownCampaign) -> dict[str, object]:
@@ -89,7 +89,7 @@ def show_campaign_with_tasks(campaign: ShownCampaign, first: int, view: Gridstat
     tasks = event_commands.list_tasks(campaign, first, view.folder)
     counted = event_commands.with_cluster_progress(campaign, view.folder)
     if view.is_json:
-        output.as_json(
+        output.print_json(
             _plain(counted)
             | {"jobs": [campaign_table.task_json(task, parameters) for task in tasks]}
         )
@@ -97,11 +97,11 @@ def show_campaign_with_tasks(campaign: ShownCampaign, first: int, view: Gridstat
         campaign_table.print_tasks_csv(tasks, parameters, view.is_headless)
     else:
         show_campaign(campaign, view)
-        output.line(campaign_table.forecast_text(counted))
+        output.print_line(campaign_table.forecast_text(counted))
         if campaign.state.is_alive and (
             errors := campaign_client.published_forecast_errors(view.folder)
         ):
-            output.line(campaign_table.forecast_error_text(errors))
+            output.print_line(campaign_table.forecast_error_text(errors))
         campaign_table.print_tasks(tasks, parameters, view.is_headless)
 
 
@@ -114,13 +114,13 @@ def show_failed_tasks(campaign: ShownCampaign, view: GridstatOptions) -> None:
     if view.is_json:
         rows = [campaign_table.task_json(task, parameters) for task in tasks]
         ends = [{"stderr": texts.get(task.number)} for task in tasks]
-        output.as_json([row | end for row, end in zip(rows, ends, strict=True)])
+        output.print_json([row | end for row, end in zip(rows, ends, strict=True)])
     elif view.is_csv:
         campaign_table.print_tasks_csv(tasks, parameters, view.is_headless)
     else:
         _print_failed(tasks, parameters, texts, view)
     for problem in problems:
-        output.complain(f"gridstat: {problem}")
+        output.print_error(f"gridstat: {problem}")
 
 
 def show_open_events(campaign: ShownCampaign, view: GridstatOptions) -> None:
@@ -148,11 +148,11 @@ def show_task(
         return _stream(number, published_task, is_error=is_error)
     parameters = event_commands.own_task_parameters(number)
     if view.is_json:
-        output.as_json(campaign_table.task_json(published_task, parameters))
+        output.print_json(campaign_table.task_json(published_task, parameters))
     elif view.is_csv:
         campaign_table.print_tasks_csv([published_task], parameters, view.is_headless)
     elif is_there:
-        output.line(
+        output.print_line(
             f"{published_task.cluster}: job {published_task.job_id}, task {published_task.place}"
         )
     else:
@@ -169,7 +169,7 @@ def plot_campaign(shown: ShownCampaign, path: str, view: GridstatOptions) -> Non
 
     band = (shown.p50_at, shown.p90_at) if shown.p50_at and shown.p90_at else ()
     campaign_plot.write_campaign_plot(shown, ends, datetime.now(UTC), band, path)
-    output.line(path)
+    output.print_line(path)
 
 
 def _stream(number: int, task: PublishedTask, *, is_error: bool) -> int:
@@ -179,13 +179,13 @@ def _stream(number: int, task: PublishedTask, *, is_error: bool) -> int:
     locations = campaign_outputs.own_output_folders(number)
     texts, problems = campaign_outputs.read_output_tails([task], stream, MOST_BYTES, locations)
     for problem in problems:
-        output.complain(f"gridstat: {problem}")
+        output.print_error(f"gridstat: {problem}")
     if not texts and not problems:
         path = f"{locations[task.cluster].folder}/{campaign_outputs.task_output_name(task, stream)}"
         none = f"no {path} at {task.cluster}: it has not begun there, or the file was removed"
-        output.complain(f"gridstat: job {number}.{task.number}: {none}")
+        output.print_error(f"gridstat: job {number}.{task.number}: {none}")
     for text in filter(None, texts.values()):
-        output.line(text.removesuffix("\n"))
+        output.print_line(text.removesuffix("\n"))
     return 0 if texts else 1
 
 
@@ -206,8 +206,8 @@ def _print_failed(
     view: GridstatOptions,
 ) -> None:
     if not view.is_headless:
-        output.line(campaign_table.TASK_HEAD)
+        output.print_line(campaign_table.TASK_HEAD)
     for task in tasks:
-        output.line(campaign_table.task_line(task, parameters))
+        output.print_line(campaign_table.task_line(task, parameters))
         for line in texts.get(task.number, "").splitlines()[-LAST_LINES:]:
-            output.line(f"    {printable(line)}")
+            output.print_line(f"    {printable_text(line)}")

@@ -244,7 +244,7 @@ def _submit(typed: CampaignSourceOptions, options: list[str], *, is_ready: bool)
 def _brought(parsed: ParsedJdl, options: list[str]) -> int:
     """Bring a campaign that was read, or say what would become of it."""
     for warning in parsed.warnings:
-        output.complain(f"gridsub: {warning}")
+        output.print_error(f"gridsub: {warning}")
     if transfer_host := login_node_relay.transfer_host_to_use(CAMPAIGNS):
         return _go_on(transfer_host, parsed, options)
     if "--check" in options:
@@ -327,7 +327,7 @@ def _gone_on(transfer_host: str, words: list[str], options: list[str], stdin: by
 
 def _refused(error: GridbridgeError) -> int:
     for line in str(error).splitlines():
-        output.complain(f"gridsub: {line}")
+        output.print_error(f"gridsub: {line}")
     return error_boundary.ERROR if isinstance(error, CommandLineMistake) else REFUSED
 
 

@@ -22,7 +22,7 @@ from gridbridge.campaigns.tools.campaign_client import SubmissionRefused
 from gridbridge.campaigns.tools.new_campaigns import CampaignOptions
 from gridbridge.cli import output
 from gridbridge.model.campaigns.jdl import CampaignType
-from gridbridge.model.status_report import count
+from gridbridge.model.status_report import with_noun
 
 CHECK = "--check"
 OURS_ALONE = ("--wait", "--clusters", "--type")
@@ -132,7 +132,7 @@ def _weigh_options(file: str, words: tuple[str, ...]) -> None:
         )
     for word in OURS_ALONE:
         if word in words:
-            output.complain(
+            output.print_error(
                 f"gridsub: {word} behind the script goes to the script;"
                 " expected options of gridsub before it"
             )
@@ -179,14 +179,16 @@ def add_campaign_tasks(
         # gridsub tells a number before the list shows it: only a file that is not there decides
         raise SubmissionRefused(f"no campaign {number}") from error
     for warning in parsed.warnings:
-        output.complain(f"gridsub: {warning}")
+        output.print_error(f"gridsub: {warning}")
     admission_rules.require_unchanged_by_rules(parsed)
     if is_check:
-        output.line(f"campaign {number}: {count(len(new), 'task')} more, nothing is stored")
+        output.print_line(
+            f"campaign {number}: {with_noun(len(new), 'task')} more, nothing is stored"
+        )
         return 0
     with runner_reply.report_delay("gridsub"):
         campaign_client.add_tasks_to_campaign(number, new)
-    added = count(len(new), "task")
+    added = with_noun(len(new), "task")
     more = [runner_reply.stored_campaign_json(number, parsed)] if is_details else []
     lines = (f"{added} successfully added", *more, f"CAMPAIGN_ID={number}")
     return runner_reply.print_stored(

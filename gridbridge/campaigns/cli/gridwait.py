@@ -12,7 +12,7 @@ from gridbridge.cli.options import FOLDER, VERSION
 from gridbridge.model.campaigns.campaign import CampaignState
 from gridbridge.model.campaigns.published_campaigns import ShownCampaign
 from gridbridge.model.places import PUBLISHED
-from gridbridge.model.status_report import count
+from gridbridge.model.status_report import with_noun
 from gridbridge.shell.retry import poll_until
 
 
@@ -57,23 +57,23 @@ def wait_for_campaign_end(
     the program's name.
     """
     if not poll_until(lambda: event_commands.find_campaign(number, folder) is not None, SHOWN_S):
-        output.complain(f"{program}: no campaign {number}")
+        output.print_error(f"{program}: no campaign {number}")
         return FAILED
     while campaign := event_commands.find_campaign(number, folder):
         if not campaign.state.is_alive:
             return _report_end(program, campaign)
         pause(PAUSE_S)
-    output.complain(f"{program}: {GONE.format(number)}")
+    output.print_error(f"{program}: {GONE.format(number)}")
     return FAILED
 
 
 def _report_end(program: str, campaign: ShownCampaign) -> int:
     bad = {"failed": campaign.failed, "were cancelled": campaign.cancelled}
     of_them = "".join(f", {tasks} of them {how}" for how, tasks in bad.items() if tasks)
-    tasks = count(campaign.tasks, "task")
+    tasks = with_noun(campaign.tasks, "task")
     ended = f"{campaign.ended} of {tasks} ended{of_them}"
     message = f"campaign {campaign.number} is {campaign.state}: {ended}"
     is_whole = campaign.state is CampaignState.TERMINATED and campaign.ended == campaign.tasks
     if not (is_good := is_whole and not campaign.failed and not campaign.cancelled):
-        output.complain(f"{program}: {message}")
+        output.print_error(f"{program}: {message}")
     return 0 if is_good else FAILED

@@ -109,7 +109,7 @@ def run_on_transfer_host(
         return status
     is_begun = changes and status == exec_relay.FAILED
     message = LOST if is_begun else NOT_REACHED if changes else EITHER
-    output.complain(message.format(name, transfer_host))
+    output.print_error(message.format(name, transfer_host))
     return UNANSWERED if is_begun else lost
 
 
@@ -118,7 +118,7 @@ def fetch_command_output(transfer_host: str, name: str, files: RelayedCommandOut
     try:
         os.makedirs(files.to, exist_ok=True)
         if not (files.is_chosen or is_own_path(files.to)):
-            output.complain(
+            output.print_error(
                 f"{name}: {files.to}: it is another person's; expected a folder of yours as DIR"
             )
             return error_boundary.ERROR
@@ -127,15 +127,15 @@ def fetch_command_output(transfer_host: str, name: str, files: RelayedCommandOut
                 transfer_host, (f"{PROGRAMS}/{name}", *files.words), folder
             )
             if status == exec_relay.FAILED:
-                output.complain(EITHER.format(name, transfer_host))
+                output.print_error(EITHER.format(name, transfer_host))
                 return error_boundary.ERROR
             _put(f"{folder}/out", files.to)
             with open(f"{folder}/said", encoding="utf-8", errors="replace") as messages:
-                output.line(
+                output.print_line(
                     (files.says if not status else "") or messages.read().removesuffix("\n")
                 )
     except OSError as error:
-        output.complain(f"{name}: {files.to}: {error.strerror}")
+        output.print_error(f"{name}: {files.to}: {error.strerror}")
         return error_boundary.ERROR
     return status
 

@@ -13,7 +13,7 @@ from rich.text import Text
 from gridbridge.campaigns.cli.campaign_table import LETTERS, campaign_line
 from gridbridge.cli import output
 from gridbridge.model.campaigns.published_campaigns import ShownCampaign
-from gridbridge.model.status_report import printable
+from gridbridge.model.status_report import printable_text
 
 PAUSE_S = 1.0
 COLUMNS = (
@@ -73,7 +73,7 @@ class _Bars(Progress):
             self._known[campaign.number],
             total=campaign.tasks,
             completed=campaign.ended,
-            description=escape(f"{printable(campaign.name):<{width}.{width}}"),
+            description=escape(f"{printable_text(campaign.name):<{width}.{width}}"),
             number=campaign.number,
             state=LETTERS[campaign.state],
             told=f"{campaign.failed} failed" if campaign.failed else "",
@@ -102,8 +102,8 @@ def _bars(look: Look, pause: Callable[[float], None]) -> None:
 
 
 def _print_line(line: str) -> None:
-    output.line(line)
-    output.finish()
+    output.print_line(line)
+    output.flush_output()
 
 
 def _lines(look: Look, pause: Callable[[float], None], print_line: Callable[[str], None]) -> None:

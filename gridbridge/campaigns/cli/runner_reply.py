@@ -30,7 +30,7 @@ def report_delay(
 ) -> Iterator[None]:
     """Print a line when the runner answers late, and another when it has taken the request."""
     timers = [
-        Timer(limit_s, output.complain, [f"{program}: {line}"])
+        Timer(limit_s, output.print_error, [f"{program}: {line}"])
         for limit_s, line in ((after_s, WAITING), (taken_s, TAKEN))
     ]
     for timer in timers:
@@ -48,7 +48,7 @@ def report_no_answer(program: str, error: RequestNotTaken | RunnerAnswerTimeout)
 
     The status says whether the request may still be carried out.
     """
-    output.complain(f"{program}: {error}")
+    output.print_error(f"{program}: {error}")
     return UNANSWERED if isinstance(error, RunnerAnswerTimeout) else UNREACHABLE
 
 
@@ -65,12 +65,12 @@ def print_stored(program: str, lines: Sequence[str], summary: str) -> int:
     """
     try:
         for line in lines:
-            output.line(line)
-        output.finish()
+            output.print_line(line)
+        output.flush_output()
     except OutputReaderGone:
-        output.complain(f"{program}: nobody reads standard output; {summary}")
+        output.print_error(f"{program}: nobody reads standard output; {summary}")
         return UNANSWERED
     except OutputError as error:
-        output.complain(f"{program}: {error}; {summary}")
+        output.print_error(f"{program}: {error}; {summary}")
         return UNANSWERED
     return 0

@@ -36,7 +36,7 @@ from gridbridge.decisions.campaigns.cluster_capacity import max_waiting_tasks
 from gridbridge.decisions.campaigns.preemption_rules import group_victims_by_array
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.attempt_numbers import EPILOGUE, group_into_ranges
-from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState
+from gridbridge.model.campaigns.campaign import ArrayState, Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection
 from gridbridge.model.campaigns.cancellation import (
     REASONS_OF_MOVES,
@@ -48,7 +48,7 @@ from gridbridge.model.campaigns.cancellation import (
     CancellationTimeouts,
     SameStateTasks,
 )
-from gridbridge.model.campaigns.preemption import BlockedRequest, Preemption
+from gridbridge.model.campaigns.preemption import BlockedRequest, PreemptedTasks
 from gridbridge.model.places import NIKITA_CLOCKS
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot
@@ -62,11 +62,13 @@ _log = logging.getLogger(__name__)
 class ArrayDeleter(Protocol):
     """Deletes tasks of arrays at clusters (campaigns/acts/array_submission)."""
 
-    def delete_places(self, array: Array, indices: tuple[range, ...], /) -> None:
+    def delete_places(self, array: CampaignArray, indices: tuple[range, ...], /) -> None:
         """Delete the tasks with these array indices; may be repeated."""
         ...
 
-    def delete_waiting(self, array: Array, indices: tuple[range, ...], /) -> tuple[range, ...]:
+    def delete_waiting(
+        self, array: CampaignArray, indices: tuple[range, ...], /
+    ) -> tuple[range, ...]:
         """Delete the tasks that have not started; return the others' indices. May be repeated."""
         ...
 
@@ -94,7 +96,7 @@ class Nikita:
         self._campaigns = CampaignRows(self.database)
         self._tries = CampaignAttemptRows(self.database, self._campaigns)
         self._marks = CancellationMarkRows(self.database)
-        self._arrays: dict[tuple[int, int], Array] = {}
+        self._arrays: dict[tuple[int, int], CampaignArray] = {}
         self._answers: dict[str, ClusterSnapshot] = {}
         self._cancelled: set[int] = set()
         self._watch = HostClockWatch(clock, watched)
@@ -125,7 +127,7 @@ class Nikita:
         return self.listed(released, self._answers)
 
     def listed(
-        self, released: list[Array], answers: dict[str, ClusterSnapshot]
+        self, released: list[CampaignArray], answers: dict[str, ClusterSnapshot]
     ) -> CancellationSituation:
         """Return the campaign tasks that clusters list, as input for the decision.
 
@@ -197,7 +199,7 @@ class Nikita:
             if now := self._crowds.still(way):
                 self._make_way(now)
 
-    def _make_way(self, way: Preemption) -> None:
+    def _make_way(self, way: PreemptedTasks) -> None:
         """Preempt tasks for a blocked local request."""
         self._ways.put(way, self._clock.now())
         for wipe in group_victims_by_array(way):
@@ -220,7 +222,7 @@ class Nikita:
         except GridbridgeError as error:
             self._tell_not_wiped(wipe, error)
 
-    def _delete_waiting(self, array: Array, wipe: ArrayCancellation) -> None:
+    def _delete_waiting(self, array: CampaignArray, wipe: ArrayCancellation) -> None:
         """Delete waiting tasks, and unmark those that have started and stay.
 
         A deleted task that never started leaves no accounting record, so no program waits for its
@@ -250,7 +252,7 @@ class Nikita:
         return self._policy.campaigns.get(cluster, ClusterCampaignsSection())
 
 
-def _key(array: Array) -> tuple[int, int]:
+def _key(array: CampaignArray) -> tuple[int, int]:
     return array.campaign, array.number
 
 

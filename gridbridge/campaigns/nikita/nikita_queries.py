@@ -18,7 +18,7 @@ from gridbridge.campaigns.store.cancellation_marks import CampaignPreemptionRows
 from gridbridge.decisions.campaigns import preemption_rules as rules
 from gridbridge.decisions.campaigns.clock_jumps import record_clock_jumps, shift_by_clock_jumps
 from gridbridge.errors import GridbridgeError, StateError, describe_error
-from gridbridge.model.campaigns.campaign import Array, Campaign, CampaignState
+from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.cancellation import (
     REASONS_HELD_FIRST,
     REASONS_IF_STILL_WAITING,
@@ -35,7 +35,7 @@ from gridbridge.model.campaigns.preemption import (
     CampaignArrayJob,
     CrowdedCell,
     LocalRequestId,
-    Preemption,
+    PreemptedTasks,
     WaitingLocalRequest,
 )
 from gridbridge.model.places import CAMPAIGNS, NIKITA_CLOCKS, PUBLISHED, RUNNER_LOCK
@@ -56,7 +56,7 @@ _log = logging.getLogger(__name__)
 
 
 def tasks_listed_at_clusters(
-    arrays: Iterable[Array],
+    arrays: Iterable[CampaignArray],
     answers: Mapping[str, ClusterSnapshot],
     campaigns: Mapping[int, Campaign],
     marks: Marked,
@@ -86,7 +86,7 @@ def tasks_listed_at_clusters(
                 yield from (part for part in split if part.marked in TO_GO)
 
 
-def _since(array: Array, row: JobStatus, campaign: Campaign) -> datetime | None:
+def _since(array: CampaignArray, row: JobStatus, campaign: Campaign) -> datetime | None:
     """Return since when tasks wait or run; None for tasks that nikita must leave alone.
 
     Waiting times are measured by this host's clock. No list says when a requeued task began to
@@ -109,7 +109,7 @@ def _is_held(row: JobStatus) -> bool:
 
 
 def _split(
-    array: Array,
+    array: CampaignArray,
     campaign: Campaign,
     row: JobStatus,
     since: datetime,
@@ -136,7 +136,7 @@ def _split(
         )
 
 
-def _walltime_s(campaign: Campaign, array: Array) -> int:
+def _walltime_s(campaign: Campaign, array: CampaignArray) -> int:
     """Return the longest walltime of an array's tasks; a prologue or epilogue is one task."""
     request = campaign.jdl.clusters[array.cluster]
     if array.size > 1 or not (request.prologue or request.epilogue):
@@ -168,7 +168,7 @@ class BlockedRequestQueries:
 
     def look(
         self,
-        arrays: Iterable[Array],
+        arrays: Iterable[CampaignArray],
         answers: Mapping[str, ClusterSnapshot],
         marks: Marked,
         cancelled: Set[int],
@@ -198,7 +198,7 @@ class BlockedRequestQueries:
             if hosts:
                 yield replace(request, places=hosts)
 
-    def still(self, way: Preemption) -> Preemption | None:
+    def still(self, way: PreemptedTasks) -> PreemptedTasks | None:
         """Ask the cluster again; return the preemption that is still needed, or None."""
         return rules.recheck_preemption(way, self._ask(way.cluster), self._ours[way.cluster])
 
@@ -221,7 +221,7 @@ class BlockedRequestQueries:
             return frozenset()
 
 
-def _is_besteffort(array: Array, snapshot: ClusterSnapshot) -> bool:
+def _is_besteffort(array: CampaignArray, snapshot: ClusterSnapshot) -> bool:
     """Say whether a task of an array runs in a best-effort queue."""
     queues = {queue.name for queue in snapshot.queues if queue.is_besteffort}
     return any(row.queue in queues for row in snapshot.jobs.get(array.job_id, ()))

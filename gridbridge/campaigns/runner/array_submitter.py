@@ -13,11 +13,11 @@ from gridbridge.campaigns.acts.array_submission import (
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.errors import AlreadySubmitted, GridbridgeError
 from gridbridge.model.campaigns.campaign import (
-    Array,
     ArrayState,
     ArraySubmissionResult,
-    Attempt,
+    CampaignArray,
     LedgerArray,
+    TaskAttempt,
 )
 from gridbridge.model.campaigns.campaign_sections import FailuresSection
 from gridbridge.model.campaigns.cycle_plan import ExcludedTaskCount, TaskSend
@@ -31,7 +31,7 @@ class CampaignArrayCommands(Protocol):
     """
 
     def send(
-        self, arrays: tuple[tuple[Array, tuple[Attempt, ...]], ...], /
+        self, arrays: tuple[tuple[CampaignArray, tuple[TaskAttempt, ...]], ...], /
     ) -> tuple[ArraySubmissionResult, ...]:
         """Submit arrays of one campaign to one cluster, and release their tasks.
 
@@ -40,15 +40,15 @@ class CampaignArrayCommands(Protocol):
         """
         ...
 
-    def release(self, array: Array, /) -> None:
+    def release(self, array: CampaignArray, /) -> None:
         """Release the tasks of an array that is submitted on hold."""
         ...
 
-    def delete(self, array: Array, /) -> int:
+    def delete(self, array: CampaignArray, /) -> int:
         """Delete an array at its cluster; return its job id, 0 if it was never submitted."""
         ...
 
-    def delete_places(self, array: Array, indices: tuple[range, ...], /) -> None:
+    def delete_places(self, array: CampaignArray, indices: tuple[range, ...], /) -> None:
         """Delete the tasks at some indices of an array."""
         ...
 
@@ -101,7 +101,10 @@ class OwnerTimeBudget:
         self._taken_s.clear()
 
     def take(
-        self, array: Array, act: Callable[[], T], has_failed: Callable[[T], bool] = lambda _: False
+        self,
+        array: CampaignArray,
+        act: Callable[[], T],
+        has_failed: Callable[[T], bool] = lambda _: False,
     ) -> T:
         """Run a call for an array; NotAsked if its owner's budget is used up or paused."""
         pair = self._owner(array.campaign), array.cluster
@@ -157,7 +160,7 @@ class CampaignArraySubmitter:
         campaigns: CampaignRows,
         acts: CampaignArrayCommands,
         clock: Clock,
-        settle: Callable[[Array, ArraySubmissionResult], None],
+        settle: Callable[[CampaignArray, ArraySubmissionResult], None],
         most: int,
         turns: OwnerTimeBudget,
     ) -> None:
@@ -167,31 +170,31 @@ class CampaignArraySubmitter:
         self._settle = settle
         self._most = most  # maximum tasks of an array
         self._turns = turns
-        self.begun: list[Attempt] = []
+        self.begun: list[TaskAttempt] = []
 
     def send(self, send: TaskSend) -> None:
         """Split tasks into arrays, record the arrays, and submit all by one call."""
         most = min(self._most, send.array_tasks or self._most)
         self.begin([self._intended(part) for part in _parts(send, most)])
 
-    def _intended(self, part: TaskSend) -> Array | None:
+    def _intended(self, part: TaskSend) -> CampaignArray | None:
         now = self._clock.now()
         return self._campaigns.intend(part.campaign, part.cluster, part.tasks, now, part.kept_off)
 
-    def begin(self, arrays: Iterable[Array | None]) -> None:
+    def begin(self, arrays: Iterable[CampaignArray | None]) -> None:
         """Submit new arrays; entries that are None are skipped."""
         new = [array for array in arrays if array]
         for array in new:
             self.begun += self._campaigns.pending(array)
         self._submit(new)
 
-    def resume(self, arrays: Iterable[Array]) -> None:
+    def resume(self, arrays: Iterable[CampaignArray]) -> None:
         """Submit or release arrays whose submission was interrupted.
 
         An array without unfinished attempts is marked as released: later attempts replaced its
         tasks.
         """
-        begun: dict[tuple[int, str, bool], list[Array]] = {}
+        begun: dict[tuple[int, str, bool], list[CampaignArray]] = {}
         for array in arrays:
             if array.state is ArrayState.INTENDED:
                 self._campaigns.is_repeated(array)
@@ -206,14 +209,14 @@ class CampaignArraySubmitter:
             for few in [[array] for array in group] if group[0].is_of_copies else [group]:
                 self._submit(few)
 
-    def _released(self, array: Array) -> ArraySubmissionResult:
+    def _released(self, array: CampaignArray) -> ArraySubmissionResult:
         try:
             self._turns.take(array, lambda: self._acts.release(array))
         except GridbridgeError as error:
             return ArraySubmissionResult(job_id=array.job_id, error=error)
         return ArraySubmissionResult(job_id=array.job_id)
 
-    def _submit(self, arrays: list[Array]) -> None:
+    def _submit(self, arrays: list[CampaignArray]) -> None:
         """Submit arrays of one campaign to one cluster; failed ones wait for the next cycle."""
         if not arrays:
             return

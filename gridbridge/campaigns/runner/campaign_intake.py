@@ -33,7 +33,7 @@ from gridbridge.decisions.campaigns.clock_jumps import sum_clock_jumps
 from gridbridge.decisions.campaigns.cluster_blacklist import new_campaign_event
 from gridbridge.errors import ConfigError, GridbridgeError, describe_error
 from gridbridge.model.campaigns.admission import AdmissionRule, CampaignCandidate
-from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAttempt
 from gridbridge.model.campaigns.campaign_events import (
     ROOT_EVENTS,
     CampaignEventCode,
@@ -44,7 +44,7 @@ from gridbridge.model.campaigns.jdl import CampaignType, Jdl
 from gridbridge.model.campaigns.owner_request import OwnerVerb
 from gridbridge.model.message import shorten_reason
 from gridbridge.model.places import CAMPAIGNS, PUBLISHED, RUNNER_CLOCKS
-from gridbridge.model.status_report import count
+from gridbridge.model.status_report import with_noun
 from gridbridge.program.encoding import decode_model_value
 from gridbridge.shell import files, host
 from gridbridge.shell.clock import Clock
@@ -243,7 +243,7 @@ class CampaignIntake:
             long_ago = before + KEPT - timedelta(days=kept_d)
             self._requests.purge_ended(long_ago, PURGED_AT_ONCE)
 
-    def touched(self) -> tuple[Attempt, ...]:
+    def touched(self) -> tuple[TaskAttempt, ...]:
         """Return the attempts of tasks that owners changed since the last call."""
         return self._requests.touched()
 
@@ -320,7 +320,7 @@ class CampaignIntake:
         most, most_mb = self._limits.files_per_uid, self._limits.mb_per_uid
         if held < most and size + new_file.size <= most_mb * MB:
             return ""
-        brought = count(held + 1, "campaign file")
+        brought = with_noun(held + 1, "campaign file")
         would = f"you would have {brought} of {(size + new_file.size) / MB:.1f} MB"
         purge = "griddel --purge removes those of ended campaigns"
         return f"{would} here; at most {most} of {most_mb} MB: {purge}"

@@ -19,8 +19,8 @@ from gridbridge.model.campaigns.campaign_sections import NotificationsSection
 from gridbridge.model.campaigns.owner_request import OwnerReply, OwnerRequest, OwnerVerb
 from gridbridge.model.campaigns.subscriptions import (
     IDENTITIES,
+    CampaignNotification,
     NotifiableEvent,
-    Notification,
     NotificationChannel,
     NotificationSeverity,
     NotificationSubscription,
@@ -118,14 +118,16 @@ def _plain(subscription: NotificationSubscription) -> dict[str, str]:
 AT_ONCE = 16
 PATIENCE_S = 2.0  # per cycle, for all deliveries: most mails take less
 STALE = timedelta(hours=1)
-Tell = Callable[[Notification, NotificationsSection], None]
+Tell = Callable[[CampaignNotification, NotificationsSection], None]
 _log = logging.getLogger(__name__)
 
 
 class _Sending:
     """One notification being delivered in its own thread."""
 
-    def __init__(self, message: Notification, policy: NotificationsSection, deliver: Tell) -> None:
+    def __init__(
+        self, message: CampaignNotification, policy: NotificationsSection, deliver: Tell
+    ) -> None:
         self.message = message
         self.error = ""
         self._work = partial(deliver, message, policy)
@@ -223,7 +225,7 @@ class CampaignNotifier:
         ]
         return [event for event in events if event]
 
-    def _send(self, message: Notification, now: datetime) -> None:
+    def _send(self, message: CampaignNotification, now: datetime) -> None:
         subscription = message.subscription
         if subscription.tries >= self._policy.tries:
             _log.warning(
@@ -251,7 +253,9 @@ class CampaignNotifier:
                 self._subscriptions.note(_delivered(sending.message, self._policy))
 
 
-def _delivered(message: Notification, policy: NotificationsSection) -> NotificationSubscription:
+def _delivered(
+    message: CampaignNotification, policy: NotificationsSection
+) -> NotificationSubscription:
     """Return a subscription as it is after its notification was delivered or given up."""
     later = message.until + rules.notification_pause(0, policy)
     return replace(message.subscription, told_until=message.until, tries=0, next_at=later)

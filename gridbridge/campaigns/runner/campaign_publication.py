@@ -16,7 +16,7 @@ from gridbridge.campaigns.store.campaign_task_rows import CampaignTaskRows
 from gridbridge.campaigns.store.published_campaign_files import A_FILE
 from gridbridge.decisions.campaigns import send_explanation
 from gridbridge.model.campaigns.attempt_numbers import is_prologue_task
-from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState, TaskOutcome
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAttempt, TaskOutcome
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
     CampaignEventCode,
@@ -142,7 +142,7 @@ class CampaignPublisher:
         is_known = before is not None and before <= self._there
         return frozenset() if is_known else self._tasks.sent_of() - self._there
 
-    def end(self, attempts: Iterable[Attempt], *, are_asked: bool = False) -> None:
+    def end(self, attempts: Iterable[TaskAttempt], *, are_asked: bool = False) -> None:
         """Publish the tasks that a cycle submitted or found ended, and count the ends.
 
         If owners requested the changes (`are_asked`), waiting tasks had ended before, and their
@@ -156,7 +156,7 @@ class CampaignPublisher:
         self._show_touched(other_attempts, are_asked=are_asked)
         published_campaign_files.clear_changing_campaigns(self._folder)
 
-    def _show_touched(self, attempts: Iterable[Attempt], *, are_asked: bool) -> None:
+    def _show_touched(self, attempts: Iterable[TaskAttempt], *, are_asked: bool) -> None:
         now = self._clock.now()
         touched: dict[tuple[int, int], set[int]] = defaultdict(set)
         for attempt in attempts:

@@ -28,7 +28,7 @@ from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
 from gridbridge.campaigns.store.predictions import CampaignStatisticsRows, CampaignUsageRows
 from gridbridge.decisions.campaigns import campaign_cycle as rules
 from gridbridge.errors import ConfigError, GridbridgeError, StateError
-from gridbridge.model.campaigns.campaign import Array
+from gridbridge.model.campaigns.campaign import CampaignArray
 from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan, CampaignCycleSituation
 from gridbridge.model.places import CONFIG, RUNNER_SITE
 from gridbridge.model.policy import Policy
@@ -181,7 +181,7 @@ class CampaignRunner:
             self._notifier.finish()
         self.database.close()
 
-    def _delete_for_nobody(self, array: Array) -> int:
+    def _delete_for_nobody(self, array: CampaignArray) -> int:
         """Delete an array whose owner's account no longer exists."""
         campaign = self._campaigns.find(array.campaign)
         return array_submission.delete_for_nobody(

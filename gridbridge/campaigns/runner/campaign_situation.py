@@ -55,12 +55,12 @@ from gridbridge.decisions.campaigns.campaign_event_rules import select_written_o
 from gridbridge.decisions.campaigns.competing_attempts import group_attempts_by_task
 from gridbridge.model.campaigns.attempt_numbers import is_prologue_task
 from gridbridge.model.campaigns.campaign import (
-    Array,
     ArrayState,
-    Attempt,
     AttemptOutcome,
     Campaign,
+    CampaignArray,
     LedgerArray,
+    TaskAttempt,
     TaskOutcome,
 )
 from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection
@@ -89,8 +89,8 @@ _log = logging.getLogger(__name__)
 class UnlistedArrayAttempts:
     """The attempts of an array that its cluster does not list."""
 
-    array: Array
-    missing: Mapping[Attempt, float]  # with the seconds since they were last listed
+    array: CampaignArray
+    missing: Mapping[TaskAttempt, float]  # with the seconds since they were last listed
     pending: int  # attempts whose ends are not known
     is_listed: bool  # whether its cluster lists any task
 
@@ -105,11 +105,11 @@ class UnlistedArrayAttempts:
             )
         )
 
-    def later_than(self, forgotten_s: float) -> frozenset[Attempt]:
+    def later_than(self, forgotten_s: float) -> frozenset[TaskAttempt]:
         """Return the attempts that count as lost unless the cluster reports their ends now."""
         return frozenset(attempt for attempt, for_s in self.missing.items() if for_s > forgotten_s)
 
-    def at(self, indices: Container[int]) -> dict[Attempt, float]:
+    def at(self, indices: Container[int]) -> dict[TaskAttempt, float]:
         """Return the missing attempts at these indices; no others were queried."""
         return {
             attempt: missed_s
@@ -149,7 +149,7 @@ class CampaignSituationGatherer:
         self._restored = OutdatedCampaignDetector(self._campaigns, ledger_arrays)
         self._disputed: list[AttemptOutcome] = []  # in the last cycle
         self._told: set[tuple[int, int, int]] = set()  # logged disputes: campaign, array, index
-        self._searched: set[Attempt] = set()  # attempts for which all records were searched
+        self._searched: set[TaskAttempt] = set()  # attempts for which all records were searched
         self._fast: set[tuple[str, str]] = set()  # cluster and host with a fast clock
         self.answers: dict[str, ClusterSnapshot] = {}  # from the last cycle
         self.others: dict[str, ClusterSnapshot] = {}  # unused clusters, from other programs
@@ -215,7 +215,7 @@ class CampaignSituationGatherer:
         )
 
     def _count_tasks(
-        self, arrays: Iterable[Array], answers: Mapping[str, ClusterSnapshot]
+        self, arrays: Iterable[CampaignArray], answers: Mapping[str, ClusterSnapshot]
     ) -> tuple[ListedTaskCounts, ...]:
         sections = self._policy.campaigns
         return count_tasks_by_cluster(arrays, answers, self._clock.now(), sections)
@@ -237,7 +237,7 @@ class CampaignSituationGatherer:
             drains.list_drained_clusters(),
         )
 
-    def _ask(self, used: Set[str], arrays: Iterable[Array]) -> dict[str, ClusterSnapshot]:
+    def _ask(self, used: Set[str], arrays: Iterable[CampaignArray]) -> dict[str, ClusterSnapshot]:
         """Query the used clusters; take recent snapshots of other programs for the rest."""
         limit_s, unused = self._policy.poller.interval_s, self._policy.clusters.keys() - used
         self.answers = self._asking.ask(used, arrays, limit_s)
@@ -272,10 +272,10 @@ class CampaignSituationGatherer:
 
     def _ended(
         self,
-        arrays: Iterable[Array],
+        arrays: Iterable[CampaignArray],
         answers: dict[str, ClusterSnapshot],
         judge: MissingAttemptJudge,
-    ) -> tuple[tuple[Attempt, ...], tuple[Array, ...]]:
+    ) -> tuple[tuple[TaskAttempt, ...], tuple[CampaignArray, ...]]:
         """Return the ended attempts, and the arrays that are over.
 
         Arrays whose tasks are all listed are skipped, because most arrays are listed whole.
@@ -296,7 +296,7 @@ class CampaignSituationGatherer:
         living = self._living(
             array for array, absent in missing.items() if judge.late(absent, ends[array])
         )
-        counted: dict[Array, tuple[Attempt, ...]] = {}
+        counted: dict[CampaignArray, tuple[TaskAttempt, ...]] = {}
         self._disputed.clear()
         for array, absent in missing.items():
             self._tell_disputed(
@@ -311,15 +311,17 @@ class CampaignSituationGatherer:
         return self._settled(looks, counted)
 
     def _settled(
-        self, looks: Iterable[UnlistedArrayAttempts], counted: Mapping[Array, tuple[Attempt, ...]]
-    ) -> tuple[tuple[Attempt, ...], tuple[Array, ...]]:
+        self,
+        looks: Iterable[UnlistedArrayAttempts],
+        counted: Mapping[CampaignArray, tuple[TaskAttempt, ...]],
+    ) -> tuple[tuple[TaskAttempt, ...], tuple[CampaignArray, ...]]:
         """Return all ended attempts, and the arrays that are over.
 
         Campaigns that lack arrays of root's ledger are left out. The ledger is imported first,
         because a task that would be retried may already have been retried.
         """
-        ended: list[Attempt] = []
-        over: list[Array] = []
+        ended: list[TaskAttempt] = []
+        over: list[CampaignArray] = []
         for look in looks:
             is_behind = look.array.campaign in self._restored.behind
             attempts = () if is_behind else counted.get(look.array, ())
@@ -329,15 +331,15 @@ class CampaignSituationGatherer:
         return tuple(ended), tuple(over)
 
     def _counted(
-        self, array: Array, attempts: tuple[Attempt, ...], judge: MissingAttemptJudge
-    ) -> tuple[Attempt, ...]:
+        self, array: CampaignArray, attempts: tuple[TaskAttempt, ...], judge: MissingAttemptJudge
+    ) -> tuple[TaskAttempt, ...]:
         """Return the ends that count; drop ends that an unknown deletion of ours may explain."""
         is_doubted = judge.doubts(array, attempts)
         return () if is_doubted and not self._restored.may_count(array.campaign) else attempts
 
     def _indices_to_query(
         self, looks: Iterable[UnlistedArrayAttempts], judge: MissingAttemptJudge
-    ) -> dict[Array, tuple[int, ...]]:
+    ) -> dict[CampaignArray, tuple[int, ...]]:
         """Return the indices whose ends are queried: their records should exist by now.
 
         A forged record then lies beside the true one, and neither is believed. Tasks deleted before
@@ -359,8 +361,8 @@ class CampaignSituationGatherer:
         }
 
     def _told_ends(
-        self, looks: Iterable[UnlistedArrayAttempts], indices: Mapping[Array, Sequence[int]]
-    ) -> dict[Array, ReportedEnds]:
+        self, looks: Iterable[UnlistedArrayAttempts], indices: Mapping[CampaignArray, Sequence[int]]
+    ) -> dict[CampaignArray, ReportedEnds]:
         """Query the ends of missing tasks; search all records once before a task is lost."""
         most_s = self._policy.runner.forgotten_s
         late = {look.array: look.later_than(most_s) for look in looks if look.array in indices}
@@ -371,14 +373,16 @@ class CampaignSituationGatherer:
         return ends
 
     def _ends(
-        self, indices: Mapping[Array, Sequence[int]], late: Container[Array]
-    ) -> dict[Array, ReportedEnds]:
+        self, indices: Mapping[CampaignArray, Sequence[int]], late: Container[CampaignArray]
+    ) -> dict[CampaignArray, ReportedEnds]:
         return query_task_ends(self._policy, indices, late)
 
-    def _living(self, arrays: Iterable[Array]) -> dict[Array, frozenset[int]]:
+    def _living(self, arrays: Iterable[CampaignArray]) -> dict[CampaignArray, frozenset[int]]:
         return query_live_task_indices(self._policy, arrays)
 
-    def _look_at(self, array: Array, snapshot: ClusterSnapshot) -> UnlistedArrayAttempts | None:
+    def _look_at(
+        self, array: CampaignArray, snapshot: ClusterSnapshot
+    ) -> UnlistedArrayAttempts | None:
         """Return the missing attempts of an array; None if its cluster lists all of it."""
         listed = listed_task_indices(array, snapshot)
         self._missing.observe(array, listed, running_task_indices(array, snapshot))
@@ -400,7 +404,7 @@ class CampaignSituationGatherer:
             sent_s=(self._clock.now() - look.array.intended_at).total_seconds(),
         )
 
-    def _written_off(self, arrays: Iterable[Array], marks: Marked) -> Iterator[Attempt]:
+    def _written_off(self, arrays: Iterable[CampaignArray], marks: Marked) -> Iterator[TaskAttempt]:
         """Yield the attempts at clusters that root has written off."""
         for array in arrays:
             of_array = marks.get((array.campaign, array.number), NO_CANCELLATION_MARKS)
@@ -408,7 +412,7 @@ class CampaignSituationGatherer:
                 self._campaigns.pending(array), TaskOutcome.SITE_FAULT, of_array
             )
 
-    def _tell_disputed(self, cluster: str, attempts: Iterable[Attempt]) -> None:
+    def _tell_disputed(self, cluster: str, attempts: Iterable[TaskAttempt]) -> None:
         """Log tasks with contradictory records once: one record may be forged."""
         for attempt in attempts:
             self._disputed.append(AttemptOutcome.of(attempt, cluster))
@@ -435,21 +439,23 @@ def _numbers(campaigns: Iterable[Campaign]) -> list[int]:
     return [campaign.number for campaign in campaigns]
 
 
-def _used(campaigns: Iterable[Campaign], arrays: Iterable[Array]) -> set[str]:
+def _used(campaigns: Iterable[Campaign], arrays: Iterable[CampaignArray]) -> set[str]:
     used = {name for campaign in campaigns for name in campaign.jdl.clusters}
     return used | {array.cluster for array in arrays}
 
 
-def _at_clusters(arrays: Iterable[Array], clusters: Container[str]) -> list[Array]:
+def _at_clusters(arrays: Iterable[CampaignArray], clusters: Container[str]) -> list[CampaignArray]:
     return [array for array in arrays if array.cluster in clusters]
 
 
-def _of_tasks(arrays: Iterable[Array], steps: Iterable[LastPrologueAttempt]) -> list[Array]:
+def _of_tasks(
+    arrays: Iterable[CampaignArray], steps: Iterable[LastPrologueAttempt]
+) -> list[CampaignArray]:
     once = {(step.campaign, step.array) for step in steps}
     return [array for array in arrays if (array.campaign, array.number) not in once]
 
 
-def _wiped(arrays: Iterable[Array], marks: Marked) -> frozenset[tuple[int, str]]:
+def _wiped(arrays: Iterable[CampaignArray], marks: Marked) -> frozenset[tuple[int, str]]:
     """Return the campaigns and clusters where nikita deletes waiting tasks."""
     of_waiting = {
         array
@@ -463,7 +469,7 @@ def _wiped(arrays: Iterable[Array], marks: Marked) -> frozenset[tuple[int, str]]
     )
 
 
-def _released(arrays: Iterable[Array], answers: Container[str]) -> list[Array]:
+def _released(arrays: Iterable[CampaignArray], answers: Container[str]) -> list[CampaignArray]:
     """Return the released arrays at clusters that answered."""
     is_released = ArrayState.RELEASED
     return [array for array in arrays if array.state is is_released and array.cluster in answers]

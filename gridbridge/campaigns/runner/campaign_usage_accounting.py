@@ -9,7 +9,12 @@ from gridbridge.campaigns.store.predictions import CampaignUsageRows
 from gridbridge.decisions.campaigns.fairshare import add_task_usage, decay_usage
 from gridbridge.decisions.campaigns.metascheduler import sum_usage_by_claimant
 from gridbridge.model.amounts import HOUR_S
-from gridbridge.model.campaigns.campaign import Array, Attempt, Campaign, map_arrays_to_clusters
+from gridbridge.model.campaigns.campaign import (
+    Campaign,
+    CampaignArray,
+    TaskAttempt,
+    map_arrays_to_clusters,
+)
 from gridbridge.model.campaigns.campaign_sections import FairShareUnit
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCyclePlan,
@@ -118,8 +123,8 @@ def _means(
 
 
 def _by_cluster(
-    ended: Iterable[Attempt], arrays: Iterable[Array]
-) -> Iterator[tuple[tuple[int, str], list[Attempt]]]:
+    ended: Iterable[TaskAttempt], arrays: Iterable[CampaignArray]
+) -> Iterator[tuple[tuple[int, str], list[TaskAttempt]]]:
     """Group ended attempts by campaign and cluster."""
     clusters = map_arrays_to_clusters(arrays)
     placed = [(attempt, clusters.get((attempt.campaign, attempt.array), "")) for attempt in ended]

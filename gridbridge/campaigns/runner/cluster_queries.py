@@ -12,7 +12,7 @@ from gridbridge.batch.optional_abilities import ArrayEndReader
 from gridbridge.campaigns.acts.array_submission import array_job_name, exclude_foreign_jobs
 from gridbridge.decisions.campaigns.attempt_ends import ReportedEnds
 from gridbridge.errors import GridbridgeError, describe_error
-from gridbridge.model.campaigns.campaign import Array
+from gridbridge.model.campaigns.campaign import CampaignArray
 from gridbridge.model.job import ArrayEndQuery, ArrayLimits
 from gridbridge.model.policy import Policy
 from gridbridge.model.route import Away
@@ -49,7 +49,7 @@ class ClusterSnapshotFetcher:
         self.polled = frozenset[str]()  # clusters of the last call with the poller's snapshots
 
     def ask(
-        self, clusters: Iterable[str], arrays: Iterable[Array], limit_s: float
+        self, clusters: Iterable[str], arrays: Iterable[CampaignArray], limit_s: float
     ) -> dict[str, ClusterSnapshot]:
         """Return the clusters' snapshots with our arrays; failed clusters are left out.
 
@@ -141,8 +141,10 @@ def _query_cluster(
 
 
 def query_task_ends(
-    policy: Policy, indices: Mapping[Array, Sequence[int]], late: Container[Array] = ()
-) -> dict[Array, ReportedEnds]:
+    policy: Policy,
+    indices: Mapping[CampaignArray, Sequence[int]],
+    late: Container[CampaignArray] = (),
+) -> dict[CampaignArray, ReportedEnds]:
     """Query each cluster once for ends of array tasks at these indices.
 
     For arrays in `late` the cluster searches all records since the array's submission. Arrays of a
@@ -155,10 +157,10 @@ def query_task_ends(
 
 def _ends_at(
     policy: Policy,
-    arrays: Sequence[Array],
-    indices: Mapping[Array, Sequence[int]],
-    late: Container[Array],
-) -> dict[Array, ReportedEnds]:
+    arrays: Sequence[CampaignArray],
+    indices: Mapping[CampaignArray, Sequence[int]],
+    late: Container[CampaignArray],
+) -> dict[CampaignArray, ReportedEnds]:
     system, where = _system_of(policy, arrays[0])
     questions = [
         ArrayEndQuery(
@@ -177,7 +179,9 @@ def _ends_at(
     return {array: ends.get(array_job_name(policy, array), {}) for array in arrays}
 
 
-def query_live_task_indices(policy: Policy, arrays: Iterable[Array]) -> dict[Array, frozenset[int]]:
+def query_live_task_indices(
+    policy: Policy, arrays: Iterable[CampaignArray]
+) -> dict[CampaignArray, frozenset[int]]:
     """Query each cluster once for live arrays, with the indices that surely live.
 
     While a cluster does not answer, all tasks count as alive (ArrayEndReader).
@@ -185,7 +189,9 @@ def query_live_task_indices(policy: Policy, arrays: Iterable[Array]) -> dict[Arr
     return _of_each_cluster(arrays, lambda cluster_arrays: _living_at(policy, cluster_arrays))
 
 
-def _living_at(policy: Policy, arrays: Sequence[Array]) -> dict[Array, frozenset[int]]:
+def _living_at(
+    policy: Policy, arrays: Sequence[CampaignArray]
+) -> dict[CampaignArray, frozenset[int]]:
     system, where = _system_of(policy, arrays[0])
     names = {array.job_id: array_job_name(policy, array) for array in arrays}
     try:
@@ -197,8 +203,9 @@ def _living_at(policy: Policy, arrays: Sequence[Array]) -> dict[Array, frozenset
 
 
 def _of_each_cluster(
-    arrays: Iterable[Array], ask: Callable[[Sequence[Array]], Mapping[Array, Told]]
-) -> dict[Array, Told]:
+    arrays: Iterable[CampaignArray],
+    ask: Callable[[Sequence[CampaignArray]], Mapping[CampaignArray, Told]],
+) -> dict[CampaignArray, Told]:
     """Run a query for each cluster's arrays in parallel, and merge the results."""
     ordered = sorted(arrays, key=lambda array: array.cluster)
     by_cluster = [
@@ -211,7 +218,7 @@ def _of_each_cluster(
         }
 
 
-def _system_of(policy: Policy, array: Array) -> tuple[ArrayEndReader[Away], Away]:
+def _system_of(policy: Policy, array: CampaignArray) -> tuple[ArrayEndReader[Away], Away]:
     """Return the adapter that reports an array's ends, and its cluster's address."""
     where = reach_cluster(policy, array.cluster)
     system = adapter_of_cluster(where).array_ends
@@ -219,7 +226,7 @@ def _system_of(policy: Policy, array: Array) -> tuple[ArrayEndReader[Away], Away
     return system, where
 
 
-def _tell_none(array: Array, error: GridbridgeError) -> None:
+def _tell_none(array: CampaignArray, error: GridbridgeError) -> None:
     _log.warning("event=no_ends cluster=%s why=%r", array.cluster, str(error))
 
 

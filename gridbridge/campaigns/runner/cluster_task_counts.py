@@ -6,7 +6,7 @@ from itertools import groupby
 from math import inf, isfinite
 
 from gridbridge.decisions.campaigns.cluster_capacity import SLOT_KEPT_S
-from gridbridge.model.campaigns.campaign import Array, Campaign, CampaignState
+from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection
 from gridbridge.model.campaigns.cycle_plan import NO_LIMITS, ClusterCapacity, ListedTaskCounts
 from gridbridge.model.job import ArrayLimits
@@ -72,12 +72,12 @@ def count_usable_slots(snapshot: ClusterSnapshot) -> int:
     return sum(queue.slots_total for queue in working)
 
 
-def listed_task_indices(array: Array, snapshot: ClusterSnapshot) -> frozenset[int]:
+def listed_task_indices(array: CampaignArray, snapshot: ClusterSnapshot) -> frozenset[int]:
     """Return the indices of an array's tasks that its cluster lists."""
     return _indices(array, snapshot.jobs.get(array.job_id, ()))
 
 
-def running_task_indices(array: Array, snapshot: ClusterSnapshot) -> frozenset[int]:
+def running_task_indices(array: CampaignArray, snapshot: ClusterSnapshot) -> frozenset[int]:
     """Return the indices of an array's running tasks, without tasks being deleted."""
     rows = snapshot.jobs.get(array.job_id, ())
     return _indices(
@@ -86,7 +86,7 @@ def running_task_indices(array: Array, snapshot: ClusterSnapshot) -> frozenset[i
 
 
 def arrays_with_all_tasks_waiting(
-    arrays: Iterable[Array], answers: Answers
+    arrays: Iterable[CampaignArray], answers: Answers
 ) -> frozenset[tuple[int, int]]:
     """Return the arrays of which all listed tasks are waiting."""
     rows = {array: answers[array.cluster].jobs.get(array.job_id, ()) for array in arrays}
@@ -97,7 +97,7 @@ def arrays_with_all_tasks_waiting(
     )
 
 
-def _indices(array: Array, rows: Iterable[JobStatus]) -> frozenset[int]:
+def _indices(array: CampaignArray, rows: Iterable[JobStatus]) -> frozenset[int]:
     whole = range(1, array.size + 1)
     return frozenset(
         index for row in rows for indices in row.tasks or (whole,) for index in indices
@@ -105,7 +105,7 @@ def _indices(array: Array, rows: Iterable[JobStatus]) -> frozenset[int]:
 
 
 def count_tasks_by_cluster(
-    arrays: Iterable[Array],
+    arrays: Iterable[CampaignArray],
     answers: Answers,
     now: datetime,
     used: Mapping[str, ClusterCampaignsSection] = NOT_SAID,
@@ -122,7 +122,7 @@ def count_tasks_by_cluster(
 
 
 def elapsed_seconds_of_running_tasks(
-    arrays: Iterable[Array], answers: Answers, besides: Besides
+    arrays: Iterable[CampaignArray], answers: Answers, besides: Besides
 ) -> dict[tuple[int, str], tuple[float, ...]]:
     """Return the elapsed seconds of running tasks by campaign and cluster.
 
@@ -143,7 +143,7 @@ def elapsed_seconds_of_running_tasks(
 
 
 def _count(
-    arrays: tuple[Array, ...], snapshot: ClusterSnapshot, now: datetime, start_s: float
+    arrays: tuple[CampaignArray, ...], snapshot: ClusterSnapshot, now: datetime, start_s: float
 ) -> ListedTaskCounts:
     rows = [(array, row) for array in arrays for row in snapshot.jobs.get(array.job_id, ())]
     waiting = [(array, row) for array, row in rows if row.state.is_waiting]

@@ -27,7 +27,7 @@ from gridbridge.campaigns.store.speculative_attempts import SpeculativeAttemptRo
 from gridbridge.decisions.campaigns.competing_attempts import is_array_unwanted_before_release
 from gridbridge.errors import GridbridgeError, OwnerUnknown
 from gridbridge.model.campaigns.attempt_numbers import MAX_ARRAY_TASKS
-from gridbridge.model.campaigns.campaign import Array, ArrayState, Attempt, TaskOutcome
+from gridbridge.model.campaigns.campaign import ArrayState, CampaignArray, TaskAttempt, TaskOutcome
 from gridbridge.model.campaigns.campaign_events import ROOT_EVENTS
 from gridbridge.model.campaigns.campaign_sections import FailuresSection
 from gridbridge.model.campaigns.cancellation import ArrayCancellation, CancellationReason
@@ -56,7 +56,7 @@ class CyclePlanExecutor:
         failures: FailuresSection,
         acts: CampaignArrayCommands = array_submission,
         most: int = MAX_ARRAY_TASKS,
-        ownerless: Callable[[Array], int] | None = None,
+        ownerless: Callable[[CampaignArray], int] | None = None,
     ) -> None:
         self._campaigns = campaigns = CampaignRows(database)
         self._tries = CampaignAttemptRows(database, campaigns)
@@ -78,7 +78,7 @@ class CyclePlanExecutor:
         self._ends = EndedCampaignLedgerCloser(campaigns, acts)
         self._marks = CancellationMarkRows(database)
 
-    def touched(self) -> tuple[Attempt, ...]:
+    def touched(self) -> tuple[TaskAttempt, ...]:
         """Return the attempts that were submitted or ended since the last call."""
         attempts = (*self._noting.noted, *self._submissions.begun)
         self._noting.noted.clear()
@@ -130,7 +130,7 @@ class CyclePlanExecutor:
         for copies in plan.copies:
             self._submissions.begin([self._copies.intend(copies, self._clock.now())])
 
-    def _mark_unneeded(self, array: Array) -> None:
+    def _mark_unneeded(self, array: CampaignArray) -> None:
         """Mark an array's only task, which nikita deletes if it is still waiting."""
         self._marks.put(
             ArrayCancellation(
@@ -154,7 +154,7 @@ class CyclePlanExecutor:
         except GridbridgeError as error:
             log_array_failure("event=not_ended", lost.array, error)
 
-    def _delete(self, array: Array, unsent: TaskOutcome = TaskOutcome.CANCELLED) -> None:
+    def _delete(self, array: CampaignArray, unsent: TaskOutcome = TaskOutcome.CANCELLED) -> None:
         """Delete an array; tasks of a never submitted array get the outcome `unsent`.
 
         No cluster reports ends of such tasks. Root may have submitted an array that the state file
@@ -172,7 +172,7 @@ class CyclePlanExecutor:
         else:
             self._noting.close(array, unsent)
 
-    def _leave_nothing(self, array: Array) -> int | None:
+    def _leave_nothing(self, array: CampaignArray) -> int | None:
         """Delete every job with an array's name, even if its cluster accepted it late.
 
         Returns the job id, 0 if the array was never submitted, and None if the deletion failed.
@@ -186,7 +186,7 @@ class CyclePlanExecutor:
         self._troubles.close(ROOT_EVENTS, array)
         return job_id
 
-    def _delete_there(self, array: Array) -> int:
+    def _delete_there(self, array: CampaignArray) -> int:
         try:
             return self._acts.delete(array)
         except OwnerUnknown:

@@ -14,7 +14,7 @@ from gridbridge.model.campaigns.attempt_numbers import (
     group_into_ranges,
     parse_index_ranges,
 )
-from gridbridge.model.campaigns.campaign import Array, Attempt
+from gridbridge.model.campaigns.campaign import CampaignArray, TaskAttempt
 from gridbridge.model.campaigns.cancellation import TaskMissingSince
 from gridbridge.model.places import RUNNER_RAN
 from gridbridge.shell import files
@@ -56,7 +56,7 @@ class MissingAttemptTracker:
         for position in self._known:
             self._of.setdefault(position[:2], set()).add(position)
 
-    def observe(self, array: Array, listed: Set[int], running: Set[int]) -> None:
+    def observe(self, array: CampaignArray, listed: Set[int], running: Set[int]) -> None:
         """Record which indices of an array are listed, and which of those run."""
         of = array.campaign, array.number
         self._keep_ran(of, (self._ran.get(of, frozenset()) - listed) | running)
@@ -68,11 +68,11 @@ class MissingAttemptTracker:
             if position[2] in listed:
                 self._change(position, is_missing=False)
 
-    def ran(self, array: Array) -> Set[int]:
+    def ran(self, array: CampaignArray) -> Set[int]:
         """Return the indices of an array that had started when last listed."""
         return self._ran.get((array.campaign, array.number), frozenset())
 
-    def keep(self, arrays: Iterable[Array]) -> None:
+    def keep(self, arrays: Iterable[CampaignArray]) -> None:
         """Save which indices of these arrays had started, for the next run of the program."""
         if self._is_dry:
             return
@@ -90,7 +90,7 @@ class MissingAttemptTracker:
         except StateError as error:
             _log.warning("event=not_kept why=%r", str(error))
 
-    def for_s(self, missing: Iterable[Attempt]) -> dict[Attempt, float]:
+    def for_s(self, missing: Iterable[TaskAttempt]) -> dict[TaskAttempt, float]:
         """Return for how many seconds each of these attempts has been missing."""
         now_s = self._clock.steady_s()
         durations_s = {}
@@ -101,7 +101,7 @@ class MissingAttemptTracker:
             )
         return durations_s
 
-    def settle(self, missing: Iterable[Attempt], ended: Iterable[Attempt]) -> None:
+    def settle(self, missing: Iterable[TaskAttempt], ended: Iterable[TaskAttempt]) -> None:
         """Forget missing attempts that ended, and keep the others as missing."""
         over = {_position(attempt) for attempt in ended}
         for of in {position[:2] for position in over}:
@@ -126,7 +126,7 @@ class MissingAttemptTracker:
         else:
             self._ran.pop(of, None)
 
-    def _before_s(self, attempt: Attempt) -> float:
+    def _before_s(self, attempt: TaskAttempt) -> float:
         """Return how long an attempt was already missing when this process first saw it."""
         since = self._known.get(_position(attempt))
         return max(0.0, (self._clock.now() - since).total_seconds()) if since else 0.0
@@ -139,7 +139,7 @@ class MissingAttemptTracker:
         )
 
 
-def _position(attempt: Attempt) -> Place:
+def _position(attempt: TaskAttempt) -> Place:
     return attempt.campaign, attempt.array, attempt.place
 
 

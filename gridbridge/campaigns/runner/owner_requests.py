@@ -24,9 +24,9 @@ from gridbridge.decisions.campaigns.campaign_event_rules import EVENT_OF_OUTCOME
 from gridbridge.decisions.campaigns.plan_write_batches import ENDS_PER_TRANSACTION
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import (
-    Attempt,
     Campaign,
     CampaignState,
+    TaskAttempt,
     TaskOutcome,
     WaitingTasks,
 )
@@ -134,7 +134,7 @@ class OwnerRequestHandler:
         self._folder = folder
         self._published = published
         self._tasks = CampaignTaskRows(database)
-        self._touched: list[Attempt] = []
+        self._touched: list[TaskAttempt] = []
         self._campaigns = CampaignRows(database)
         self._tries = CampaignAttemptRows(database, self._campaigns)
         self._events = CampaignEventRows(database)
@@ -229,7 +229,7 @@ class OwnerRequestHandler:
             self._campaigns.end_is_noted(number, is_noted=False)
         return True
 
-    def touched(self) -> tuple[Attempt, ...]:
+    def touched(self) -> tuple[TaskAttempt, ...]:
         """Return the attempts of tasks that owners changed since the last call."""
         attempts, self._touched = tuple(self._touched), []
         return attempts

@@ -11,11 +11,11 @@ from gridbridge.decisions.campaigns.schedulers.speculative import is_campaign_ne
 from gridbridge.decisions.campaigns.task_retries import map_tasks_to_failed_clusters
 from gridbridge.model.campaigns.attempt_numbers import is_prologue_task
 from gridbridge.model.campaigns.campaign import (
-    Array,
     ArrayState,
-    Attempt,
     Campaign,
+    CampaignArray,
     CampaignState,
+    TaskAttempt,
     TaskOutcome,
 )
 from gridbridge.model.campaigns.campaign_sections import FinalizeSection
@@ -38,7 +38,7 @@ class StragglerTailFinder:
     def look(
         self,
         campaigns: Iterable[Campaign],
-        arrays: Sequence[Array],
+        arrays: Sequence[CampaignArray],
         answers: Answers,
         rivals: AttemptsByTask,
         now: datetime,
@@ -46,7 +46,7 @@ class StragglerTailFinder:
         """Return the straggler tail of each campaign near its end."""
         able = [campaign for campaign in campaigns if self._may_copy(campaign)]
         waiting = self._campaigns.waiting() if able else {}
-        of: dict[int, list[Array]] = {campaign.number: [] for campaign in able}
+        of: dict[int, list[CampaignArray]] = {campaign.number: [] for campaign in able}
         for array in arrays:
             if array.campaign in of:
                 of[array.campaign].append(array)
@@ -66,7 +66,7 @@ class StragglerTailFinder:
         self,
         campaign: Campaign,
         waiting: Mapping[int, int],
-        arrays: Iterable[Array],
+        arrays: Iterable[CampaignArray],
         answers: Answers,
         now: datetime,
     ) -> bool:
@@ -80,7 +80,7 @@ class StragglerTailFinder:
     def _tail(
         self,
         campaign: Campaign,
-        arrays: Iterable[Array],
+        arrays: Iterable[CampaignArray],
         answers: Answers,
         rivals: AttemptsByTask,
         now: datetime,
@@ -88,7 +88,7 @@ class StragglerTailFinder:
         durations = self._campaigns.durations(campaign.number).values()
         by_number = {array.number: array for array in arrays}
         late: dict[int, tuple[LiveAttempt, ...]] = {}
-        attempts: list[Attempt] = []
+        attempts: list[TaskAttempt] = []
         for array, indices in self._late_places(by_number.values(), answers, now):
             for attempt in self._tries.pending_at(array, indices):
                 of_task = rivals.get((campaign.number, attempt.task), ())
@@ -115,8 +115,8 @@ class StragglerTailFinder:
         )
 
     def _late_places(
-        self, arrays: Iterable[Array], answers: Answers, now: datetime
-    ) -> Iterator[tuple[Array, frozenset[int]]]:
+        self, arrays: Iterable[CampaignArray], answers: Answers, now: datetime
+    ) -> Iterator[tuple[CampaignArray, frozenset[int]]]:
         """Yield the longest-running indices by array; no others are read."""
         longest = nlargest(
             MOST,
@@ -140,13 +140,15 @@ def _free(snapshot: ClusterSnapshot) -> int:
     return max(snapshot.free_slots, snapshot.besteffort_slots or 0)
 
 
-def _sent_s(arrays: Iterable[Array], now: datetime) -> float:
+def _sent_s(arrays: Iterable[CampaignArray], now: datetime) -> float:
     """Return how long ago the last array without speculative attempts was submitted."""
     sent = (array.intended_at for array in arrays if not array.is_of_copies)
     return (now - max(sent, default=now)).total_seconds()
 
 
-def _elapsed_of(array: Array, answers: Answers, now: datetime) -> Iterator[tuple[int, float]]:
+def _elapsed_of(
+    array: CampaignArray, answers: Answers, now: datetime
+) -> Iterator[tuple[int, float]]:
     """Yield the indices of an array's running tasks with their elapsed seconds.
 
     All tasks count as running if the cluster does not answer: their ends are unknown.
@@ -164,7 +166,7 @@ def _elapsed_of(array: Array, answers: Answers, now: datetime) -> Iterator[tuple
             yield from ((index, elapsed_s) for indices in row.tasks for index in indices)
 
 
-def _elapsed_s(array: Array, index: int, answers: Answers, now: datetime) -> float:
+def _elapsed_s(array: CampaignArray, index: int, answers: Answers, now: datetime) -> float:
     """Return an attempt's elapsed seconds; 0 if it does not run or may have ended."""
     snapshot = answers.get(array.cluster)
     if array.state is not ArrayState.RELEASED or not snapshot:
@@ -179,7 +181,7 @@ def _elapsed_s(array: Array, index: int, answers: Answers, now: datetime) -> flo
 
 
 def _live(
-    task: int, attempt: int, array: Array, index: int, answers: Answers, now: datetime
+    task: int, attempt: int, array: CampaignArray, index: int, answers: Answers, now: datetime
 ) -> LiveAttempt:
     elapsed_s = max(0.0, _elapsed_s(array, index, answers, now))
     return LiveAttempt(task=task, attempt=attempt, cluster=array.cluster, elapsed_s=elapsed_s)

@@ -40,12 +40,12 @@ from gridbridge.errors import (
     StateError,
 )
 from gridbridge.model.campaigns.campaign import (
-    Array,
     ArrayState,
     ArraySubmissionResult,
-    Attempt,
     AttemptOutcome,
+    CampaignArray,
     CampaignState,
+    TaskAttempt,
     TaskOutcome,
 )
 from gridbridge.model.campaigns.campaign_events import (
@@ -59,7 +59,7 @@ from gridbridge.model.campaigns.campaign_events import (
 from gridbridge.model.campaigns.campaign_sections import FailuresSection
 from gridbridge.model.campaigns.cycle_plan import TaskRetry
 from gridbridge.model.campaigns.jdl import CampaignType
-from gridbridge.model.status_report import printable
+from gridbridge.model.status_report import printable_text
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 
@@ -75,7 +75,7 @@ class SubmitFailureEventRecorder:
         self._clock = clock
         self._failures = failures
 
-    def note(self, array: Array, code: CampaignEventCode, error: GridbridgeError) -> None:
+    def note(self, array: CampaignArray, code: CampaignEventCode, error: GridbridgeError) -> None:
         """Record a failure of an array at its cluster; the event delays the next attempt."""
         pair = array.campaign, array.cluster
         event = repeat_event(
@@ -84,7 +84,7 @@ class SubmitFailureEventRecorder:
         tasks = event.tasks + array.size
         self._events.put([replace(event, tasks=tasks, why=shorten_error_message(error))])
 
-    def note_undeleted(self, array: Array, error: GridbridgeError) -> None:
+    def note_undeleted(self, array: CampaignArray, error: GridbridgeError) -> None:
         """Record a failed deletion once, if root has to repair its cause.
 
         Other failures already count for the cluster elsewhere.
@@ -93,19 +93,19 @@ class SubmitFailureEventRecorder:
         if code in ROOT_EVENTS and not self._open_event(array, code):
             self.note(array, code, error)
 
-    def close(self, codes: Iterable[CampaignEventCode], array: Array) -> None:
+    def close(self, codes: Iterable[CampaignEventCode], array: CampaignArray) -> None:
         """Close the open events with these codes for an array's campaign and cluster."""
         for code in codes:
             if event := self._open_event(array, code):
                 self._events.put([replace(event, closed_at=self._clock.now())])
 
-    def _open_event(self, array: Array, code: CampaignEventCode) -> CampaignEvent | None:
+    def _open_event(self, array: CampaignArray, code: CampaignEventCode) -> CampaignEvent | None:
         return self._events.find_open(code, array.campaign, array.cluster)
 
 
 def shorten_error_message(error: GridbridgeError | str) -> str:
     """Return an error message as one short printable line."""
-    line = printable(WHO.sub("", " ".join(str(error).split())))
+    line = printable_text(WHO.sub("", " ".join(str(error).split())))
     return line if len(line) <= MOST_WORDS else f"{line[: MOST_WORDS - 3]}..."
 
 
@@ -146,7 +146,7 @@ class SubmissionResultRecorder:
         self._noting = noting
         self._troubles = troubles
 
-    def settle(self, array: Array, sent: ArraySubmissionResult) -> None:
+    def settle(self, array: CampaignArray, sent: ArraySubmissionResult) -> None:
         """Record an array's submission result; the next cycle continues from that state.
 
         If root's ledger has other tasks under the array's number, the reported job id is not used.
@@ -163,7 +163,7 @@ class SubmissionResultRecorder:
         if sent.error:
             self._is_not_released(array, sent.error)
 
-    def _is_not_released(self, array: Array, error: GridbridgeError) -> None:
+    def _is_not_released(self, array: CampaignArray, error: GridbridgeError) -> None:
         """Handle the error that kept an array from starting."""
         match error:
             case CampaignRefused():
@@ -188,13 +188,13 @@ class SubmissionResultRecorder:
                 log_array_failure("event=not_sent", array, error)
                 self._troubles.note(array, event_code_of_submit_error(error), error)
 
-    def _is_released(self, array: Array) -> None:
+    def _is_released(self, array: CampaignArray) -> None:
         """Mark an array as released, and close the submission events of its cluster."""
         with self._database.transaction():
             self._campaigns.array_is(array, ArrayState.RELEASED)
             self._troubles.close(SUBMISSION_EVENTS, array)
 
-    def _try_elsewhere(self, array: Array, error: GridbridgeError) -> None:
+    def _try_elsewhere(self, array: CampaignArray, error: GridbridgeError) -> None:
         """Record that a cluster refused an array; its tasks are retried elsewhere."""
         with self._database.transaction():
             if not array.is_of_copies:
@@ -209,7 +209,7 @@ class SubmissionResultRecorder:
             changes = CampaignEventChanges(events=book.changed)
             self._noting.ends(replace(none, again=again, changes=changes))
 
-    def _again(self, array: Array, ended: tuple[Attempt, ...]) -> tuple[TaskRetry, ...]:
+    def _again(self, array: CampaignArray, ended: tuple[TaskAttempt, ...]) -> tuple[TaskRetry, ...]:
         """Return which of these ended attempts are retried."""
         tried = [AttemptOutcome.of(attempt, array.cluster) for attempt in ended]
         campaign = self._campaigns.find(array.campaign)
@@ -225,7 +225,7 @@ class SubmissionResultRecorder:
             plan_task_retries(tried, earlier, clusters, self._failures), rivals
         )
 
-    def _refuse_everywhere(self, array: Array, error: GridbridgeError) -> None:
+    def _refuse_everywhere(self, array: CampaignArray, error: GridbridgeError) -> None:
         """Fail a campaign whose file root refuses, with all its waiting tasks.
 
         A task that waited for a retry gets back its previous outcome.
@@ -240,7 +240,7 @@ class SubmissionResultRecorder:
             self._campaigns.count(array.campaign, failed, failed)
             self._open_once(CampaignEventCode.FILE_REFUSED, array, shorten_error_message(error))
 
-    def _end_as_before(self, array: Array) -> None:
+    def _end_as_before(self, array: CampaignArray) -> None:
         """End a campaign that root's ledger lists as ended but an old state file does not.
 
         A campaign that the state file lists as ended keeps its state.
@@ -255,13 +255,13 @@ class SubmissionResultRecorder:
             self._campaigns.drop_waiting(array.campaign)
             self._open_once(CampaignEventCode.RESTORED, array)
 
-    def _open_once(self, code: CampaignEventCode, array: Array, why: str = "") -> None:
+    def _open_once(self, code: CampaignEventCode, array: CampaignArray, why: str = "") -> None:
         """Open an event of an array's campaign unless such an event is already open."""
         now = self._clock.now()
         event = new_campaign_event(CampaignEventKind.CAMPAIGN, code, array.campaign, "", now)
         self._events.open_once(replace(event, why=why))
 
-    def take_over(self, campaign: int, refused: Array | None = None) -> None:
+    def take_over(self, campaign: int, refused: CampaignArray | None = None) -> None:
         """Import the arrays of a campaign from root's ledger into the state file.
 
         The import writes several transactions. After a kill between two of them, the next cycle
@@ -293,7 +293,7 @@ class SubmissionResultRecorder:
         _log.warning(words, campaign, arrays, tasks)
 
 
-def log_array_failure(event: str, array: Array, error: Exception) -> None:
+def log_array_failure(event: str, array: CampaignArray, error: Exception) -> None:
     """Log why an operation on an array failed."""
     name = f"{array.campaign}.{array.number}"
     _log.warning("%s array=%s at=%s why=%r", event, name, array.cluster, str(error))

@@ -25,10 +25,10 @@ from gridbridge.model.campaigns.campaign import (
     PRIORITY_AT_ONCE,
     PRIORITY_LAST,
     PRIORITY_USUAL,
-    Array,
     ArrayState,
-    Attempt,
+    CampaignArray,
     CampaignState,
+    TaskAttempt,
     TaskOutcome,
     WaitingTasks,
     is_cancelled,
@@ -87,7 +87,7 @@ class TaskEndRecorder:
         self._marks = CancellationMarkRows(database)
         self._observations = observations
         self._clock = clock
-        self.noted: list[Attempt] = []  # the caller clears the list after reading it
+        self.noted: list[TaskAttempt] = []  # the caller clears the list after reading it
 
     def all(self, plan: CampaignCyclePlan) -> None:
         """Record a cycle's ends in batches; other programs may write between two batches."""
@@ -126,7 +126,7 @@ class TaskEndRecorder:
         failed = outcomes.total() - outcomes[TaskOutcome.SUCCESS] - cancelled
         self._campaigns.count(campaign, outcomes.total(), failed, cancelled)
 
-    def abandon(self, campaign: int) -> tuple[Array, ...]:
+    def abandon(self, campaign: int) -> tuple[CampaignArray, ...]:
         """Mark all arrays of a campaign as over, even if tasks still run; return the arrays."""
         arrays = tuple(
             array for array in self._campaigns.open_arrays() if array.campaign == campaign
@@ -135,12 +135,12 @@ class TaskEndRecorder:
             self.close(array, TaskOutcome.CANCELLED)
         return arrays
 
-    def close(self, array: Array, outcome: TaskOutcome) -> None:
+    def close(self, array: CampaignArray, outcome: TaskOutcome) -> None:
         """Give all unfinished tasks of an array this outcome, and mark the array as over."""
         with self._database.transaction():
             self.ends(self.none_ran(array, outcome))
 
-    def none_ran(self, array: Array, outcome: TaskOutcome) -> CampaignCyclePlan:
+    def none_ran(self, array: CampaignArray, outcome: TaskOutcome) -> CampaignCyclePlan:
         """Return the outcomes of an array's unfinished attempts.
 
         An attempt counts as a speculative copy if another attempt of its task is still alive.
@@ -154,7 +154,7 @@ class TaskEndRecorder:
             over=(array,),
         )
 
-    def rivals(self, array: Array) -> AttemptsByTask:
+    def rivals(self, array: CampaignArray) -> AttemptsByTask:
         """Return the competing attempts of an array's campaign, grouped by task."""
         return group_attempts_by_task(self._copies.rivals([array.campaign]))
 
@@ -166,7 +166,7 @@ def _by_campaign(again: Iterable[TaskRetry]) -> dict[int, list[TaskRetry]]:
     return retries
 
 
-def _outcomes(over: Iterable[Attempt]) -> dict[int, Counter[TaskOutcome]]:
+def _outcomes(over: Iterable[TaskAttempt]) -> dict[int, Counter[TaskOutcome]]:
     outcomes: dict[int, Counter[TaskOutcome]] = defaultdict(Counter)
     for attempt in over:
         outcomes[attempt.campaign][attempt.outcome] += 1

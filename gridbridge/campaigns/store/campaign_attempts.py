@@ -26,12 +26,12 @@ from gridbridge.model.campaigns.attempt_numbers import (
     prologue_task_number,
 )
 from gridbridge.model.campaigns.campaign import (
-    Array,
-    Attempt,
     AttemptOutcome,
     Campaign,
+    CampaignArray,
     LedgerRecoveryStep,
     StoredCampaign,
+    TaskAttempt,
     TaskOutcome,
 )
 from gridbridge.model.campaigns.campaign_events import CampaignEvent
@@ -202,17 +202,17 @@ class CampaignAttemptRows:
         self._database = database
         self._campaigns = campaigns
 
-    def pending_places(self, array: Array) -> frozenset[int]:
+    def pending_places(self, array: CampaignArray) -> frozenset[int]:
         """Return the indices of an array's unfinished attempts."""
         of = {"of_campaign": array.campaign, "of_array": array.number}
         return frozenset(row["place"] for row in self._database.rows(_PLACES, **of))
 
-    def pending_at(self, array: Array, indices: Set[int]) -> tuple[Attempt, ...]:
+    def pending_at(self, array: CampaignArray, indices: Set[int]) -> tuple[TaskAttempt, ...]:
         """Return an array's unfinished attempts at these indices, ordered by index."""
         of = {"of_campaign": array.campaign, "of_array": array.number}
         ordered = sorted(indices)
         return tuple(
-            Attempt(**row | {"outcome": TaskOutcome(row["outcome"])})
+            TaskAttempt(**row | {"outcome": TaskOutcome(row["outcome"])})
             for begin in range(0, len(ordered), AT_A_TIME)
             for row in map(
                 dict,
@@ -221,7 +221,7 @@ class CampaignAttemptRows:
         )
 
     def earlier(
-        self, attempts: Sequence[Attempt], copied: Container[tuple[int, int]] = ()
+        self, attempts: Sequence[TaskAttempt], copied: Container[tuple[int, int]] = ()
     ) -> tuple[AttemptOutcome, ...]:
         """Return the outcomes of the other finished attempts of these tasks.
 
@@ -244,14 +244,14 @@ class CampaignAttemptRows:
 
     def failed(
         self, event: CampaignEvent, outcomes: Sequence[TaskOutcome], after: int, most: int
-    ) -> tuple[Attempt, ...]:
+    ) -> tuple[TaskAttempt, ...]:
         """Return the last attempts that an event counts, for tasks above `after`, by task.
 
         Some of these tasks may already wait for a retry.
         """
         rows = self._database.rows(_FAILED, **_of(event, outcomes), after=after, most=most)
         return tuple(
-            Attempt(**row | {"outcome": TaskOutcome(row["outcome"])}) for row in map(dict, rows)
+            TaskAttempt(**row | {"outcome": TaskOutcome(row["outcome"])}) for row in map(dict, rows)
         )
 
     def close(self, event: CampaignEvent, outcomes: Sequence[TaskOutcome]) -> None:
@@ -261,14 +261,18 @@ class CampaignAttemptRows:
         """
         self._database.execute(_CLOSED, _of(event, outcomes))
 
-    def take_back(self, array: Array, outcomes: Iterable[TaskOutcome]) -> tuple[Attempt, ...]:
+    def take_back(
+        self, array: CampaignArray, outcomes: Iterable[TaskOutcome]
+    ) -> tuple[TaskAttempt, ...]:
         """Delete an array's unfinished attempts of tasks with earlier failures; return them.
 
         The tasks get back their previous outcomes.
         """
         of = {"of_campaign": array.campaign, "of_array": array.number, "outcomes": [*outcomes]}
         rows = map(dict, self._database.rows(_RETRIED, **of))
-        attempts = tuple(Attempt(**row | {"outcome": TaskOutcome(row["outcome"])}) for row in rows)
+        attempts = tuple(
+            TaskAttempt(**row | {"outcome": TaskOutcome(row["outcome"])}) for row in rows
+        )
         delete_rows_of_attempts(self._database, ATTEMPTS, map(asdict, attempts))
         self._judge(array.campaign, [attempt.task for attempt in attempts], is_past=False)
         return attempts
@@ -315,7 +319,7 @@ class CampaignAttemptRows:
         )
         return {name: int(row["number"]) for name, row in rows if row["number"]}
 
-    def intend_step(self, step: PrologueStart, at: datetime) -> Array | None:
+    def intend_step(self, step: PrologueStart, at: datetime) -> CampaignArray | None:
         """Create an array for a prologue or epilogue; None if the campaign is gone."""
         campaign = self._campaigns.find(step.campaign)
         if not campaign:
@@ -338,7 +342,9 @@ class CampaignAttemptRows:
     def stored_campaign(self, campaign: int) -> StoredCampaign:
         """Return what the state file stores about a campaign's unfinished tasks."""
         rows = map(dict, self._database.rows(_PENDING, campaign=campaign))
-        attempts = tuple(Attempt(**row | {"outcome": TaskOutcome(row["outcome"])}) for row in rows)
+        attempts = tuple(
+            TaskAttempt(**row | {"outcome": TaskOutcome(row["outcome"])}) for row in rows
+        )
         stored_campaign = self._campaigns.find(campaign)
         return StoredCampaign(
             waiting=self._campaigns.waiting_of(campaign),

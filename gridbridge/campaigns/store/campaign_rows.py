@@ -21,11 +21,11 @@ from gridbridge.campaigns.store import campaign_queries as queries
 from gridbridge.campaigns.store.predictions import FORECASTS
 from gridbridge.model.campaigns.campaign import (
     AddedTasks,
-    Array,
     ArrayState,
-    Attempt,
     Campaign,
+    CampaignArray,
     CampaignState,
+    TaskAttempt,
     TaskOutcome,
     WaitingTasks,
 )
@@ -134,11 +134,11 @@ class CampaignRows:
             by_campaign[row["campaign"]] = (*by_campaign.get(row["campaign"], ()), kind)
         return by_campaign
 
-    def open_arrays(self) -> tuple[Array, ...]:
+    def open_arrays(self) -> tuple[CampaignArray, ...]:
         """Return the arrays with possibly live tasks, oldest first in each campaign."""
         return self._arrays(queries.OPEN_ARRAYS)
 
-    def arrays_of(self, campaign: int) -> tuple[Array, ...]:
+    def arrays_of(self, campaign: int) -> tuple[CampaignArray, ...]:
         """Return every array of a campaign."""
         return self._arrays(queries.OF_CAMPAIGN, campaign=campaign)
 
@@ -154,11 +154,11 @@ class CampaignRows:
             durations.setdefault(row["cluster"], []).append(float(row["wallclock_s"]))
         return {cluster: tuple(times) for cluster, times in durations.items()}
 
-    def pending(self, array: Array) -> tuple[Attempt, ...]:
+    def pending(self, array: CampaignArray) -> tuple[TaskAttempt, ...]:
         """Return the unfinished attempts of an array, ordered by index."""
         of = {"of_campaign": array.campaign, "of_array": array.number}
         rows = map(dict, self._database.rows(queries.PENDING, **of))
-        return tuple(Attempt(**row | {"outcome": TaskOutcome(row["outcome"])}) for row in rows)
+        return tuple(TaskAttempt(**row | {"outcome": TaskOutcome(row["outcome"])}) for row in rows)
 
     def intend(
         self,
@@ -167,7 +167,7 @@ class CampaignRows:
         tasks: int,
         at: datetime,
         kept_off: Sequence[ExcludedTaskCount] = (),
-    ) -> Array | None:
+    ) -> CampaignArray | None:
         """Move waiting tasks into a new array; None if none waits.
 
         `kept_off` says how many of the tasks avoid which clusters; the others avoid none.
@@ -183,10 +183,10 @@ class CampaignRows:
         attempts: list[tuple[int, int]],
         at: datetime,
         copies_beyond_s: int | None = None,
-    ) -> Array:
+    ) -> CampaignArray:
         """Insert a new array with these attempts; the caller holds a transaction."""
         rows = self._database.rows(queries.LAST_ARRAY, campaign=campaign)
-        array = Array(
+        array = CampaignArray(
             campaign=campaign,
             number=(rows[0]["number"] or 0) + 1,
             cluster=cluster,
@@ -199,18 +199,18 @@ class CampaignRows:
         self._database.execute(insert(ATTEMPTS), _attempts_of(array, attempts))
         return array
 
-    def array_is(self, array: Array, state: ArrayState, job_id: int = 0) -> None:
+    def array_is(self, array: CampaignArray, state: ArrayState, job_id: int = 0) -> None:
         """Record the state of an array, and its job id once known."""
         values = {"state": state} | ({"job_id": job_id} if job_id else {})
         of = and_(ARRAYS.c.campaign == array.campaign, ARRAYS.c.number == array.number)
         self._database.execute(update(ARRAYS).where(of).values(**values))
 
-    def is_repeated(self, array: Array) -> None:
+    def is_repeated(self, array: CampaignArray) -> None:
         """Record that an array may have been submitted before."""
         of = and_(ARRAYS.c.campaign == array.campaign, ARRAYS.c.number == array.number)
         self._database.execute(update(ARRAYS).where(of).values(is_repeated=True))
 
-    def ended(self, attempts: Iterable[Attempt]) -> None:
+    def ended(self, attempts: Iterable[TaskAttempt]) -> None:
         """Record the outcomes of attempts."""
         rows = [
             {f"of_{key}": value for key, value in asdict(attempt).items()} for attempt in attempts
@@ -313,9 +313,9 @@ class CampaignRows:
         self.wait_again(campaign, *remainders)
         return attempts
 
-    def _arrays(self, query: Executable, **values: object) -> tuple[Array, ...]:
+    def _arrays(self, query: Executable, **values: object) -> tuple[CampaignArray, ...]:
         rows = map(dict, self._database.rows(query, **values))
-        return tuple(Array(**row | {"state": ArrayState(row["state"])}) for row in rows)
+        return tuple(CampaignArray(**row | {"state": ArrayState(row["state"])}) for row in rows)
 
     def _select(self, query: Executable, **values: object) -> tuple[Campaign, ...]:
         return tuple(campaign_from_row(dict(row)) for row in self._database.rows(query, **values))
@@ -341,7 +341,7 @@ def _waiting(row: dict[str, Any]) -> WaitingTasks:
     return WaitingTasks(**row | {key: tuple(row[key].split()) for key in ("avoid", "never")})
 
 
-def _attempts_of(array: Array, tasks: Iterable[tuple[int, int]]) -> list[dict[str, Any]]:
+def _attempts_of(array: CampaignArray, tasks: Iterable[tuple[int, int]]) -> list[dict[str, Any]]:
     """Return the rows of an array's attempts; indices start at 1."""
     of = {"campaign": array.campaign, "array": array.number, "outcome": TaskOutcome.PENDING}
     return [

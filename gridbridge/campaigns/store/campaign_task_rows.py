@@ -10,7 +10,7 @@ from sqlalchemy import and_, bindparam, delete, func, insert, select, update
 from gridbridge.campaigns.store.cancellation_marks import WAYS
 from gridbridge.campaigns.store.predictions import ENDS, RATIOS
 from gridbridge.model.campaigns.attempt_numbers import FIRST_PROLOGUE_TASK
-from gridbridge.model.campaigns.campaign import Attempt, CampaignState, TaskOutcome
+from gridbridge.model.campaigns.campaign import CampaignState, TaskAttempt, TaskOutcome
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.published_tasks import PublishedTask, TaskMove, TaskPreemption
 from gridbridge.model.campaigns.speculation import ShownSpeculativeAttempt
@@ -94,7 +94,7 @@ class CampaignTaskRows:
         """Return the campaigns with submitted tasks."""
         return frozenset(row["campaign"] for row in self._database.rows(_SENT_OF))
 
-    def cancel(self, campaign: int, task: int) -> Attempt | None:
+    def cancel(self, campaign: int, task: int) -> TaskAttempt | None:
         """Cancel a waiting task and return its attempt; None if the task does not wait."""
         of = (WAITING.c.campaign == campaign, WAITING.c.first <= task, WAITING.c.last >= task)
         with self._database.transaction():
@@ -106,7 +106,7 @@ class CampaignTaskRows:
                 if first <= last:
                     remainder = dict(row) | {"first": first, "last": last}
                     self._database.execute(insert(WAITING), remainder)
-            ended = Attempt(
+            ended = TaskAttempt(
                 campaign=campaign,
                 task=task,
                 attempt=row["attempt"],

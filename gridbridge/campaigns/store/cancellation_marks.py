@@ -16,7 +16,7 @@ from gridbridge.model.campaigns.cancellation import (
     CancellationReason,
     TaskMissingSince,
 )
-from gridbridge.model.campaigns.preemption import LocalRequestId, Preemption, PreemptionHistory
+from gridbridge.model.campaigns.preemption import LocalRequestId, PreemptedTasks, PreemptionHistory
 from gridbridge.state.database.campaign_tables import (
     ATTEMPTS,
     PLACE,
@@ -115,7 +115,7 @@ class CampaignPreemptionRows:
     def __init__(self, database: StateFile) -> None:
         self._database = database
 
-    def put(self, way: Preemption, at: datetime) -> None:
+    def put(self, way: PreemptedTasks, at: datetime) -> None:
         """Record the tasks that were preempted for a local job."""
         columns = {"cluster": way.cluster, "job": way.job, "task": way.task, "at": at}
         columns |= {"lacked": ",".join(way.lacked)}

@@ -50,7 +50,7 @@ from gridbridge.campaigns.submission.task_file import (
 from gridbridge.errors import ConfigError
 from gridbridge.model.campaigns.jdl import AtCluster, CampaignType, DatasetWish, Jdl
 from gridbridge.model.ids import is_cluster_name
-from gridbridge.model.status_report import printable
+from gridbridge.model.status_report import printable_text
 
 TABLE = "expected a table, {...}"
 A_CLUSTER = "expected at most 32 small letters, digits and -, a letter first"
@@ -187,7 +187,7 @@ class JdlReader:
 
         parsed = json.loads(self.text, object_pairs_hook=table)
         for path, line in self._lines().twice if any(are_twice) else ():
-            word = printable(path[-1])[:MOST_SHOWN]
+            word = printable_text(path[-1])[:MOST_SHOWN]
             self.problems.append(f"{self.path}:{line}: {word}: {'; '.join(ONCE)}")
         return parsed
 
@@ -323,7 +323,7 @@ class JdlReader:
         else:
             shown = "" if value is None else f" = {json.dumps(value, default=str):.80}"
             location = f"{self._at(key, within)}{shown}"
-        self.problems.append(f"{location}: {printable(wrong)}; {right}")
+        self.problems.append(f"{location}: {printable_text(wrong)}; {right}")
 
     def _typed(self, key: str, within: str) -> str:
         """Return the option or line that sets a key of a campaign without a JDL."""
@@ -335,10 +335,10 @@ class JdlReader:
         """Return the file, line and spelling of a key, for messages."""
         above = (CLUSTERS, within) if within and within != CLUSTERS else (within,) * bool(within)
         line = self._lines().of(*above, key)
-        word = printable(self._lines().word(*above, key))[:MOST_SHOWN]
+        word = printable_text(self._lines().word(*above, key))[:MOST_SHOWN]
         location = f"{self.path}:{line}" if line else self.path
         return (
-            f"{location}: {printable(within)[:MOST_SHOWN]}.{word}"
+            f"{location}: {printable_text(within)[:MOST_SHOWN]}.{word}"
             if within
             else f"{location}: {word}"
         )

@@ -12,7 +12,7 @@ from gridbridge.campaigns.submission.jdl_values import YEAR_S
 from gridbridge.errors import ParseError
 from gridbridge.model import amounts
 from gridbridge.model.request import is_home_place, resource_long_name
-from gridbridge.model.status_report import count
+from gridbridge.model.status_report import with_noun
 
 WORD = re.compile(r"""(?:[^ \t"']|"[^"]*"?|'[^']*'?)+""")
 YES, NO = ("y", "yes"), ("n", "no")
@@ -334,7 +334,9 @@ def _most(request: JobScriptRequest, text: str) -> None:
 def _environment(request: JobScriptRequest, name: str, slots: str) -> list[str]:
     request.environment, request.slots = "" if name == "*" else name, fewest_slots_of_ranges(slots)
     is_range = not slots.isdigit()
-    return [f"{name} {slots}: each task has the least, {count(request.slots, 'slot')}"] * is_range
+    return [
+        f"{name} {slots}: each task has the least, {with_noun(request.slots, 'slot')}"
+    ] * is_range
 
 
 def _folder(request: JobScriptRequest, path: str = "") -> None:

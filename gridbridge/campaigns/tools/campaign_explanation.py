@@ -24,7 +24,7 @@ from gridbridge.model.campaigns.send_reasons import (
     ShownSendReasons,
 )
 from gridbridge.model.places import PUBLISHED
-from gridbridge.model.status_report import count
+from gridbridge.model.status_report import with_noun
 
 SENTENCES = {
     SendCause.SENT: "{sent_there}; {were_free}{ratio}",
@@ -121,10 +121,10 @@ def _of_campaign(campaign: ShownCampaign, folder: str) -> CampaignExplanation:
     sent = (
         max(0, campaign.tasks - campaign.ended - campaign.waiting) if campaign.state.is_alive else 0
     )
-    are = count(sent, "is at a cluster or on its way", "are at clusters or on their way")
+    are = with_noun(sent, "is at a cluster or on its way", "are at clusters or on their way")
     sent_text = f"{are} there, " if sent else ""
-    wait = count(campaign.waiting, "waits to be sent", "wait to be sent")
-    head = f"{campaign.ended} of {count(campaign.tasks, 'task')} ended, {sent_text}{wait}"
+    wait = with_noun(campaign.waiting, "waits to be sent", "wait to be sent")
+    head = f"{campaign.ended} of {with_noun(campaign.tasks, 'task')} ended, {sent_text}{wait}"
     explanation = _explain(campaign, None, head, folder, does_wait=bool(campaign.waiting))
     return replace(explanation, sentences=(*explanation.sentences, *_of_failed(campaign, folder)))
 
@@ -143,7 +143,7 @@ def _of_failed(campaign: ShownCampaign, folder: str) -> Iterator[str]:
     ]
     is_open = any(event.kind is CampaignEventKind.TASK for event in events)
     if campaign.failed and (is_open or campaign.state is CampaignState.TERMINATED):
-        failed_tasks = count(campaign.failed, "task")
+        failed_tasks = with_noun(campaign.failed, "task")
         if any(event.code is CampaignEventCode.FILE_REFUSED for event in events):
             yield f"{failed_tasks} failed: gridstat {campaign.number} --failed shows how"
             return
@@ -255,15 +255,17 @@ def _counted(reason: SendReason) -> dict[str, object]:
     """Return a reason's counts, each with its noun and verb."""
     of_its = "of its tasks"
     return {
-        "sent_there": count(reason.sent, f"{of_its} was sent there", f"{of_its} were sent there"),
-        "sent_to_it": count(reason.sent, f"{of_its} was", f"{of_its} were"),
-        "listed_there": count(reason.listed, f"{of_its} is there", f"{of_its} are there"),
-        "slots_each": count(reason.slots, "slot"),
-        "were_free": count(reason.free_slots, "slot was free", "slots were free"),
-        "others_wait": count(
+        "sent_there": with_noun(
+            reason.sent, f"{of_its} was sent there", f"{of_its} were sent there"
+        ),
+        "sent_to_it": with_noun(reason.sent, f"{of_its} was", f"{of_its} were"),
+        "listed_there": with_noun(reason.listed, f"{of_its} is there", f"{of_its} are there"),
+        "slots_each": with_noun(reason.slots, "slot"),
+        "were_free": with_noun(reason.free_slots, "slot was free", "slots were free"),
+        "others_wait": with_noun(
             reason.waiting_there, "task of campaigns waits there", "tasks of campaigns wait there"
         ),
-        "enough": count(
+        "enough": with_noun(
             reason.waiting, "task that waits there is enough", "tasks that wait there are enough"
         ),
     }

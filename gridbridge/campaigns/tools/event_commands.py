@@ -228,7 +228,7 @@ def own_task_parameters(number: int, folder: str = CAMPAIGNS) -> list[str]:
         return []
 
 
-def own_jdl(number: int, folder: str = CAMPAIGNS) -> object:
+def read_own_jdl(number: int, folder: str = CAMPAIGNS) -> object:
     """Return the JDL of the caller's campaign; CampaignFileNotOwned for another user's."""
     header, parameters = campaign_files.read_own_campaign_file(number, folder)
     return write_jdl(decode_model_value(header, Jdl), parameters)

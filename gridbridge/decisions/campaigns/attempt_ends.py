@@ -14,7 +14,13 @@ from math import inf
 from gridbridge.decisions.campaigns.campaign_event_rules import select_given_up_conflicts
 from gridbridge.decisions.wrapper_end import job_exit_status, was_preempted, why_job_not_started
 from gridbridge.model.campaigns.attempt_numbers import is_prologue_task
-from gridbridge.model.campaigns.campaign import Array, Attempt, Campaign, CampaignState, TaskOutcome
+from gridbridge.model.campaigns.campaign import (
+    Campaign,
+    CampaignArray,
+    CampaignState,
+    TaskAttempt,
+    TaskOutcome,
+)
 from gridbridge.model.campaigns.campaign_events import CampaignEvent
 from gridbridge.model.campaigns.cancellation import (
     REASONS_HELD_FIRST,
@@ -113,7 +119,7 @@ class MissingAttemptJudge:
         self._marks = marks
         self._forgotten_s = forgotten_s
 
-    def left(self, array: Array) -> frozenset[int]:
+    def left(self, array: CampaignArray) -> frozenset[int]:
         """Return the indices of tasks that were held and deleted before their start.
 
         Such a task leaves no accounting record.
@@ -124,7 +130,7 @@ class MissingAttemptJudge:
         )
 
     def believed(
-        self, array: Array, missing: Mapping[Attempt, float], ends: ReportedEnds
+        self, array: CampaignArray, missing: Mapping[TaskAttempt, float], ends: ReportedEnds
     ) -> ReportedEnds:
         """Return the reported ends that count for an array.
 
@@ -139,17 +145,19 @@ class MissingAttemptJudge:
             ends = {index: end or UNKNOWN_END for index, end in ends.items()}
         return ends
 
-    def late(self, missing: Mapping[Attempt, float], ends: ReportedEnds) -> tuple[Attempt, ...]:
+    def late(
+        self, missing: Mapping[TaskAttempt, float], ends: ReportedEnds
+    ) -> tuple[TaskAttempt, ...]:
         """Return the attempts without any report for longer than `forgotten_s`."""
         return select_unaccounted_attempts(missing, ends, self._forgotten_s)
 
     def ended(
         self,
-        array: Array,
-        missing: Mapping[Attempt, float],
+        array: CampaignArray,
+        missing: Mapping[TaskAttempt, float],
         ends: ReportedEnds,
         missing_array: ArrayWithMissingTasks,
-    ) -> tuple[Attempt, ...]:
+    ) -> tuple[TaskAttempt, ...]:
         """Return the ended attempts of an array, with their outcomes."""
         campaign = self._campaigns.get(array.campaign)
         request = campaign.jdl.clusters.get(array.cluster) if campaign else None
@@ -174,7 +182,7 @@ class MissingAttemptJudge:
         attempts = tuple(cap_run_time(attempt, missing_array.sent_s) for attempt in attempts)
         return tuple(map(count_kill_as_cancellation, attempts)) if is_cancelled else attempts
 
-    def doubts(self, array: Array, attempts: Iterable[Attempt]) -> bool:
+    def doubts(self, array: CampaignArray, attempts: Iterable[TaskAttempt]) -> bool:
         """Say whether the service may have killed attempts although no mark says so.
 
         A restored state file lacks later marks of moved and deleted tasks.
@@ -182,12 +190,12 @@ class MissingAttemptJudge:
         is_killed = any(attempt.outcome in DELETION_OUTCOMES for attempt in attempts)
         return is_killed and not self._is_cancelled(array)
 
-    def _is_cancelled(self, array: Array) -> bool:
+    def _is_cancelled(self, array: CampaignArray) -> bool:
         campaign = self._campaigns.get(array.campaign)
         return campaign is not None and campaign.state is CampaignState.CANCELLED
 
 
-def count_kill_as_cancellation(attempt: Attempt) -> Attempt:
+def count_kill_as_cancellation(attempt: TaskAttempt) -> TaskAttempt:
     """Count a signal as CANCELLED, for an attempt of a cancelled campaign.
 
     Accounting of OAR says that a job was deleted, that of Grid Engine only which signal ended it.
@@ -196,7 +204,7 @@ def count_kill_as_cancellation(attempt: Attempt) -> Attempt:
     return replace(attempt, outcome=TaskOutcome.CANCELLED) if is_killed else attempt
 
 
-def cap_run_time(attempt: Attempt, sent_s: float) -> Attempt:
+def cap_run_time(attempt: TaskAttempt, sent_s: float) -> TaskAttempt:
     """Limit an attempt's run time to the time since its array was sent.
 
     Users can write accounting records of their tasks, and the run time counts against the owner's
@@ -209,8 +217,8 @@ def cap_run_time(attempt: Attempt, sent_s: float) -> Attempt:
 
 
 def close_attempts_without_end(
-    attempts: Iterable[Attempt], outcome: TaskOutcome, marks: Mapping[int, CancellationMark]
-) -> tuple[Attempt, ...]:
+    attempts: Iterable[TaskAttempt], outcome: TaskOutcome, marks: Mapping[int, CancellationMark]
+) -> tuple[TaskAttempt, ...]:
     """Give attempts without a reported end an outcome.
 
     Attempts that their owner cancelled get UNWANTED, so that they don't run again. `marks` are by
@@ -226,7 +234,7 @@ def close_attempts_without_end(
 
 
 def find_lost_task_indices(
-    late: Iterable[Attempt], ends: ReportedEnds, ran: Set[int]
+    late: Iterable[TaskAttempt], ends: ReportedEnds, ran: Set[int]
 ) -> frozenset[int]:
     """Return the indices of started tasks that their cluster has lost.
 
@@ -240,14 +248,14 @@ def find_lost_task_indices(
     return frozenset(attempt.place for attempt in untold if attempt.place in ran)
 
 
-def mark_attempt_lost_in_job(attempt: Attempt, job_id: int) -> Attempt:
+def mark_attempt_lost_in_job(attempt: TaskAttempt, job_id: int) -> TaskAttempt:
     """Record the job that its cluster lost in an attempt with outcome SITE_FAULT."""
     is_lost = attempt.outcome is TaskOutcome.SITE_FAULT
     return replace(attempt, forgotten_job=job_id) if is_lost else attempt
 
 
 def dispute_overdue_future_ends(
-    missing: Mapping[Attempt, float], ends: ReportedEnds
+    missing: Mapping[TaskAttempt, float], ends: ReportedEnds
 ) -> ReportedEnds:
     """Mark a contradicted end in the future as disputed, once it is overdue.
 
@@ -270,19 +278,19 @@ def select_future_ends(ends: ReportedEnds) -> tuple[FutureJobEnd, ...]:
 
 
 def select_attempts_with_conflicting_ends(
-    missing: Iterable[Attempt], ends: ReportedEnds
-) -> tuple[Attempt, ...]:
+    missing: Iterable[TaskAttempt], ends: ReportedEnds
+) -> tuple[TaskAttempt, ...]:
     """Return the attempts whose records contradict each other."""
     return tuple(attempt for attempt in missing if ends.get(attempt.place, UNKNOWN_END) is None)
 
 
 def judge_missing_attempts(
-    missing: Mapping[Attempt, float],
+    missing: Mapping[TaskAttempt, float],
     ends: ReportedEnds,
     walltime_s: int,
     forgotten_s: float,
     marks: Mapping[int, CancellationMark] = NO_CANCELLATION_MARKS,
-) -> tuple[Attempt, ...]:
+) -> tuple[TaskAttempt, ...]:
     """Return the ended ones of an array's missing attempts, with outcomes.
 
     `missing` says for how many seconds each attempt was not listed; `ends` and `marks` are by
@@ -307,8 +315,8 @@ def judge_missing_attempts(
 
 
 def select_unaccounted_attempts(
-    missing: Mapping[Attempt, float], ends: ReportedEnds, forgotten_s: float
-) -> tuple[Attempt, ...]:
+    missing: Mapping[TaskAttempt, float], ends: ReportedEnds, forgotten_s: float
+) -> tuple[TaskAttempt, ...]:
     """Return attempts without a report, or with a future end, for too long."""
     untold = {
         attempt: missed_s for attempt, missed_s in missing.items() if attempt.place not in ends
@@ -324,8 +332,8 @@ def select_unaccounted_attempts(
 
 
 def select_attempts_still_alive(
-    late: Iterable[Attempt], lives: frozenset[int] | None, is_listed: bool
-) -> frozenset[Attempt]:
+    late: Iterable[TaskAttempt], lives: frozenset[int] | None, is_listed: bool
+) -> frozenset[TaskAttempt]:
     """Return attempts that a query of their array alone shows to be alive.
 
     A list of all jobs may be truncated. `lives` are the indices of started tasks. If the array
@@ -344,8 +352,8 @@ def _due_end(end: ReportedEnd, missed_s: float) -> JobEnd | None:
 
 
 def _with_outcome(
-    attempt: Attempt, end: JobEnd, walltime_s: int, mark: CancellationMark | None
-) -> Attempt:
+    attempt: TaskAttempt, end: JobEnd, walltime_s: int, mark: CancellationMark | None
+) -> TaskAttempt:
     outcome = classify_job_end(end, walltime_s)
     return replace(
         attempt,

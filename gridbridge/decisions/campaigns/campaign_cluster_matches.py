@@ -10,7 +10,7 @@ from gridbridge.decisions.campaigns.cluster_capacity import (
 )
 from gridbridge.decisions.campaigns.schedulers.scheduler_protocol import SchedulingOffer
 from gridbridge.decisions.campaigns.schedulers.scheduler_registry import scheduler_of_campaign
-from gridbridge.model.campaigns.campaign import Array, Campaign, CampaignCluster
+from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignCluster
 from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, JobRatioPrediction
 from gridbridge.model.campaigns.jdl import AtCluster
 
@@ -23,7 +23,7 @@ class CampaignClusterMatches:
         situation: CampaignCycleSituation,
         predicted: Mapping[CampaignCluster, JobRatioPrediction],
         campaigns: Sequence[Campaign] = (),
-        begun: Sequence[Array] = (),
+        begun: Sequence[CampaignArray] = (),
     ) -> None:
         self.left = compute_remaining_capacity(situation, campaigns, begun)
         self._situation = situation

@@ -32,10 +32,10 @@ from gridbridge.decisions.campaigns.straggler_copies import (
 )
 from gridbridge.decisions.campaigns.task_retries import plan_task_retries
 from gridbridge.model.campaigns.campaign import (
-    Array,
     ArrayState,
     AttemptOutcome,
     Campaign,
+    CampaignArray,
     CampaignState,
     TaskOutcome,
     map_arrays_to_clusters,
@@ -48,7 +48,7 @@ from gridbridge.model.campaigns.cycle_plan import (
 )
 from gridbridge.model.campaigns.jdl import CampaignType
 from gridbridge.model.campaigns.speculation import SupersededAttempts
-from gridbridge.model.status_report import count
+from gridbridge.model.status_report import with_noun
 
 INTENDED = ArrayState.INTENDED
 BEGUN = (INTENDED, ArrayState.SUBMITTED)  # states that the next cycle continues from
@@ -63,11 +63,11 @@ class _CycleOutcome:
     rivals: AttemptsByTask
     again: tuple[TaskRetry, ...]
     over: Counter[int]  # finally ended tasks of each campaign
-    lasting: tuple[Array, ...]  # unfinished arrays, with those of prologues and epilogues
+    lasting: tuple[CampaignArray, ...]  # unfinished arrays, with those of prologues and epilogues
     lost: tuple[SupersededAttempts, ...]
 
     @property
-    def reached(self) -> tuple[Array, ...]:
+    def reached(self) -> tuple[CampaignArray, ...]:
         """The arrays at clusters that answered; a call to another cluster would only time out."""
         return tuple(array for array in self.lasting if array.cluster in self.seen.room)
 
@@ -147,7 +147,7 @@ def _settle_ends(situation: CampaignCycleSituation) -> _CycleOutcome:
 
 
 def _plan_sends(
-    ends: _CycleOutcome, book: OpenCampaignEvents, unsent: Container[Array]
+    ends: _CycleOutcome, book: OpenCampaignEvents, unsent: Container[CampaignArray]
 ) -> CampaignCyclePlan:
     """Plan the sent tasks and the resumed submissions, without the arrays in `unsent`."""
     situation, steps = ends.seen, ends.steps
@@ -183,7 +183,7 @@ def _plan_sends(
     )
 
 
-def _resumed_submissions(ends: _CycleOutcome) -> Iterator[Array]:
+def _resumed_submissions(ends: _CycleOutcome) -> Iterator[CampaignArray]:
     """Yield the arrays whose submission goes on.
 
     No submission begins for a paused campaign, nor at a drained or stressed cluster. A submitted
@@ -238,7 +238,7 @@ def _wound_up(ends: _CycleOutcome) -> tuple[int, ...]:
     )
 
 
-def _count_gone(arrays: Iterable[Array], situation: CampaignCycleSituation) -> int:
+def _count_gone(arrays: Iterable[CampaignArray], situation: CampaignCycleSituation) -> int:
     """Count the arrays whose cluster lists no task of their campaign: none is left to delete."""
     listed = {(view.campaign, view.cluster) for view in situation.there}
     steps = {(phase.campaign, phase.array) for phase in situation.steps}
@@ -308,7 +308,7 @@ def describe_cycle_plan(plan: CampaignCyclePlan) -> list[str]:
     ]
     lines += _of_ends(plan)
     undeleted = len(plan.deleted) - plan.gone
-    lines += [count(undeleted, "array is deleted", "arrays are deleted") if undeleted else ""]
+    lines += [with_noun(undeleted, "array is deleted", "arrays are deleted") if undeleted else ""]
     lines += job_ratio_predictor.describe_ratio_changes(plan.predicted)
     lines += [f"sent: {sent}" if sent else ""]
     lines += of_steps(plan.steps)
@@ -329,9 +329,11 @@ def describe_cycle_plan(plan: CampaignCyclePlan) -> list[str]:
 def _of_ends(plan: CampaignCyclePlan) -> list[str]:
     copies = sum(attempt.outcome is TaskOutcome.COPY for attempt in plan.ended)
     tasks = len(plan.ended) - copies
-    again = f", {count(len(plan.again), 'of them runs', 'of them run')} again" if plan.again else ""
-    lines = [f"{count(tasks, 'task')} ended{again}" if tasks else ""]
-    lines += [f"{count(copies, 'copy', 'copies')} ended" if copies else ""]
+    again = (
+        f", {with_noun(len(plan.again), 'of them runs', 'of them run')} again" if plan.again else ""
+    )
+    lines = [f"{with_noun(tasks, 'task')} ended{again}" if tasks else ""]
+    lines += [f"{with_noun(copies, 'copy', 'copies')} ended" if copies else ""]
     return lines + [
         f"not wanted any more: {sum(map(len, loser.places))} of campaign {loser.array.campaign} at"
         f" {loser.array.cluster}"

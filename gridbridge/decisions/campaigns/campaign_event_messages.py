@@ -7,7 +7,7 @@ from gridbridge.model.campaigns.campaign_events import (
     CampaignEventKind,
 )
 from gridbridge.model.places import LEDGER
-from gridbridge.model.status_report import count
+from gridbridge.model.status_report import with_noun
 
 EVENT_SENTENCES = {
     CampaignEventCode.GET_JOBS: "{cluster} does not tell how it is{why}",
@@ -77,7 +77,7 @@ def describe_campaign_event(event: CampaignEvent, state: CampaignState | None = 
         number=event.number or "ID",
         cluster=event.cluster,
         tasks=event.tasks,
-        those=count(event.tasks, "task"),
+        those=with_noun(event.tasks, "task"),
         were="was" if is_one else "were",
         them="it" if is_one else "them",
         alone="by itself" if is_one else "by themselves",

@@ -24,9 +24,9 @@ from gridbridge.decisions.campaigns.cluster_success_records import (
 from gridbridge.decisions.campaigns.task_backlog import has_unplaceable_tasks
 from gridbridge.model.campaigns.attempt_numbers import is_prologue_task
 from gridbridge.model.campaigns.campaign import (
-    Attempt,
     CampaignCluster,
     CampaignState,
+    TaskAttempt,
     TaskOutcome,
     map_arrays_to_clusters,
 )
@@ -109,7 +109,7 @@ def _note_clusters(book: OpenCampaignEvents, situation: CampaignCycleSituation) 
 
 def record_failed_tasks(
     book: OpenCampaignEvents,
-    ended: Iterable[tuple[Attempt, str]],
+    ended: Iterable[tuple[TaskAttempt, str]],
     again: set[tuple[int, int]],
     at: datetime,
 ) -> None:
@@ -135,7 +135,7 @@ def record_failed_tasks(
 
 def _note_starts(
     book: OpenCampaignEvents,
-    ended: Iterable[tuple[Attempt, str]],
+    ended: Iterable[tuple[TaskAttempt, str]],
     situation: CampaignCycleSituation,
 ) -> None:
     """Open SETUP_ERROR if a cluster can't start tasks; close it when a later task starts."""

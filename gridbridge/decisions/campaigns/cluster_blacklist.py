@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import Enum
 
-from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignCluster
+from gridbridge.model.campaigns.campaign import ArrayState, Campaign, CampaignArray, CampaignCluster
 from gridbridge.model.campaigns.campaign_events import (
     BLACKLISTING_EVENTS,
     PAUSING_EVENTS,
@@ -167,7 +167,7 @@ def new_campaign_event(
 
 
 def may_resume_submission(
-    array: Array, events: Iterable[CampaignEvent], at: datetime, policy: FailuresSection
+    array: CampaignArray, events: Iterable[CampaignEvent], at: datetime, policy: FailuresSection
 ) -> bool:
     """Say whether an array's submission is retried now; a release always is."""
     pauses = (

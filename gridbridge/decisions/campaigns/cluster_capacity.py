@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from math import floor
 
 from gridbridge.model.campaigns.campaign import (
-    Array,
     Campaign,
+    CampaignArray,
     CampaignCluster,
 )
 from gridbridge.model.campaigns.cycle_plan import (
@@ -49,7 +49,7 @@ class FreeArrays:
     def __init__(
         self,
         room: Mapping[str, ClusterCapacity],
-        arrays: Iterable[Array],
+        arrays: Iterable[CampaignArray],
         campaigns: Iterable[Campaign],
     ) -> None:
         self._limits = {name: cluster_room.limits for name, cluster_room in room.items()}
@@ -112,7 +112,7 @@ class RemainingCapacity:
 def compute_remaining_capacity(
     situation: CampaignCycleSituation,
     campaigns: Sequence[Campaign] = (),
-    begun: Sequence[Array] = (),
+    begun: Sequence[CampaignArray] = (),
 ) -> RemainingCapacity:
     """Return the capacity of clusters, less what waiting and resumed tasks take.
 

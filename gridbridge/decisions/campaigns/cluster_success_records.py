@@ -10,8 +10,8 @@ from dataclasses import replace
 from statistics import median
 
 from gridbridge.model.campaigns.campaign import (
-    Attempt,
     CampaignCluster,
+    TaskAttempt,
     TaskOutcome,
 )
 from gridbridge.model.campaigns.campaign_events import (
@@ -119,7 +119,7 @@ def select_arrays_sent_before_outage(
 
 def update_success_records(
     records: Iterable[ClusterSuccessRecord],
-    ended: Iterable[tuple[Attempt, str]],
+    ended: Iterable[tuple[TaskAttempt, str]],
     untimed: Container[tuple[int, int]] = (),
 ) -> tuple[ClusterSuccessRecord, ...]:
     """Return the success records that ended tasks change, in any order of the ends.
@@ -127,7 +127,7 @@ def update_success_records(
     Run times of tasks in `untimed` arrays are ignored.
     """
     by_pair = {(record.campaign, record.cluster): record for record in records}
-    of: dict[CampaignCluster, list[Attempt]] = {}
+    of: dict[CampaignCluster, list[TaskAttempt]] = {}
     for attempt, cluster in ended:
         of.setdefault((attempt.campaign, cluster), []).append(attempt)
     return tuple(
@@ -141,7 +141,7 @@ def update_success_records(
 
 
 def _with_attempts(
-    record: ClusterSuccessRecord, ended: Sequence[Attempt], untimed: Container[tuple[int, int]]
+    record: ClusterSuccessRecord, ended: Sequence[TaskAttempt], untimed: Container[tuple[int, int]]
 ) -> ClusterSuccessRecord:
     """Add ended attempts to a record.
 

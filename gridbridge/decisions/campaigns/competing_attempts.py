@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from gridbridge.model.campaigns.campaign import Array, ArrayState, Attempt, TaskOutcome
+from gridbridge.model.campaigns.campaign import ArrayState, CampaignArray, TaskAttempt, TaskOutcome
 from gridbridge.model.campaigns.cycle_plan import TaskRetry
 from gridbridge.model.campaigns.speculation import CompetingAttempt, SupersededAttempts
 
@@ -26,14 +26,14 @@ def group_attempts_by_task(rivals: Iterable[CompetingAttempt]) -> AttemptsByTask
 
 
 def settle_competing_attempts(
-    ended: Sequence[Attempt], rivals: AttemptsByTask
-) -> tuple[Attempt, ...]:
+    ended: Sequence[TaskAttempt], rivals: AttemptsByTask
+) -> tuple[TaskAttempt, ...]:
     """Return ended attempts, with outcome COPY where another attempt decides.
 
     `is_overrun` keeps that an attempt overran its walltime: the task would do so there again. Of
     two successes in one cycle the lower attempt counts, since their order is unknown.
     """
-    now: dict[CampaignTask, list[Attempt]] = defaultdict(list)
+    now: dict[CampaignTask, list[TaskAttempt]] = defaultdict(list)
     for attempt in ended:
         now[attempt.campaign, attempt.task].append(attempt)
     decides = {
@@ -49,7 +49,7 @@ def settle_competing_attempts(
     )
 
 
-def _deciding(ended: Iterable[Attempt], rivals: Iterable[CompetingAttempt]) -> int:
+def _deciding(ended: Iterable[TaskAttempt], rivals: Iterable[CompetingAttempt]) -> int:
     """Return the attempt that decides a task; 0 while another one lives or has succeeded."""
     outcomes = {rival.attempt: rival.outcome for rival in rivals}
     if TaskOutcome.SUCCESS in outcomes.values():
@@ -61,7 +61,9 @@ def _deciding(ended: Iterable[Attempt], rivals: Iterable[CompetingAttempt]) -> i
     return 0 if pending - now.keys() else max(now)
 
 
-def select_final_ends(ended: Iterable[Attempt], again: Iterable[TaskRetry]) -> tuple[Attempt, ...]:
+def select_final_ends(
+    ended: Iterable[TaskAttempt], again: Iterable[TaskRetry]
+) -> tuple[TaskAttempt, ...]:
     """Return the ends with which tasks are over: no COPY, no retry."""
     runs = {(retry.campaign, retry.task) for retry in again}
     return tuple(
@@ -84,7 +86,7 @@ def number_retries_after_copies(
 
 
 def find_superseded_attempts(
-    ended: Iterable[Attempt], rivals: AttemptsByTask, arrays: Iterable[Array]
+    ended: Iterable[TaskAttempt], rivals: AttemptsByTask, arrays: Iterable[CampaignArray]
 ) -> tuple[SupersededAttempts, ...]:
     """Return the live attempts, by array, whose tasks have succeeded.
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from heapq import heapify, heappop, heappush
 
-from gridbridge.model.campaigns.campaign import Attempt, TaskOutcome
+from gridbridge.model.campaigns.campaign import TaskAttempt, TaskOutcome
 from gridbridge.model.campaigns.cycle_plan import DecayedUsage
 
 COMMITTED_USE_S = 900.0  # a granted slot counts as used for this long
@@ -94,7 +94,7 @@ def decay_usage(usage: DecayedUsage, now: datetime, half_life_s: float) -> Decay
     )
 
 
-def add_task_usage(usage: DecayedUsage, ended: Iterable[Attempt], slots: int) -> DecayedUsage:
+def add_task_usage(usage: DecayedUsage, ended: Iterable[TaskAttempt], slots: int) -> DecayedUsage:
     """Add ended tasks to usage; tasks with an unknown run time add nothing."""
     tasks = tuple(ended)
     good = [

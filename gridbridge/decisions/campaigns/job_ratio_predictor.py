@@ -36,7 +36,7 @@ from gridbridge.model.campaigns.cycle_plan import (
     TaskSend,
 )
 from gridbridge.model.campaigns.jdl import AtCluster, CampaignType
-from gridbridge.model.status_report import count
+from gridbridge.model.status_report import with_noun
 
 MAX_RATIO = 4.0  # tasks per free slot; the specification has no limit
 RATIO_STEP = 0.25  # step of `measured`, in tasks per free slot
@@ -195,7 +195,7 @@ def describe_ratio_changes(predicted: Iterable[JobRatioPrediction]) -> list[str]
     return [
         f"campaign {prediction.campaign} at {prediction.cluster}: job ratio "
         f"{prediction.terms.old:.3g} -> {prediction.ratio:.3g} ({prediction.law}: "
-        f"{count(prediction.terms.free, 'slot')} free, {prediction.terms.submitted} sent, "
+        f"{with_noun(prediction.terms.free, 'slot')} free, {prediction.terms.submitted} sent, "
         f"{prediction.terms.running} run, {prediction.terms.waiting} wait, "
         f"{prediction.terms.allowed} may)"
         for prediction in predicted

@@ -18,19 +18,21 @@ from gridbridge.decisions.campaigns.task_retries import (
 )
 from gridbridge.model.campaigns.attempt_numbers import is_prologue_task
 from gridbridge.model.campaigns.campaign import (
-    Array,
     ArrayState,
-    Attempt,
     AttemptOutcome,
+    CampaignArray,
     LedgerArray,
     LedgerRecoveryStep,
     StoredCampaign,
+    TaskAttempt,
     TaskOutcome,
     WaitingTasks,
 )
 
 
-def has_unknown_ledger_array(arrays: Iterable[Array], ledger: Iterable[LedgerArray]) -> bool:
+def has_unknown_ledger_array(
+    arrays: Iterable[CampaignArray], ledger: Iterable[LedgerArray]
+) -> bool:
     """Say whether root's ledger has an array that the state file lacks."""
     numbers = {array.number for array in arrays}
     return any(array.number not in numbers for array in ledger)
@@ -42,7 +44,7 @@ def plan_ledger_recovery(
     entries: Iterable[LedgerArray],
     at: datetime,
     *,
-    refused: Array | None = None,
+    refused: CampaignArray | None = None,
     most: int = ENDS_PER_TRANSACTION,
 ) -> tuple[LedgerRecoveryStep, ...]:
     """Return the changes of the state file that recover a campaign, by transaction.
@@ -72,7 +74,7 @@ def plan_ledger_recovery(
     waiting = sorted(
         (*stored.waiting, *(span for step in undone_steps for span in step.waiting)), key=_first
     )
-    before = defaultdict[int, list[Attempt]](list)
+    before = defaultdict[int, list[TaskAttempt]](list)
     for attempt in stored.attempts:
         before[attempt.task] += [attempt] if attempt.array in intact else []
     steps = [
@@ -95,7 +97,7 @@ def plan_ledger_recovery(
     return (*undone_steps, *steps)
 
 
-def _undone(array: Array, stored: StoredCampaign) -> LedgerRecoveryStep:
+def _undone(array: CampaignArray, stored: StoredCampaign) -> LedgerRecoveryStep:
     """Undo an array that was never submitted: its tasks wait as before."""
     of_array = [attempt for attempt in stored.attempts if attempt.array == array.number]
     returning = [
@@ -159,7 +161,9 @@ def _copied(arrays: Iterable[LedgerArray], first: Mapping[int, int]) -> Set[int]
     }
 
 
-def _superseded(before: Mapping[int, list[Attempt]], alive: Mapping[int, int]) -> Iterator[Attempt]:
+def _superseded(
+    before: Mapping[int, list[TaskAttempt]], alive: Mapping[int, int]
+) -> Iterator[TaskAttempt]:
     """Yield the stored attempts that later recovered attempts replace."""
     for task, attempt in alive.items():
         for previous in before.get(task, ()):
@@ -189,7 +193,7 @@ def _first(span: WaitingTasks) -> int:
     return span.first
 
 
-def _waiting(attempts: Iterable[Attempt], stored: StoredCampaign) -> Iterable[WaitingTasks]:
+def _waiting(attempts: Iterable[TaskAttempt], stored: StoredCampaign) -> Iterable[WaitingTasks]:
     """Yield the tasks as they waited before these attempts, which were never submitted."""
     tried = defaultdict[int, list[AttemptOutcome]](list)
     for earlier in sorted(stored.earlier, key=lambda earlier: earlier.attempt):
@@ -237,7 +241,9 @@ def _parts(span: WaitingTasks, tasks: list[int]) -> Iterable[range]:
         yield range(begin, span.last + 1)
 
 
-def _differs(array: Array, stored: StoredCampaign, ledger: "dict[int, LedgerArray]") -> bool:
+def _differs(
+    array: CampaignArray, stored: StoredCampaign, ledger: "dict[int, LedgerArray]"
+) -> bool:
     """Say whether the ledger has an intended array with other tasks, or lacks it."""
     if array.state is not ArrayState.INTENDED:
         return False
@@ -250,11 +256,13 @@ def _differs(array: Array, stored: StoredCampaign, ledger: "dict[int, LedgerArra
     return not entry or (array.cluster, ours) != (entry.cluster, entry.tasks)
 
 
-def _array(campaign: int, entry: LedgerArray, at: datetime, first: Mapping[int, int]) -> Array:
+def _array(
+    campaign: int, entry: LedgerArray, at: datetime, first: Mapping[int, int]
+) -> CampaignArray:
     """Return the recovered array; a given-up one is RELEASED, so that it is found and deleted."""
     is_given_up = _is_given_up(entry, first)
     sent = ArrayState.SUBMITTED if entry.job_id else ArrayState.INTENDED
-    return Array(
+    return CampaignArray(
         campaign=campaign,
         number=entry.number,
         cluster=entry.cluster,
@@ -267,11 +275,11 @@ def _array(campaign: int, entry: LedgerArray, at: datetime, first: Mapping[int, 
     )
 
 
-def _attempts(campaign: int, entry: LedgerArray, first: "dict[int, int]") -> Iterable[Attempt]:
+def _attempts(campaign: int, entry: LedgerArray, first: "dict[int, int]") -> Iterable[TaskAttempt]:
     is_given_up = _is_given_up(entry, first)
     for index, (task, attempt) in enumerate(entry.tasks, start=1):
         is_alive = attempt >= first.get(task, 0) and not is_given_up
-        yield Attempt(
+        yield TaskAttempt(
             campaign=campaign,
             task=task,
             attempt=attempt,

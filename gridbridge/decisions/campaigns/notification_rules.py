@@ -19,14 +19,14 @@ from gridbridge.model.campaigns.campaign_events import (
 )
 from gridbridge.model.campaigns.campaign_sections import NotificationsSection
 from gridbridge.model.campaigns.subscriptions import (
+    CampaignNotification,
     NotifiableEvent,
-    Notification,
     NotificationChannel,
     NotificationOccasion,
     NotificationSeverity,
     NotificationSubscription,
 )
-from gridbridge.model.status_report import count, printable
+from gridbridge.model.status_report import printable_text, with_noun
 
 ROOT = 0
 MAX_LINES = 30  # most lines of a message
@@ -72,9 +72,9 @@ def build_campaign_notification(
     campaign: Campaign, at: datetime, *, is_over: bool
 ) -> NotifiableEvent:
     """Return the notification of a new or an ended campaign."""
-    name = f"campaign {campaign.number} ({printable(campaign.jdl.name)[:60]})"
+    name = f"campaign {campaign.number} ({printable_text(campaign.jdl.name)[:60]})"
     cancelled = f", {campaign.cancelled} cancelled" if campaign.cancelled else ""
-    tasks = f"{campaign.ended} of {count(campaign.tasks, 'task')}"
+    tasks = f"{campaign.ended} of {with_noun(campaign.tasks, 'task')}"
     ended = f"{tasks}, {campaign.failed} of them failed{cancelled}"
     return NotifiableEvent(
         at=at,
@@ -88,7 +88,7 @@ def build_campaign_notification(
         tasks=campaign.ended if is_over else campaign.tasks,
         text=f"{name} has ended: {ended}"
         if is_over
-        else f"{name} has {count(campaign.tasks, 'task')}",
+        else f"{name} has {with_noun(campaign.tasks, 'task')}",
     )
 
 
@@ -96,7 +96,7 @@ def compose_due_notifications(
     subscriptions: Iterable[NotificationSubscription],
     happened: Iterable[NotifiableEvent],
     now: datetime,
-) -> tuple[Notification, ...]:
+) -> tuple[CampaignNotification, ...]:
     """Compose a message for each due subscription with new events."""
     # later times come from a clock that was ahead
     past = (event for event in happened if event.at <= now)
@@ -120,7 +120,7 @@ def _is_for(subscription: NotificationSubscription, event: NotifiableEvent) -> b
 
 def _message(
     subscription: NotificationSubscription, events: list[NotifiableEvent], now: datetime
-) -> Notification:
+) -> CampaignNotification:
     lines = [event.text for event in events[:MAX_LINES]]
     lines += (
         [f"and {len(events) - MAX_LINES} more: gridevents tells them"] if events[MAX_LINES:] else []
@@ -131,7 +131,7 @@ def _message(
     )
     about = {event.campaign for event in events}
     of = f"campaign {first.campaign}: " if len(about) == 1 and first.campaign else ""
-    return Notification(
+    return CampaignNotification(
         subscription=subscription,
         until=now,
         subject=f"gridbridge: {of}{subject}",

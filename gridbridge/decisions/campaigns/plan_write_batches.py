@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import groupby
 
-from gridbridge.model.campaigns.campaign import Attempt
+from gridbridge.model.campaigns.campaign import TaskAttempt
 from gridbridge.model.campaigns.cycle_plan import CampaignCyclePlan
 
 ENDS_PER_TRANSACTION = 2000  # ends per transaction, which takes less than 0.1 s
@@ -30,9 +30,9 @@ def split_plan_into_transactions(
     return (*earlier, replace(plan, ended=last, again=runs[-1]))
 
 
-def _in_groups(attempts: Iterable[Attempt], most: int) -> Iterator[tuple[Attempt, ...]]:
+def _in_groups(attempts: Iterable[TaskAttempt], most: int) -> Iterator[tuple[TaskAttempt, ...]]:
     """Yield groups of at most `most` attempts, or one task's more; the last may be empty."""
-    group: list[Attempt] = []
+    group: list[TaskAttempt] = []
     for _, of_task in groupby(sorted(attempts, key=_task_of), key=_task_of):
         if len(group) >= most:
             yield tuple(group)
@@ -41,5 +41,5 @@ def _in_groups(attempts: Iterable[Attempt], most: int) -> Iterator[tuple[Attempt
     yield tuple(group)
 
 
-def _task_of(attempt: Attempt) -> tuple[int, int]:
+def _task_of(attempt: TaskAttempt) -> tuple[int, int]:
     return attempt.campaign, attempt.task

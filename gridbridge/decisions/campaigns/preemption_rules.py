@@ -18,8 +18,8 @@ from gridbridge.model.campaigns.preemption import (
     CampaignArrayJob,
     CrowdedCell,
     LocalRequestId,
+    PreemptedTasks,
     PreemptibleTask,
-    Preemption,
     PreemptionHistory,
     QueueInstanceResources,
     ResourceHolder,
@@ -109,13 +109,13 @@ def _is_ending(holder: ResourceHolder, array: CampaignArrayJob) -> bool:
     return holder.is_deleting or array.is_ending or holder.task in array.ending
 
 
-def plan_preemptions(requests: Iterable[BlockedRequest]) -> tuple[Preemption, ...]:
+def plan_preemptions(requests: Iterable[BlockedRequest]) -> tuple[PreemptedTasks, ...]:
     """Return the preemption for the first request of each cluster that it helps."""
-    by_cluster: dict[str, Preemption] = {}
+    by_cluster: dict[str, PreemptedTasks] = {}
     for request in requests:
         if request.cluster not in by_cluster and (choice := choose_preemption_victims(request)):
             host, tasks = choice
-            by_cluster[request.cluster] = Preemption(
+            by_cluster[request.cluster] = PreemptedTasks(
                 cluster=request.cluster,
                 job=request.asked.job,
                 task=request.asked.task,
@@ -126,25 +126,25 @@ def plan_preemptions(requests: Iterable[BlockedRequest]) -> tuple[Preemption, ..
     return tuple(by_cluster.values())
 
 
-def describe_preemption(way: Preemption) -> str:
+def describe_preemption(way: PreemptedTasks) -> str:
     """Describe which tasks end for which local job."""
     campaigns = ", ".join(map(str, sorted({task.campaign for task in way.tasks})))
     of = f"{len(way.tasks)} of campaign {campaigns} at {way.cluster}"
     return f"ended: {of}, for job {_job_name(way)}, which lacked {', '.join(way.lacked)}"
 
 
-def _job_name(way: Preemption) -> str:
+def _job_name(way: PreemptedTasks) -> str:
     return f"{way.job}.{way.task}" if way.task else str(way.job)
 
 
-def is_request_of_preemption(shortage: WaitingLocalRequest, way: Preemption) -> bool:
+def is_request_of_preemption(shortage: WaitingLocalRequest, way: PreemptedTasks) -> bool:
     """Say whether a waiting request is that of a preemption."""
     return (shortage.job, shortage.task) == (way.job, way.task)
 
 
 def recheck_preemption(
-    way: Preemption, cell: CrowdedCell, ours: ArrayJobsById
-) -> Preemption | None:
+    way: PreemptedTasks, cell: CrowdedCell, ours: ArrayJobsById
+) -> PreemptedTasks | None:
     """Return a preemption by newer cluster data; None if it would end other tasks."""
     shortages = tuple(
         shortage for shortage in cell.asked if is_request_of_preemption(shortage, way)
@@ -163,7 +163,7 @@ def _victim_key(task: PreemptibleTask) -> tuple[int, int, int]:
     return task.campaign, task.array, task.place
 
 
-def group_victims_by_array(way: Preemption) -> tuple[ArrayCancellation, ...]:
+def group_victims_by_array(way: PreemptedTasks) -> tuple[ArrayCancellation, ...]:
     """Return the deletions of a preemption's tasks, by array."""
     by_array: dict[tuple[int, int], list[range]] = {}
     for campaign, array, index in sorted(map(_victim_key, way.tasks)):

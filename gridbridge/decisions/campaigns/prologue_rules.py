@@ -18,11 +18,11 @@ from gridbridge.decisions.campaigns.cluster_blacklist import (
 )
 from gridbridge.model.campaigns.attempt_numbers import EPILOGUE, PROLOGUE, STEPS
 from gridbridge.model.campaigns.campaign import (
-    Array,
     ArrayState,
-    Attempt,
+    CampaignArray,
     CampaignCluster,
     CampaignState,
+    TaskAttempt,
     TaskOutcome,
 )
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventKind
@@ -72,18 +72,18 @@ class PrologueProgress:
             (phase.campaign, phase.array) for phase in situation.steps if phase.step == EPILOGUE
         }
 
-    def of_tasks(self, arrays: Iterable[Array]) -> tuple[Array, ...]:
+    def of_tasks(self, arrays: Iterable[CampaignArray]) -> tuple[CampaignArray, ...]:
         """Return the arrays that hold tasks, without prologues and epilogues."""
         return tuple(
             array for array in arrays if (array.campaign, array.number) not in self._arrays
         )
 
-    def is_wanted(self, array: Array) -> bool:
+    def is_wanted(self, array: CampaignArray) -> bool:
         """Say whether an array goes on; of a cancelled campaign only epilogues do."""
         is_winding_up = array.campaign in self._winding_up
         return array.campaign in self._alive or (is_winding_up and self.is_epilogue(array))
 
-    def is_epilogue(self, array: Array) -> bool:
+    def is_epilogue(self, array: CampaignArray) -> bool:
         """Say whether an array is an epilogue."""
         return (array.campaign, array.number) in self._of_epilogues
 
@@ -130,7 +130,7 @@ class PrologueProgress:
             ]
         return tuple(ending), tuple(steps)
 
-    def unneeded(self, campaigns: Iterable[int]) -> tuple[Array, ...]:
+    def unneeded(self, campaigns: Iterable[int]) -> tuple[CampaignArray, ...]:
         """Return waiting prologues of these campaigns without remaining tasks."""
         needless = self._in_vain(campaigns)
         return tuple(
@@ -139,13 +139,13 @@ class PrologueProgress:
             if (array.campaign, array.number) in self._situation.idle_steps
         )
 
-    def unsent(self, campaigns: Iterable[int]) -> tuple[Array, ...]:
+    def unsent(self, campaigns: Iterable[int]) -> tuple[CampaignArray, ...]:
         """Return prologues without remaining tasks that no cluster has accepted."""
         return tuple(
             array for array in self._in_vain(campaigns) if array.state is ArrayState.INTENDED
         )
 
-    def _in_vain(self, campaigns: Iterable[int]) -> Iterator[Array]:
+    def _in_vain(self, campaigns: Iterable[int]) -> Iterator[CampaignArray]:
         """Return the unfinished prologues of ended campaigns and of these ending ones."""
         ended = self._over.union(campaigns)
         pending = {
@@ -239,7 +239,7 @@ class PrologueProgress:
 
 
 def _with_end(
-    phase: LastPrologueAttempt, ended: Mapping[tuple[int, int], Attempt]
+    phase: LastPrologueAttempt, ended: Mapping[tuple[int, int], TaskAttempt]
 ) -> LastPrologueAttempt:
     now = ended.get((phase.campaign, phase.array))
     return (

@@ -14,7 +14,7 @@ from gridbridge.decisions.campaigns.metascheduler import (
     share_claimant,
 )
 from gridbridge.decisions.campaigns.task_backlog import EMPTY_BLACKLIST, TaskBacklog
-from gridbridge.model.campaigns.campaign import Array, Campaign, CampaignCluster
+from gridbridge.model.campaigns.campaign import Campaign, CampaignArray, CampaignCluster
 from gridbridge.model.campaigns.campaign_sections import FairShareUnit
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCycleSituation,
@@ -28,7 +28,7 @@ def distribute_free_slots(
     situation: CampaignCycleSituation,
     predicted: Mapping[CampaignCluster, JobRatioPrediction],
     campaigns: Sequence[Campaign] = (),
-    begun: Sequence[Array] = (),
+    begun: Sequence[CampaignArray] = (),
     barred: Mapping[CampaignCluster, BlacklistEntry] = EMPTY_BLACKLIST,
 ) -> tuple[TaskSend, ...]:
     """Fill the free slots, then let further tasks wait; return the sends.

@@ -17,8 +17,8 @@ from gridbridge.decisions.campaigns.cluster_capacity import (
 from gridbridge.decisions.campaigns.cluster_success_records import count_starved_tasks
 from gridbridge.decisions.campaigns.competing_attempts import AttemptsByTask
 from gridbridge.decisions.campaigns.schedulers.scheduler_protocol import CampaignNearEnd
-from gridbridge.decisions.campaigns.schedulers.scheduler_registry import finalizer_of
-from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignCluster, TaskOutcome
+from gridbridge.decisions.campaigns.schedulers.scheduler_registry import tail_scheduler_of
+from gridbridge.model.campaigns.campaign import Campaign, CampaignCluster, TaskAttempt, TaskOutcome
 from gridbridge.model.campaigns.campaign_sections import FinalizeSection
 from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, TaskRetry, TaskSend
 from gridbridge.model.campaigns.jdl import AtCluster
@@ -29,7 +29,7 @@ from gridbridge.model.campaigns.speculation import CampaignStragglers, Speculati
 class DecisionsBeforeCopies:
     """What a cycle has decided before it plans speculative attempts."""
 
-    ended: tuple[Attempt, ...]  # ended attempts with settled outcomes
+    ended: tuple[TaskAttempt, ...]  # ended attempts with settled outcomes
     over: Counter[int]  # finally ended tasks of each campaign
     again: tuple[TaskRetry, ...]
     sends: tuple[TaskSend, ...]
@@ -52,7 +52,7 @@ class _CampaignCounts:
 
     def __init__(self, situation: CampaignCycleSituation, decided: DecisionsBeforeCopies) -> None:
         self.unsent = Counter(situation.waiting)
-        self.ended: dict[int, list[Attempt]] = defaultdict(list)
+        self.ended: dict[int, list[TaskAttempt]] = defaultdict(list)
         self.made: dict[int, dict[int, int]] = defaultdict(dict)  # speculative attempts, by task
         for send in decided.sends:
             self.unsent[send.campaign] -= send.tasks
@@ -91,7 +91,7 @@ def _copies(
         remaining.arrays.take(send.campaign, send.cluster, arrays)
     for tail in situation.tails:
         campaign = campaigns[tail.campaign]
-        finalizer = finalizer_of(campaign)
+        finalizer = tail_scheduler_of(campaign)
         free = _room_by_cluster(campaign, situation, decided, remaining)
         end = _campaign_near_end(campaign, tail, counted, free, decided.over, situation.finalize)
         for copy in finalizer.choose_speculative_attempts(end) if finalizer else ():

@@ -7,7 +7,7 @@ from gridbridge.model.elastic.balance_plan import (
     BalanceVerdict,
 )
 from gridbridge.model.elastic.balance_sections import BalanceSection, DemandSection
-from gridbridge.model.status_report import count, printable
+from gridbridge.model.status_report import printable_text, with_noun
 
 USUAL = DemandSection()
 MINUTES_S = 120  # so long a time is told in minutes
@@ -112,7 +112,7 @@ def describe_balance_refusal(refused: BalanceRefusal, rules: BalanceSection) -> 
         kill_after=rules.kill_after_min,
         min_nodes=refused.wanted or rules.min_nodes,
         name=refused.name,
-        wanted=printable(refused.wanted),
+        wanted=printable_text(refused.wanted),
         has=refused.has,
     )
 
@@ -127,10 +127,10 @@ def _of_pool(plan: BalancePlan) -> str:
 def _words(plan: BalancePlan, rules: BalanceSection, demand: DemandSection) -> dict[str, object]:
     figures = plan.figures
     jobs, idle = figures.jobs, len(plan.remove)
-    more = count(figures.leaving, "more goes", "more go")
+    more = with_noun(figures.leaving, "more goes", "more go")
     return {
         "nodes": figures.nodes,
-        "there": count(figures.nodes, "node"),
+        "there": with_noun(figures.nodes, "node"),
         "cost": "costs" if figures.nodes == 1 else "cost",
         "useful": figures.useful,
         "staying": figures.nodes - figures.leaving,
@@ -138,11 +138,11 @@ def _words(plan: BalancePlan, rules: BalanceSection, demand: DemandSection) -> d
         "queue": rules.queue,
         "kill_after": rules.kill_after_min,
         "unchanged_s": figures.unchanged_s or 0.0,
-        "waiting": count(jobs, "job waits", "jobs wait"),
+        "waiting": with_noun(jobs, "job waits", "jobs wait"),
         "waited_min": figures.waited_s // 60,
         "wait_min": rules.job_wait_time_s / 60,
-        "need": f"{count(figures.wanted, 'slot')} wanted and {figures.free} free",
-        "idle": f"{count(idle, 'node')} idle",
+        "need": f"{with_noun(figures.wanted, 'slot')} wanted and {figures.free} free",
+        "idle": f"{with_noun(idle, 'node')} idle",
         **_limits(figures, rules, demand),
         **_of_demand(figures, demand),
     }
@@ -157,24 +157,26 @@ def _limits(
     least = rules.min_nodes if figures.least is None else figures.least
     return {
         "max_nodes": most,
-        "most": count(most, "node"),
-        "least": count(least, "node"),
+        "most": with_noun(most, "node"),
+        "least": with_noun(least, "node"),
         "stable_s": demand.grow_pause_s if is_by_hour else rules.stabilization_s,
-        "of_max": f"{figures.nodes} of {count(most, 'node')}",
+        "of_max": f"{figures.nodes} of {with_noun(most, 'node')}",
     }
 
 
 def _of_demand(figures: BalanceFigures, demand: DemandSection) -> dict[str, object]:
     """Return the words of policy demand."""
-    tasks, room = figures.tasks, f"{count(figures.free, 'free slot')}"
-    on_way = count(figures.coming, "node on its way", "nodes on their way")
+    tasks, room = figures.tasks, f"{with_noun(figures.free, 'free slot')}"
+    on_way = with_noun(figures.coming, "node on its way", "nodes on their way")
     coming = f" and {on_way}" if figures.coming else ""
-    waits = "no task waits" if not tasks else count(tasks, "task waits", "tasks wait")
+    waits = "no task waits" if not tasks else with_noun(tasks, "task waits", "tasks wait")
     return {
         "tasks": waits,
         "since": f" {_time(figures.waited_s)}" if tasks else "",
         "coming": coming,
-        "fit": f"{count(figures.fit, 'fits', 'fit')} in {room}{coming}" if tasks else room + coming,
+        "fit": f"{with_noun(figures.fit, 'fits', 'fit')} in {room}{coming}"
+        if tasks
+        else room + coming,
         "hosts": figures.hosts,
         "unready": figures.unready,
         "wait_s": demand.wait_s,

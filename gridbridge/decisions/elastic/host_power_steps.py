@@ -15,7 +15,7 @@ from gridbridge.model.elastic.standby_hosts import (
     StandbyStepKind,
     tags_of_host,
 )
-from gridbridge.model.status_report import count
+from gridbridge.model.status_report import with_noun
 
 
 def standby_steps_of_plan(
@@ -46,7 +46,8 @@ def standby_steps_of_plan(
 def describe_standby_plan(plan: StandbyPlan) -> str:
     """Describe a standby plan in one sentence with its figures."""
     room = (
-        f"{count(plan.reserve, 'standard request')} could start on {count(plan.working, 'host')}"
+        f"{with_noun(plan.reserve, 'standard request')} could start on"
+        f" {with_noun(plan.working, 'host')}"
         f" (hosts are woken below {plan.least:g} for each host, and rest above {plan.target:g})"
     )
     asleep = "no host is on standby"

@@ -20,7 +20,7 @@ from gridbridge.model.rebalance.placement_snapshot import (
     happened_within,
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
-from gridbridge.model.status_report import count
+from gridbridge.model.status_report import with_noun
 
 EVACUATED_STATES = (HostState.DEAD, HostState.DISK_FULL, HostState.DRAIN)  # in this order
 BLOCKING_STATES = (
@@ -53,7 +53,7 @@ def plan_automatic_round(snapshot: PlacementSnapshot, rules: RebalanceSection) -
         tried += [even, _even_jobs(board)]
         if tried[-1].moves:
             return merge_refused_moves(tried)
-        counted = f"{count(len(_live(board)), 'host')} and {count(len(board.jobs), 'job')}"
+        counted = f"{with_noun(len(_live(board)), 'host')} and {with_noun(len(board.jobs), 'job')}"
         words.append(f"{counted}: nothing is to be moved")
     return replace(merge_refused_moves(tried), sentence="; ".join(filter(None, words)))
 
@@ -112,7 +112,7 @@ def why_balancing_waits(snapshot: PlacementSnapshot) -> str:
     """
     moves = TaskState.MOVING  # looked up once: tasks may be a million
     if moving := sum(task.state is moves for task in snapshot.tasks):
-        return f"{count(moving, 'task is', 'tasks are')} moved already: nothing else is begun"
+        return f"{with_noun(moving, 'task is', 'tasks are')} moved already: nothing else is begun"
     awaited = _awaited(snapshot)
     if not awaited:
         return ""

@@ -30,7 +30,7 @@ from gridbridge.model.rebalance.placement_snapshot import (
     TaskStayReason,
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
-from gridbridge.model.status_report import count
+from gridbridge.model.status_report import with_noun
 
 
 def plan_host_evacuation(
@@ -68,11 +68,13 @@ def advise_evacuation(draft: MovePlanDraft, host: PlacementHost) -> str:
     staying = len(tasks) - len({(move.job, move.number) for move in moves}) - lost
     words = [describe_moves(moves, "nothing is moved"), _room(board, host)]
     words += (
-        [f"{count(under_way, 'is on its way', 'are on their way')} already"] if under_way else []
+        [f"{with_noun(under_way, 'is on its way', 'are on their way')} already"]
+        if under_way
+        else []
     )
     words += [f"{lost} can't be saved"] if lost else []
     words += filter(None, [describe_lost_datasets(board, host)])
-    words += [f"{count(staying, 'task stays', 'tasks stay')} there"] if staying > 0 else []
+    words += [f"{with_noun(staying, 'task stays', 'tasks stay')} there"] if staying > 0 else []
     return f"{host.name} {_standing(host, is_lost=is_lost, is_full=is_full)}: {'; '.join(words)}"
 
 
@@ -83,7 +85,7 @@ def describe_lost_datasets(board: ProjectedLoad, host: PlacementHost) -> str:
     """
     if not (many := board.lost.get(host.name)):
         return ""
-    return f"{count(many, 'dataset')} without any other whole replica, but for the original"
+    return f"{with_noun(many, 'dataset')} without any other whole replica, but for the original"
 
 
 def _standing(host: PlacementHost, *, is_lost: bool, is_full: bool) -> str:

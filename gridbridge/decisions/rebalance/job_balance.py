@@ -21,7 +21,7 @@ from gridbridge.model.rebalance.placement_snapshot import (
     TaskState,
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
-from gridbridge.model.status_report import count
+from gridbridge.model.status_report import with_noun
 
 
 def plan_job_balance(
@@ -39,7 +39,9 @@ def plan_job_balance(
 def repair_or_balance_job(draft: MovePlanDraft, job: PlacementJob, *, is_asked: bool) -> str:
     """Advise what repairs a job, or else evens it out, and say it."""
     wrong = advise_job_repair(draft, job)
-    lack = count(wrong, "of its tasks lacks copies, or has", "of its tasks lack copies, or have")
+    lack = with_noun(
+        wrong, "of its tasks lacks copies, or has", "of its tasks lack copies, or have"
+    )
     still_wrong = f"{lack} wrong ones, still" if wrong else ""
     if draft.moves:
         words = (

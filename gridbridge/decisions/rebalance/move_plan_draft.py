@@ -17,7 +17,7 @@ from gridbridge.model.rebalance.placement_snapshot import (
     PlacementTask,
     TaskState,
 )
-from gridbridge.model.status_report import count
+from gridbridge.model.status_report import with_noun
 
 MAX_LISTED_REFUSALS = 10_000  # refusals in one advice: a round looks at a million tasks
 UNLISTED = "not all that was refused is listed"
@@ -74,14 +74,14 @@ class MovePlanDraft:
         """Say whether enough of a job leaves a host in this round."""
         most = self.board.rules.tasks_per_host
         is_enough = self._moves_from[job.name, source] >= most
-        leave = count(most, "of the job's copies leaves", "of the job's copies leave")
+        leave = with_noun(most, "of the job's copies leaves", "of the job's copies leave")
         return f"{leave} {source} already" if is_enough else ""
 
     def given_reason(self, job: PlacementJob, target: str) -> str:
         """Say whether enough of a job goes to a host in this round."""
         most = self.board.rules.tasks_per_host
         is_enough = self._given[job.name, target] >= most
-        go = count(most, "of the job's copies goes", "of the job's copies go")
+        go = with_noun(most, "of the job's copies goes", "of the job's copies go")
         return f"{go} to {target} already" if is_enough else ""
 
     def refuse(self, task: PlacementTask, target: str, reason: str) -> None:
@@ -194,8 +194,8 @@ def describe_moves(moves: tuple[PlacementMove, ...], nothing: str) -> str:
     copied = [move for move in moves if move.kind != MoveKind.DELETE]
     deleted = len(moves) - len(copied)
     targets = ", ".join(sorted({move.target for move in copied}))
-    words = [f"{count(len(copied), 'copy', 'copies')} to {targets}"] if copied else []
-    words += [f"{count(deleted, 'copy', 'copies')} removed"] if deleted else []
+    words = [f"{with_noun(len(copied), 'copy', 'copies')} to {targets}"] if copied else []
+    words += [f"{with_noun(deleted, 'copy', 'copies')} removed"] if deleted else []
     return " and ".join(words)
 
 

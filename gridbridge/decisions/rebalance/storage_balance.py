@@ -37,7 +37,7 @@ from gridbridge.model.rebalance.placement_snapshot import (
     happened_within,
 )
 from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, RebalanceSection
-from gridbridge.model.status_report import count
+from gridbridge.model.status_report import with_noun
 
 KIND = "storage"
 ONLY = 1  # number of a dataset's one task
@@ -109,7 +109,9 @@ def plan_storage_round(snapshot: PlacementSnapshot, rules: RebalanceSection) -> 
     tried += [] if words[-1] else [balance_extreme_hosts(board)]
     if tried[-1].moves:
         return merge_refused_moves(tried)
-    counted = f"{count(len(board.live(KIND)), 'area')} and {count(len(board.jobs), 'dataset')}"
+    counted = (
+        f"{with_noun(len(board.live(KIND)), 'area')} and {with_noun(len(board.jobs), 'dataset')}"
+    )
     words.append(f"{counted}: nothing is to be carried")
     return replace(merge_refused_moves(tried), sentence="; ".join(filter(None, words)))
 
@@ -157,7 +159,7 @@ def _waiting(snapshot: PlacementSnapshot) -> list[PlacementTask]:
 def _why_none(board: ProjectedLoad, moving: int) -> str:
     if not board.rules.level:
         return "level is 0: nothing is moved without being asked"
-    carried = count(moving, "dataset is", "datasets are")
+    carried = with_noun(moving, "dataset is", "datasets are")
     return f"{carried} carried already: nothing else is begun" if moving else ""
 
 

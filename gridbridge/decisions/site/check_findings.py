@@ -17,7 +17,7 @@ from gridbridge.model.site.host_facts import (
 )
 from gridbridge.model.site.setup_findings import CheckFinding, EditVerb, FindingState, SetupEdit
 from gridbridge.model.states import QueueFact, QueueState
-from gridbridge.model.status_report import count
+from gridbridge.model.status_report import with_noun
 
 MAX_SKEW_S = 5.0  # published values are refused when they seem to come from the future
 TRIED_OAR = re.compile(r"OAR 2\.5\.")
@@ -177,7 +177,7 @@ def _oar_answer(name: str, cell: ClusterFacts) -> CheckFinding:
     """Judge an OAR server's answer."""
     item = f"{name}: OAR server"
     if not cell.trouble:
-        actual = f"answers on {cell.master}, {count(cell.slots or 0, 'slot')}"
+        actual = f"answers on {cell.master}, {with_noun(cell.slots or 0, 'slot')}"
         return CheckFinding(item=item, state=FindingState.OK, found=actual)
     login = cell.trouble.startswith(BY_SSH)
     hint = _hint(name, cell) if login else f"the server of [cluster.{name}], or its database"

@@ -10,7 +10,7 @@ from gridbridge.model.places import METHODS, PYTHON
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.host_facts import ClusterFacts, PollerFacts
 from gridbridge.model.site.setup_findings import CheckFinding, EditVerb, FindingState, SetupEdit
-from gridbridge.model.status_report import count
+from gridbridge.model.status_report import with_noun
 
 PROGRAM = f"{PYTHON} -I -m gridbridge.batch.embedded"
 START = f"echo | {METHODS}/sensor >/dev/null"  # the load sensor starts a service when none runs
@@ -41,7 +41,7 @@ def _poller(poller: PollerFacts, stale_s: float) -> CheckFinding:
 def embedded_cluster_finding(name: str, cell: ClusterFacts) -> CheckFinding:
     """Judge whether a cluster answers in its folder; one that was not made yet is made."""
     if not cell.trouble:
-        actual = f"answers, {count(cell.slots or 0, 'slot')} of its own"
+        actual = f"answers, {with_noun(cell.slots or 0, 'slot')} of its own"
         return CheckFinding(item=f"{name}: cluster", state=FindingState.OK, found=actual)
     make = f"{PROGRAM} {cell.master} create --slots=4"
     return _broken(f"{name}: cluster", cell.trouble, "an answer", make)
@@ -49,13 +49,13 @@ def embedded_cluster_finding(name: str, cell: ClusterFacts) -> CheckFinding:
 
 def _queue(name: str, slots: Mapping[str, int], policy: Policy) -> CheckFinding:
     section = policy.queues[name]
-    actual = count(slots[name], "slot") if name in slots else "not there"
+    actual = with_noun(slots[name], "slot") if name in slots else "not there"
     if slots.get(name) == section.slots:
         return CheckFinding(item=f"queue {name}", state=FindingState.OK, found=actual)
     options = f"--slots={section.slots} --remote={section.cluster}"
     options += f" --pending-limit={section.pending_limit}"
     make = f"{PROGRAM} {policy.clusters[policy.site.cluster].folder} queue {name} {options}"
-    return _broken(f"queue {name}", actual, count(section.slots, "slot"), make)
+    return _broken(f"queue {name}", actual, with_noun(section.slots, "slot"), make)
 
 
 def _broken(item: str, actual: str, right: str, line: str) -> CheckFinding:

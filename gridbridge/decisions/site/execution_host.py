@@ -21,7 +21,7 @@ from gridbridge.model.site.setup_findings import (
     SharedSettingUndo,
     TransferSetupSituation,
 )
-from gridbridge.model.status_report import count
+from gridbridge.model.status_report import with_noun
 
 SENSOR = f"{METHODS}/sensor"
 REPORT_S = 5  # as often as the poller asks by default; there is nothing newer
@@ -109,7 +109,7 @@ def _gid_range(situation: TransferSetupSituation) -> CheckFinding:
     if free >= slots + SPARE_GROUPS:
         return CheckFinding(item=item, state=FindingState.OK, found=f"{actual}, {free} free")
     right = widen_gid_range(actual, slots + SPARE_GROUPS, situation.gids)
-    few = f"{actual}, {free} free for {count(slots, 'slot')} of all queues here"
+    few = f"{actual}, {free} free for {with_noun(slots, 'slot')} of all queues here"
     return _setting(situation, item, "gid_range", few, right)
 
 

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from gridbridge.model.snapshot import JobStanding, JobStatus
 from gridbridge.model.states import JobFact
-from gridbridge.model.status_report import age, count
+from gridbridge.model.status_report import format_duration, with_noun
 
 MOST_TOLD = 5  # hindrances: a cell of a thousand hosts has a thousand
 NOT_TOLD = "the scheduler does not tell what it waits for"
@@ -32,7 +32,7 @@ def describe_home_job(job: JobStanding, now: datetime) -> tuple[str, ...]:
 def _row_sentence(row: JobStatus, now: datetime) -> str:
     singular, plural = WORDS.get(row.state.word, UNKNOWN)
     at = f" in {row.queue}" if row.queue else ""
-    since = f" for {age(now - row.since)}" if row.since else ""
+    since = f" for {format_duration(now - row.since)}" if row.since else ""
     verb = singular if row.task_count == 1 else plural
     return f"{_subject(row)} {verb}{at}{since} ({row.state.text})"
 
@@ -56,7 +56,7 @@ def _hindrances(job: JobStanding) -> Iterator[str]:
         yield f"qrls {job.job_id} ends a user's hold; qstat -j {job.job_id} names jobs to wait for"
     yield from (f"it can't start: {text}" for text in job.hindrances[:MOST_TOLD])
     if len(job.hindrances) > MOST_TOLD:
-        more = count(len(job.hindrances) - MOST_TOLD, "more reason")
+        more = with_noun(len(job.hindrances) - MOST_TOLD, "more reason")
         yield f"{more}: qstat -j {job.job_id}"
     if not job.hindrances and any(row.state.can_start for row in job.rows):
         yield NOT_TOLD

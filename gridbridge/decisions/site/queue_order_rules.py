@@ -11,7 +11,7 @@ from math import inf
 
 from gridbridge.model.site.setup_findings import CheckFinding, FindingState
 from gridbridge.model.site.site_section import QueueOffer, QueueOrder, RenumberedQueue
-from gridbridge.model.status_report import count
+from gridbridge.model.status_report import with_noun
 
 WORDS = {
     QueueOrder.SEQ_NO: "by their seq_no",
@@ -123,7 +123,7 @@ def queue_order_finding(
 
 def queue_rank_reason(offer: QueueOffer, order: QueueOrder) -> str:
     """Say by what a queue has its place."""
-    heard = f"{offer.pending} waiting, {offer.free_slots} of {count(offer.slots, 'slot')} free"
+    heard = f"{offer.pending} waiting, {offer.free_slots} of {with_noun(offer.slots, 'slot')} free"
     standing = heard if offer.is_heard else f"{offer.cluster} has not answered lately"
     return f"cost {offer.cost:g}, {standing}" if order is QueueOrder.COST else standing
 

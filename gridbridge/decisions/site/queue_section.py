@@ -13,7 +13,7 @@ from gridbridge.model.site.setup_findings import (
     SetupEdit,
     TransferQueueSetup,
 )
-from gridbridge.model.status_report import count
+from gridbridge.model.status_report import with_noun
 from gridbridge.model.transfer.transfer_sections import TransferQueue
 
 MESSAGES_A_SLOT = 4  # a record, an intent, an end and its closing may lie there at once
@@ -75,7 +75,7 @@ def queue_section_removal_edits(
 
 
 def _shown(queue: TransferQueue) -> str:
-    return f"{count(queue.slots, 'slot')}, pending_limit {queue.pending_limit}"
+    return f"{with_noun(queue.slots, 'slot')}, pending_limit {queue.pending_limit}"
 
 
 def _changes(actual: TransferQueue, right: TransferQueue) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from gridbridge.model.rebalance.published_rounds import (
     ShownRebalanceRound,
 )
 from gridbridge.model.site.setup_findings import CheckFinding, FindingState
-from gridbridge.model.status_report import count
+from gridbridge.model.status_report import with_noun
 
 LATE_ROUND_HINT = (
     "its log says what fails or is waited for; `ps -eo pid,etime,args | grep rebalance` shows one"
@@ -96,7 +96,7 @@ def runner_cycle_findings(
         return
     late = "never" if last is None else f"{int((at - last) / timedelta(minutes=1))} min ago"
     is_late = last is None or at - last > RUNNER_LATE
-    news = f" and {count(brought, 'file')} that nobody has taken yet" if brought else ""
+    news = f" and {with_noun(brought, 'file')} that nobody has taken yet" if brought else ""
     yield CheckFinding(
         item="campaigns",
         state=FindingState.WARNING if is_late else FindingState.OK,

@@ -30,7 +30,7 @@ from gridbridge.model.site.setup_findings import (
     TransferSetupSituation,
     runs_own_starter,
 )
-from gridbridge.model.status_report import count
+from gridbridge.model.status_report import with_noun
 
 SEQ_NO = 100
 SEQ_NO_STEP = 10  # above the highest of the others
@@ -143,7 +143,7 @@ def _missing(situation: TransferSetupSituation, right: Mapping[str, str]) -> Che
     }
     text = "\n".join(f"{name} {value}" for name, value in values.items())
     edit = SetupEdit(verb=EditVerb.ADD_QUEUE, cell=request.home, name=request.queue, value=text)
-    slots, closed_by = count(request.slots, "slot"), queue_load_thresholds(request)
+    slots, closed_by = with_noun(request.slots, "slot"), queue_load_thresholds(request)
     right_words = f"{slots} on {request.host}, closed by {closed_by}"
     return CheckFinding(
         item=f"queue {request.queue}",

@@ -8,11 +8,13 @@ from fnmatch import fnmatchcase
 
 from gridbridge.model.job import QueueAdmission, SubmittedJob
 from gridbridge.model.request import JobRequest
-from gridbridge.model.settings import Users
+from gridbridge.model.settings import RemoteAccountNames
 from gridbridge.model.transfer.guard import OPERATORS, asks_for_home
 
 
-def why_owner_has_no_account(owner: str, users: Users, account: str, section: str) -> str:
+def why_owner_has_no_account(
+    owner: str, users: RemoteAccountNames, account: str, section: str
+) -> str:
     """Say why a cluster that names people takes nobody else's jobs; empty when it does."""
     people = [person for person in users if person != account]
     if not people or owner in people:

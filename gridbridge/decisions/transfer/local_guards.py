@@ -20,7 +20,7 @@ from gridbridge.model.message import (
 )
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.transfer import guard
-from gridbridge.model.transfer.guard import Guard, Pairs
+from gridbridge.model.transfer.guard import GuardKind, Pairs
 from gridbridge.model.transfer.transfer_row import Transfer
 
 UNDELIVERED_REASON = "put back at home: its end was not heard there"
@@ -74,7 +74,7 @@ class HomeJobRequest:
 
 def transfers_without_hold(transfers: Iterable[Transfer], local: ClusterSnapshot) -> frozenset[str]:
     """Return the transfers, by name, whose running tasks should have a hold and have none."""
-    guarded = (transfer for transfer in transfers if transfer.guard == Guard.HOLD)
+    guarded = (transfer for transfer in transfers if transfer.guard == GuardKind.HOLD)
     running = ((transfer.name, _running(transfer, local)) for transfer in guarded)
     return frozenset(name for name, row in running if row and not row.state.is_held)
 
@@ -86,7 +86,7 @@ def jobs_with_hidden_guard(
     hidden = (
         transfer
         for transfer in transfers
-        if transfer.guard != Guard.HOLD and _running(transfer, local)
+        if transfer.guard != GuardKind.HOLD and _running(transfer, local)
     )
     return tuple(sorted({parse_transfer(transfer.name).job for transfer in hidden}))
 
@@ -95,13 +95,15 @@ def guard_to_restore(
     transfer: Transfer, request: HomeJobRequest, transfer_queues: Collection[str]
 ) -> str:
     """Return the guard that has to be put back; empty for none."""
-    if request.owner != transfer.owner or (transfer.guard == Guard.START and request.is_deferred):
+    if request.owner != transfer.owner or (
+        transfer.guard == GuardKind.START and request.is_deferred
+    ):
         return ""
     is_array = bool(parse_transfer(transfer.name).task)
     guard_wanted = guard.choose_guard(request.hard, request.queues, transfer_queues, is_array)
-    if transfer.guard == Guard.START:
-        return Guard.START
-    return "" if guard_wanted == Guard.NONE else guard_wanted
+    if transfer.guard == GuardKind.START:
+        return GuardKind.START
+    return "" if guard_wanted == GuardKind.NONE else guard_wanted
 
 
 def qresub_copies(

@@ -19,7 +19,7 @@ from gridbridge.model.ids import PREFIX, TransferId, parse_transfer
 from gridbridge.model.message import DesiredJobState
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.transfer.claim import HOME
-from gridbridge.model.transfer.transfer_plan import Orphan, TransferAct, TransferAction
+from gridbridge.model.transfer.transfer_plan import OrphanJob, TransferAct, TransferAction
 from gridbridge.model.transfer.transfer_row import Transfer
 
 NO_GRACE = timedelta()  # a job that waits after its end can only run again
@@ -44,7 +44,7 @@ def plan_survivor_deletions(
 
 def find_orphan_jobs(
     transfers: Iterable[Transfer], situation: TransferSituation
-) -> Iterator[Orphan]:
+) -> Iterator[OrphanJob]:
     """Find held jobs under our transfers' names that are not the recorded ones.
 
     Id 0 is a job that is still being submitted: its starter, or the deletion of its transfer, takes
@@ -63,7 +63,7 @@ def find_orphan_jobs(
             if not is_ours or {(*name, row.job_id), (*name, 0)} & recorded:
                 continue
             if why := _orphaned(row, name in open_names, situation.now):
-                yield Orphan(
+                yield OrphanJob(
                     cluster=remote.cluster,
                     job_id=row.job_id,
                     name=row.name,

@@ -9,7 +9,12 @@ from datetime import datetime
 from gridbridge.decisions.transfer.circuit_breaker import describe_failure_cause
 from gridbridge.model.published import PublishedState, ShownCluster, ShownQueue, ShownTransferQueue
 from gridbridge.model.states import QueueFact
-from gridbridge.model.status_report import ClusterReport, QueueReport, age, count
+from gridbridge.model.status_report import (
+    ClusterReport,
+    QueueReport,
+    format_duration,
+    with_noun,
+)
 
 NOT_YET_REPORTED = "its load values are fine: the next load report opens it"
 
@@ -32,7 +37,8 @@ def poller_silence_alarm(shown: PublishedState, now: datetime) -> str:
     if old <= shown.load.stale:
         return ""
     return (
-        f"gridbridge-poller is silent for {age(old)} ({age(shown.load.stale)} is the limit): "
+        f"gridbridge-poller is silent for {format_duration(old)}"
+        f" ({format_duration(shown.load.stale)} is the limit): "
         "what follows is as old, and its queues are closed"
     )
 
@@ -75,7 +81,7 @@ def drain_reason(cluster: str, shown: PublishedState, now: datetime) -> str:
     drain = shown.drained.get(cluster)
     if drain is None:
         return ""
-    return f"drained by {drain.by} {age(now - drain.at)} ago: {drain.reason}"
+    return f"drained by {drain.by} {format_duration(now - drain.at)} ago: {drain.reason}"
 
 
 def breaker_reason(cluster: str, shown: PublishedState, now: datetime) -> str:
@@ -83,10 +89,10 @@ def breaker_reason(cluster: str, shown: PublishedState, now: datetime) -> str:
     breaker = shown.breakers.get(cluster)
     if breaker is None or breaker.until is None:
         return ""
-    jobs = f"{count(breaker.failures, 'job')} in a row failed at {cluster}"
+    jobs = f"{with_noun(breaker.failures, 'job')} in a row failed at {cluster}"
     failed = f"{jobs}: {describe_failure_cause(breaker.cause, cluster)}"
     if now < breaker.until:
-        return f"{failed}. The next job is let in {age(breaker.until - now)} from now."
+        return f"{failed}. The next job is let in {format_duration(breaker.until - now)} from now."
     return f"{failed}. One job is let in."
 
 
@@ -96,13 +102,13 @@ def cluster_silence(cluster: ShownCluster | None, now: datetime) -> str:
         return "not asked yet"
     if not cluster.trouble:
         return ""
-    since = f"for {age(now - cluster.taken_at)}" if cluster.taken_at else "yet"
+    since = f"for {format_duration(now - cluster.taken_at)}" if cluster.taken_at else "yet"
     return f"has not answered {since}: {cluster.trouble}"
 
 
 def _freshness(cluster: ShownCluster, now: datetime) -> str:
     assert cluster.taken_at
-    return f"answered {age(now - cluster.taken_at)} ago"
+    return f"answered {format_duration(now - cluster.taken_at)} ago"
 
 
 def report_transfer_queue(
@@ -154,6 +160,6 @@ def _closing_threshold(route: ShownTransferQueue, shown: PublishedState, now: da
         return failed or f"{route.cluster} {quiet or 'is silent'}"
     pending = int(shown.load.values.get(f"{prefix}_pending", 0))
     if pending >= route.pending_limit:
-        waiting = count(pending, "job waits", "jobs wait")
+        waiting = with_noun(pending, "job waits", "jobs wait")
         return f"{waiting} at {route.cluster}, {route.pending_limit} is the limit"
     return ""

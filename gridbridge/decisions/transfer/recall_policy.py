@@ -17,7 +17,7 @@ from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import DesiredJobState, StarterPhase
 from gridbridge.model.snapshot import JobStatus
 from gridbridge.model.states import JobFact
-from gridbridge.model.status_report import age, count
+from gridbridge.model.status_report import format_duration, with_noun
 from gridbridge.model.transfer.claim import JOB, is_grant
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.model.transfer.transfer_sections import TransferQueue
@@ -31,7 +31,7 @@ RecallCandidate: TypeAlias = tuple[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recall:
+class TaskRecall:
     """A task to bring home, and a sentence that says why."""
 
     transfer: Transfer
@@ -45,7 +45,7 @@ def plan_recalls(
     queues: Mapping[str, TransferQueue],
     troubles: Mapping[str, str],
     free: int,
-) -> Iterator[Recall]:
+) -> Iterator[TaskRecall]:
     """Give the tasks to bring home, as far as slots go, from each owner in turn.
 
     An owner's longest waiting task comes first, and so does the owner of the longest waiting one.
@@ -55,7 +55,7 @@ def plan_recalls(
     for transfer, slots, why, state in _recallable(transfers, situation, queues, troubles):
         if slots <= free:
             sentence = f"recalled from {transfer.remote}: {why}, {_slots(slots, free)}{state}"
-            yield Recall(transfer=transfer, slots=slots, why=sentence)
+            yield TaskRecall(transfer=transfer, slots=slots, why=sentence)
             free -= slots
 
 
@@ -154,15 +154,17 @@ def _why(
     if queue is None or not queue.recall_wait_s or waited < SETTLING:
         return ""
     if trouble:
-        return f"{trouble}, and it waited there for {age(waited)}"
+        return f"{trouble}, and it waited there for {format_duration(waited)}"
     limit = timedelta(seconds=queue.recall_wait_s)
     if waited < limit:
         return ""
-    return f"it waited there for {age(waited)}, {age(limit)} is the limit"
+    return f"it waited there for {format_duration(waited)}, {format_duration(limit)} is the limit"
 
 
 def _slots(needed: int, free: int) -> str:
-    return f"it needs {count(needed, 'slot')} and {free} {'is' if free == 1 else 'are'} free here"
+    return (
+        f"it needs {with_noun(needed, 'slot')} and {free} {'is' if free == 1 else 'are'} free here"
+    )
 
 
 def may_claim_be_taken_home(transfer: Transfer) -> bool:
@@ -193,7 +195,8 @@ def _why_silent(
         transfer, situation, (StarterPhase.HELD, StarterPhase.RELEASED)
     ):
         return ""
-    return f"{transfer.remote} has not answered for {age(silent)}, {age(limit)} is the limit"
+    passed = format_duration(silent)
+    return f"{transfer.remote} has not answered for {passed}, {format_duration(limit)} is the limit"
 
 
 def _sleeps(transfer: Transfer, situation: TransferSituation, phases: tuple[str, ...]) -> bool:

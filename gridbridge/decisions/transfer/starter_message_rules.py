@@ -21,7 +21,7 @@ from gridbridge.model.message import (
     shorten_reason,
 )
 from gridbridge.model.transfer.claim import is_claim
-from gridbridge.model.transfer.guard import Guard
+from gridbridge.model.transfer.guard import GuardKind
 from gridbridge.model.transfer.transfer_plan import RejectedAction
 from gridbridge.model.transfer.transfer_row import Transfer
 
@@ -38,7 +38,7 @@ SPARED_REASON = (
     "its h_rt has passed here and ends nothing: the limit there decides;"
     " the accounting here will say failed 37"
 )
-KNOWN_GUARDS = ("", Guard.NONE, Guard.START, Guard.HOLD)
+KNOWN_GUARDS = ("", GuardKind.NONE, GuardKind.START, GuardKind.HOLD)
 PHASE_ORDER = (StarterPhase.SUBMITTING, StarterPhase.HELD, StarterPhase.RELEASED)
 
 
@@ -215,7 +215,7 @@ def _record(
         wake=message.wake,
         rerun=message.rerun,
         claim=message.claim,
-        guard=message.guard or Guard.HOLD,
+        guard=message.guard or GuardKind.HOLD,
         remote_id=int(message.remote_id or 0),
         created_at=now,
         updated_at=now,
@@ -327,7 +327,7 @@ def _ended_by_home(closed: Transfer) -> Transfer:
 
     Grid Engine may run the task again (qmod -rj), and its starter left the guard there.
     """
-    return closed.but(desired=DesiredJobState.DEAD, reguarded=closed.guard != Guard.NONE)
+    return closed.but(desired=DesiredJobState.DEAD, reguarded=closed.guard != GuardKind.NONE)
 
 
 def describe_job_end(message: StarterMessage) -> str:

@@ -16,7 +16,7 @@ from gridbridge.model.ids import parse_transfer
 from gridbridge.model.message import DesiredJobState, FailureCause, StarterMessage
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.states import UNSEEN, QueueFact
-from gridbridge.model.transfer.guard import Guard
+from gridbridge.model.transfer.guard import GuardKind
 from gridbridge.model.transfer.transfer_plan import TransferAct, TransferAction, TransferPlan
 from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer
 from gridbridge.model.transfer.transfer_sections import PollerSection
@@ -169,7 +169,7 @@ def _delete_and_close(
         return [_action(TransferAct.DELETE_REMOTE, transfer.but(remote_id=row.job_id), why)]
     if row or transfer.wake in situation.asleep or _may_still_run(transfer, situation, home_row):
         return []
-    is_guarded = transfer.local_state.is_put_back and transfer.guard != Guard.NONE
+    is_guarded = transfer.local_state.is_put_back and transfer.guard != GuardKind.NONE
     act = TransferAct.RELEASE_LOCAL if is_guarded else TransferAct.CLOSE
     return [_action(act, transfer, f"{why}, and nothing of it lives at {transfer.remote}")]
 
@@ -204,7 +204,7 @@ def _may_still_run(
     task without a guard (somebody may have taken it away) may run again already: then its new
     starter waits for our answer, or it runs in a queue that is no transfer queue.
     """
-    if transfer.guard == Guard.NONE or transfer.key in situation.with_new_starter:
+    if transfer.guard == GuardKind.NONE or transfer.key in situation.with_new_starter:
         return False
     home = situation.snapshots.get(situation.home)
     if home is None or not transfer.is_older_than(home.taken_at):
@@ -265,7 +265,7 @@ def _has_no_starter(transfer: Transfer, situation: TransferSituation) -> bool:
 
 def _is_to_be_adopted(transfer: Transfer) -> bool:
     """Say whether its task waits to be started again where its next starter will adopt it."""
-    return transfer.guard == Guard.NONE and transfer.local_state.is_put_back
+    return transfer.guard == GuardKind.NONE and transfer.local_state.is_put_back
 
 
 def _is_adopted(transfer: Transfer, situation: TransferSituation) -> bool:

@@ -11,7 +11,7 @@ from gridbridge.model.places import CONFIG
 from gridbridge.model.published import PublishedState, ShownHistory, ShownTransfer
 from gridbridge.model.site.setup_findings import CheckFinding, FindingState
 from gridbridge.model.states import JobFact, JobState, QueueFact
-from gridbridge.model.status_report import TransferAttempt, age
+from gridbridge.model.status_report import TransferAttempt, format_duration
 
 
 def unconfigured_cluster_reason(cluster: str) -> str:
@@ -79,7 +79,7 @@ def _state_at_home(transfer: ShownTransfer, now: datetime) -> str:
     if transfer.closed_at:
         return transfer.reason
     state = transfer.local_state or ("ending" if transfer.outcome else "not listed")
-    since = f" for {age(now - transfer.local_since)}" if transfer.local_since else ""
+    since = f" for {format_duration(now - transfer.local_since)}" if transfer.local_since else ""
     return f"{state} in {transfer.queue}{since}"
 
 
@@ -89,7 +89,7 @@ def _state_away(transfer: ShownTransfer, now: datetime) -> str:
     if transfer.closed_at or not transfer.remote_state:
         return "not seen yet" if transfer.remote_id and not transfer.closed_at else ""
     host = f" on {transfer.remote_host}" if transfer.remote_host else ""
-    since = f" for {age(now - transfer.since)}" if transfer.since else ""
+    since = f" for {format_duration(now - transfer.since)}" if transfer.since else ""
     return f"{transfer.remote_state}{host}{since}"
 
 
@@ -126,7 +126,7 @@ def _tried(transfer: ShownTransfer) -> str:
 
 def _missing(transfer: ShownTransfer, now: datetime) -> str:
     assert transfer.missing_since
-    missing_for = age(now - transfer.missing_since)
+    missing_for = format_duration(now - transfer.missing_since)
     job = f"job {transfer.remote_id}"
     return f"the accounting of {job}, which {transfer.remote} has not listed for {missing_for}"
 

@@ -45,7 +45,7 @@ def power(folder: str, is_acting: bool, path: str, is_json: bool) -> None:
         policy, folder, datetime.now(UTC), is_acting=is_acting
     )
     if is_json:
-        output.as_json(
+        output.print_json(
             [
                 {"host": outcome.host, "wish": outcome.wish.value, "why": outcome.why or None}
                 for outcome in outcomes
@@ -54,7 +54,7 @@ def power(folder: str, is_acting: bool, path: str, is_json: bool) -> None:
     else:
         for outcome in outcomes:
             failure = f", not done: {outcome.why}" if outcome.why else ""
-            output.line(f"{outcome.host}: {outcome.wish.value}{failure}")
+            output.print_line(f"{outcome.host}: {outcome.wish.value}{failure}")
     if any(outcome.is_later for outcome in outcomes):
         raise SystemExit(EXIT_NO_ANSWER)
     if any(outcome.why for outcome in outcomes):

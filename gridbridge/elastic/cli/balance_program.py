@@ -142,10 +142,10 @@ class BalanceProgramOptions:
 def _tell(report: BalancePlanReport, acts: tuple[str, ...], *, is_json: bool) -> None:
     """Print a round's decision and its acts on nodes."""
     if is_json:
-        output.as_json({**plan_report_json(report), "done": list(acts)})
+        output.print_json({**plan_report_json(report), "done": list(acts)})
         return
     for text in (report.sentence, *(f"  {act}" for act in acts)):
-        output.line(log_file.prefix_lines_with_time(text, sys.stdout))
+        output.print_line(log_file.prefix_lines_with_time(text, sys.stdout))
 
 
 def _print_round(
@@ -155,7 +155,7 @@ def _print_round(
     for file in files:
         file.follow()
     _tell(plan.told, plan.done, is_json=is_json)
-    output.finish()
+    output.flush_output()
 
 
 def _nothing_of(_: "BalancerRoundPlan") -> None:
@@ -215,7 +215,7 @@ def _options_of(
 
 
 def _complain(error: GridbridgeError) -> None:
-    output.complain(log_file.prefix_lines_with_time(f"gridbridge-balance: {error}", sys.stderr))
+    output.print_error(log_file.prefix_lines_with_time(f"gridbridge-balance: {error}", sys.stderr))
 
 
 def _draw(stats: str, folder: str) -> None:

@@ -18,7 +18,7 @@ from gridbridge.errors import StateError
 from gridbridge.model.elastic.elastic_nodes import ElasticNodeState, HostJoinStep
 from gridbridge.model.elastic.owned_nodes import NodeRequestKind, OwnedNode
 from gridbridge.model.elastic.published_balance import BalancerOverview, JobOrHostExplanation
-from gridbridge.model.status_report import count
+from gridbridge.model.status_report import with_noun
 
 UNKNOWN = 1
 COMING = tuple(state for state in ElasticNodeState if state.is_coming)
@@ -41,20 +41,21 @@ def status(is_json: bool) -> None:
     now = datetime.now(UTC)
     overview = nodes.load_balancer_overview(now)
     if is_json:
-        output.as_json(_overview(overview))
+        output.print_json(_overview(overview))
         return
     rows = [_row(node, dict(overview.asked), now) for node in overview.nodes]
     if rows:
-        output.table(HEAD, rows)
+        output.print_table(HEAD, rows)
     else:
-        output.line("no node is the balancer's")
+        output.print_line("no node is the balancer's")
     for pool, record in overview.pools:
         if record.failures:
             at = format_local_time(record.failed_at, now)
-            output.line(
-                f"pool {pool}: {count(record.failures, 'node')} in a row failed, the last at {at}"
+            output.print_line(
+                f"pool {pool}: {with_noun(record.failures, 'node')} in a row failed,"
+                f" the last at {at}"
             )
-    output.line(
+    output.print_line(
         f"last round {format_local_time(overview.last_round, now)},"
         f" spent this month {overview.spent:.2f}"
     )
@@ -87,7 +88,7 @@ def explain(what: str, folder: str, path: str, is_json: bool) -> None:
         lambda: service.explain_job_or_host(what, now, nodes, folder, path)
     )
     for unseen in explanation.unseen:
-        output.complain(unseen)
+        output.print_error(unseen)
     _tell(explanation, now, is_json=is_json)
     if not explanation.is_known:
         raise SystemExit(UNKNOWN)
@@ -173,11 +174,11 @@ def history(count: int, is_json: bool) -> None:
             }
             for decision in decisions
         ]
-        output.as_json(rows)
+        output.print_json(rows)
         return
     now = datetime.now(UTC)
     for decision in decisions:
-        output.line(
+        output.print_line(
             f"{decision.number}  {format_local_time(decision.at, now)}  {decision.sentence}"
         )
 
@@ -190,9 +191,9 @@ def _ask(
 
     node = nodes.request_node_change(host, request)
     if is_json:
-        output.as_json({"host": node.name, "state": node.state.value, "wish": request.value})
+        output.print_json({"host": node.name, "state": node.state.value, "wish": request.value})
         return
-    output.line(f"{node.name} {words[node.state]}")
+    output.print_line(f"{node.name} {words[node.state]}")
 
 
 def _nodes(now: datetime) -> tuple[OwnedNode, ...]:
@@ -214,14 +215,14 @@ def _tell(explanation: JobOrHostExplanation, now: datetime, *, is_json: bool) ->
             "sentence": explanation.sentence,
             "node": node,
         }
-        output.as_json({**plain, "unseen": list(explanation.unseen)})
+        output.print_json({**plain, "unseen": list(explanation.unseen)})
         return
     if explanation.node:
         since = format_local_time(explanation.node.since, now)
         state, pool = explanation.node.state.value, explanation.node.pool
-        output.line(f"{explanation.what} is {state} since {since}, of pool {pool}")
-    output.line(f"{explanation.what}: {explanation.reason}")
-    output.line(f"the plan now: {explanation.sentence}")
+        output.print_line(f"{explanation.what} is {state} since {since}, of pool {pool}")
+    output.print_line(f"{explanation.what}: {explanation.reason}")
+    output.print_line(f"the plan now: {explanation.sentence}")
 
 
 def _row(node: OwnedNode, requests: dict[str, str], now: datetime) -> tuple[str, ...]:

@@ -100,13 +100,15 @@ def plan(folder: str, path: str, is_json: bool, **options: Any) -> None:
         )
     )
     for unseen in report.unseen:
-        output.complain(unseen)
+        output.print_error(unseen)
     if is_json:
-        output.as_json({**plan_report_json(report), "unseen": list(report.unseen)})
+        output.print_json({**plan_report_json(report), "unseen": list(report.unseen)})
         return
-    output.line(report.sentence)
+    output.print_line(report.sentence)
     for refused in report.refused:
-        output.line(f"  {f'job {refused.job}' if refused.job else refused.host}: {refused.reason}")
+        output.print_line(
+            f"  {f'job {refused.job}' if refused.job else refused.host}: {refused.reason}"
+        )
 
 
 @click.command()
@@ -127,13 +129,13 @@ def snapshot(folder: str, path: str, is_json: bool) -> None:
     exit_75_without_answer(lambda: service.save_balance_snapshot(folder, datetime.now(UTC), path))
     warn_of_unknown_nodes()
     if is_json:
-        output.as_json({"folder": folder})
+        output.print_json({"folder": folder})
 
 
 def warn_of_unknown_nodes() -> None:
     """Warn on standard error if this account may not read the balancer's nodes."""
     if service.are_balancer_nodes_unknown():
-        output.complain(service.NODES_UNSEEN)
+        output.print_error(service.NODES_UNSEEN)
 
 
 def plan_report_json(report: BalancePlanReport) -> dict[str, object]:

@@ -39,7 +39,7 @@ def plot(stats: str, folder: str) -> None:
     if folder == BALANCE_PLOTS:
         statistics_file.become_balance_account()
     for path in draw_statistics_file(stats, folder):
-        output.line(path)
+        output.print_line(path)
 
 
 def draw_statistics_file(stats: str, folder: str) -> tuple[str, ...]:
@@ -50,7 +50,7 @@ def draw_statistics_file(stats: str, folder: str) -> tuple[str, ...]:
     rows, left_out = statistics_file.read_statistics_rows_of_file(stats)
     if left_out:
         count = f"{len(left_out)} lines are" if len(left_out) > 1 else "1 line is"
-        output.complain(
+        output.print_error(
             f"gridbridge: {stats}: {count} no row of statistics, the first is {left_out[0]}"
         )
     from gridbridge.elastic.cli import balance_plots  # half a second

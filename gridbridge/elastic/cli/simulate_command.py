@@ -20,7 +20,7 @@ from gridbridge.model.elastic.replay_outcome import (
     ReplayWorkload,
     WorkloadLineFault,
 )
-from gridbridge.model.status_report import count
+from gridbridge.model.status_report import with_noun
 
 DAY = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"])
 TOLD_LINES = 5
@@ -183,7 +183,7 @@ def simulate(is_json: bool, **arguments: Any) -> None:
         from gridbridge.elastic.cli import replay_plots  # half a second
 
         replay_plots.draw_replay_comparisons(comparisons, options.plot)
-        output.complain(f"gridbridge: {options.plot} is written")
+        output.print_error(f"gridbridge: {options.plot} is written")
 
 
 def _compared(options: SimulateOptions) -> list[service.PolicyComparison]:
@@ -234,30 +234,30 @@ def _complain(path: str, bad: Mapping[int, WorkloadLineFault]) -> None:
     """Report the invalid lines of a workload file, one line for each kind of fault."""
     for why in WorkloadLineFault:
         if numbers := [number for number, fault in bad.items() if fault is why]:
-            faulty = f"{count(len(numbers), 'line')} with {why.value}"
+            faulty = f"{with_noun(len(numbers), 'line')} with {why.value}"
             are = "are" if len(numbers) > 1 else "is"
             shown = ", ".join(map(str, numbers[:TOLD_LINES]))
             more = ", ..." if len(numbers) > TOLD_LINES else ""
-            output.complain(f"gridbridge: {path}: {faulty} {are} left out: {shown}{more}")
+            output.print_error(f"gridbridge: {path}: {faulty} {are} left out: {shown}{more}")
 
 
 def _show(comparisons: list[service.PolicyComparison], is_json: bool) -> None:
     if is_json:
-        output.as_json([_plain(comparison) for comparison in comparisons])
+        output.print_json([_plain(comparison) for comparison in comparisons])
         return
     for number, comparison in enumerate(comparisons):
         if number:
-            output.line()
-        output.line(_sentence(comparison))
+            output.print_line()
+        output.print_line(_sentence(comparison))
         best = {id(outcome) for outcome in comparison.frontier}
         rows = [_row(outcome, is_best=id(outcome) in best) for outcome in comparison.outcomes]
-        output.table(HEAD, rows, numbers=HEAD[1:])
+        output.print_table(HEAD, rows, numbers=HEAD[1:])
         if comparison.frontier:
-            output.line("*: no other is both cheaper and waits less")
+            output.print_line("*: no other is both cheaper and waits less")
 
 
 def _sentence(comparison: service.PolicyComparison) -> str:
-    parts = [count(len(comparison.workload.tasks), "task")]
+    parts = [with_noun(len(comparison.workload.tasks), "task")]
     parts.extend(
         f"{count} {why.value}" for why, count in sorted(comparison.workload.left_out.items())
     )

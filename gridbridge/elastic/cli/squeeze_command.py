@@ -155,9 +155,9 @@ def _answer(
     if answering.prefix:
         _save(model.original, f"{answering.prefix}.original")
     if model.warnings:
-        output.complain("Warning: cluster has inconsistent data:")
+        output.print_error("Warning: cluster has inconsistent data:")
         for warning in model.warnings:
-            output.complain(f"  - {warning}")
+            output.print_error(f"  - {warning}")
     if is_json:
         _tell_model_as_json(model)
     else:
@@ -181,7 +181,7 @@ def _refuse_nonsense(
 
 
 def _tell_model_as_json(model: "service.GanetiSqueezeAnswer") -> None:
-    output.as_json(
+    output.print_json(
         {
             "answer": model.way.value,
             "nodes": list(model.nodes),
@@ -195,28 +195,28 @@ def _tell_model_as_json(model: "service.GanetiSqueezeAnswer") -> None:
 
 def _tell_model(model: "service.GanetiSqueezeAnswer", answering: GanetiOutputOptions) -> None:
     if answering.is_verbose:
-        output.line(f"Offline candidates: {','.join(model.offline_candidates)}")
-        output.line(f"Online candidates: {','.join(model.online_candidates)}")
+        output.print_line(f"Offline candidates: {','.join(model.offline_candidates)}")
+        output.print_line(f"Online candidates: {','.join(model.online_candidates)}")
     if not answering.is_bare:
-        output.line(f"'{model.way.value}'")
+        output.print_line(f"'{model.way.value}'")
     for name in model.nodes:
-        output.line(name)
+        output.print_line(name)
     if answering.is_verbose and not model.is_enough:
-        output.line("Onlining all nodes will not yield enough capacity")
+        output.print_line("Onlining all nodes will not yield enough capacity")
 
 
 def _tell_site(decision: "site.SqueezePreview", *, is_json: bool) -> None:
     for lack in decision.lacking:
-        output.complain(f"gridbridge: {lack}")
+        output.print_error(f"gridbridge: {lack}")
     for host, why in decision.untold:
         note = f"{host} does not tell whether it has power, and is left as it is"
-        output.complain(f"gridbridge: {note}: {why}")
+        output.print_error(f"gridbridge: {note}: {why}")
     if is_json:
         deeds = [
             {"host": deed.host, "do": deed.doing.value, **({"tag": deed.tag} if deed.tag else {})}
             for deed in decision.deeds
         ]
-        output.as_json(
+        output.print_json(
             {
                 "off": list(decision.off),
                 "on": list(decision.on),
@@ -225,22 +225,22 @@ def _tell_site(decision: "site.SqueezePreview", *, is_json: bool) -> None:
             }
         )
         return
-    output.line(decision.sentence)
+    output.print_line(decision.sentence)
     for deed in decision.deeds:
-        output.line(f"  {deed.host}: {deed.doing.value}{deed.tag and f' {deed.tag}'}")
+        output.print_line(f"  {deed.host}: {deed.doing.value}{deed.tag and f' {deed.tag}'}")
 
 
 def _tell_commands(model: "service.GanetiSqueezeAnswer", path: str, *, is_json: bool) -> None:
     if path == ON_SCREEN:
-        output.line("")
-        output.line("Commands to run:")
+        output.print_line("")
+        output.print_line("Commands to run:")
         for line in model.shown:
-            output.line(f"  {line}")
+            output.print_line(f"  {line}")
         return
     from gridbridge.elastic.balancer import ganeti_squeeze as service
 
     service.write_text_file(f"{service.BEGIN}{model.script}", path)
-    write = output.complain if is_json else output.line
+    write = output.print_error if is_json else output.print_line
     write(f"The commands have been written to file '{path}'")
 
 
@@ -248,4 +248,4 @@ def _save(text: str, path: str) -> None:
     from gridbridge.elastic.balancer import ganeti_squeeze as service
 
     service.write_text_file(text, path)
-    output.complain(f"gridbridge: {path} is written")
+    output.print_error(f"gridbridge: {path} is written")

@@ -39,6 +39,6 @@ def tag(host: str, suffix: str, remove: bool, path: str, is_json: bool) -> None:
         lambda: service.change_standby_tag(host, suffix, is_wanted=not remove, path=path)
     )
     if is_json:
-        output.as_json({"host": host, "tags": list(tags)})
+        output.print_json({"host": host, "tags": list(tags)})
         return
-    output.line(f"{host}: {' '.join(tags) or 'no tags'}")
+    output.print_line(f"{host}: {' '.join(tags) or 'no tags'}")

@@ -18,7 +18,7 @@ from gridbridge.model.elastic.replay_outcome import (
     ReplayTask,
     ReplayWorkload,
 )
-from gridbridge.model.status_report import count
+from gridbridge.model.status_report import with_noun
 
 IDLE_S = (0.0, 60.0, 300.0, 900.0, 1800.0)
 SPARE_NODES = (0, 1, 2)  # times the slots of a node
@@ -128,7 +128,10 @@ def compare_balance_policies(
         ReplayExclusion.TOO_WIDE,
     )
     if not fit.tasks:
-        nodes, slots = count(terms.max_nodes, "node"), count(terms.slots, "slot")
+        nodes, slots = (
+            with_noun(terms.max_nodes, "node"),
+            with_noun(terms.slots, "slot"),
+        )
         raise ParseError(f"{name}: no task fits into {nodes} of {slots}")
     ways = [make_replay_policy(rules, terms, demand) for rules in policies]
     if is_swept:

@@ -104,7 +104,7 @@ class AddedTasks:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Array:
+class CampaignArray:
     """An array of a campaign's tasks at a cluster; its tasks have the indices 1 to `size`."""
 
     campaign: int
@@ -143,13 +143,13 @@ class ArraySubmissionResult:
     error: GridbridgeError | None = None  # None: the tasks may start
 
 
-def map_arrays_to_clusters(arrays: Iterable[Array]) -> dict[tuple[int, int], str]:
+def map_arrays_to_clusters(arrays: Iterable[CampaignArray]) -> dict[tuple[int, int], str]:
     """Map each array, by its campaign and number, to its cluster."""
     return {(array.campaign, array.number): array.cluster for array in arrays}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attempt:
+class TaskAttempt:
     """An attempt to run one task of a campaign, with its outcome."""
 
     campaign: int
@@ -190,7 +190,7 @@ class AttemptOutcome:
     is_overrun: bool = False  # outcome COPY, since it overran its walltime
 
     @classmethod
-    def of(cls, attempt: Attempt, cluster: str) -> Self:
+    def of(cls, attempt: TaskAttempt, cluster: str) -> Self:
         """Return the outcome of an ended attempt at a cluster."""
         return cls(
             campaign=attempt.campaign,
@@ -207,8 +207,8 @@ class StoredCampaign:
     """What the state file has of a campaign: waiting tasks, arrays and live attempts."""
 
     waiting: tuple[WaitingTasks, ...]
-    arrays: tuple[Array, ...]
-    attempts: tuple[Attempt, ...]  # by array and index
+    arrays: tuple[CampaignArray, ...]
+    attempts: tuple[TaskAttempt, ...]  # by array and index
     earlier: tuple[AttemptOutcome, ...] = ()
     clusters: frozenset[str] = frozenset()  # clusters that the campaign names
 
@@ -219,9 +219,9 @@ class LedgerRecoveryStep:
 
     campaign: int
     undone: tuple[int, ...] = ()  # arrays that were never submitted
-    arrays: tuple[Array, ...] = ()
-    attempts: tuple[Attempt, ...] = ()
-    superseded: tuple[Attempt, ...] = ()  # attempts that later attempts replaced
+    arrays: tuple[CampaignArray, ...] = ()
+    attempts: tuple[TaskAttempt, ...] = ()
+    superseded: tuple[TaskAttempt, ...] = ()  # attempts that later attempts replaced
     no_longer: tuple[WaitingTasks, ...] = ()  # removed from the waiting tasks
     waiting: tuple[WaitingTasks, ...] = ()  # what replaces `no_longer`
     again: tuple[WaitingTasks, ...] = ()  # added: tasks of an array that never ran

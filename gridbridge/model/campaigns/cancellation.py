@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from gridbridge.model.campaigns.preemption import BlockedRequest, Preemption
+from gridbridge.model.campaigns.preemption import BlockedRequest, PreemptedTasks
 
 
 class CancellationReason(StrEnum):
@@ -141,4 +141,4 @@ class CancellationPlan:
     moved: tuple[ArrayCancellation, ...] = ()  # those of them that wait still, and start elsewhere
     cancelled: tuple[ArrayCancellation, ...] = ()  # campaigns and tasks that their owners cancelled
     spared: tuple[ArrayCancellation, ...] = ()  # marked earlier for waiting, but running now
-    ways: tuple[Preemption, ...] = ()  # preemptions for local requests, one per cluster
+    ways: tuple[PreemptedTasks, ...] = ()  # preemptions for local requests, one per cluster

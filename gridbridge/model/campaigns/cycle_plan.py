@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from gridbridge.model.campaigns.campaign import (
-    Array,
-    Attempt,
     AttemptOutcome,
     Campaign,
+    CampaignArray,
+    TaskAttempt,
     TaskOutcome,
 )
 from gridbridge.model.campaigns.campaign_events import (
@@ -221,7 +221,7 @@ class CampaignCycleSituation:
 
     campaigns: tuple[Campaign, ...]  # unfinished campaigns, by number
     waiting: Mapping[int, int]  # unsent tasks, by campaign
-    arrays: tuple[Array, ...]  # arrays with possibly live tasks
+    arrays: tuple[CampaignArray, ...]  # arrays with possibly live tasks
     room: Mapping[str, ClusterCapacity]  # capacity of the clusters that answered
     max_tasks: int  # of one array
     # unsent tasks that avoid clusters, by campaign
@@ -229,8 +229,8 @@ class CampaignCycleSituation:
     there: tuple[ListedTaskCounts, ...] = ()
     # clusters that test campaigns have tried
     tried: Mapping[int, frozenset[str]] = field(default_factory=dict)
-    ended: tuple[Attempt, ...] = ()  # ended attempts, with outcomes
-    over: tuple[Array, ...] = ()  # arrays whose tasks have all ended
+    ended: tuple[TaskAttempt, ...] = ()  # ended attempts, with outcomes
+    over: tuple[CampaignArray, ...] = ()  # arrays whose tasks have all ended
     ratios: tuple[JobRatio, ...] = ()  # stored job ratios
     # campaign and cluster where nikita deletes waiting tasks
     wiped: frozenset[tuple[int, str]] = frozenset()
@@ -256,7 +256,7 @@ class CampaignCycleSituation:
     finalize: FinalizeSection = field(default_factory=FinalizeSection)
     arrays_at_once: int = 1  # arrays of a campaign to a cluster in one cycle
     steps: tuple[LastPrologueAttempt, ...] = ()  # prologues and epilogues before this cycle
-    stepped: tuple[Attempt, ...] = ()  # prologues and epilogues that ended now
+    stepped: tuple[TaskAttempt, ...] = ()  # prologues and epilogues that ended now
     # campaign and array of waiting prologues and epilogues
     idle_steps: frozenset[tuple[int, int]] = frozenset()
     # last array at each cluster, of campaigns with prologues
@@ -286,21 +286,21 @@ class TaskSend:
 class CampaignCyclePlan:
     """The acts of one cycle of the runner, in the order of the fields."""
 
-    ended: tuple[Attempt, ...] = ()
-    arrays: tuple[Array, ...] = ()  # arrays of the ended attempts
+    ended: tuple[TaskAttempt, ...] = ()
+    arrays: tuple[CampaignArray, ...] = ()  # arrays of the ended attempts
     again: tuple[TaskRetry, ...] = ()  # ended tasks that run again
-    over: tuple[Array, ...] = ()
+    over: tuple[CampaignArray, ...] = ()
     finished: tuple[int, ...] = ()  # campaigns that end
     wound_up: tuple[int, ...] = ()  # cancelled campaigns whose epilogues have ended
-    deleted: tuple[Array, ...] = ()  # arrays of cancelled campaigns
-    unneeded: tuple[Array, ...] = ()  # waiting prologues without remaining tasks
-    unsent: tuple[Array, ...] = ()  # prologues that no cluster has accepted yet
+    deleted: tuple[CampaignArray, ...] = ()  # arrays of cancelled campaigns
+    unneeded: tuple[CampaignArray, ...] = ()  # waiting prologues without remaining tasks
+    unsent: tuple[CampaignArray, ...] = ()  # prologues that no cluster has accepted yet
     gone: int = 0  # arrays of `deleted` without listed tasks, whose ends are awaited
     # attempts whose tasks have succeeded by another attempt
     losers: tuple[SupersededAttempts, ...] = ()
-    resumed: tuple[Array, ...] = ()  # arrays whose unfinished submission goes on
+    resumed: tuple[CampaignArray, ...] = ()  # arrays whose unfinished submission goes on
     sends: tuple[TaskSend, ...] = ()
-    stepped: tuple[Attempt, ...] = ()  # ended prologues and epilogues
+    stepped: tuple[TaskAttempt, ...] = ()  # ended prologues and epilogues
     steps: tuple[PrologueStart, ...] = ()  # prologues and epilogues that start
     copies: tuple[SpeculativeAttempts, ...] = ()
     missed: tuple[TaskMissingSince, ...] = ()

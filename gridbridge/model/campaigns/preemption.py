@@ -105,7 +105,7 @@ class BlockedRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Preemption:
+class PreemptedTasks:
     """Tasks that are ended so that one local request can start."""
 
     cluster: str

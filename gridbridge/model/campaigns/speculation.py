@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gridbridge.model.campaigns.campaign import Array, TaskOutcome
+from gridbridge.model.campaigns.campaign import CampaignArray, TaskOutcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class SpeculativeAttempts:
 class SupersededAttempts:
     """Attempts of an array to be ended, since their tasks succeeded by another attempt."""
 
-    array: Array
+    array: CampaignArray
     places: tuple[range, ...]
     is_whole: bool  # no other task of the array is left
 

@@ -90,7 +90,7 @@ class NotifiableEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Notification:
+class CampaignNotification:
     """One message to a subscriber, about all events since the last message."""
 
     subscription: NotificationSubscription

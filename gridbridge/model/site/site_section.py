@@ -3,7 +3,14 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from gridbridge.model.settings import ACCOUNT, CLUSTER_NAME, SSH_PLACE, STATE_URL, known, setting
+from gridbridge.model.settings import (
+    ACCOUNT,
+    CLUSTER_NAME,
+    SSH_PLACE,
+    STATE_URL,
+    config_key,
+    config_key_metadata,
+)
 
 MAX_UID = 2**32 - 2  # the last one but the kernel's "no such uid", (uid_t)-1
 
@@ -29,14 +36,22 @@ class QueueOrder(StrEnum):
 class SiteSection:
     """What holds for this machine and its cluster."""
 
-    cluster: str = field(metadata=known("the name of this site and its cluster", form=CLUSTER_NAME))
-    service_account: str = setting("gridbridge", "the service's account, never root", form=ACCOUNT)
-    state: str = setting("sqlite:////var/lib/gridbridge/state.db", "the state file", form=STATE_URL)
-    min_uid: int = setting(1000, "no program acts as a uid below this one", "", 1, MAX_UID)
-    transfer_host: str = setting("", "where grid commands of login nodes run", form=SSH_PLACE)
-    keep_decisions_h: float = setting(168.0, "how long decisions are kept for replay", "h", 0, 8760)
-    queue_order: QueueOrder = setting(QueueOrder.SEQ_NO, "what orders the transfer queues")
-    log_level: LogLevel = setting(LogLevel.INFO, "the least important lines that are logged")
+    cluster: str = field(
+        metadata=config_key_metadata("the name of this site and its cluster", form=CLUSTER_NAME)
+    )
+    service_account: str = config_key(
+        "gridbridge", "the service's account, never root", form=ACCOUNT
+    )
+    state: str = config_key(
+        "sqlite:////var/lib/gridbridge/state.db", "the state file", form=STATE_URL
+    )
+    min_uid: int = config_key(1000, "no program acts as a uid below this one", "", 1, MAX_UID)
+    transfer_host: str = config_key("", "where grid commands of login nodes run", form=SSH_PLACE)
+    keep_decisions_h: float = config_key(
+        168.0, "how long decisions are kept for replay", "h", 0, 8760
+    )
+    queue_order: QueueOrder = config_key(QueueOrder.SEQ_NO, "what orders the transfer queues")
+    log_level: LogLevel = config_key(LogLevel.INFO, "the least important lines that are logged")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ OPERATORS = frozenset("*?[]!&|()")  # of queue expressions (sge_types(1))
 Pairs = tuple[tuple[str, str], ...]
 
 
-class Guard:
+class GuardKind:
     """The three guards."""
 
     NONE = "none"  # it can only come to a transfer queue, where its starter adopts the copy
@@ -28,8 +28,8 @@ def choose_guard(
 ) -> str:
     """Return the guard of a task that asks for these resources and queues."""
     if asks_for_remote(hard) or names_only_queues(queues, transfer_queues):
-        return Guard.NONE
-    return Guard.HOLD if is_array else Guard.START
+        return GuardKind.NONE
+    return GuardKind.HOLD if is_array else GuardKind.START
 
 
 def asks_for_remote(hard: Pairs) -> bool:

@@ -45,7 +45,7 @@ class TransferAction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Orphan:
+class OrphanJob:
     """A held remote job under a transfer's name that is not the recorded one: to be deleted."""
 
     cluster: str

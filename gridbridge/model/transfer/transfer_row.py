@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from gridbridge.model.message import StarterMessage
 from gridbridge.model.states import UNSEEN, JobState
-from gridbridge.model.transfer.guard import Guard
+from gridbridge.model.transfer.guard import GuardKind
 
 TransferKey = tuple[str, int]  # a transfer's name, and the uid of whoever made it
 MOMENTS = ("updated_at", "since", "missing_since", "seen_at")  # with which answers are compared
@@ -52,7 +52,7 @@ class Transfer:
     closed_at: datetime | None = None  # when it had no job any more
     pinned: bool = False  # its local job may start in its queue only, until it is adopted
     claim: str = ""  # decides whether its remote job may run (model.claim)
-    guard: str = Guard.HOLD  # what keeps its task from starting beside it
+    guard: str = GuardKind.HOLD  # what keeps its task from starting beside it
     reguarded: bool = False  # by the service, perhaps after its starter let the task go
     claimed: str = ""  # by home or by the job, as far as the service knows
     cause: str = ""  # message.Cause: why it did not go on, or failed

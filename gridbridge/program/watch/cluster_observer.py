@@ -11,7 +11,7 @@ from gridbridge import __version__
 from gridbridge.batch.adapters import status_adapter
 from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.model.route import Away, SshLogin
-from gridbridge.model.settings import Users
+from gridbridge.model.settings import RemoteAccountNames
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, SentJob
 from gridbridge.model.vocabulary import ClusterVocabulary
 from gridbridge.program.work.owner_threads import ThreadNotStarted, ThreadPool
@@ -85,7 +85,7 @@ class ClusterObserver:
         where: Away,
         pace: ClusterQueryLimits,
         clock: Clock,
-        users: Users | None = None,
+        users: RemoteAccountNames | None = None,
         transfer_queues: Collection[str] = (),
     ) -> None:
         self.cluster = cluster
@@ -94,7 +94,7 @@ class ClusterObserver:
         self._where = where
         self._pace = pace
         self._clock = clock
-        self._users = users or Users()
+        self._users = users or RemoteAccountNames()
         self._transfer_queues = transfer_queues
         self._due = clock.steady_s()
         self._asked_at = clock.steady_s()

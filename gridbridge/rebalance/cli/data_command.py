@@ -193,7 +193,7 @@ def drain(storage: str, records: str, path: str) -> int:
         for result in _datasets(path, records).drain(storage)
     ]
     if not statuses:
-        output.line(f"{storage}: no replica of yours is there")
+        output.print_line(f"{storage}: no replica of yours is there")
     return max(statuses, default=0)
 
 
@@ -203,7 +203,7 @@ def _datasets(config: str, records: str) -> "OwnerDatasets":
     from gridbridge.rebalance.replicas import owner_wiring
 
     policy, _ = users_configuration.load_policy_for_users(config)
-    return owner_wiring.open_owner_datasets(policy, records, output.progress)
+    return owner_wiring.open_owner_datasets(policy, records, output.show_progress)
 
 
 def _let(name: str, records: str, *, is_later: bool = False) -> None:
@@ -221,9 +221,9 @@ def _let(name: str, records: str, *, is_later: bool = False) -> None:
     )
     if is_later and (why := why or dataset_delegation.why_no_dataset_rounds()):
         mend = f"gridbridge data replicate {name} makes them"
-        output.complain(f"gridbridge: nobody makes the replicas of {name} later: {why}; {mend}")
+        output.print_error(f"gridbridge: nobody makes the replicas of {name} later: {why}; {mend}")
     elif why and not records:
-        output.complain(f"gridbridge: the service does not look after {name}: {why}")
+        output.print_error(f"gridbridge: the service does not look after {name}: {why}")
 
 
 def _take_back(name: str, records: str) -> None:

@@ -13,7 +13,7 @@ from gridbridge.model.rebalance.datasets import (
     format_bytes,
     printable_file_name,
 )
-from gridbridge.model.status_report import count, printable
+from gridbridge.model.status_report import printable_text, with_noun
 from gridbridge.rebalance.replicas.dataset_report import DatasetReport
 from gridbridge.rebalance.replicas.owner_replicas import DatasetOutcome
 
@@ -22,10 +22,10 @@ DONE, NOT_ALL = 0, 1
 
 def print_dataset_outcome(result: DatasetOutcome) -> int:
     """Print a dataset and its refused areas; return the exit status."""
-    output.progress("")
-    output.line(describe_dataset(result.dataset))
+    output.show_progress("")
+    output.print_line(describe_dataset(result.dataset))
     for refused in result.refused:
-        output.line(f"  not {printable(refused.what)}: {printable(refused.reason)}")
+        output.print_line(f"  not {printable_text(refused.what)}: {printable_text(refused.reason)}")
     return DONE if result.is_done else NOT_ALL
 
 
@@ -33,15 +33,15 @@ def print_drain_result(result: DatasetOutcome | RefusedReplicaArea) -> int:
     """Print the result of draining a dataset from an area; return the exit status."""
     if isinstance(result, DatasetOutcome):
         return print_dataset_outcome(result)
-    output.line(f"not {result.what}: {result.reason}")
+    output.print_line(f"not {result.what}: {result.reason}")
     return NOT_ALL
 
 
 def describe_dataset(dataset: Dataset) -> str:
     """Describe a dataset: its size and the areas with whole replicas."""
-    where = f": {', '.join(map(printable, sorted(dataset.whole)))}" if dataset.whole else ""
-    size = f"{count(dataset.files, 'file')}, {format_bytes(dataset.size_bytes)}"
-    whole = f"{len(dataset.whole)} of {count(dataset.wished, 'replica')} whole{where}"
+    where = f": {', '.join(map(printable_text, sorted(dataset.whole)))}" if dataset.whole else ""
+    size = f"{with_noun(dataset.files, 'file')}, {format_bytes(dataset.size_bytes)}"
+    whole = f"{len(dataset.whole)} of {with_noun(dataset.wished, 'replica')} whole{where}"
     return f"{dataset.name}: {size}, {whole}"
 
 
@@ -49,7 +49,7 @@ def print_drop_result(result: DatasetOutcome, storage: str) -> int:
     """Print what remains of a dataset after a drop; return the exit status."""
     if storage or not result.is_done:
         return print_dataset_outcome(result)
-    output.line(
+    output.print_line(
         f"{result.dataset.name}: dropped; {printable_file_name(result.dataset.path)} is as it was"
     )
     return DONE
@@ -59,7 +59,7 @@ def print_datasets(all_of: Iterable[Dataset], *, is_json: bool) -> int:
     """Print a table of datasets by their last check; return the exit status."""
     listed = list(all_of)
     if is_json:
-        output.as_json([dataset_json(dataset) for dataset in listed])
+        output.print_json([dataset_json(dataset) for dataset in listed])
         return DONE
     head = ("DATASET", "BYTES", "FILES", "WHOLE", "WISHED", "IN", "ORIGINAL")
     rows = [
@@ -69,23 +69,25 @@ def print_datasets(all_of: Iterable[Dataset], *, is_json: bool) -> int:
             str(dataset.files),
             str(len(dataset.whole)),
             str(dataset.wished),
-            ",".join(map(printable, sorted(dataset.storages))) or "-",
+            ",".join(map(printable_text, sorted(dataset.storages))) or "-",
             printable_file_name(dataset.path),
         )
         for dataset in listed
     ]
-    output.table(head, rows, numbers=("BYTES", "FILES", "WHOLE", "WISHED"))
+    output.print_table(head, rows, numbers=("BYTES", "FILES", "WHOLE", "WISHED"))
     return DONE
 
 
 def print_replicas(result: DatasetOutcome, now: datetime, *, is_json: bool) -> int:
     """Print a dataset's table of replicas; return the exit status."""
     if is_json:
-        output.as_json(dataset_json(result.dataset))
+        output.print_json(dataset_json(result.dataset))
     else:
-        output.line(describe_dataset(result.dataset))
+        output.print_line(describe_dataset(result.dataset))
         rows = [_row(replica, now) for replica in _sorted(result.dataset)]
-        output.table(("STORAGE", "BYTES", "WHOLE", "CHECKED", "WHY"), rows, numbers=("BYTES",))
+        output.print_table(
+            ("STORAGE", "BYTES", "WHOLE", "CHECKED", "WHY"), rows, numbers=("BYTES",)
+        )
     return DONE if result.is_done else NOT_ALL
 
 
@@ -93,21 +95,27 @@ def print_dataset_report(report: DatasetReport, now: datetime, *, is_json: bool)
     """Print a dataset, its replicas, and the service's acts on it, the newest last."""
     if is_json:
         table = dataset_json(report.dataset) if report.dataset else {"name": report.name}
-        output.as_json(
+        output.print_json(
             table
             | {"busy": report.is_busy, "moves": [_outcome_row(outcome) for outcome in report.done]}
         )
         return DONE
-    output.line(describe_dataset(report.dataset) if report.dataset else f"{report.name}: gone")
+    output.print_line(
+        describe_dataset(report.dataset) if report.dataset else f"{report.name}: gone"
+    )
     if report.is_busy:
-        output.line("  a command works on it just now")
+        output.print_line("  a command works on it just now")
     for replica in _sorted(report.dataset) if report.dataset else ():
-        state = "whole" if replica.is_whole_now else f"not whole: {printable(replica.why)}"
-        storage = printable(replica.storage)
-        output.line(f"  {storage}: {state} (as of {format_local_time(replica.checked_at, now)})")
+        state = "whole" if replica.is_whole_now else f"not whole: {printable_text(replica.why)}"
+        storage = printable_text(replica.storage)
+        output.print_line(
+            f"  {storage}: {state} (as of {format_local_time(replica.checked_at, now)})"
+        )
     for outcome in report.done:
         why = f": not done, {outcome.why}" if outcome.why else ""
-        output.line(f"  {format_local_time(outcome.at, now):<10} the service {_deed(outcome)}{why}")
+        output.print_line(
+            f"  {format_local_time(outcome.at, now):<10} the service {_deed(outcome)}{why}"
+        )
     return DONE
 
 
@@ -154,7 +162,10 @@ def _plain(replica: Replica) -> dict[str, object]:
 
 def _row(replica: Replica, now: datetime) -> tuple[str, ...]:
     size, whole = str(replica.size_bytes), "yes" if replica.is_whole_now else "no"
-    storage, why = printable(replica.storage), printable(replica.why)
+    storage, why = (
+        printable_text(replica.storage),
+        printable_text(replica.why),
+    )
     return storage, size, whole, format_local_time(replica.checked_at, now), why
 
 

@@ -213,9 +213,9 @@ def quiesce(is_off: bool, path: str, is_json: bool) -> None:
 
     mover_wiring.pause_rebalancing(path, is_quiesced=not is_off)
     if is_json:
-        output.as_json({"quiesced": not is_off})
+        output.print_json({"quiesced": not is_off})
     else:
-        output.line("tasks may be moved again" if is_off else "nothing is moved any more")
+        output.print_line("tasks may be moved again" if is_off else "nothing is moved any more")
 
 
 def print_move_plan(
@@ -228,7 +228,7 @@ def print_move_plan(
         dropped = (
             {"dropped": [_rejected(rejected) for rejected in checked.dropped]} if checked else {}
         )
-        output.as_json(move_plan_json(advice) | moved | dropped)
+        output.print_json(move_plan_json(advice) | moved | dropped)
         return
     _say(advice.sentence)
     for move in advice.moves:
@@ -245,7 +245,7 @@ def print_move_plan(
 
 def _say(text: str) -> None:
     """Print a line, prefixed with the time when standard output is a log file."""
-    output.line(log_file.prefix_lines_with_time(text, sys.stdout))
+    output.print_line(log_file.prefix_lines_with_time(text, sys.stdout))
 
 
 def move_plan_json(advice: MovePlan) -> dict[str, object]:

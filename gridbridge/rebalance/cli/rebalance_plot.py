@@ -9,7 +9,7 @@ from matplotlib.ticker import PercentFormatter
 
 from gridbridge.cli import plot_files
 from gridbridge.model.rebalance.moves import HostLoad
-from gridbridge.model.status_report import count
+from gridbridge.model.status_report import with_noun
 
 mpl.use("Agg")
 WIDTH_INCHES, HEIGHT_INCHES, DOTS = 10.0, 6.5, 110
@@ -49,7 +49,7 @@ def _panel(axes: Axes, hosts: Sequence[HostLoad], label: str, before: Value, aft
 
 def _name(axes: Axes, hosts: Sequence[HostLoad]) -> None:
     if len(hosts) > MOST_NAMED:
-        axes.set_xlabel(f"{count(len(hosts), 'host')}, by kind and name")
+        axes.set_xlabel(f"{with_noun(len(hosts), 'host')}, by kind and name")
         return
     turned = 60 if len(hosts) > 10 else 0
     axes.set_xticks(range(len(hosts)), [host.host for host in hosts], rotation=turned)

@@ -14,7 +14,7 @@ from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
 from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.model.campaigns.attempt_numbers import is_prologue_task
-from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState
+from gridbridge.model.campaigns.campaign import ArrayState, Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.campaign_events import BLACKLISTING_EVENTS, CampaignEventCode
 from gridbridge.model.campaigns.cancellation import REASONS_OF_MOVES, CancellationMark
 from gridbridge.model.policy import Policy
@@ -122,7 +122,7 @@ class RebalanceTaskObserver:
         return timedelta(seconds=max(limits, default=SILENT_S))
 
     def _unheard_of(
-        self, campaigns: Iterable[Campaign], arrays: Iterable[Array], dead: Set[str]
+        self, campaigns: Iterable[Campaign], arrays: Iterable[CampaignArray], dead: Set[str]
     ) -> Iterator[ListedCampaignTask]:
         """Yield the campaign tasks at silent clusters, as the state file has them.
 
@@ -159,7 +159,9 @@ class RebalanceTaskObserver:
             )
             return frozenset(), frozenset()
 
-    def _ask(self, arrays: Iterable[Array], job_ids: Set[int]) -> dict[str, ClusterSnapshot | None]:
+    def _ask(
+        self, arrays: Iterable[CampaignArray], job_ids: Set[int]
+    ) -> dict[str, ClusterSnapshot | None]:
         submitted = [array for array in arrays if array.job_id]
         names = [
             name
@@ -187,7 +189,7 @@ class RebalanceTaskObserver:
     def _listed(
         self,
         campaigns: Iterable[Campaign],
-        arrays: Iterable[Array],
+        arrays: Iterable[CampaignArray],
         answers: Mapping[str, ClusterSnapshot | None],
     ) -> Iterator[ListedCampaignTask]:
         """Yield the listed campaign tasks, and the moving tasks without a new cluster yet.
@@ -218,14 +220,14 @@ class RebalanceTaskObserver:
                         stays=TaskStayReason.STUCK if is_stuck else TaskStayReason.HELD,
                     )
 
-    def _waits(self, array: Array, row: JobStatus) -> bool:
+    def _waits(self, array: CampaignArray, row: JobStatus) -> bool:
         """Say whether a task has waited long enough not to start in the next moment."""
         least = timedelta(seconds=self._policy.rebalance.least_wait_s)
         is_free = row.state.is_waiting and not (row.state.is_held or row.state.is_deleting)
         return is_free and not happened_within(array.intended_at, self._clock.now(), least)
 
 
-def _of(array: Array, campaign: Campaign) -> Callable[..., ListedCampaignTask]:
+def _of(array: CampaignArray, campaign: Campaign) -> Callable[..., ListedCampaignTask]:
     """Return a constructor of tasks with an array's common fields."""
     return partial(
         ListedCampaignTask,
@@ -236,7 +238,7 @@ def _of(array: Array, campaign: Campaign) -> Callable[..., ListedCampaignTask]:
     )
 
 
-def _places(array: Array, snapshot: ClusterSnapshot) -> Iterator[tuple[int, JobStatus]]:
+def _places(array: CampaignArray, snapshot: ClusterSnapshot) -> Iterator[tuple[int, JobStatus]]:
     whole = (range(1, array.size + 1),)
     for row in snapshot.jobs.get(array.job_id, ()):
         for span in row.tasks or whole:

@@ -19,7 +19,7 @@ from gridbridge.model.campaigns.jdl import DatasetWish
 from gridbridge.model.places import CAMPAIGNS, CONFIG, KEPT_DATASET, PUBLISHED
 from gridbridge.model.rebalance.datasets import DATASET_NAME
 from gridbridge.model.rebalance.published_rounds import RebalanceRound
-from gridbridge.model.status_report import count
+from gridbridge.model.status_report import with_noun
 from gridbridge.program import users_configuration
 from gridbridge.rebalance.replicas import owner_wiring
 from gridbridge.rebalance.replicas.owner_datasets import DelegatedDatasets
@@ -32,7 +32,7 @@ NO_FILE = (ValueError, KeyError, TypeError, IndexError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Delegation:
+class DatasetDelegation:
     """A dataset that its owner delegated to the service."""
 
     uid: int
@@ -69,28 +69,28 @@ def require_delegation_room(datasets: Iterable[str], folder: str = CAMPAIGNS) ->
         )
 
 
-def list_delegations(folder: str = CAMPAIGNS) -> list[Delegation]:
+def list_delegations(folder: str = CAMPAIGNS) -> list[DatasetDelegation]:
     """Return all delegations, each dataset once, and at most MOST for each owner.
 
     Invalid files are skipped.
     """
-    delegations: list[Delegation] = []
+    delegations: list[DatasetDelegation] = []
     for paths in picked.list_staying_files(KEPT_DATASET, MOST, folder).values():
-        of_one: dict[str, Delegation] = {}
+        of_one: dict[str, DatasetDelegation] = {}
         for delegation in (let for path in paths for let in _read(path, folder)):
             of_one.setdefault(delegation.dataset, delegation)
         delegations += of_one.values()
     return delegations
 
 
-def _read(path: str, folder: str) -> Iterator[Delegation]:
+def _read(path: str, folder: str) -> Iterator[DatasetDelegation]:
     with suppress(OSError, GridbridgeError, *NO_FILE):
         person = path.partition("/")[0]
         data, facts = files.read_safe_file(f"{folder}/{path}", MAX_BYTES, int(person.split(".")[1]))
         name = json.loads(data)["dataset"]
         if isinstance(name, str) and DATASET_NAME.holds(name):
             owner = pwd.getpwuid(facts.st_uid).pw_name
-            yield Delegation(uid=facts.st_uid, owner=owner, file=path, dataset=name)
+            yield DatasetDelegation(uid=facts.st_uid, owner=owner, file=path, dataset=name)
 
 
 def _file_of(dataset: str) -> str:
@@ -156,7 +156,7 @@ def _is_there(served: DelegatedDatasets, name: str, request: DatasetWish) -> boo
     if (dataset.path, dataset.wished) != (request.path, request.replicas):
         raise GridbridgeError(
             f"{name}: you have such a dataset of {dataset.path} with"
-            f" {count(dataset.wished, 'replica')};"
+            f" {with_noun(dataset.wished, 'replica')};"
             f" expected another name, or gridbridge data drop {name} first"
         )
     return True

@@ -17,7 +17,7 @@ from gridbridge.model.rebalance.datasets import (
 )
 from gridbridge.model.rebalance.placement_snapshot import happened_within
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
-from gridbridge.model.status_report import count
+from gridbridge.model.status_report import with_noun
 from gridbridge.rebalance.replicas import original_files
 from gridbridge.rebalance.replicas.owner_replicas import (
     DatasetOutcome,
@@ -70,7 +70,7 @@ class OwnerDatasets:
         """
         _require_name(name)
         if not 0 < wished <= MOST_REPLICAS:
-            raise GridbridgeError(f"{count(wished, 'replica')}; expected 1 to {MOST_REPLICAS}")
+            raise GridbridgeError(f"{with_noun(wished, 'replica')}; expected 1 to {MOST_REPLICAS}")
         self._require_areas()
         with self._records.alone(name):
             if self._records.has(name):
@@ -151,7 +151,7 @@ class OwnerDatasets:
             )
             elsewhere = set(filled.dataset.whole) - {storage}
             if len(elsewhere) < dataset.wished:
-                are = count(dataset.wished, "replica is", "replicas are")
+                are = with_noun(dataset.wished, "replica is", "replicas are")
                 why = f"{len(elsewhere)} of {are} whole elsewhere: it stays"
                 refusals = (refusal for refusal in filled.refused if refusal.what != storage)
                 refused = (RefusedReplicaArea(what=storage, reason=why), *refusals)
@@ -275,7 +275,7 @@ class DelegatedDatasets(OwnerDatasets):
             whole_elsewhere = len(set(dataset.whole) - {leaving})
             is_met = whole_elsewhere >= dataset.wished
             if to in dataset.whole or is_met:
-                are = count(dataset.wished, "replica is", "replicas are")
+                are = with_noun(dataset.wished, "replica is", "replicas are")
                 has = f"{whole_elsewhere} of {are} whole" if is_met else "it has a whole replica"
                 dataset = self._replicas.swept(dataset, is_met=is_met)
                 refused = (RefusedReplicaArea(what=to, reason=f"{has}: it is not needed"),)
@@ -294,7 +294,7 @@ class DelegatedDatasets(OwnerDatasets):
             elsewhere = len(set(dataset.whole) - {storage})
             refused: tuple[RefusedReplicaArea, ...]
             if elsewhere < dataset.wished:
-                are = count(dataset.wished, "replica is", "replicas are")
+                are = with_noun(dataset.wished, "replica is", "replicas are")
                 why = f"{elsewhere} of {are} whole elsewhere: it stays"
                 refused = (RefusedReplicaArea(what=storage, reason=why),)
             else:

@@ -13,8 +13,8 @@ from typing import Any
 from gridbridge.batch import root_helpers
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.rebalance.datasets import DelegatedDataset
-from gridbridge.model.status_report import printable
-from gridbridge.rebalance.replicas.dataset_delegation import Delegation
+from gridbridge.model.status_report import printable_text
+from gridbridge.rebalance.replicas.dataset_delegation import DatasetDelegation
 from gridbridge.rebalance.store.dataset_records import NO_RECORD, decode_dataset
 
 AT_ONCE = 50  # datasets of a person
@@ -27,7 +27,7 @@ DONE, NOT_DONE = 0, 1
 _log = logging.getLogger(__name__)
 
 
-def query_delegated_datasets(let: Iterable[Delegation]) -> list[DelegatedDataset]:
+def query_delegated_datasets(let: Iterable[DatasetDelegation]) -> list[DelegatedDataset]:
     """Return the delegated datasets as of their last check; log and skip unreadable ones.
 
     Several owners are queried in parallel. An owner without an answer is queried no further, so
@@ -41,7 +41,7 @@ def query_delegated_datasets(let: Iterable[Delegation]) -> list[DelegatedDataset
         return [dataset for datasets in pool.map(_of_owner, by_owner) for dataset in datasets]
 
 
-def _of_owner(let: list[Delegation]) -> list[DelegatedDataset]:
+def _of_owner(let: list[DatasetDelegation]) -> list[DelegatedDataset]:
     datasets: list[DelegatedDataset] = []
     for portion in _portions(let):
         rows = _ask(portion)
@@ -51,7 +51,7 @@ def _of_owner(let: list[Delegation]) -> list[DelegatedDataset]:
     return datasets
 
 
-def verify_dataset_as_owner(delegation: Delegation | DelegatedDataset) -> str:
+def verify_dataset_as_owner(delegation: DatasetDelegation | DelegatedDataset) -> str:
     """Have an owner's process read all replicas of a dataset; return why that failed.
 
     Only the process's answer counts, because a killed process has the same exit status as one that
@@ -64,12 +64,14 @@ def verify_dataset_as_owner(delegation: Delegation | DelegatedDataset) -> str:
     return _line(words.rpartition("\n")[2], status)
 
 
-def copy_replica_as_owner(delegation: Delegation | DelegatedDataset, to: str, leaving: str) -> str:
+def copy_replica_as_owner(
+    delegation: DatasetDelegation | DelegatedDataset, to: str, leaving: str
+) -> str:
     """Have an owner's process make a missing replica; return why that failed."""
     return _reason(*_long("copy", delegation.file, to, *([leaving] if leaving else [])))
 
 
-def drop_replica_as_owner(delegation: Delegation | DelegatedDataset, storage: str) -> str:
+def drop_replica_as_owner(delegation: DatasetDelegation | DelegatedDataset, storage: str) -> str:
     """Have an owner's process remove a spare replica; return why it stays."""
     return _reason(*_long("drop", delegation.file, storage))
 
@@ -96,14 +98,14 @@ def _reason(status: int, report: Any, words: str) -> str:
 
 
 def _line(words: str, status: int) -> str:
-    return printable(" ".join((words or f"exit status {status}").split())[:1000])
+    return printable_text(" ".join((words or f"exit status {status}").split())[:1000])
 
 
-def _portions(let: list[Delegation]) -> Iterator[list[Delegation]]:
+def _portions(let: list[DatasetDelegation]) -> Iterator[list[DatasetDelegation]]:
     return (let[first : first + AT_ONCE] for first in range(0, len(let), AT_ONCE))
 
 
-def _ask(portion: list[Delegation]) -> list[Any] | None:
+def _ask(portion: list[DatasetDelegation]) -> list[Any] | None:
     """Return the owner's report of each dataset; None without a valid answer."""
     files = [delegation.file for delegation in portion]
     try:
@@ -117,7 +119,7 @@ def _ask(portion: list[Delegation]) -> list[Any] | None:
     return rows
 
 
-def _datasets_of(portion: list[Delegation], rows: list[Any]) -> Iterator[DelegatedDataset]:
+def _datasets_of(portion: list[DatasetDelegation], rows: list[Any]) -> Iterator[DelegatedDataset]:
     for delegation, row in zip(portion, rows, strict=True):
         if isinstance(row, dict) and row.get("gone"):
             continue
@@ -130,7 +132,7 @@ def _datasets_of(portion: list[Delegation], rows: list[Any]) -> Iterator[Delegat
             _log.warning("event=dataset_unread file=%s why=%r", delegation.file, told_why)
 
 
-def _dataset_of(delegation: Delegation, row: dict[str, Any]) -> DelegatedDataset:
+def _dataset_of(delegation: DatasetDelegation, row: dict[str, Any]) -> DelegatedDataset:
     dataset = decode_dataset(delegation.dataset, row["dataset"])
     sizes = (dataset.size_bytes, *(replica.size_bytes for replica in dataset.replicas))
     is_right = (

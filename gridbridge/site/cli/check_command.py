@@ -35,7 +35,7 @@ def check(is_json: bool, is_all: bool, path: str) -> None:
     """
     report = service.check_site(Clock(), path)
     if is_json:
-        output.as_json(asdict(report))
+        output.print_json(asdict(report))
     else:
         _show(report, is_all)
     raise SystemExit(STATUS[report.worst])
@@ -45,11 +45,11 @@ def _show(report: service.CheckReport, is_all: bool) -> None:
     shown = [item for item in report.items if is_all or item.state != FindingState.OK]
     if shown:
         rows = [(item.state.value, item.name, item.found, item.right) for item in shown]
-        output.table(HEAD, rows, lambda row: output.STYLES[row[0]])
+        output.print_table(HEAD, rows, lambda row: output.STYLES[row[0]])
     for paragraph in dict.fromkeys(_mend(item) for item in shown if item.commands or item.hint):
-        output.line(paragraph)
+        output.print_line(paragraph)
     right = sum(item.state in (FindingState.OK, FindingState.NOTE) for item in report.items)
-    output.line(f"{report.worst.value}: {right} of {len(report.items)} items are right")
+    output.print_line(f"{report.worst.value}: {right} of {len(report.items)} items are right")
 
 
 def _mend(item: service.ShownCheckItem) -> str:

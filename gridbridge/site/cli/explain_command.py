@@ -70,14 +70,14 @@ def explain(words: tuple[str, ...], to: str | None, path: str, is_json: bool) ->
         raise click.UsageError(f"no --to; {right}")
     explanation = explain_submission(words, to, path)
     if is_json:
-        output.as_json(to_json_types(explanation))
+        output.print_json(to_json_types(explanation))
     elif not explanation.refused:
-        output.line(explanation.command)
+        output.print_line(explanation.command)
         for note in explanation.notes:
-            output.line(f"# {note}")
+            output.print_line(f"# {note}")
     if explanation.refused:
         job = f"job {explanation.job}" if explanation.job else "this job"
-        output.complain(
+        output.print_error(
             f"gridbridge: {job} can't go to {explanation.cluster}: {explanation.refused}"
         )
         raise SystemExit(REFUSED)

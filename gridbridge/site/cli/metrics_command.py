@@ -83,7 +83,7 @@ def metrics(
     _complain(troubles)
     text = published_metrics.prometheus_text(families)
     if textfile is None:
-        output.line(text.decode().removesuffix("\n"))
+        output.print_line(text.decode().removesuffix("\n"))
     else:
         files.replace_file(os.path.abspath(textfile), text, durable=False)
 
@@ -115,10 +115,10 @@ def _show_version() -> None:
 
 def _complain(troubles: Iterable[str]) -> None:
     for trouble in troubles:
-        output.complain(f"gridbridge: {trouble}")
+        output.print_error(f"gridbridge: {trouble}")
 
 
 def _tell(host: str, port: int) -> None:
     shown = f"[{host}]" if ":" in host else host
-    output.line(f"http://{shown}:{port}/metrics")
-    output.finish()
+    output.print_line(f"http://{shown}:{port}/metrics")
+    output.flush_output()

@@ -6,7 +6,7 @@ import click
 
 from gridbridge.cli import output
 from gridbridge.cli.options import CONFIG_FILE, JSON, format_local_time
-from gridbridge.model.status_report import RecordedDecision, printable
+from gridbridge.model.status_report import RecordedDecision, printable_text
 from gridbridge.site import decision_replay as service
 
 DIFFERS = 1
@@ -47,10 +47,10 @@ def replay(number: int | None, is_balancers: bool, path: str, is_json: bool) -> 
     try:
         result = service.replay_decision(number, path, is_balancers=is_balancers)
     except service.UnknownDecision as error:
-        output.complain(f"gridbridge: {error}")
+        output.print_error(f"gridbridge: {error}")
         raise SystemExit(DIFFERS) from error
     if is_json:
-        output.as_json(
+        output.print_json(
             {**_plain(result.decision), "actions": list(result.kept), "now": list(result.now)}
         )
     else:
@@ -61,7 +61,7 @@ def replay(number: int | None, is_balancers: bool, path: str, is_json: bool) -> 
 def print_decision_list(decisions: tuple[RecordedDecision, ...], is_json: bool) -> None:
     """Print a line for each journalled decision."""
     if is_json:
-        output.as_json([_plain(decision) for decision in decisions])
+        output.print_json([_plain(decision) for decision in decisions])
         return
     now = datetime.now(UTC)
     rows = [
@@ -69,11 +69,11 @@ def print_decision_list(decisions: tuple[RecordedDecision, ...], is_json: bool) 
             str(decision.number),
             format_local_time(decision.at, now),
             decision.program,
-            printable(decision.sentence),
+            printable_text(decision.sentence),
         ]
         for decision in decisions
     ]
-    output.table(("decision", "at", "program", "what and why"), rows, numbers=("decision",))
+    output.print_table(("decision", "at", "program", "what and why"), rows, numbers=("decision",))
 
 
 def print_replayed_decision(result: service.DecisionReplay) -> None:
@@ -85,7 +85,7 @@ def print_replayed_decision(result: service.DecisionReplay) -> None:
     )
     for sign, actions in parts:
         for action in result.summarize(actions):
-            output.line(printable(sign + action))
+            output.print_line(printable_text(sign + action))
 
 
 def _plain(decision: RecordedDecision) -> dict[str, object]:

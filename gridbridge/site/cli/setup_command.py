@@ -12,7 +12,7 @@ from gridbridge.errors import GridbridgeError
 from gridbridge.model.places import BALANCE_ACCOUNT, CONFIG
 from gridbridge.model.policy import Policy
 from gridbridge.model.site.setup_findings import BestEffortRequest
-from gridbridge.model.status_report import count
+from gridbridge.model.status_report import with_noun
 from gridbridge.model.transfer.transfer_sections import MAX_SLOTS
 from gridbridge.shell import poller_lock, trust
 from gridbridge.site import balancer_setup, besteffort_setup, queue_order_setup
@@ -29,7 +29,7 @@ def _in_turn(_: click.Context, __: click.Parameter, is_applied: bool) -> bool:
     if is_applied and os.geteuid() == trust.ROOT and os.path.exists(CONFIG):
         path = f"{CONFIG}.lock"
         if not poller_lock.wait_for_poller_lock(
-            path, lambda: output.complain("setup: another one runs: waiting")
+            path, lambda: output.print_error("setup: another one runs: waiting")
         ):
             raise GridbridgeError(f"another setup still runs, and holds {path}: repeat this later")
     return is_applied
@@ -203,10 +203,10 @@ def setup_order(is_applied: bool) -> None:
         print_setup_script(steps)
         return
     queue_order_setup.apply_queue_numbers(
-        steps, policy, lambda step: output.line(f"done: {step.what}")
+        steps, policy, lambda step: output.print_line(f"done: {step.what}")
     )
     if not steps:
-        output.line("nothing to do")
+        output.print_line("nothing to do")
 
 
 @setup.command(name="balance")
@@ -237,7 +237,10 @@ def setup_balance(is_applied: bool, is_removed: bool) -> None:
         _warn(f"the qmaster runs on {master}: {stays}")
     elif is_removed and (nodes := balancer_setup.count_balancer_nodes_left()):
         whom = "it" if nodes == 1 else "them"
-        _warn(f"the last round saw {count(nodes, 'node')} of pools: nobody removes {whom} any more")
+        _warn(
+            f"the last round saw {with_noun(nodes, 'node')} of pools:"
+            f" nobody removes {whom} any more"
+        )
     if is_applied and steps and os.geteuid() != trust.ROOT:
         raise GridbridgeError(
             "--apply: only root may do this; without --apply the lines are printed"
@@ -259,7 +262,7 @@ def _planned(
 
 
 def _warn(text: str) -> None:
-    output.complain(f"warning: {text}")
+    output.print_error(f"warning: {text}")
 
 
 def apply_or_print_steps(steps: Sequence[SetupStep], policy: Policy, *, is_applied: bool) -> bool:
@@ -277,19 +280,19 @@ def print_setup_script(steps: Sequence[SetupStep]) -> None:
     for step in steps:
         if step.environment and step.environment != environment:
             environment = step.environment
-            output.line(environment)
+            output.print_line(environment)
         where = f" (to be run on {step.where})" if step.where else ""
-        output.line(f"# {step.what}{where}")
-        output.line(step.line)
+        output.print_line(f"# {step.what}{where}")
+        output.print_line(step.line)
     if not steps:
-        output.line("# nothing to do")
+        output.print_line("# nothing to do")
 
 
 def apply_and_report_steps(steps: Sequence[SetupStep], policy: Policy) -> None:
     """Apply the steps, and print a line for each."""
-    service.apply_setup_steps(steps, policy, lambda step: output.line(f"done: {step.what}"))
+    service.apply_setup_steps(steps, policy, lambda step: output.print_line(f"done: {step.what}"))
     if not steps:
-        output.line("nothing to do")
+        output.print_line("nothing to do")
 
 
 def complain_of_remaining_steps(steps: Sequence[SetupStep]) -> None:

@@ -38,7 +38,7 @@ def status(folder: str, path: str, is_json: bool) -> None:
     now = datetime.now(UTC)
     report = reports.build_site_report(now, folder, path)
     if is_json:
-        output.as_json(to_json_types(report))
+        output.print_json(to_json_types(report))
     else:
         print_status_report(report, now)
 
@@ -46,21 +46,21 @@ def status(folder: str, path: str, is_json: bool) -> None:
 def print_status_report(report: SiteReport, now: datetime) -> None:
     """Print the report as three tables: clusters, transfer queues, open transfers."""
     if report.alarm:
-        output.line(f"{report.alarm}\n")
-    output.table(CLUSTERS, [_cluster(cluster) for cluster in report.clusters], _style)
-    output.line()
+        output.print_line(f"{report.alarm}\n")
+    output.print_table(CLUSTERS, [_cluster(cluster) for cluster in report.clusters], _style)
+    output.print_line()
     if report.queues:
-        output.table(QUEUES, [_queue(queue) for queue in report.queues], _style)
+        output.print_table(QUEUES, [_queue(queue) for queue in report.queues], _style)
     else:
-        output.line("no transfer queue")
-    output.line()
+        output.print_line("no transfer queue")
+    output.print_line()
     if report.transfers:
         rows = [_transfer(transfer, now) for transfer in report.transfers]
-        output.table(TRANSFERS, rows, _plain, unbroken=TRANSFERS[:-1])
+        output.print_table(TRANSFERS, rows, _plain, unbroken=TRANSFERS[:-1])
     else:
-        output.line("no open transfer")
+        output.print_line("no open transfer")
     for line in (*report.drained, *report.late):
-        output.line(f"\n{line}")
+        output.print_line(f"\n{line}")
 
 
 def _cluster(report: ClusterReport) -> tuple[str, ...]:

@@ -19,8 +19,8 @@ from gridbridge.model.status_report import (
     FIRST_EVENTS,
     TaskExplanation,
     TransferAttempt,
-    count,
-    printable,
+    printable_text,
+    with_noun,
 )
 from gridbridge.program import reports
 from gridbridge.site import home_jobs
@@ -64,15 +64,15 @@ def why(job: str, folder: str, path: str, is_json: bool) -> int:
         return _dataset(job, path, now, is_json=is_json)
     matches = _gather(job, now, folder, path)
     if matches.trouble:
-        output.complain(f"gridbridge: job {job}: {matches.trouble}")
+        output.print_error(f"gridbridge: job {job}: {matches.trouble}")
     if is_json:
         kinds = {"campaign": matches.campaign, "home": matches.home}
         shown = {name: to_json_types(value) for name, value in kinds.items() if value}
-        output.as_json({"alarm": matches.alarm, "tasks": to_json_types(matches.tasks), **shown})
+        output.print_json({"alarm": matches.alarm, "tasks": to_json_types(matches.tasks), **shown})
         return 0
     for number, part in enumerate(matches.newest_first()):
         if number:
-            output.line()
+            output.print_line()
         part(now)
     return 0
 
@@ -103,7 +103,7 @@ class MatchesOfNumber:
         """Print how a job is at home now, if it is, and below that its transfers."""
         if self.home:
             _show_home(self.home, now)
-            output.line()
+            output.print_line()
         print_attempts(self.alarm, self.tasks, now)
 
 
@@ -139,10 +139,10 @@ def _refuse(job: str, error: GridbridgeError, trouble: str) -> NoReturn:
     if not isinstance(error, reports.UnknownJob):
         raise error
     if trouble:
-        output.complain(f"gridbridge: {error}; {trouble}")
+        output.print_error(f"gridbridge: {error}; {trouble}")
         raise SystemExit(error_boundary.ERROR) from error
     subject = f"campaign has a task {job}" if "." in job else f"campaign {job}"
-    output.complain(f"gridbridge: {error}; no {subject} either")
+    output.print_error(f"gridbridge: {error}; no {subject} either")
     raise SystemExit(UNKNOWN) from error
 
 
@@ -155,14 +155,14 @@ def _began(tasks: tuple[TaskExplanation, ...]) -> datetime:
 def _show_home(job: HomeJob, _: datetime) -> None:
     """Print a home job's state, and each transfer queue's verdict."""
     end = " now" if job.was_sent else ": it was not sent to another cluster"
-    output.line(f"job {job.job} of {job.owner} is at home{end}")
+    output.print_line(f"job {job.job} of {job.owner} is at home{end}")
     for sentence in job.sentences:
-        output.line(f"  {sentence}")
+        output.print_line(f"  {sentence}")
     for queue in job.queues:
         would = "would take it" if queue.would_take else "would not take it"
         open_ = ", but is closed now" if queue.would_take and queue.why else ""
         why = f": {queue.why}" if queue.why else ""
-        output.line(f"  {queue.queue} (to {queue.cluster}) {would}{open_}{why}")
+        output.print_line(f"  {queue.queue} (to {queue.cluster}) {would}{open_}{why}")
 
 
 def _dataset(name: str, path: str, now: datetime, *, is_json: bool) -> int:
@@ -180,11 +180,12 @@ def _show_campaign(answer: CampaignExplanation, now: datetime) -> None:
     campaign = answer.campaign
     task = "" if answer.task is None else f", task {answer.task.number}"
     moment = f" ({_as_of(answer.at, now)})" if answer.at else ""
-    output.line(
-        f"campaign {campaign.number} of {campaign.owner}, {printable(campaign.name)}{task}{moment}"
+    output.print_line(
+        f"campaign {campaign.number} of {campaign.owner},"
+        f" {printable_text(campaign.name)}{task}{moment}"
     )
     for sentence in answer.sentences:
-        output.line(f"  {sentence}")
+        output.print_line(f"  {sentence}")
 
 
 def _as_of(at: datetime, now: datetime) -> str:
@@ -196,31 +197,31 @@ def _as_of(at: datetime, now: datetime) -> str:
 def print_attempts(alarm: str, tasks: tuple[TaskExplanation, ...], now: datetime) -> None:
     """Print a paragraph for each attempt of each task, the newest last."""
     if alarm:
-        output.line(f"{alarm}\n")
+        output.print_line(f"{alarm}\n")
     for number, task in enumerate(tasks):
         if number:
-            output.line()
+            output.print_line()
         _show_task(task, now)
 
 
 def _show_task(task: TaskExplanation, now: datetime) -> None:
     if task.left_out:
-        output.line(f"job {task.job}: {task.left_out} earlier transfers are not shown\n")
+        output.print_line(f"job {task.job}: {task.left_out} earlier transfers are not shown\n")
     for number, attempt in enumerate(task.attempts):
         if number:
-            output.line()
+            output.print_line()
         _show(attempt, now)
 
 
 def _show(attempt: TransferAttempt, now: datetime) -> None:
-    output.line(attempt.where)
+    output.print_line(attempt.where)
     facts = (("here", attempt.here), ("there", attempt.there), ("waits for", attempt.waits_for))
     for title, text in facts:
         if text:
-            output.line(f"  {title:<10} {text}")
-    output.line()
+            output.print_line(f"  {title:<10} {text}")
+    output.print_line()
     for number, event in enumerate(attempt.events):
         if attempt.left_out and number == FIRST_EVENTS:
-            are = count(attempt.left_out, "line is", "lines are")
-            output.line(f"  {'...':<10} {are} not shown")
-        output.line(f"  {format_local_time(event.at, now):<10} {event.text}")
+            are = with_noun(attempt.left_out, "line is", "lines are")
+            output.print_line(f"  {'...':<10} {are} not shown")
+        output.print_line(f"  {format_local_time(event.at, now):<10} {event.text}")

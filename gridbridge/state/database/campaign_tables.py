@@ -25,9 +25,9 @@ from sqlalchemy import (
 )
 
 from gridbridge.model.campaigns.campaign import (
-    Array,
     ArrayState,
     Campaign,
+    CampaignArray,
     CampaignState,
     TaskOutcome,
 )
@@ -136,7 +136,7 @@ ATTEMPTS = Table(
 
 NO_ARRAY = 0  # array of a task that was cancelled while waiting
 PLACE = ("campaign", "array", "place")  # the key of tables about attempts
-ARRAY = tuple(ARRAYS.c[field.name] for field in fields(Array))
+ARRAY = tuple(ARRAYS.c[field.name] for field in fields(CampaignArray))
 # `in_` and not `!= OVER`, so that an index finds the few open arrays.
 IS_OPEN = ARRAYS.c.state.in_([state for state in ArrayState if state is not ArrayState.OVER])
 IS_GOING = or_(

@@ -13,7 +13,7 @@ from gridbridge.model.ids import TransferId, parse_transfer
 from gridbridge.model.policy import Policy
 from gridbridge.model.request import BALANCE, JobRequest, Variant
 from gridbridge.model.route import Away, Home
-from gridbridge.model.transfer.guard import Guard
+from gridbridge.model.transfer.guard import GuardKind
 from gridbridge.model.transfer.transfer_plan import TransferAction
 from gridbridge.model.transfer.transfer_row import Transfer
 
@@ -91,7 +91,7 @@ class LocalTasks:
         copy = TransferId(cluster=self._policy.site.cluster, job=job, task=0, attempt=0)
         where, tasks = self._home()
         tasks.restore_queue_list(where, copy)
-        tasks.remove_task_guard(where, copy, Guard.START)
+        tasks.remove_task_guard(where, copy, GuardKind.START)
 
     def keep_off(self, transfer: Transfer) -> None:
         """Keep a local job off the queues to the remote cluster that has its task.

@@ -13,7 +13,7 @@ from gridbridge.model.message import FailureCause, StarterMessage, TransferOutco
 from gridbridge.model.places import NO_OWNER, PUBLISHED, SPOOL
 from gridbridge.model.policy import Policy
 from gridbridge.model.route import Away
-from gridbridge.model.transfer.transfer_plan import Orphan, TransferAct, TransferAction
+from gridbridge.model.transfer.transfer_plan import OrphanJob, TransferAct, TransferAction
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.program import ownerless_jobs
 from gridbridge.transfer.acts.claim_files import ClaimFiles
@@ -81,7 +81,7 @@ class RemoteJobs:
         system = adapter_of_cluster(where).tells_accounts
         return system.query_job_accounts(where, jobs) if system else {}
 
-    def delete_orphan(self, orphan: Orphan) -> None:
+    def delete_orphan(self, orphan: OrphanJob) -> None:
         """Delete a held orphan under a transfer's name, as operator without its owner."""
         where = reach_cluster(self._policy, orphan.cluster)
         if any(

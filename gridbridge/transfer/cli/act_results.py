@@ -17,10 +17,10 @@ def print_act_results(program: str, outcomes: Iterable[RemoteActResult], is_json
         if is_json:
             continue
         if result.is_done:
-            output.line(result.text)
+            output.print_line(result.text)
         else:
-            output.complain(f"{program}: {result.text}")
+            output.print_error(f"{program}: {result.text}")
     if is_json:
-        output.as_json([asdict(result) for result in results])
+        output.print_json([asdict(result) for result in results])
     if not all(result.is_done for result in results):
         raise SystemExit(NOT_DONE)

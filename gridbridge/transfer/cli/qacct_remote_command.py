@@ -85,9 +85,11 @@ def qacct_remote(
         return
     totals, notes = service.sum_remote_usage(owner or ANYBODY, days, now, folder, path)
     if is_json:
-        output.as_json({"notes": notes, "totals": to_json_types(totals)})
+        output.print_json({"notes": notes, "totals": to_json_types(totals)})
         return
-    output.table(TOTALS, [_total(total) for total in totals], unbroken=TOTALS, numbers=NUMBERS)
+    output.print_table(
+        TOTALS, [_total(total) for total in totals], unbroken=TOTALS, numbers=NUMBERS
+    )
     _note(notes)
 
 
@@ -100,10 +102,10 @@ def _print_job(job: str, now: datetime, path: str, folder: str, is_json: bool) -
     try:
         tasks, notes = service.read_task_accounting(job, now, folder, path)
     except service.NoAccountedJob as error:
-        output.complain(f"qacct_remote: {error}")
+        output.print_error(f"qacct_remote: {error}")
         raise SystemExit(UNKNOWN) from error
     if is_json:
-        output.as_json({"notes": notes, "tasks": to_json_types(tasks)})
+        output.print_json({"notes": notes, "tasks": to_json_types(tasks)})
         return
     print_task_usage(tasks, notes, now)
 
@@ -111,13 +113,13 @@ def _print_job(job: str, now: datetime, path: str, folder: str, is_json: bool) -
 def print_task_usage(tasks: Sequence[TaskAccounting], notes: Sequence[str], now: datetime) -> None:
     """Print the records of all tasks as a table, and the notes on standard error."""
     rows = [row for task in tasks for row in _rows(task, now)]
-    output.table(HEAD, rows, unbroken=HEAD[:-1], numbers=NUMBERS)
+    output.print_table(HEAD, rows, unbroken=HEAD[:-1], numbers=NUMBERS)
     _note(notes)
 
 
 def _note(notes: Sequence[str]) -> None:
     for note in notes:
-        output.complain(f"qacct_remote: {note}")
+        output.print_error(f"qacct_remote: {note}")
 
 
 def _rows(task: TaskAccounting, now: datetime) -> list[tuple[str, ...]]:

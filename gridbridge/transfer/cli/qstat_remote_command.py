@@ -84,12 +84,12 @@ def qstat_remote(
     choice = TransferFilter(users=owners, states=states, cluster=cluster)
     rows, notes = service.list_open_transfers(choice, now, folder)
     if is_json:
-        output.as_json({"notes": notes, "transfers": to_json_types(rows)})
+        output.print_json({"notes": notes, "transfers": to_json_types(rows)})
         return
     for note in notes:
-        output.line(f"{note}\n")
+        output.print_line(f"{note}\n")
     if rows:
-        output.table(HEAD, [_row(report, now) for report in rows], unbroken=HEAD[:-1])
+        output.print_table(HEAD, [_row(report, now) for report in rows], unbroken=HEAD[:-1])
 
 
 def main() -> None:
@@ -116,27 +116,27 @@ def _print_jobs(
             continue
         tasks += details
     if is_json:
-        output.as_json({"notes": [alarm] if alarm else [], "tasks": to_json_types(tuple(tasks))})
+        output.print_json({"notes": [alarm] if alarm else [], "tasks": to_json_types(tuple(tasks))})
     else:
         _show(tasks, alarm, now)
     for problem in unknown:
-        output.complain(f"qstat_remote: {problem}")
+        output.print_error(f"qstat_remote: {problem}")
     if unknown:
         raise SystemExit(UNKNOWN)
 
 
 def _show(tasks: Sequence[RemoteTaskDetail], alarm: str, now: datetime) -> None:
     if alarm:
-        output.line(f"{alarm}\n")
+        output.print_line(f"{alarm}\n")
     for count, task in enumerate(tasks):
         if count:
-            output.line()
+            output.print_line()
         _show_task(task, now)
 
 
 def _show_task(task: RemoteTaskDetail, now: datetime) -> None:
     transfer = task.attempt.transfer
-    output.line(task.attempt.where)
+    output.print_line(task.attempt.where)
     facts = (
         ("transfer", f"{transfer.transfer}, sent at {format_local_time(transfer.created_at, now)}"),
         ("here", task.attempt.here),
@@ -147,7 +147,7 @@ def _show_task(task: RemoteTaskDetail, now: datetime) -> None:
     width = max(len(title) for title, _ in facts)
     for title, text in facts:
         if text:
-            output.line(f"  {title:<{width}}  {text}")
+            output.print_line(f"  {title:<{width}}  {text}")
 
 
 def _row(report: TransferReport, now: datetime) -> tuple[str, ...]:

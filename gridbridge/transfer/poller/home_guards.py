@@ -20,7 +20,7 @@ from gridbridge.errors import GridbridgeError, describe_error
 from gridbridge.model.ids import parse_transfer
 from gridbridge.model.policy import Policy
 from gridbridge.model.snapshot import ClusterSnapshot
-from gridbridge.model.transfer.guard import Guard
+from gridbridge.model.transfer.guard import GuardKind
 from gridbridge.model.transfer.transfer_plan import TransferAct, TransferAction
 from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
 from gridbridge.program.watch.cluster_observer import ClusterQueryResult
@@ -77,7 +77,7 @@ class GuardRestorer:
         unheld = local_guards.transfers_without_hold(self._ledger.all(), local)
         for transfer in tuple(self._ledger.all()):
             if transfer.name in unheld & self._unheld:
-                self._put_back(transfer, Guard.HOLD)
+                self._put_back(transfer, GuardKind.HOLD)
         self._unheld = unheld
         if reply := self._look.answer():
             self._take(reply[1])

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from gridbridge.decisions.transfer import orphans
 from gridbridge.decisions.transfer.transfer_situation import TransferSituation
 from gridbridge.model.policy import Policy
-from gridbridge.model.transfer.transfer_plan import Orphan, TransferAction
+from gridbridge.model.transfer.transfer_plan import OrphanJob, TransferAction
 from gridbridge.model.transfer.transfer_row import Transfer, TransferKey
 from gridbridge.program.journal import DecisionJournal
 from gridbridge.program.work.backoff import Backoff
@@ -119,7 +119,7 @@ class OrphanCleaner:
         self._inbox.remove(ended.record)
         self._ledger.stop_watching(ended)
 
-    def _delete(self, orphan: Orphan) -> None:
+    def _delete(self, orphan: OrphanJob) -> None:
         """Start to delete an orphan job, unless the deletion runs or has to pause."""
         for finished in [
             finished for finished, deletion in self._deleting.items() if deletion.done()

@@ -38,7 +38,7 @@ UNASKED = {  # cluster keys that do not affect a status query
 }
 
 
-class Reloadable(Protocol):
+class ReloadablePart(Protocol):
     """A part of the service that keeps its state under a changed configuration."""
 
     def follow(self, policy: Policy) -> None:
@@ -92,7 +92,7 @@ def reload_transfer_service(service: TransferService, policy: Policy) -> None:
     service.show_routes()
 
 
-def _parts(service: TransferService) -> tuple[Reloadable, ...]:
+def _parts(service: TransferService) -> tuple[ReloadablePart, ...]:
     """Return the service's parts that need the changed configuration."""
     at, state, program = service.resources, service.known, service.program
     return (

@@ -34,7 +34,7 @@ from gridbridge.model.published import (
 )
 from gridbridge.model.route import encode_route
 from gridbridge.model.snapshot import ClusterSnapshot, QueueStatus
-from gridbridge.model.status_report import printable
+from gridbridge.model.status_report import printable_text
 from gridbridge.model.transfer import request_rules as mappings
 from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer, TransferEvent
 from gridbridge.program.version import version_with_commit
@@ -58,8 +58,8 @@ def published_transfer(transfer: Transfer, home: ClusterSnapshot | None = None) 
     return ShownTransfer(
         transfer=transfer.name,
         owner=transfer.owner,
-        queue=printable(transfer.queue),
-        remote=printable(transfer.remote),
+        queue=printable_text(transfer.queue),
+        remote=printable_text(transfer.remote),
         remote_id=transfer.remote_id or None,
         phase=transfer.phase,
         desired=transfer.desired,
@@ -67,14 +67,14 @@ def published_transfer(transfer: Transfer, home: ClusterSnapshot | None = None) 
         local_since=task.since if task else None,
         remote_state=transfer.remote_state.text,
         remote_facts=tuple(sorted(transfer.remote_state.facts)),
-        remote_host=printable(transfer.remote_host),
+        remote_host=printable_text(transfer.remote_host),
         since=transfer.since,
         missing_since=transfer.missing_since,
         created_at=transfer.created_at,
-        outcome=printable(describe_job_end(transfer.verdict)) if transfer.verdict else "",
+        outcome=printable_text(describe_job_end(transfer.verdict)) if transfer.verdict else "",
         closed_at=transfer.closed_at,
         cause=transfer.cause,
-        reason=printable(transfer.reason),
+        reason=printable_text(transfer.reason),
     )
 
 
@@ -115,12 +115,12 @@ def _history(history: History) -> ShownHistory:
 
 
 def _printable(record: RemoteRecord) -> RemoteRecord:
-    queue, host = printable(record.queue), printable(record.host)
-    return replace(record, owner=printable(record.owner), queue=queue, host=host)
+    queue, host = printable_text(record.queue), printable_text(record.host)
+    return replace(record, owner=printable_text(record.owner), queue=queue, host=host)
 
 
 def _event(event: TransferEvent) -> ShownEvent:
-    return ShownEvent(at=event.at, text=printable(event.text))
+    return ShownEvent(at=event.at, text=printable_text(event.text))
 
 
 def published_routes(policy: Policy) -> Iterator[ShownTransferQueue]:
@@ -142,7 +142,7 @@ def published_cluster(
         cluster=answer.cluster,
         asked_at=now,
         taken_at=last.taken_at if last else None,
-        trouble=printable(answer.trouble),
+        trouble=printable_text(answer.trouble),
         pending=last.pending if last else None,
         free_slots=last.free_slots if last else None,
         slots=last.batch_slots if last else None,
@@ -367,7 +367,7 @@ class PublishedViews:
             keep_closed_h=self._policy.retention.closed_h,
             routes=tuple(published_routes(self._policy)),
             configuration=self._configuration,
-            full=printable(self._full),
+            full=printable_text(self._full),
         )
         self._put(published_json.SERVICE, service)
 

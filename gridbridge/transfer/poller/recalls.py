@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from gridbridge.batch.adapters import ADAPTERS
 from gridbridge.decisions.transfer import recall_policy
-from gridbridge.decisions.transfer.recall_policy import Recall, may_claim_be_taken_home
+from gridbridge.decisions.transfer.recall_policy import TaskRecall, may_claim_be_taken_home
 from gridbridge.decisions.transfer.transfer_situation import TransferSituation
 from gridbridge.model.message import FailureCause, StarterMessage, TransferOutcome
 from gridbridge.model.policy import Policy
@@ -59,8 +59,8 @@ class RecallService:
         self._clock = clock
         self._journal = journal
         self._backoff = Backoff(clock.steady_s, AGAIN_S, 16 * AGAIN_S)
-        self._checking: dict[TransferKey, tuple[Recall, Future[None]]] = {}
-        self._out: dict[TransferKey, Recall] = {}
+        self._checking: dict[TransferKey, tuple[TaskRecall, Future[None]]] = {}
+        self._out: dict[TransferKey, TaskRecall] = {}
         self._wished_at_s: dict[TransferKey, float] = {}  # when each recall was requested
         self._free = (0, 0)  # free slots in the last two home snapshots
         # time of the last home snapshot
@@ -125,9 +125,9 @@ class RecallService:
             self._free_at[home.cluster] = home.taken_at
 
     def bring(self, transfer: Transfer, why: str) -> bool:
-        """Recall a task for the given reason; return whether its recall is in progress."""
+        """TaskRecall a task for the given reason; return whether its recall is in progress."""
         if transfer.key not in self._out and transfer.key not in self._checking:
-            self._bring(Recall(transfer=transfer, slots=0, why=why), transfer)
+            self._bring(TaskRecall(transfer=transfer, slots=0, why=why), transfer)
         return transfer.key in self._out
 
     def may(self, transfer: Transfer) -> bool:
@@ -154,7 +154,7 @@ class RecallService:
         )
 
     def _take_checks(self, situation: TransferSituation) -> None:
-        """Recall the checked tasks that a queue of the home cluster can run."""
+        """TaskRecall the checked tasks that a queue of the home cluster can run."""
         for key in [key for key, (_, check) in self._checking.items() if check.done()]:
             recall, check = self._checking.pop(key)
             transfer = self._ledger.open.get(key)
@@ -163,14 +163,14 @@ class RecallService:
             elif transfer and not transfer.verdict and not _has_started(transfer, situation):
                 self._bring(recall, transfer)
 
-    def _bring(self, recall: Recall, transfer: Transfer) -> None:
-        """Recall a task by taking its claim, or by a request to the task's starter."""
+    def _bring(self, recall: TaskRecall, transfer: Transfer) -> None:
+        """TaskRecall a task by taking its claim, or by a request to the task's starter."""
         if not transfer.claim:
             self._publish_request(recall, transfer)
         elif self._claims.recall(transfer, recall.why):
             self._out[transfer.key] = recall
 
-    def _publish_request(self, recall: Recall, transfer: Transfer) -> None:
+    def _publish_request(self, recall: TaskRecall, transfer: Transfer) -> None:
         self._out[transfer.key] = recall
         self._wished_at_s[transfer.key] = self._clock.steady_s()
         self._ledger.note(transfer, f"recall: {recall.why}")

@@ -7,7 +7,7 @@ from typing import Any
 
 from gridbridge.decisions.transfer import recall_policy
 from gridbridge.decisions.transfer import transfer_decisions as rules
-from gridbridge.decisions.transfer.recall_policy import Recall
+from gridbridge.decisions.transfer.recall_policy import TaskRecall
 from gridbridge.decisions.transfer.starter_message_rules import (
     ReceivedMessage,
     accept_or_reject_message,
@@ -145,7 +145,7 @@ RECALL_PROGRAM = "poller recall"
 
 def recall_journal_entry(
     candidates: Sequence[Transfer],
-    due: Sequence[Recall],
+    due: Sequence[TaskRecall],
     situation: TransferSituation,
     queues: Mapping[str, TransferQueue],
     troubles: Mapping[str, str],
@@ -177,7 +177,7 @@ def replay_recalls(row: Mapping[str, Any]) -> list[str]:
     return [_recall_sentence(recall) for recall in due]
 
 
-def _recall_sentence(recall: Recall) -> str:
+def _recall_sentence(recall: TaskRecall) -> str:
     return f"recall {recall.transfer.name}: {recall.why}"
 
 

@@ -15,7 +15,7 @@ from gridbridge.model.ids import PREFIX, TransferId, parse_local, parse_transfer
 from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.policy import Policy
 from gridbridge.model.published import PublishedState, ShownAccountingReading, ShownTransfer
-from gridbridge.model.status_report import age
+from gridbridge.model.status_report import format_duration
 from gridbridge.program import reports, users_configuration
 from gridbridge.shell import followed_file
 from gridbridge.state import published_json as files
@@ -251,6 +251,6 @@ def _blindness(cluster: str, reading: ShownAccountingReading | None, now: dateti
             "only end messages are shown"
         )
     if reading.trouble:
-        last = f"{age(now - reading.read_at)} ago" if reading.read_at else "never"
+        last = f"{format_duration(now - reading.read_at)} ago" if reading.read_at else "never"
         return f"{cluster}'s accounting was last read {last}: {reading.trouble}"
     return f"{cluster}'s accounting is not read to the end yet" if reading.is_behind else ""

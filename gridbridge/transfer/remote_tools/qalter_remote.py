@@ -18,7 +18,7 @@ from gridbridge.model.policy import Policy
 from gridbridge.model.published import ShownTransfer
 from gridbridge.model.request import JobSpec, Pairs, is_home_place
 from gridbridge.model.route import Away
-from gridbridge.model.status_report import printable
+from gridbridge.model.status_report import printable_text
 from gridbridge.program import users_configuration
 from gridbridge.transfer.acts.request_translation import (
     exclude_forwarding_queues,
@@ -90,9 +90,11 @@ def _alter(
             f"job {job} at {transfer.remote} is {state.text or 'gone'}; expected waiting"
         )
     if is_dry:
-        return printable(shlex.join(alters.build_alter_command(where, job, options)))
+        return printable_text(shlex.join(alters.build_alter_command(where, job, options)))
     alters.alter_job(where, job, options)
-    return printable(f"job {local}: job {job} at {transfer.remote} changed: {shlex.join(options)}")
+    return printable_text(
+        f"job {local}: job {job} at {transfer.remote} changed: {shlex.join(options)}"
+    )
 
 
 def job_alteration_ability(where: Away, cluster: str) -> "JobAlterer[Away]":

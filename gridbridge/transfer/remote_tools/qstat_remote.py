@@ -14,7 +14,12 @@ from gridbridge.model.job import JobDetail
 from gridbridge.model.places import CONFIG, PUBLISHED
 from gridbridge.model.published import ShownTransfer
 from gridbridge.model.states import JobState
-from gridbridge.model.status_report import TransferAttempt, TransferReport, age, printable
+from gridbridge.model.status_report import (
+    TransferAttempt,
+    TransferReport,
+    format_duration,
+    printable_text,
+)
 from gridbridge.program import reports, users_configuration
 from gridbridge.state import published_json as files
 from gridbridge.transfer.remote_tools.remote_job import route_as_caller
@@ -114,7 +119,7 @@ class RemoteJobQueries:
             jobs = status_adapter(where).query_job_details(where, transfer.remote_id or 0)
         except GridbridgeError as error:
             kind = "no answer: " if isinstance(error, CommandFailed) else ""
-            self._silent[transfer.remote] = printable(f"{kind}{error}")
+            self._silent[transfer.remote] = printable_text(f"{kind}{error}")
             return (), self._silent[transfer.remote]
         ours = [job for job in jobs if job.account == transfer.transfer]
         if not ours:
@@ -141,7 +146,7 @@ def query_task_details(
         messages, trouble = asking.ask(transfer) if is_there else ((), "")
         at = taken_at.get(transfer.remote)
         if trouble and at:
-            trouble += f"; the state above is {age(now - at)} old"
+            trouble += f"; the state above is {format_duration(now - at)} old"
         task_details.append(
             RemoteTaskDetail(attempt=task.attempts[-1], messages=messages, asked=trouble)
         )
@@ -154,4 +159,6 @@ def _messages(job: JobDetail, is_waiting: bool) -> tuple[str, ...]:
     Grid Engine prints messages about other jobs, too (qstat(1), -j).
     """
     words = (*job.errors, *(job.messages if is_waiting else ()))
-    return tuple(printable(message) for message in dict.fromkeys(words) if message != NOTHING_TOLD)
+    return tuple(
+        printable_text(message) for message in dict.fromkeys(words) if message != NOTHING_TOLD
+    )

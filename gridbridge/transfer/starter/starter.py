@@ -83,7 +83,7 @@ def do_due_step(task: LocalTask, intent: str, arguments: tuple[str, ...]) -> str
 
 def _try(task: LocalTask, intent: str, arguments: tuple[str, ...]) -> str:
     try:
-        step = Starter(task, intent, arguments)
+        step = TransferStarterStep(task, intent, arguments)
         try:
             return step.take()
         except UnstageablePaths as error:
@@ -105,7 +105,7 @@ def _try(task: LocalTask, intent: str, arguments: tuple[str, ...]) -> str:
         return step_answers.retry_step_after_error(task, error)
 
 
-class Starter(StarterStep):
+class TransferStarterStep(StarterStep):
     """A step of a transfer, which decides by the notes of the steps before."""
 
     def take(self) -> str:

@@ -2,7 +2,7 @@
 
 from gridbridge.model.request import OWN_HOLD, OWN_START
 from gridbridge.model.transfer import guard
-from gridbridge.model.transfer.guard import Guard
+from gridbridge.model.transfer.guard import GuardKind
 from gridbridge.state import published_values
 from gridbridge.transfer.starter.local_task import GUARDED
 
@@ -14,32 +14,32 @@ if TYPE_CHECKING:
 def choose_task_guard(step: "StarterStep") -> str:
     """Return the guard for the local task; a cluster without start times has only holds."""
     if not step.home.HAS_START_TIMES:
-        return Guard.HOLD
+        return GuardKind.HOLD
     request, task = step.request, step.task
     transfer_queues = published_values.list_published_queues(task.published)
     return guard.choose_guard(request.hard, request.own_queues, transfer_queues, bool(task.task))
 
 
 def guard_running_task(step: "StarterStep") -> None:
-    """Guard the running local task, unless an earlier step of the starter has done so."""
-    task, how = step.task, step.record.guard or Guard.HOLD
+    """GuardKind the running local task, unless an earlier step of the starter has done so."""
+    task, how = step.task, step.record.guard or GuardKind.HOLD
     if task.is_done(GUARDED):
         return
-    if how == Guard.HOLD:
+    if how == GuardKind.HOLD:
         step.home.hold_job(step.route.home, task.local)
-    elif how == Guard.START:
+    elif how == GuardKind.START:
         step.home.defer_restart(step.route.home, str(task.job), step.request)
     task.note_done(GUARDED)
 
 
 def remove_task_guard(step: "StarterStep") -> None:
     """Remove the guard of a local task without a remote job: it may start again."""
-    how = step.record.guard or Guard.HOLD
-    if how == Guard.NONE:
+    how = step.record.guard or GuardKind.HOLD
+    if how == GuardKind.NONE:
         how = _put_by_the_service(step)
-    if how == Guard.HOLD:
+    if how == GuardKind.HOLD:
         step.home.release_job(step.route.home, step.task.local)
-    elif how == Guard.START:
+    elif how == GuardKind.START:
         step.home.restore_start_time(step.route.home, str(step.task.job))
 
 
@@ -47,5 +47,5 @@ def _put_by_the_service(step: "StarterStep") -> str:
     """Return the guard that the service set after a change of the local task's request."""
     context = dict(step.request.context)
     if OWN_START in context:
-        return Guard.START
-    return Guard.HOLD if OWN_HOLD in context else Guard.NONE
+        return GuardKind.START
+    return GuardKind.HOLD if OWN_HOLD in context else GuardKind.NONE

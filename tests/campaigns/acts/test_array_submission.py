@@ -21,15 +21,17 @@ from gridbridge.errors import (
     OwnerUnknown,
     ParseError,
 )
-from gridbridge.model.campaigns.campaign import Array, ArrayState, Attempt, TaskOutcome
+from gridbridge.model.campaigns.campaign import ArrayState, CampaignArray, TaskAttempt, TaskOutcome
 from gridbridge.shell.runner import CompletedProgram
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-def array(number: int, copies_beyond_s: int | None = None) -> tuple[Array, tuple[Attempt, ...]]:
+def array(
+    number: int, copies_beyond_s: int | None = None
+) -> tuple[CampaignArray, tuple[TaskAttempt, ...]]:
     """Return an array of two tasks."""
-    one = Array(
+    one = CampaignArray(
         campaign=12,
         number=number,
         cluster="beta",
@@ -40,7 +42,7 @@ def array(number: int, copies_beyond_s: int | None = None) -> tuple[Array, tuple
     )
     tasks = (2 * number, 2 * number + 1)
     attempts = (
-        Attempt(
+        TaskAttempt(
             campaign=12,
             task=task,
             attempt=1,
@@ -118,14 +120,14 @@ def test_what_holds_for_all_of_them_is_raised(
         array_submission.send((array(1), array(2)))
 
 
-def delete_one(one: Array) -> None:
+def delete_one(one: CampaignArray) -> None:
     """Delete a task of it."""
     array_submission.delete_places(one, (range(1, 2),))
 
 
 @pytest.mark.parametrize("act", [array_submission.delete, delete_one])
 def test_what_root_does_not_know_was_not_deleted(
-    helper: Helper, act: Callable[[Array], None]
+    helper: Helper, act: Callable[[CampaignArray], None]
 ) -> None:
     """Root acts on what its ledger has alone; of what was never submitted there is nothing."""
     one, _ = array(1)
@@ -142,7 +144,7 @@ def test_what_root_does_not_know_was_not_deleted(
     ("status", "error"), [(6, OwnerUnknown), (7, LedgerUnreadable), (75, CommandFailed)]
 )
 def test_why_root_acts_as_nobody_is_told(
-    helper: Helper, act: Callable[[Array], None], status: int, error: type[Exception]
+    helper: Helper, act: Callable[[CampaignArray], None], status: int, error: type[Exception]
 ) -> None:
     helper.says = (status, "", "gridbridge-as-user: because\n")
 

@@ -9,7 +9,7 @@ from gridbridge.campaigns.acts.site_programs import deliver_notification
 from gridbridge.errors import CommandFailed
 from gridbridge.model.campaigns.campaign_sections import NotificationsSection
 from gridbridge.model.campaigns.subscriptions import (
-    Notification,
+    CampaignNotification,
     NotificationChannel,
     NotificationSeverity,
     NotificationSubscription,
@@ -18,12 +18,12 @@ from gridbridge.model.campaigns.subscriptions import (
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-def message(way: NotificationChannel, identity: str) -> Notification:
+def message(way: NotificationChannel, identity: str) -> CampaignNotification:
     """Return what somebody is to be told."""
     known = {"uid": 1000, "owner": "alice", "severity": NotificationSeverity.HIGH, "token": "ab"}
     known |= {"told_until": NOON, "next_at": NOON}
     one = NotificationSubscription(way=way, identity=identity, **known)  # type: ignore[arg-type]
-    return Notification(
+    return CampaignNotification(
         subscription=one,
         subject="gridbridge: campaign 12: BLACKLIST",
         lines=("campaign 12: closed", "$(touch evil)"),

@@ -15,7 +15,7 @@ def test_a_long_wait_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
         lines.append(line)
         told.set()
 
-    monkeypatch.setattr(output, "complain", complain)
+    monkeypatch.setattr(output, "print_error", complain)
 
     with runner_reply.report_delay("griddel", after_s=0.0):
         assert told.wait(10.0)
@@ -33,7 +33,7 @@ def test_a_wait_for_what_was_taken_is_told(monkeypatch: pytest.MonkeyPatch) -> N
         lines.append(line)
         told.set()
 
-    monkeypatch.setattr(output, "complain", complain)
+    monkeypatch.setattr(output, "print_error", complain)
 
     with runner_reply.report_delay("griddel", after_s=3600.0, taken_s=0.0):
         assert told.wait(10.0)

@@ -104,7 +104,7 @@ class Site:
 @pytest.fixture(name="site")
 def _site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     site = Site(tmp_path)
-    for function in (event_commands.own_task_parameters, event_commands.own_jdl):
+    for function in (event_commands.own_task_parameters, event_commands.read_own_jdl):
         monkeypatch.setattr(function, "__defaults__", (str(site.files),))
     monkeypatch.setattr(
         campaign_outputs.own_output_folders, "__defaults__", (str(site.files), "/nonexistent.toml")

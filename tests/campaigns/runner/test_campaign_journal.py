@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from gridbridge.campaigns.runner import campaign_journal
 from gridbridge.decisions.campaigns import campaign_cycle as rules
 from gridbridge.model.campaigns.campaign import (
-    Array,
     ArrayState,
-    Attempt,
     Campaign,
+    CampaignArray,
     CampaignState,
+    TaskAttempt,
     TaskOutcome,
 )
 from gridbridge.model.campaigns.cycle_plan import (
@@ -38,7 +38,7 @@ CAMPAIGN = Campaign(
 
 def test_what_was_kept_leads_to_the_same_decision() -> None:
     """As JSON has it, with all that a cycle may look at."""
-    array = Array(
+    array = CampaignArray(
         campaign=1,
         number=1,
         cluster="beta",
@@ -56,7 +56,9 @@ def test_what_was_kept_leads_to_the_same_decision() -> None:
         there=(ListedTaskCounts(campaign=1, cluster="beta", waiting=1, listed=1),),
         tried={1: frozenset({"beta"})},
         ended=(
-            Attempt(campaign=1, task=0, attempt=1, array=1, place=1, outcome=TaskOutcome.RESUBMIT),
+            TaskAttempt(
+                campaign=1, task=0, attempt=1, array=1, place=1, outcome=TaskOutcome.RESUBMIT
+            ),
         ),
     )
     plan = rules.plan_campaign_cycle(seen)

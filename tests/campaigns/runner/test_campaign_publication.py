@@ -25,10 +25,10 @@ from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
 from gridbridge.decisions.campaigns.cluster_blacklist import new_campaign_event
 from gridbridge.model.campaigns.campaign import (
-    Array,
-    Attempt,
     Campaign,
+    CampaignArray,
     CampaignState,
+    TaskAttempt,
     TaskOutcome,
     WaitingTasks,
 )
@@ -107,13 +107,13 @@ class Site:
         )
         return CampaignPublisher(self.database, self.campaigns, forecasts, clock, self.folder)
 
-    def send(self, tasks: int) -> tuple[Array, tuple[Attempt, ...]]:
+    def send(self, tasks: int) -> tuple[CampaignArray, tuple[TaskAttempt, ...]]:
         """Send tasks of campaign 1 to beta."""
         array = self.campaigns.intend(1, "beta", tasks, NOON)
         assert array
         return array, self.campaigns.pending(array)
 
-    def ended(self, attempt: Attempt, outcome: TaskOutcome) -> Attempt:
+    def ended(self, attempt: TaskAttempt, outcome: TaskOutcome) -> TaskAttempt:
         """Note how an attempt ended."""
         known = replace(attempt, outcome=outcome, exit_status=3, wallclock_s=7)
         self.campaigns.ended([known])

@@ -17,7 +17,7 @@ from gridbridge.campaigns.runner.cluster_queries import (
 )
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState
+from gridbridge.model.campaigns.campaign import ArrayState, Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.model.cluster import Cluster
 from gridbridge.model.job import ArrayEndQuery, ArrayLimits, JobEnd
@@ -30,7 +30,7 @@ from gridbridge.state.database import StateFile
 from gridbridge.state.database.campaign_tables import live_campaign_jobs_at
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-OURS = Array(
+OURS = CampaignArray(
     campaign=3,
     number=4,
     cluster="beta",
@@ -87,7 +87,7 @@ class Site:
         self.campaigns.add(Campaign(number=0, state=state, jdl=jdl, **known), "token")  # type: ignore[arg-type]
         monkeypatch.setattr(status, "query_cluster_snapshot", self._snapshot)
 
-    def send(self, job_id: int, state: ArrayState = ArrayState.RELEASED) -> Array:
+    def send(self, job_id: int, state: ArrayState = ArrayState.RELEASED) -> CampaignArray:
         """Note an array of two tasks."""
         made = self.campaigns.intend(1, "beta", 2, NOON)
         assert made

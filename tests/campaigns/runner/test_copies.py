@@ -27,11 +27,11 @@ from gridbridge.decisions.campaigns import campaign_cycle as cycle
 from gridbridge.decisions.campaigns.competing_attempts import group_attempts_by_task
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import (
-    Array,
     ArrayState,
-    Attempt,
     Campaign,
+    CampaignArray,
     CampaignState,
+    TaskAttempt,
     TaskOutcome,
 )
 from gridbridge.model.campaigns.campaign_events import (
@@ -72,7 +72,7 @@ FIRST = SpeculativeAttempts(campaign=1, cluster="gamma", tasks=(1,), beyond_s=60
 class Copying(Grid):
     """Clusters that end tasks at places as well."""
 
-    def delete_places(self, array: Array, places: tuple[range, ...]) -> None:
+    def delete_places(self, array: CampaignArray, places: tuple[range, ...]) -> None:
         """End them."""
         self._tell(f"delete_places {array.number} {places[0][0]}")
 
@@ -111,7 +111,7 @@ class Site:
         assert found
         return found
 
-    def copy(self) -> Array:
+    def copy(self) -> CampaignArray:
         """Copy the second task to gamma."""
         self.actions.do(CampaignCyclePlan(copies=(FIRST,)))
         return self.campaigns.open_arrays()[-1]
@@ -426,8 +426,8 @@ def test_attempts_that_have_not_run_long_are_not_read(
     pending_at = CampaignAttemptRows.pending_at
 
     def noted(
-        tries: CampaignAttemptRows, array: Array, places: frozenset[int]
-    ) -> tuple[Attempt, ...]:
+        tries: CampaignAttemptRows, array: CampaignArray, places: frozenset[int]
+    ) -> tuple[TaskAttempt, ...]:
         read.append(places)
         return pending_at(tries, array, places)
 

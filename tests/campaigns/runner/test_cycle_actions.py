@@ -32,13 +32,13 @@ from gridbridge.errors import (
 )
 from gridbridge.model.campaigns.campaign import (
     PRIORITY_AT_ONCE,
-    Array,
     ArrayState,
     ArraySubmissionResult,
-    Attempt,
     Campaign,
+    CampaignArray,
     CampaignState,
     LedgerArray,
+    TaskAttempt,
     TaskOutcome,
     WaitingTasks,
 )
@@ -67,12 +67,14 @@ class Grid:
         self.takes = 9  # arrays of one call
 
     def send(
-        self, arrays: tuple[tuple[Array, tuple[Attempt, ...]], ...]
+        self, arrays: tuple[tuple[CampaignArray, tuple[TaskAttempt, ...]], ...]
     ) -> tuple[ArraySubmissionResult, ...]:
         """Take arrays, and start them."""
         return tuple(self._send(*each) for each in arrays[: self.takes])
 
-    def _send(self, array: Array, attempts: tuple[Attempt, ...]) -> ArraySubmissionResult:
+    def _send(
+        self, array: CampaignArray, attempts: tuple[TaskAttempt, ...]
+    ) -> ArraySubmissionResult:
         tasks = ",".join(f"{one.task}:{one.attempt}" for one in attempts)
         job_id = 0
         try:
@@ -83,11 +85,11 @@ class Grid:
             return ArraySubmissionResult(job_id=job_id, error=error)
         return ArraySubmissionResult(job_id=job_id)
 
-    def release(self, array: Array) -> None:
+    def release(self, array: CampaignArray) -> None:
         """Start it."""
         self._tell(f"release {array.number} {array.job_id}")
 
-    def delete(self, array: Array) -> int:
+    def delete(self, array: CampaignArray) -> int:
         """End it; root may know an id that the service does not."""
         self._tell(f"delete {array.number} {array.job_id}")
         return next((one.job_id for one in self.ledger if one.number == array.number), 0)
@@ -147,7 +149,7 @@ SEND = CampaignCyclePlan(sends=(TaskSend(campaign=1, cluster="beta", tasks=2),))
 OFF_BETA = (ExcludedTaskCount(tasks=2, avoid=("beta",)),)
 
 
-def only(campaigns: CampaignRows) -> Array:
+def only(campaigns: CampaignRows) -> CampaignArray:
     """Return the one open array."""
     (array,) = campaigns.open_arrays()
     return array
@@ -666,7 +668,7 @@ def test_a_task_that_runs_again_waits_with_its_next_attempt(
     """It has not ended, so that it is not counted."""
     do(SEND)
     first, second = (
-        Attempt(campaign=1, task=n, attempt=1, array=1, place=n + 1, outcome=outcome)
+        TaskAttempt(campaign=1, task=n, attempt=1, array=1, place=n + 1, outcome=outcome)
         for n, outcome in enumerate((TaskOutcome.SUCCESS, TaskOutcome.RESUBMIT))
     )
 
@@ -704,7 +706,7 @@ def test_what_was_noted_before_a_kill_is_counted_once(
     assert (found.ended, found.failed) == (ENDS_PER_TRANSACTION + 2, 0)
 
 
-def succeeded(campaigns: CampaignRows, array: Array) -> tuple[Attempt, ...]:
+def succeeded(campaigns: CampaignRows, array: CampaignArray) -> tuple[TaskAttempt, ...]:
     """Return the attempts of an array that are not noted as ended, all successes."""
     return tuple(replace(one, outcome=TaskOutcome.SUCCESS) for one in campaigns.pending(array))
 
@@ -772,9 +774,9 @@ def test_an_array_of_an_owner_without_account_is_deleted_by_the_service(
     array = campaigns.intend(1, "beta", 1, NOON)
     assert array
     grid.failing["delete"] = OwnerUnknown("uid 1000 has no account")
-    asked = list[Array]()
+    asked = list[CampaignArray]()
 
-    def for_nobody(one: Array) -> int:
+    def for_nobody(one: CampaignArray) -> int:
         asked.append(one)
         return found
 

@@ -18,9 +18,9 @@ from gridbridge.decisions.campaigns.completion_forecast import (
 )
 from gridbridge.model.campaigns.campaign import (
     AddedTasks,
-    Attempt,
     Campaign,
     CampaignState,
+    TaskAttempt,
     TaskOutcome,
 )
 from gridbridge.model.campaigns.campaign_sections import JobRatioRule
@@ -176,7 +176,7 @@ def test_a_task_that_never_ran_tells_nothing_of_durations(site: Site) -> None:
     site.campaigns.ended([replace(one, outcome=TaskOutcome.WIPED)])
 
     assert site.campaigns.durations(1) == {}
-    assert isinstance(one, Attempt)
+    assert isinstance(one, TaskAttempt)
 
 
 def test_the_first_forecast_after_the_half_is_kept_and_compared_with_the_end(site: Site) -> None:

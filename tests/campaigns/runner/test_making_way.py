@@ -19,9 +19,9 @@ from gridbridge.campaigns.store.cancellation_marks import (
 )
 from gridbridge.errors import CommandFailed, GridbridgeError
 from gridbridge.model.campaigns.campaign import (
-    Array,
     ArrayState,
     Campaign,
+    CampaignArray,
     CampaignState,
     TaskOutcome,
 )
@@ -103,7 +103,7 @@ class Beta:
             raise found
         return found
 
-    def delete_places(self, _: Array, places: tuple[range, ...]) -> None:
+    def delete_places(self, _: CampaignArray, places: tuple[range, ...]) -> None:
         """Delete tasks."""
         self.deleted.append(tuple(sorted(n for some in places for n in some)))
 

@@ -10,7 +10,7 @@ import pytest
 from gridbridge.campaigns.runner.missing_attempt_tracker import MissingAttemptTracker
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.cancellation_marks import MissingTaskRows
-from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState, TaskOutcome
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAttempt, TaskOutcome
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
 from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
@@ -40,7 +40,7 @@ class Rounds:
         self.now_s += seconds
         self.steady_s += seconds
 
-    def look(self, attempts: tuple[Attempt, ...], *gone: int) -> list[float]:
+    def look(self, attempts: tuple[TaskAttempt, ...], *gone: int) -> list[float]:
         """Do a round in which these are not listed; return for how long that has been so."""
         self.missing.begin()
         absent = [attempts[n] for n in gone]
@@ -67,7 +67,7 @@ def _rounds(database: StateFile, tmp_path: Path) -> Rounds:
 
 
 @pytest.fixture(name="attempts")
-def _attempts(database: StateFile) -> tuple[Attempt, ...]:
+def _attempts(database: StateFile) -> tuple[TaskAttempt, ...]:
     """Return the attempts of an array of three tasks."""
     campaigns = CampaignRows(database)
     jdl = Jdl(name="n", clusters={"beta": AtCluster(exec_file="run")})
@@ -81,7 +81,7 @@ def _attempts(database: StateFile) -> tuple[Attempt, ...]:
 
 @pytest.mark.parametrize("is_cron", [True, False], ids=["cron", "loop"])
 def test_a_task_is_missing_since_the_first_round_that_missed_it(
-    rounds: Rounds, attempts: tuple[Attempt, ...], is_cron: bool
+    rounds: Rounds, attempts: tuple[TaskAttempt, ...], is_cron: bool
 ) -> None:
     told = []
     for gone in ((1,), (1, 2), (1, 2)):
@@ -94,7 +94,7 @@ def test_a_task_is_missing_since_the_first_round_that_missed_it(
 
 
 def test_one_that_is_listed_again_is_not_missing(
-    rounds: Rounds, attempts: tuple[Attempt, ...]
+    rounds: Rounds, attempts: tuple[TaskAttempt, ...]
 ) -> None:
     rounds.look(attempts, 1)
     rounds.look(attempts)
@@ -105,7 +105,7 @@ def test_one_that_is_listed_again_is_not_missing(
 
 
 def test_what_has_ended_is_forgotten(
-    database: StateFile, rounds: Rounds, attempts: tuple[Attempt, ...]
+    database: StateFile, rounds: Rounds, attempts: tuple[TaskAttempt, ...]
 ) -> None:
     rounds.look(attempts, 0, 1)
     CampaignRows(database).ended([replace(attempts[0], outcome=TaskOutcome.SUCCESS)])
@@ -115,7 +115,7 @@ def test_what_has_ended_is_forgotten(
 
 
 def test_of_arrays_that_are_over_nothing_is_held(
-    rounds: Rounds, attempts: tuple[Attempt, ...]
+    rounds: Rounds, attempts: tuple[TaskAttempt, ...]
 ) -> None:
     """A runner that goes on for months has had very many."""
     rounds.look(attempts, 0, 1)
@@ -127,7 +127,7 @@ def test_of_arrays_that_are_over_nothing_is_held(
 
 
 def test_a_clock_that_is_set_makes_nothing_older(
-    rounds: Rounds, attempts: tuple[Attempt, ...]
+    rounds: Rounds, attempts: tuple[TaskAttempt, ...]
 ) -> None:
     """A running process counts steady seconds; one that begins later has only the time of day."""
     rounds.look(attempts, 1)
@@ -140,7 +140,7 @@ def test_a_clock_that_is_set_makes_nothing_older(
 
 
 def test_what_ran_when_it_was_listed_last_is_known_until_it_has_ended(
-    rounds: Rounds, attempts: tuple[Attempt, ...]
+    rounds: Rounds, attempts: tuple[TaskAttempt, ...]
 ) -> None:
     """What was put back waits again."""
     (array,) = rounds.campaigns.open_arrays()
@@ -155,7 +155,7 @@ def test_what_ran_when_it_was_listed_last_is_known_until_it_has_ended(
 
 
 def test_what_ran_is_known_to_the_next_process(
-    rounds: Rounds, attempts: tuple[Attempt, ...]
+    rounds: Rounds, attempts: tuple[TaskAttempt, ...]
 ) -> None:
     """Of it a cluster that knows nothing any more has lost something; else it never began."""
     rounds.running = {1, 2}
@@ -174,7 +174,7 @@ def test_what_ran_is_known_to_the_next_process(
 
 @pytest.mark.parametrize("kept", ["", "{", "[1]", '{"1": "2"}', '{"1.1": "5-"}', '{"1.1": null}'])
 def test_what_is_not_as_it_was_kept_counts_for_nothing(
-    rounds: Rounds, attempts: tuple[Attempt, ...], kept: str
+    rounds: Rounds, attempts: tuple[TaskAttempt, ...], kept: str
 ) -> None:
     rounds.ran.write_text(kept)
     rounds.new_process()

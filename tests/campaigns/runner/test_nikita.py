@@ -21,9 +21,9 @@ from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.attempt_numbers import EPILOGUE, PROLOGUE
 from gridbridge.model.campaigns.campaign import (
-    Array,
     ArrayState,
     Campaign,
+    CampaignArray,
     CampaignState,
     TaskOutcome,
 )
@@ -62,13 +62,13 @@ class Cell:
         self.fails = False
         self.begun: tuple[range, ...] = ()  # when tasks are deleted that waited before
 
-    def delete_places(self, array: Array, places: tuple[range, ...]) -> None:
+    def delete_places(self, array: CampaignArray, places: tuple[range, ...]) -> None:
         """Delete tasks."""
         if self.fails:
             raise GridbridgeError("no answer")
         self.deleted.append((array.number, places))
 
-    def delete_waiting(self, array: Array, places: tuple[range, ...]) -> tuple[range, ...]:
+    def delete_waiting(self, array: CampaignArray, places: tuple[range, ...]) -> tuple[range, ...]:
         """Delete tasks that have not begun."""
         self.delete_places(array, places)
         return self.begun
@@ -107,7 +107,7 @@ def _nikita(
 
 
 @pytest.fixture(name="array")
-def _array(nikita: Nikita) -> Array:
+def _array(nikita: Nikita) -> CampaignArray:
     """Return an array of five tasks at beta, whose id is 77."""
     campaigns = CampaignRows(nikita.database)
     campaigns.add(campaign(), "token")
@@ -152,7 +152,9 @@ def beta(*rows: JobStatus, state: QueueState | None = None) -> dict[str, Cluster
     }
 
 
-def cycle(nikita: Nikita, array: Array, answers: dict[str, ClusterSnapshot]) -> CancellationPlan:
+def cycle(
+    nikita: Nikita, array: CampaignArray, answers: dict[str, ClusterSnapshot]
+) -> CancellationPlan:
     """Decide about what a cluster lists, and do it."""
     seen = nikita.listed([array], answers)
     plan = nikita.decide(seen)
@@ -166,7 +168,7 @@ def later(now: list[datetime], seconds: float) -> None:
 
 
 def test_what_waits_beyond_the_flood_rate_is_marked_and_deleted(
-    nikita: Nikita, array: Array, cell: Cell, now: list[datetime]
+    nikita: Nikita, array: CampaignArray, cell: Cell, now: list[datetime]
 ) -> None:
     """One of ten slots may have a task that waits."""
     later(now, 61)
@@ -178,7 +180,7 @@ def test_what_waits_beyond_the_flood_rate_is_marked_and_deleted(
 
 
 def test_what_could_not_be_deleted_is_deleted_in_the_next_cycle(
-    nikita: Nikita, array: Array, cell: Cell, now: list[datetime]
+    nikita: Nikita, array: CampaignArray, cell: Cell, now: list[datetime]
 ) -> None:
     """But what runs by then is left, and its mark taken off."""
     later(now, 61)
@@ -197,7 +199,7 @@ def test_it_believes_the_runners_answer_but_asks_before_it_deletes(
     nikita: Nikita,
     now: list[datetime],
     monkeypatch: pytest.MonkeyPatch,
-    array: Array,
+    array: CampaignArray,
     waiting: int,
     asked: int,
 ) -> None:
@@ -224,7 +226,7 @@ def test_it_believes_the_runners_answer_but_asks_before_it_deletes(
 
 
 def test_no_task_ran_before_it_was_sent(
-    nikita: Nikita, array: Array, cell: Cell, now: list[datetime]
+    nikita: Nikita, array: CampaignArray, cell: Cell, now: list[datetime]
 ) -> None:
     """The clock of its cluster may be hours late."""
     later(now, 60)
@@ -243,7 +245,7 @@ def test_no_task_ran_before_it_was_sent(
 )
 def test_a_clock_that_leaps_ahead_kills_nothing(
     nikita: Nikita,
-    array: Array,
+    array: CampaignArray,
     now: list[datetime],
     leapt: list[timedelta],
     caplog: pytest.LogCaptureFixture,
@@ -273,7 +275,7 @@ def test_a_clock_that_leaps_ahead_kills_nothing(
     ],
 )
 def test_what_somebody_else_sees_to_is_left(
-    nikita: Nikita, array: Array, now: list[datetime], facts: tuple[str, ...]
+    nikita: Nikita, array: CampaignArray, now: list[datetime], facts: tuple[str, ...]
 ) -> None:
     """A hold is somebody's, and when a task was put back is not known."""
     later(now, 9999)
@@ -282,7 +284,7 @@ def test_what_somebody_else_sees_to_is_left(
 
 
 def test_a_cluster_where_no_work_can_start_is_left_alone(
-    nikita: Nikita, array: Array, now: list[datetime]
+    nikita: Nikita, array: CampaignArray, now: list[datetime]
 ) -> None:
     """It is in an outage; and of one that gave no answer nothing is known at all."""
     later(now, 9999)
@@ -293,7 +295,7 @@ def test_a_cluster_where_no_work_can_start_is_left_alone(
 
 
 def test_a_decision_is_made_again_from_what_was_kept(
-    nikita: Nikita, array: Array, now: list[datetime]
+    nikita: Nikita, array: CampaignArray, now: list[datetime]
 ) -> None:
     """As JSON has it."""
     later(now, 901)
@@ -309,7 +311,7 @@ def test_a_decision_is_made_again_from_what_was_kept(
     assert isinstance(seen, CancellationSituation)
 
 
-def test_a_mark_is_kept_until_its_attempt_has_ended(nikita: Nikita, array: Array) -> None:
+def test_a_mark_is_kept_until_its_attempt_has_ended(nikita: Nikita, array: CampaignArray) -> None:
     """Then it says nothing any more, but that the attempt did not count."""
     marks, campaigns = CancellationMarkRows(nikita.database), CampaignRows(nikita.database)
     marks.put(wipe(range(1, 3)))
@@ -338,7 +340,11 @@ def wipe(places: range) -> ArrayCancellation:
     ],
 )
 def test_tasks_of_a_cancelled_campaign_are_deleted_and_not_marked(
-    nikita: Nikita, array: Array, cell: Cell, row_state: JobState, queue_state: QueueState | None
+    nikita: Nikita,
+    array: CampaignArray,
+    cell: Cell,
+    row_state: JobState,
+    queue_state: QueueState | None,
 ) -> None:
     """Until they are being deleted."""
     CampaignRows(nikita.database).is_now(1, CampaignState.CANCELLED, NOON)
@@ -355,7 +361,7 @@ CLOSED = [QueueState([QueueFact.DISABLED], "d"), QueueState([QueueFact.LOADED], 
 @pytest.mark.parametrize("state", CLOSED, ids=["disabled", "in alarm"])
 @pytest.mark.parametrize("task_state", [WAITING, RUNNING], ids=["waits", "runs"])
 def test_a_cancelled_task_is_deleted_where_no_work_can_start(
-    nikita: Nikita, array: Array, cell: Cell, state: QueueState, task_state: JobState
+    nikita: Nikita, array: CampaignArray, cell: Cell, state: QueueState, task_state: JobState
 ) -> None:
     """Others of its array are left alone there, however long they wait or run."""
     marks = CancellationMarkRows(nikita.database)
@@ -369,7 +375,7 @@ def test_a_cancelled_task_is_deleted_where_no_work_can_start(
     assert {*marks.all()[1, 1]} == {3}
 
 
-def begun(nikita: Nikita, step: str) -> Array:
+def begun(nikita: Nikita, step: str) -> CampaignArray:
     """Return the array of a campaign's prologue or epilogue at beta."""
     campaigns = CampaignRows(nikita.database)
     wish = AtCluster(exec_file="run", prologue="make", epilogue="clean")
@@ -481,7 +487,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="it gives files away")
 
 @needs_root
 def test_a_kill_is_taken_while_no_runner_runs_and_all_else_is_left(
-    nikita: Nikita, array: Array, folder: Path
+    nikita: Nikita, array: CampaignArray, folder: Path
 ) -> None:
     assert array
     kill, other = ask(folder, "cancel"), ask(folder, "purge")
@@ -495,7 +501,7 @@ def test_a_kill_is_taken_while_no_runner_runs_and_all_else_is_left(
 
 
 @needs_root
-def test_nobody_kills_anothers_campaign(nikita: Nikita, array: Array, folder: Path) -> None:
+def test_nobody_kills_anothers_campaign(nikita: Nikita, array: CampaignArray, folder: Path) -> None:
     assert array
     ask(folder, "cancel", uid=1001)
     cancelling(nikita, folder).take()
@@ -504,7 +510,9 @@ def test_nobody_kills_anothers_campaign(nikita: Nikita, array: Array, folder: Pa
 
 
 @needs_root
-def test_a_kill_is_left_to_a_runner_that_runs(nikita: Nikita, array: Array, folder: Path) -> None:
+def test_a_kill_is_left_to_a_runner_that_runs(
+    nikita: Nikita, array: CampaignArray, folder: Path
+) -> None:
     assert array
     ask(folder, "cancel")
     with poller_lock.MomentaryPollerLock(str(folder.parent / "runner.lock")) as is_ours:
@@ -521,7 +529,9 @@ def moved(places: range) -> ArrayCancellation:
     )
 
 
-def test_a_move_is_done_for_what_waits_still(nikita: Nikita, array: Array, cell: Cell) -> None:
+def test_a_move_is_done_for_what_waits_still(
+    nikita: Nikita, array: CampaignArray, cell: Cell
+) -> None:
     """One that starts in that moment loses its mark, and goes on; of the others it is noted."""
     marks = CancellationMarkRows(nikita.database)
     marks.put(moved(range(1, 4)))
@@ -536,7 +546,7 @@ def test_a_move_is_done_for_what_waits_still(nikita: Nikita, array: Array, cell:
 
 
 def test_what_waits_too_long_is_wiped_if_it_waits_still(
-    nikita: Nikita, array: Array, cell: Cell, now: list[datetime]
+    nikita: Nikita, array: CampaignArray, cell: Cell, now: list[datetime]
 ) -> None:
     """One that starts in that moment goes on; of the others it is noted that none began."""
     later(now, 9999)
@@ -550,7 +560,7 @@ def test_what_waits_too_long_is_wiped_if_it_waits_still(
 
 
 def test_a_wipe_that_held_tasks_and_failed_is_done_again(
-    nikita: Nikita, array: Array, cell: Cell, now: list[datetime]
+    nikita: Nikita, array: CampaignArray, cell: Cell, now: list[datetime]
 ) -> None:
     """Our hold may keep them from starting: they don't stay so."""
     later(now, 9999)
@@ -564,7 +574,7 @@ def test_a_wipe_that_held_tasks_and_failed_is_done_again(
 
 
 def test_a_move_of_which_nothing_is_known_is_done_again(
-    nikita: Nikita, array: Array, cell: Cell
+    nikita: Nikita, array: CampaignArray, cell: Cell
 ) -> None:
     """The tasks may be deleted, or run: neither is noted."""
     marks = CancellationMarkRows(nikita.database)
@@ -577,7 +587,7 @@ def test_a_move_of_which_nothing_is_known_is_done_again(
 
 
 def test_a_task_that_is_back_after_its_move_is_moved_again(
-    nikita: Nikita, array: Array, cell: Cell
+    nikita: Nikita, array: CampaignArray, cell: Cell
 ) -> None:
     """Its cluster came up with what it knew before the deletion, the hold at most."""
     left = replace(moved(range(1, 4)), wiped_for=CancellationReason.LEFT)
@@ -593,7 +603,7 @@ def test_a_task_that_is_back_after_its_move_is_moved_again(
 
 
 def test_a_move_goes_on_that_was_killed_after_the_hold(
-    nikita: Nikita, array: Array, cell: Cell
+    nikita: Nikita, array: CampaignArray, cell: Cell
 ) -> None:
     """Who holds a task of their own finds it held."""
     CancellationMarkRows(nikita.database).put(moved(range(1, 3)))
@@ -606,7 +616,7 @@ def test_a_move_goes_on_that_was_killed_after_the_hold(
 
 @pytest.mark.parametrize("fact", [QueueFact.DISABLED, QueueFact.UNREACHABLE])
 def test_what_is_to_be_moved_leaves_a_cluster_where_no_work_can_start(
-    nikita: Nikita, array: Array, cell: Cell, now: list[datetime], fact: str
+    nikita: Nikita, array: CampaignArray, cell: Cell, now: list[datetime], fact: str
 ) -> None:
     """It is what a drain is for; what else is there is left alone, for however long."""
     marks = CancellationMarkRows(nikita.database)
@@ -623,7 +633,7 @@ def test_what_is_to_be_moved_leaves_a_cluster_where_no_work_can_start(
 
 
 def test_a_task_that_its_owner_cancelled_is_deleted_where_no_work_can_start(
-    nikita: Nikita, array: Array, cell: Cell
+    nikita: Nikita, array: CampaignArray, cell: Cell
 ) -> None:
     """As those of a campaign that its owner cancelled."""
     CancellationMarkRows(nikita.database).cancel(1, 1)
@@ -634,7 +644,7 @@ def test_a_task_that_its_owner_cancelled_is_deleted_where_no_work_can_start(
 
 
 def test_a_task_that_was_put_back_is_moved_as_any_that_waits(
-    nikita: Nikita, array: Array, cell: Cell
+    nikita: Nikita, array: CampaignArray, cell: Cell
 ) -> None:
     """It may have been put back after it was marked; one that is not marked is left alone."""
     CancellationMarkRows(nikita.database).put(moved(range(1, 3)))
@@ -646,7 +656,7 @@ def test_a_task_that_was_put_back_is_moved_as_any_that_waits(
 
 
 def test_a_held_task_that_its_owner_cancelled_is_deleted(
-    nikita: Nikita, array: Array, cell: Cell
+    nikita: Nikita, array: CampaignArray, cell: Cell
 ) -> None:
     """The hold may be of a move that was killed: nobody else would ever see to it."""
     marks = CancellationMarkRows(nikita.database)
@@ -659,12 +669,12 @@ def test_a_held_task_that_its_owner_cancelled_is_deleted(
 
 
 def test_after_a_deletion_that_hangs_its_owners_others_wait(
-    nikita: Nikita, cell: Cell, array: Array, now: list[datetime]
+    nikita: Nikita, cell: Cell, array: CampaignArray, now: list[datetime]
 ) -> None:
     """Each would cost its own 45 s, in every cycle."""
     tries: list[int] = []
 
-    def hang(one: Array, places: tuple[range, ...]) -> None:
+    def hang(one: CampaignArray, places: tuple[range, ...]) -> None:
         del places
         tries.append(one.number)
         now[0] += timedelta(seconds=45)

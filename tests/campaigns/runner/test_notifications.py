@@ -30,7 +30,7 @@ from gridbridge.model.campaigns.campaign_sections import NotificationsSection
 from gridbridge.model.campaigns.jdl import Jdl
 from gridbridge.model.campaigns.owner_request import OwnerReply, OwnerVerb
 from gridbridge.model.campaigns.subscriptions import (
-    Notification,
+    CampaignNotification,
     NotificationChannel,
     NotificationSeverity,
 )
@@ -75,12 +75,12 @@ class Site:
         self.intake = CampaignIntake(
             self.database, frozenset({"beta"}), clock, *places, notifications=POLICY
         )
-        self.told: list[Notification] = []
+        self.told: list[CampaignNotification] = []
         self.error: GridbridgeError | None = None
         self.notifier = CampaignNotifier(self.database, POLICY, clock, self._tell)
         self.subscriptions = NotificationSubscriptionRows(self.database)
 
-    def _tell(self, message: Notification, policy: NotificationsSection) -> None:
+    def _tell(self, message: CampaignNotification, policy: NotificationsSection) -> None:
         self.told.append(message)
         if self.error:
             raise self.error
@@ -265,9 +265,9 @@ def test_a_mail_that_hangs_holds_up_nobody(site: Site, monkeypatch: pytest.Monke
     """Nor is a second one sent beside it."""
     monkeypatch.setattr("gridbridge.campaigns.runner.campaign_notifications.PATIENCE_S", 0.05)
     goes_on = threading.Event()
-    slow: list[Notification] = []
+    slow: list[CampaignNotification] = []
 
-    def tell(message: Notification, policy: NotificationsSection) -> None:
+    def tell(message: CampaignNotification, policy: NotificationsSection) -> None:
         slow.append(message)
         goes_on.wait(10)
 
@@ -305,9 +305,9 @@ def test_a_run_of_one_cycle_notes_that_a_slow_mail_was_sent(
 ) -> None:
     """From cron each run ends with its cycle: the next one does not tell the same once more."""
     monkeypatch.setattr("gridbridge.campaigns.runner.campaign_notifications.PATIENCE_S", 0.01)
-    slow: list[Notification] = []
+    slow: list[CampaignNotification] = []
 
-    def tell(message: Notification, policy: NotificationsSection) -> None:
+    def tell(message: CampaignNotification, policy: NotificationsSection) -> None:
         time.sleep(0.2)
         slow.append(message)
 
@@ -342,7 +342,7 @@ def test_a_message_for_which_no_thread_can_be_started_was_not_told() -> None:
     """It is tried again as any that failed, and the cycle goes on."""
 
     def act(_: Callable[[], None]) -> None:
-        message = cast("Notification", None)
+        message = cast("CampaignNotification", None)
         sending = module._Sending(message, POLICY, lambda *_: None)
 
         assert sending.wait(5)

@@ -11,7 +11,7 @@ from gridbridge.campaigns.runner.cluster_task_counts import (
     clusters_accepting_campaign_tasks,
     count_tasks_by_cluster,
 )
-from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState
+from gridbridge.model.campaigns.campaign import ArrayState, Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.campaign_sections import ClusterCampaignsSection, JobRatioRule
 from gridbridge.model.campaigns.cycle_plan import ClusterCapacity, ListedTaskCounts
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
@@ -109,7 +109,7 @@ def test_what_a_task_takes_is_seen_of_those_that_run() -> None:
         JobStatus(state=runs, slots=4, tasks=(range(2, 3),), **row),  # type: ignore[arg-type]
         JobStatus(state=waits, tasks=(range(3, 6),), **row),  # type: ignore[arg-type]
     )
-    array = Array(
+    array = CampaignArray(
         campaign=1,
         number=1,
         cluster="beta",
@@ -154,7 +154,7 @@ def test_what_cant_start_and_what_waits_for_long_is_counted_apart() -> None:
         for place, more in facts.items()
     )
     answers = {"beta": seen("beta", *rows)}
-    array = Array(
+    array = CampaignArray(
         campaign=1,
         number=1,
         cluster="beta",

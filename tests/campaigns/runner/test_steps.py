@@ -21,13 +21,13 @@ from gridbridge.model.campaigns.attempt_numbers import (
     parse_attempt_ranges,
 )
 from gridbridge.model.campaigns.campaign import (
-    Array,
     ArrayState,
     ArraySubmissionResult,
-    Attempt,
     Campaign,
+    CampaignArray,
     CampaignState,
     LedgerArray,
+    TaskAttempt,
     TaskOutcome,
 )
 from gridbridge.model.campaigns.campaign_sections import FailuresSection
@@ -68,7 +68,7 @@ class Site:
         self.actions = CyclePlanExecutor(self.database, learnt, Clock(), FailuresSection(), self)
 
     def send(
-        self, arrays: tuple[tuple[Array, tuple[Attempt, ...]], ...]
+        self, arrays: tuple[tuple[CampaignArray, tuple[TaskAttempt, ...]], ...]
     ) -> tuple[ArraySubmissionResult, ...]:
         """Take arrays."""
         for array, attempts in arrays:
@@ -79,14 +79,14 @@ class Site:
             for _ in arrays
         )
 
-    def release(self, array: Array) -> None:
+    def release(self, array: CampaignArray) -> None:
         """Let it start."""
 
-    def delete(self, array: Array) -> int:
+    def delete(self, array: CampaignArray) -> int:
         """End it."""
         return self.job_id or array.job_id
 
-    def delete_places(self, array: Array, places: tuple[range, ...]) -> None:
+    def delete_places(self, array: CampaignArray, places: tuple[range, ...]) -> None:
         """End some of it."""
 
     def end(self, campaign: int) -> None:

@@ -24,12 +24,12 @@ from gridbridge.decisions.campaigns.cluster_blacklist import new_campaign_event
 from gridbridge.errors import CampaignFileUnreadable, GridbridgeError, LedgerUnreadable
 from gridbridge.model.campaigns.attempt_numbers import EPILOGUE
 from gridbridge.model.campaigns.campaign import (
-    Array,
     ArrayState,
-    Attempt,
     Campaign,
+    CampaignArray,
     CampaignState,
     LedgerArray,
+    TaskAttempt,
     TaskOutcome,
     WaitingTasks,
 )
@@ -78,7 +78,9 @@ class Site:
         self.campaigns.array_is(array, ArrayState.RELEASED, 7)
         (self.array,) = self.campaigns.open_arrays()
         policy = Policy(site=SiteSection(cluster="alpha"), clusters={}, queues={})
-        self.others: list[Array] = []  # arrays of the campaign at beta, of which nothing is listed
+        self.others: list[
+            CampaignArray
+        ] = []  # arrays of the campaign at beta, of which nothing is listed
         self.ledger: list[LedgerArray] = [LedgerArray(number=1, cluster="beta", tasks=(), job_id=7)]
         self.trouble: GridbridgeError | None = None  # that keeps the ledger from being read
         self.updator = CampaignSituationGatherer(
@@ -93,7 +95,7 @@ class Site:
         self.asked = 0
         self.searched: list[bool] = []  # by question, whether that was for all that is kept
         self.events: tuple[CampaignEvent, ...] = ()
-        self.late: list[tuple[Array, ...]] = []  # what was asked for, in one question each
+        self.late: list[tuple[CampaignArray, ...]] = []  # what was asked for, in one question each
         self.living: frozenset[int] = frozenset()
         self.within_s = 0.0  # beta tells ends
 
@@ -108,7 +110,9 @@ class Site:
             jobs={7: tuple(_row(some) for some in rows)},
         )
 
-        def ends(asked: Mapping[Array, range], late: Container[Array]) -> dict[Array, ReportedEnds]:
+        def ends(
+            asked: Mapping[CampaignArray, range], late: Container[CampaignArray]
+        ) -> dict[CampaignArray, ReportedEnds]:
             self.asked += len(asked)
             self.searched += [self.array in late]
             return dict.fromkeys(asked, ended)
@@ -132,7 +136,7 @@ class Site:
             raise self.trouble
         return tuple(self.ledger)
 
-    def _living(self, arrays: Iterable[Array]) -> dict[Array, frozenset[int]]:
+    def _living(self, arrays: Iterable[CampaignArray]) -> dict[CampaignArray, frozenset[int]]:
         asked = tuple(arrays)
         self.late += [asked] if asked else []
         return dict.fromkeys(asked, self.living)
@@ -196,7 +200,7 @@ def test_only_the_attempts_at_the_places_are_read(site: Site) -> None:
 
     assert tries.pending_places(site.array) == {2, 3, 4, 5}
     assert [one.place for one in tries.pending_at(site.array, {1, 3, 5})] == [3, 5]
-    assert all(isinstance(one, Attempt) for one in tries.pending_at(site.array, {3}))
+    assert all(isinstance(one, TaskAttempt) for one in tries.pending_at(site.array, {3}))
 
 
 def test_a_disputed_end_is_none_until_its_owner_gives_it_up(site: Site) -> None:
@@ -249,7 +253,7 @@ def test_what_is_missed_for_long_is_asked_for_before_it_counts_as_deleted(
     """A list may leave out what runs; what waited and is neither has been deleted."""
     missed = site.updator._missing
 
-    def for_long(gone: Iterable[Attempt]) -> dict[Attempt, float]:
+    def for_long(gone: Iterable[TaskAttempt]) -> dict[TaskAttempt, float]:
         return dict.fromkeys(gone, 61.0)
 
     monkeypatch.setattr(missed, "for_s", for_long)
@@ -265,7 +269,7 @@ def test_all_that_is_kept_is_searched_once_before_a_task_counts_as_lost(
     """Records may have been rotated away while nobody looked."""
     missed_s = 59.0
 
-    def for_long(gone: Iterable[Attempt]) -> dict[Attempt, float]:
+    def for_long(gone: Iterable[TaskAttempt]) -> dict[TaskAttempt, float]:
         return dict.fromkeys(gone, missed_s)
 
     monkeypatch.setattr(site.updator._missing, "for_s", for_long)
@@ -375,7 +379,7 @@ def test_no_end_is_believed_before_the_true_record_is_written(
     well, missed_s = JobEnd(exit_status=0, wallclock_s=3.0), [14.0]
     site.within_s = 15.0
 
-    def for_s(gone: Iterable[Attempt]) -> dict[Attempt, float]:
+    def for_s(gone: Iterable[TaskAttempt]) -> dict[TaskAttempt, float]:
         return dict.fromkeys(gone, missed_s[0])
 
     monkeypatch.setattr(site.updator._missing, "for_s", for_s)
@@ -393,7 +397,7 @@ def test_only_what_its_cluster_was_asked_about_counts_as_deleted(
     well, missed_s = JobEnd(exit_status=0, wallclock_s=3.0), {1: 300.0, 2: 120.0}
     site.within_s = 300.0
 
-    def for_s(gone: Iterable[Attempt]) -> dict[Attempt, float]:
+    def for_s(gone: Iterable[TaskAttempt]) -> dict[TaskAttempt, float]:
         return {one: missed_s[one.place] for one in gone}
 
     monkeypatch.setattr(site.updator._missing, "for_s", for_s)
@@ -413,7 +417,7 @@ def test_a_host_whose_clock_is_ahead_is_told_once_and_its_tasks_are_not_forgotte
     at = datetime.now(UTC) + timedelta(hours=1)
     well = FutureJobEnd(ended_at=at, host="n1", end=JobEnd(exit_status=0, wallclock_s=3.0))
 
-    def for_s(gone: Iterable[Attempt]) -> dict[Attempt, float]:
+    def for_s(gone: Iterable[TaskAttempt]) -> dict[TaskAttempt, float]:
         return dict.fromkeys(gone, missed_s[0])
 
     monkeypatch.setattr(site.updator._missing, "for_s", for_s)
@@ -433,7 +437,7 @@ def test_what_was_listed_as_running_and_vanishes_was_lost_by_its_cluster(
 ) -> None:
     """As with a qmaster that lost its spool: it does not count as deleted."""
 
-    def for_long(gone: Iterable[Attempt]) -> dict[Attempt, float]:
+    def for_long(gone: Iterable[TaskAttempt]) -> dict[TaskAttempt, float]:
         return dict.fromkeys(gone, 61.0)
 
     monkeypatch.setattr(site.updator._missing, "for_s", for_long)

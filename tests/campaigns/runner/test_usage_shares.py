@@ -11,11 +11,11 @@ from gridbridge.campaigns.runner.campaign_usage_accounting import NEVER_S, Campa
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.predictions import CampaignUsageRows
 from gridbridge.model.campaigns.campaign import (
-    Array,
     ArrayState,
-    Attempt,
     Campaign,
+    CampaignArray,
     CampaignState,
+    TaskAttempt,
     TaskOutcome,
 )
 from gridbridge.model.campaigns.campaign_sections import (
@@ -35,7 +35,7 @@ from gridbridge.shell.clock import Clock
 from gridbridge.state.database import StateFile
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-ARRAY = Array(
+ARRAY = CampaignArray(
     campaign=1,
     number=1,
     cluster="beta",
@@ -104,7 +104,7 @@ def ended(
     *wallclocks_s: int, outcome: TaskOutcome = TaskOutcome.SUCCESS
 ) -> tuple[CampaignCycleSituation, CampaignCyclePlan]:
     """Return a cycle in which tasks of alice's campaign ended."""
-    known = Attempt(campaign=1, task=0, attempt=1, array=1, place=1, outcome=outcome)
+    known = TaskAttempt(campaign=1, task=0, attempt=1, array=1, place=1, outcome=outcome)
     seen = CampaignCycleSituation(
         campaigns=(campaign("alice", 1), campaign("bob", 2)),
         waiting={},

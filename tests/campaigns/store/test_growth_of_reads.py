@@ -19,11 +19,11 @@ from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
 from gridbridge.campaigns.store.speculative_attempts import SpeculativeAttemptRows
 from gridbridge.model.campaigns.attempt_numbers import EPILOGUE
 from gridbridge.model.campaigns.campaign import (
-    Array,
     ArrayState,
-    Attempt,
     Campaign,
+    CampaignArray,
     CampaignState,
+    TaskAttempt,
     TaskOutcome,
     WaitingTasks,
 )
@@ -83,20 +83,22 @@ class Site:
             ran=str(folder / "ran"),
         )
 
-    def send(self, tasks: int) -> list[Array]:
+    def send(self, tasks: int) -> list[CampaignArray]:
         """Have so many more tasks sent, in arrays that run."""
         arrays = [self.intend() for _ in range(tasks // SIZE)]
         for array in arrays:
             self.campaigns.array_is(array, ArrayState.RELEASED, array.number)
         return arrays
 
-    def intend(self) -> Array:
+    def intend(self) -> CampaignArray:
         """Take the next tasks into an array."""
         array = self.campaigns.intend(1, "beta", SIZE, NOON)
         assert array
         return array
 
-    def end(self, arrays: Iterable[Array], outcome: TaskOutcome = TaskOutcome.SUCCESS) -> None:
+    def end(
+        self, arrays: Iterable[CampaignArray], outcome: TaskOutcome = TaskOutcome.SUCCESS
+    ) -> None:
         """Have them end."""
         for array in arrays:
             ended = self.campaigns.pending(array)
@@ -127,7 +129,7 @@ class Site:
             )
         )
 
-    def again(self) -> tuple[Attempt, ...]:
+    def again(self) -> tuple[TaskAttempt, ...]:
         """Return attempts of which there were others."""
         return tuple(replace(one, attempt=2) for one in self.attempts[:3])
 

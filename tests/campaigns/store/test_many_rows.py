@@ -12,7 +12,7 @@ from sqlalchemy import Connection, CursorResult, Executable
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.campaigns.store.cancellation_marks import CancellationMarkRows, MissingTaskRows
 from gridbridge.campaigns.store.predictions import CampaignStatisticsRows
-from gridbridge.model.campaigns.campaign import Attempt, Campaign, CampaignState, TaskOutcome
+from gridbridge.model.campaigns.campaign import Campaign, CampaignState, TaskAttempt, TaskOutcome
 from gridbridge.model.campaigns.campaign_sections import JobRatioRule, RunnerSection
 from gridbridge.model.campaigns.cancellation import (
     ArrayCancellation,
@@ -21,13 +21,13 @@ from gridbridge.model.campaigns.cancellation import (
 )
 from gridbridge.model.campaigns.cycle_plan import JobRatioPrediction, JobRatioTerms
 from gridbridge.model.campaigns.jdl import AtCluster, Jdl
-from gridbridge.model.settings import Setting
+from gridbridge.model.settings import ConfigKeySetting
 from gridbridge.state.database import StateFile
 from gridbridge.state.database.transaction import PORTION
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 TASKS = 2 * PORTION + 1
-ARRAY: Setting = RunnerSection.__dataclass_fields__["max_tasks"].metadata["setting"]
+ARRAY: ConfigKeySetting = RunnerSection.__dataclass_fields__["max_tasks"].metadata["setting"]
 SUCCESS = TaskOutcome.SUCCESS
 IN_PORTIONS = 3  # statements, each in a transaction of its own
 TERMS = JobRatioTerms(
@@ -83,7 +83,7 @@ def ended(database: StateFile, but: int) -> None:
     campaigns = CampaignRows(database)
     (array,) = campaigns.open_arrays()
     campaigns.ended(
-        Attempt(campaign=1, task=one.task, attempt=1, array=1, place=one.place, outcome=SUCCESS)
+        TaskAttempt(campaign=1, task=one.task, attempt=1, array=1, place=one.place, outcome=SUCCESS)
         for one in campaigns.pending(array)[but:]
     )
 

@@ -6,12 +6,12 @@ import pytest
 
 from gridbridge.decisions.campaigns.campaign_cycle import plan_campaign_cycle
 from gridbridge.decisions.campaigns.cluster_blacklist import new_campaign_event
-from gridbridge.model.campaigns.campaign import Array, ArrayState, CampaignState
+from gridbridge.model.campaigns.campaign import ArrayState, CampaignArray, CampaignState
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode, CampaignEventKind
 from gridbridge.model.campaigns.cycle_plan import CampaignCycleSituation, ListedTaskCounts
 from tests.decisions.campaigns.test_slot_distribution import NOON, at, campaign, room
 
-BEGUN = Array(
+BEGUN = CampaignArray(
     campaign=1,
     number=1,
     cluster="beta",

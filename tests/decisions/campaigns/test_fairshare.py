@@ -15,7 +15,7 @@ from gridbridge.decisions.campaigns.fairshare import (
     decay_usage,
     share_free_slots,
 )
-from gridbridge.model.campaigns.campaign import Attempt, TaskOutcome
+from gridbridge.model.campaigns.campaign import TaskAttempt, TaskOutcome
 from gridbridge.model.campaigns.cycle_plan import DecayedUsage
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -133,7 +133,7 @@ def test_failed_tasks_use_slots_but_tell_nothing_of_how_fast_a_cluster_is() -> N
     ) == DecayedUsage(campaign=1, cluster="beta", at=NOON, used_s=248, success_s=60, successes=1)
 
 
-def attempt(outcome: TaskOutcome, wallclock_s: int | None) -> Attempt:
+def attempt(outcome: TaskOutcome, wallclock_s: int | None) -> TaskAttempt:
     """Return an attempt that ended."""
-    known = Attempt(campaign=1, task=0, attempt=1, array=1, place=1)
+    known = TaskAttempt(campaign=1, task=0, attempt=1, array=1, place=1)
     return replace(known, outcome=outcome, wallclock_s=wallclock_s)

@@ -12,13 +12,13 @@ from gridbridge.decisions.campaigns.ledger_recovery_rules import (
 )
 from gridbridge.model.campaigns.attempt_numbers import Attempts
 from gridbridge.model.campaigns.campaign import (
-    Array,
     ArrayState,
-    Attempt,
     AttemptOutcome,
+    CampaignArray,
     LedgerArray,
     LedgerRecoveryStep,
     StoredCampaign,
+    TaskAttempt,
     TaskOutcome,
     WaitingTasks,
 )
@@ -26,23 +26,23 @@ from gridbridge.model.campaigns.campaign import (
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-def array(number: int, state: ArrayState = ArrayState.INTENDED, size: int = 2) -> Array:
+def array(number: int, state: ArrayState = ArrayState.INTENDED, size: int = 2) -> CampaignArray:
     """Return an array at beta."""
-    return Array(
+    return CampaignArray(
         campaign=1, number=number, cluster="beta", state=state, size=size, intended_at=NOON
     )
 
 
-def attempts(array: int, *tasks: tuple[int, int]) -> tuple[Attempt, ...]:
+def attempts(array: int, *tasks: tuple[int, int]) -> tuple[TaskAttempt, ...]:
     """Return the attempts of an array."""
     return tuple(
-        Attempt(campaign=1, task=task, attempt=attempt, array=array, place=place)
+        TaskAttempt(campaign=1, task=task, attempt=attempt, array=array, place=place)
         for place, (task, attempt) in enumerate(tasks, start=1)
     )
 
 
 def whole(
-    kept: StoredCampaign, noted: Iterable[LedgerArray], refused: Array, most: int = 3
+    kept: StoredCampaign, noted: Iterable[LedgerArray], refused: CampaignArray, most: int = 3
 ) -> LedgerRecoveryStep:
     """Return all portions of what becomes of a campaign as one, with what waits in the end."""
     waiting = [*kept.waiting]
@@ -60,11 +60,11 @@ def whole(
     )
 
 
-def _number(one: Array) -> int:
+def _number(one: CampaignArray) -> int:
     return one.number
 
 
-def _place(one: Attempt) -> tuple[int, int]:
+def _place(one: TaskAttempt) -> tuple[int, int]:
     return one.array, one.place
 
 
@@ -88,7 +88,7 @@ def test_tasks_are_taken_out_of_ranges(tasks: set[int], left: list[tuple[int, in
 
 
 def test_lost_arrays_are_known_again_and_what_took_their_place_is_undone() -> None:
-    """Array 2 was submitted with other tasks; array 3 had a task's second attempt."""
+    """CampaignArray 2 was submitted with other tasks; array 3 had a task's second attempt."""
     kept = StoredCampaign(
         waiting=(WaitingTasks(first=6, last=9),),
         arrays=(array(1, ArrayState.RELEASED), array(2)),

@@ -12,7 +12,7 @@ from gridbridge.decisions.campaigns.metascheduler import (
     rank_campaign_offers,
     sum_usage_by_claimant,
 )
-from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState
+from gridbridge.model.campaigns.campaign import ArrayState, Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.campaign_sections import FairShareUnit
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCycleSituation,
@@ -43,9 +43,9 @@ def campaign(
     )
 
 
-def array(number: int, cluster: str) -> Array:
+def array(number: int, cluster: str) -> CampaignArray:
     """Return the array of a test campaign at a cluster."""
-    return Array(
+    return CampaignArray(
         campaign=number,
         number=1,
         cluster=cluster,

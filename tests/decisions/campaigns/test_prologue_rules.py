@@ -9,11 +9,11 @@ from gridbridge.decisions.campaigns import send_explanation as why
 from gridbridge.decisions.campaigns.campaign_cycle import describe_cycle_plan, plan_campaign_cycle
 from gridbridge.model.campaigns.attempt_numbers import EPILOGUE, PROLOGUE, prologue_task_number
 from gridbridge.model.campaigns.campaign import (
-    Array,
     ArrayState,
-    Attempt,
     Campaign,
+    CampaignArray,
     CampaignState,
+    TaskAttempt,
     TaskOutcome,
 )
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode
@@ -68,15 +68,17 @@ def stepped(step: str, outcome: TaskOutcome, attempt: int = 1) -> LastPrologueAt
     )
 
 
-def array(state: ArrayState = ArrayState.RELEASED) -> Array:
+def array(state: ArrayState = ArrayState.RELEASED) -> CampaignArray:
     """Return the array of a step at beta."""
-    return Array(campaign=1, number=1, cluster="beta", state=state, size=1, intended_at=NOON)
+    return CampaignArray(
+        campaign=1, number=1, cluster="beta", state=state, size=1, intended_at=NOON
+    )
 
 
 def ended(step: str, outcome: TaskOutcome, attempt: int = 1) -> dict[str, object]:
     """Return what a cycle sees of a step that has ended now."""
     task = prologue_task_number(step, "beta", ONE.jdl.clusters)
-    one = Attempt(campaign=1, task=task, attempt=attempt, array=1, place=1, outcome=outcome)
+    one = TaskAttempt(campaign=1, task=task, attempt=attempt, array=1, place=1, outcome=outcome)
     before = stepped(step, TaskOutcome.PENDING, attempt)
     return {"steps": (before,), "stepped": (one,), "arrays": (array(),), "over": (array(),)}
 

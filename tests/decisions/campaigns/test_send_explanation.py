@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gridbridge.decisions.campaigns.send_explanation import explain_task_sends
-from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState
+from gridbridge.model.campaigns.campaign import ArrayState, Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.campaign_events import (
     CampaignEvent,
     CampaignEventChanges,
@@ -82,7 +82,7 @@ ONE_WAITS = (ListedTaskCounts(campaign=1, cluster="beta", waiting=1, listed=1, f
 THREE_WAIT = (ListedTaskCounts(campaign=2, cluster="beta", waiting=3, listed=3),)
 ONE = AtCluster(exec_file="run")
 LIMITED = {"beta": ClusterCapacity(free_slots=4, limits=ArrayLimits(of_person=1))}
-OURS = Array(
+OURS = CampaignArray(
     campaign=1,
     number=1,
     cluster="beta",

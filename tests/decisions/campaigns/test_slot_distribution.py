@@ -10,7 +10,7 @@ from gridbridge.decisions.campaigns import slot_distribution
 from gridbridge.decisions.campaigns.campaign_cycle import describe_cycle_plan, plan_campaign_cycle
 from gridbridge.decisions.campaigns.fairshare import COMMITTED_USE_S
 from gridbridge.decisions.campaigns.job_ratio_predictor import predict_job_ratios
-from gridbridge.model.campaigns.campaign import Array, ArrayState, Campaign, CampaignState
+from gridbridge.model.campaigns.campaign import ArrayState, Campaign, CampaignArray, CampaignState
 from gridbridge.model.campaigns.campaign_sections import FairShareUnit
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCycleSituation,
@@ -372,10 +372,10 @@ def test_arrays_are_as_small_as_a_cluster_wants_them() -> None:
     assert larger == (TaskSend(campaign=1, cluster="beta", tasks=50, array_tasks=70),)
 
 
-def array(campaign: int, number: int) -> Array:
+def array(campaign: int, number: int) -> CampaignArray:
     """Return an array at beta."""
     known = {"cluster": "beta", "state": ArrayState.RELEASED, "size": 9, "intended_at": NOON}
-    return Array(campaign=campaign, number=number, **known)  # type: ignore[arg-type]
+    return CampaignArray(campaign=campaign, number=number, **known)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("by", [FairShareUnit.NONE, FairShareUnit.USER])

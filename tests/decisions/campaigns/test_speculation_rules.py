@@ -13,11 +13,11 @@ from gridbridge.decisions.campaigns.competing_attempts import (
 )
 from gridbridge.model.campaigns.attempt_numbers import PROLOGUE
 from gridbridge.model.campaigns.campaign import (
-    Array,
     ArrayState,
-    Attempt,
     Campaign,
+    CampaignArray,
     CampaignState,
+    TaskAttempt,
     TaskOutcome,
 )
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode
@@ -63,14 +63,16 @@ def rival(
     )
 
 
-def ended(attempt: int, outcome: TaskOutcome, task: int = TASK) -> Attempt:
+def ended(attempt: int, outcome: TaskOutcome, task: int = TASK) -> TaskAttempt:
     """Return an attempt that has ended now."""
-    return Attempt(campaign=1, task=task, attempt=attempt, array=attempt, place=1, outcome=outcome)
+    return TaskAttempt(
+        campaign=1, task=task, attempt=attempt, array=attempt, place=1, outcome=outcome
+    )
 
 
-def array(number: int, state: ArrayState = ArrayState.RELEASED, size: int = 1) -> Array:
+def array(number: int, state: ArrayState = ArrayState.RELEASED, size: int = 1) -> CampaignArray:
     """Return an array; all but the first are of copies."""
-    return Array(
+    return CampaignArray(
         campaign=1,
         number=number,
         cluster=AT[number],

@@ -12,7 +12,7 @@ from gridbridge.decisions.transfer.local_guards import (
     transfers_without_hold,
 )
 from gridbridge.model.message import DesiredJobState
-from gridbridge.model.transfer.guard import Guard
+from gridbridge.model.transfer.guard import GuardKind
 from gridbridge.model.transfer.transfer_row import Transfer
 from tests.decisions.transfer.test_transfer_policy import (
     NAME,
@@ -36,8 +36,8 @@ OURS = ("transfer-beta",)
         (a_transfer(), "hr", False),
         (a_transfer(), "Rq", False),
         (a_transfer(), "", False),
-        (a_transfer(guard=Guard.START), "r", False),
-        (a_transfer(guard=Guard.NONE), "r", False),
+        (a_transfer(guard=GuardKind.START), "r", False),
+        (a_transfer(guard=GuardKind.NONE), "r", False),
         (a_transfer(verdict=VERDICT), "r", False),
         (a_transfer(desired=DesiredJobState.DEAD), "r", False),
         (a_transfer(pinned=True), "r", False),
@@ -67,7 +67,7 @@ def test_a_running_task_without_its_hold_is_held_again(
 
 def test_what_home_told_before_a_transfer_changed_says_nothing_of_its_guard() -> None:
     """Its starter guards it meanwhile."""
-    held, other = a_transfer(), a_transfer(guard=Guard.START)
+    held, other = a_transfer(), a_transfer(guard=GuardKind.START)
     for seconds, expected in ((0, False), (1, True)):
         seen = a_snapshot("alpha", seconds, a_row(7, "r"))
 
@@ -76,8 +76,8 @@ def test_what_home_told_before_a_transfer_changed_says_nothing_of_its_guard() ->
 
 
 def test_of_the_others_home_is_asked_and_of_each_job_once() -> None:
-    tasks = [a_transfer(name=f"gb.alpha.8.{task}.1", guard=Guard.NONE) for task in (1, 2)]
-    every = (*tasks, a_transfer(guard=Guard.START), a_transfer(name="gb.alpha.9.0.1"))
+    tasks = [a_transfer(name=f"gb.alpha.8.{task}.1", guard=GuardKind.NONE) for task in (1, 2)]
+    every = (*tasks, a_transfer(guard=GuardKind.START), a_transfer(name="gb.alpha.9.0.1"))
     rows = [a_row(job, "r") for job in (7, 8, 9)]
 
     assert jobs_with_hidden_guard(every, a_snapshot("alpha", 9, *rows)) == (7, 8)
@@ -86,29 +86,29 @@ def test_of_the_others_home_is_asked_and_of_each_job_once() -> None:
 @pytest.mark.parametrize(
     ("transfer", "kept", "expected"),
     [
-        (a_transfer(guard=Guard.START), KEPT, ""),
+        (a_transfer(guard=GuardKind.START), KEPT, ""),
         (
-            a_transfer(guard=Guard.START),
+            a_transfer(guard=GuardKind.START),
             OTHER,
-            Guard.START,
+            GuardKind.START,
         ),
         (
-            a_transfer(guard=Guard.START),
+            a_transfer(guard=GuardKind.START),
             replace(OTHER, owner="bob"),
             "",
         ),
         (
-            a_transfer(guard=Guard.NONE),
+            a_transfer(guard=GuardKind.NONE),
             replace(OTHER, queues="transfer-beta"),
             "",
         ),
         (
-            a_transfer(guard=Guard.NONE),
+            a_transfer(guard=GuardKind.NONE),
             replace(OTHER, hard=(("remote", "1"),)),
             "",
         ),
-        (a_transfer(guard=Guard.NONE), KEPT, Guard.START),
-        (a_transfer(guard=Guard.NONE, name=TASK), KEPT, Guard.HOLD),
+        (a_transfer(guard=GuardKind.NONE), KEPT, GuardKind.START),
+        (a_transfer(guard=GuardKind.NONE, name=TASK), KEPT, GuardKind.HOLD),
     ],
     ids=[
         "a start time that is ours",

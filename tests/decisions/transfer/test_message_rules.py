@@ -22,7 +22,7 @@ from gridbridge.model.message import (
     StarterPhase,
     TransferOutcome,
 )
-from gridbridge.model.transfer.guard import Guard
+from gridbridge.model.transfer.guard import GuardKind
 from gridbridge.model.transfer.transfer_plan import RejectedAction
 from gridbridge.model.transfer.transfer_row import Transfer
 from tests.states import job_state
@@ -363,7 +363,7 @@ def test_a_task_whose_starter_lives_on_is_told_nothing_yet() -> None:
 
 @pytest.mark.parametrize(
     ("told", "expected"),
-    [("", Guard.HOLD), (Guard.NONE, Guard.NONE), (Guard.START, Guard.START)],
+    [("", GuardKind.HOLD), (GuardKind.NONE, GuardKind.NONE), (GuardKind.START, GuardKind.START)],
     ids=["nothing said", "none", "a start time"],
 )
 def test_a_record_says_what_guards_its_task(told: str, expected: str) -> None:
@@ -437,7 +437,7 @@ def test_trouble_is_over_with_the_next_phase() -> None:
     assert take(None, tried, RECORD).reason == "submitted to beta as 40, released"
 
 
-@pytest.mark.parametrize("guard", [Guard.HOLD, Guard.START, Guard.NONE])
+@pytest.mark.parametrize("guard", [GuardKind.HOLD, GuardKind.START, GuardKind.NONE])
 def test_an_end_that_home_brought_about_is_not_kept_and_leaves_no_guard(guard: str) -> None:
     """A job with -notify that is put back dies of its warning, and runs again."""
     end = ENDED.but(outcome=TransferOutcome.SIGNAL, exit_status="", signal="12")
@@ -448,4 +448,4 @@ def test_an_end_that_home_brought_about_is_not_kept_and_leaves_no_guard(guard: s
 
     assert may_end_be_undelivered(take(begun, closed.but(desired=""), later_s=1))
     assert not may_end_be_undelivered(ended)
-    assert may_guard_be_late(ended) == (guard != Guard.NONE)
+    assert may_guard_be_late(ended) == (guard != GuardKind.NONE)

@@ -15,7 +15,7 @@ from gridbridge.decisions.transfer.queue_health import (
 )
 from gridbridge.model.message import FailureCause
 from gridbridge.model.published import PublishedState, ShownBreaker, ShownConfiguration
-from gridbridge.model.status_report import age
+from gridbridge.model.status_report import format_duration
 from tests.shown import NOW, OPEN, cluster, load, queue, service, shown
 
 ROUTE = service().routes[0]
@@ -174,4 +174,4 @@ def test_a_cluster_that_never_answered_says_so() -> None:
     ],
 )
 def test_ages_have_one_or_two_units(seconds: int, words: str) -> None:
-    assert age(timedelta(seconds=seconds)) == words
+    assert format_duration(timedelta(seconds=seconds)) == words

@@ -29,7 +29,7 @@ from gridbridge.model.message import (
     TransferOutcome,
 )
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus, QueueStatus
-from gridbridge.model.transfer.guard import Guard
+from gridbridge.model.transfer.guard import GuardKind
 from gridbridge.model.transfer.transfer_plan import TransferAct
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.model.transfer.transfer_sections import PollerSection
@@ -247,41 +247,45 @@ def test_a_job_that_runs_needs_nothing() -> None:
             [],
         ),
         # Where whatever starter comes adopts it, it waits for one; nobody has to let it start.
-        (a_transfer(guard=Guard.NONE), a_situation(local="Rq", asleep=False), []),
-        (a_transfer(guard=Guard.NONE), a_situation(local="Rq", remote="qw", asleep=False), []),
+        (a_transfer(guard=GuardKind.NONE), a_situation(local="Rq", asleep=False), []),
+        (a_transfer(guard=GuardKind.NONE), a_situation(local="Rq", remote="qw", asleep=False), []),
         (
-            a_transfer(guard=Guard.NONE),
+            a_transfer(guard=GuardKind.NONE),
             a_situation(local="", asleep=False),
             [TransferAct.DELETE_REMOTE],
         ),
-        (a_transfer(guard=Guard.NONE, verdict=VERDICT), a_situation(local="Rq", asleep=False), []),
         (
-            a_transfer(guard=Guard.NONE, verdict=VERDICT),
+            a_transfer(guard=GuardKind.NONE, verdict=VERDICT),
+            a_situation(local="Rq", asleep=False),
+            [],
+        ),
+        (
+            a_transfer(guard=GuardKind.NONE, verdict=VERDICT),
             a_situation(local="Rr"),
             [TransferAct.PUBLISH],
         ),
         (
-            a_transfer(guard=Guard.NONE, missed_polls=1),
+            a_transfer(guard=GuardKind.NONE, missed_polls=1),
             a_situation(local="Rq", remote="", asleep=False),
             [TransferAct.LOOK_UP_END],
         ),
         (
-            a_transfer(guard=Guard.NONE, desired=DesiredJobState.DEAD),
+            a_transfer(guard=GuardKind.NONE, desired=DesiredJobState.DEAD),
             a_situation(local="Rq", remote="", asleep=False),
             [TransferAct.CLOSE],
         ),
         (
-            a_transfer(guard=Guard.NONE, desired=DesiredJobState.DEAD),
+            a_transfer(guard=GuardKind.NONE, desired=DesiredJobState.DEAD),
             a_situation(local="Rr", remote="", asleep=False),
             [TransferAct.CLOSE],
         ),
         (
-            a_transfer(guard=Guard.START),
+            a_transfer(guard=GuardKind.START),
             a_situation(local="Rq", asleep=False),
             [TransferAct.ADOPT_LOCAL],
         ),
         (
-            a_transfer(guard=Guard.START),
+            a_transfer(guard=GuardKind.START),
             a_situation(local="Rq", remote="", asleep=False),
             [TransferAct.RELEASE_LOCAL],
         ),
@@ -299,7 +303,7 @@ def test_each_state_has_its_act(
     assert acts(transfer, situation) == expected
 
 
-@pytest.mark.parametrize("guard", [Guard.HOLD, Guard.START])
+@pytest.mark.parametrize("guard", [GuardKind.HOLD, GuardKind.START])
 @pytest.mark.parametrize(
     ("queue", "asked", "expected"),
     [
@@ -612,7 +616,7 @@ def test_a_job_whose_place_was_needed_is_not_lost(rerun: str, outcome: str, reas
     ],
     ids=["new", "suspended", "on its way", "put back", "its own queue", "another transfer queue"],
 )
-@pytest.mark.parametrize("guard", [Guard.NONE, Guard.START, Guard.HOLD])
+@pytest.mark.parametrize("guard", [GuardKind.NONE, GuardKind.START, GuardKind.HOLD])
 def test_a_number_under_which_another_job_has_begun_at_home_is_not_the_transfers(
     state: str, queue: str, expected: list[TransferAct], guard: str
 ) -> None:

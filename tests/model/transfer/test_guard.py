@@ -3,7 +3,7 @@
 import pytest
 
 from gridbridge.model.transfer.guard import (
-    Guard,
+    GuardKind,
     choose_guard,
     may_include_queue,
     names_only_queues,
@@ -15,18 +15,18 @@ OURS = ("transfer-beta", "transfer-delta")
 @pytest.mark.parametrize(
     ("hard", "queues", "expected"),
     [
-        ((), "", Guard.START),
-        ((), "all.q", Guard.START),
-        ((), "transfer-beta", Guard.NONE),
-        ((), "transfer-beta@alpha-master,transfer-delta", Guard.NONE),
-        ((), "transfer-beta,all.q", Guard.START),
-        ((), "transfer-*", Guard.START),
-        ((), "*@alpha-master", Guard.START),
-        ((), "@transfer", Guard.START),
-        ((("remote", "true"),), "", Guard.NONE),
-        ((("remote", "TRUE"),), "all.q", Guard.NONE),
-        ((("remote", ""),), "", Guard.NONE),
-        ((("remote", "false"),), "all.q", Guard.START),
+        ((), "", GuardKind.START),
+        ((), "all.q", GuardKind.START),
+        ((), "transfer-beta", GuardKind.NONE),
+        ((), "transfer-beta@alpha-master,transfer-delta", GuardKind.NONE),
+        ((), "transfer-beta,all.q", GuardKind.START),
+        ((), "transfer-*", GuardKind.START),
+        ((), "*@alpha-master", GuardKind.START),
+        ((), "@transfer", GuardKind.START),
+        ((("remote", "true"),), "", GuardKind.NONE),
+        ((("remote", "TRUE"),), "all.q", GuardKind.NONE),
+        ((("remote", ""),), "", GuardKind.NONE),
+        ((("remote", "false"),), "all.q", GuardKind.START),
     ],
     ids=[
         "nothing",
@@ -50,8 +50,8 @@ def test_only_what_could_start_here_is_kept_from_it(
 
 
 def test_a_task_of_an_array_has_a_hold_since_a_start_time_is_the_whole_jobs() -> None:
-    assert choose_guard((), "", OURS, is_array=True) == Guard.HOLD
-    assert choose_guard((), "transfer-beta", OURS, is_array=True) == Guard.NONE
+    assert choose_guard((), "", OURS, is_array=True) == GuardKind.HOLD
+    assert choose_guard((), "transfer-beta", OURS, is_array=True) == GuardKind.NONE
 
 
 def test_no_list_names_any_queue() -> None:

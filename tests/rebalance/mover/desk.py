@@ -20,7 +20,7 @@ from gridbridge.model.site.site_section import SiteSection as SiteSection
 from gridbridge.program import cycle
 from gridbridge.rebalance.mover.snapshot_rule import RebalancePlan, RebalanceQuestion
 from gridbridge.rebalance.replicas import dataset_delegation, owner_program, reconciler
-from gridbridge.rebalance.replicas.dataset_delegation import Delegation
+from gridbridge.rebalance.replicas.dataset_delegation import DatasetDelegation
 from gridbridge.rebalance.replicas.owner_datasets import DelegatedDatasets
 from gridbridge.rebalance.replicas.reconciler import ReplicaReconciler
 from gridbridge.rebalance.replicas.replica_verification import ReplicaScrub
@@ -110,12 +110,12 @@ class Desk:
         """Return what owners' processes were asked for by a verb, without the file."""
         return [words[2:] for words in self.asked if words[0] == verb]
 
-    def _let(self) -> list[Delegation]:
+    def _let(self) -> list[DatasetDelegation]:
         return [self._one(dataset.name) for dataset in self.served.listed()]
 
-    def _one(self, name: str) -> Delegation:
+    def _one(self, name: str) -> DatasetDelegation:
         owner = self.owners.get(name, "al")
-        return Delegation(
+        return DatasetDelegation(
             uid=1000 + len(owner), owner=owner, file=f"u.1000/data.{name}", dataset=name
         )
 

@@ -14,7 +14,7 @@ from gridbridge.model.rebalance import published_rounds
 from gridbridge.model.rebalance.datasets import Dataset, Replica
 from gridbridge.privileged.owner_acts import replica_acts
 from gridbridge.rebalance.replicas import owner_processes, reconciler
-from gridbridge.rebalance.replicas.dataset_delegation import Delegation
+from gridbridge.rebalance.replicas.dataset_delegation import DatasetDelegation
 from gridbridge.rebalance.store.dataset_records import encode_dataset
 from gridbridge.shell.runner import CompletedProgram
 
@@ -38,8 +38,8 @@ def row(name: str, **more: object) -> dict[str, Any]:
     return {"name": name, "dataset": encode_dataset(one) | more, "busy": False}
 
 
-def let(name: str, uid: int = 1) -> Delegation:
-    return Delegation(uid=uid, owner=f"p{uid}", file=f"u.{uid}/data.{name}", dataset=name)
+def let(name: str, uid: int = 1) -> DatasetDelegation:
+    return DatasetDelegation(uid=uid, owner=f"p{uid}", file=f"u.{uid}/data.{name}", dataset=name)
 
 
 @pytest.fixture(name="answering")

@@ -16,7 +16,7 @@ from gridbridge.rebalance.mover.rebalancer import TaskRebalancer
 from gridbridge.rebalance.mover.snapshot_rule import RebalanceQuestion, RebalanceRequest
 from gridbridge.rebalance.replicas import dataset_delegation as letters
 from gridbridge.rebalance.replicas import owner_program, reconciler
-from gridbridge.rebalance.replicas.dataset_delegation import Delegation
+from gridbridge.rebalance.replicas.dataset_delegation import DatasetDelegation
 from gridbridge.rebalance.replicas.reconciler import LATE, QUIESCED, TAKEN, ReplicaReconciler
 from gridbridge.rebalance.store.rebalance_tables import READ, CarriedReplicaRows, RebalanceNoteRows
 from gridbridge.shell.clock import Clock
@@ -219,7 +219,7 @@ def test_what_was_begun_goes_on_after_a_round_that_could_not_see_its_dataset(des
     was = record.read_text()
     record.write_text("?")
     with pytest.MonkeyPatch.context() as away:
-        let = [Delegation(uid=1000, owner="al", file="u.1000/data.reads", dataset="reads")]
+        let = [DatasetDelegation(uid=1000, owner="al", file="u.1000/data.reads", dataset="reads")]
         away.setattr(letters, "list_delegations", lambda: let)
         desk.round()
     record.write_text(was)

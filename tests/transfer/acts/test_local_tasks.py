@@ -13,7 +13,7 @@ from gridbridge.model.cluster import Cluster, ClusterKind
 from gridbridge.model.policy import Policy
 from gridbridge.model.route import GridEngineCell
 from gridbridge.model.site.site_section import SiteSection
-from gridbridge.model.transfer.guard import Guard
+from gridbridge.model.transfer.guard import GuardKind
 from gridbridge.model.transfer.transfer_plan import TransferAct, TransferAction
 from gridbridge.transfer.acts.local_tasks import LocalTasks
 from tests.decisions.transfer.test_transfer_policy import a_transfer
@@ -31,7 +31,7 @@ NOTED = f"-ac gridbridge_job={DEFERRED} {DEFERRED}"
 KEPT = HomeJobRequest(owner="alice", is_deferred=False, hard=(), queues="")
 
 
-def act(guard: str = Guard.NONE) -> TransferAction:
+def act(guard: str = GuardKind.NONE) -> TransferAction:
     """Return an act on the task, which has this guard."""
     one = a_transfer(name=f"gb.alpha.{DEFERRED}.2.1", guard=guard)
     return TransferAction(act=TransferAct.RELEASE_LOCAL, transfer=one, why="")
@@ -83,9 +83,12 @@ def test_of_several_jobs_those_that_are_gone_are_left_out(clients: Clients) -> N
 @pytest.mark.parametrize(
     ("guard", "asked"),
     [
-        (Guard.NONE, []),
-        (Guard.HOLD, [f" -h U {DEFERRED}.2"]),
-        (Guard.START, [f"UTC -a 202601010000.00 -dc gridbridge_start,gridbridge_job {DEFERRED}"]),
+        (GuardKind.NONE, []),
+        (GuardKind.HOLD, [f" -h U {DEFERRED}.2"]),
+        (
+            GuardKind.START,
+            [f"UTC -a 202601010000.00 -dc gridbridge_start,gridbridge_job {DEFERRED}"],
+        ),
     ],
 )
 def test_each_guard_is_taken_back_by_what_put_it(
@@ -114,7 +117,7 @@ def test_a_job_gets_its_own_start_time_back(
     job = _one(DEFERRED).replace(OURS, start)
     clients.show(job if is_noted else NOTE.sub(b"", job))
 
-    clients.home.release(act(Guard.START))
+    clients.home.release(act(GuardKind.START))
 
     expected = [f"UTC -a {asked} -dc gridbridge_start,gridbridge_job {DEFERRED}"] if asked else []
     assert clients.asked() == expected
@@ -126,8 +129,8 @@ def test_what_its_owner_wrote_in_the_place_of_its_start_time_stops_nothing(
 ) -> None:
     clients.show(_one(DEFERRED).replace(b"1767225600", own.encode()))
 
-    clients.home.release(act(Guard.START))
-    clients.home.guard(act(Guard.START))
+    clients.home.release(act(GuardKind.START))
+    clients.home.guard(act(GuardKind.START))
 
     assert clients.asked() == [
         f"UTC -a 197001020000.00 -dc gridbridge_start,gridbridge_job {DEFERRED}",
@@ -158,9 +161,9 @@ def test_a_job_whose_own_queues_are_none_may_start_in_any(
 @pytest.mark.parametrize(
     ("guard", "asked"),
     [
-        (Guard.NONE, []),
-        (Guard.HOLD, [f" -ac gridbridge_hold=1 {DEFERRED}", f" -h u {DEFERRED}.2"]),
-        (Guard.START, [f"{FAR} -ac gridbridge_start=1767225600 {NOTED}"]),
+        (GuardKind.NONE, []),
+        (GuardKind.HOLD, [f" -ac gridbridge_hold=1 {DEFERRED}", f" -h u {DEFERRED}.2"]),
+        (GuardKind.START, [f"{FAR} -ac gridbridge_start=1767225600 {NOTED}"]),
     ],
 )
 def test_a_guard_is_put_back_with_a_note_for_the_starter(
@@ -177,7 +180,7 @@ def test_a_guard_is_put_back_with_a_note_for_the_starter(
 def test_the_start_time_that_somebody_gave_a_job_is_noted(clients: Clients) -> None:
     clients.show(_one(DEFERRED).replace(OURS, b"<JB_execution_time>1798761600</JB_execution_time>"))
 
-    clients.home.guard(act(Guard.START))
+    clients.home.guard(act(GuardKind.START))
 
     assert clients.asked() == [f"{FAR} -ac gridbridge_start=1798761600 {NOTED}"]
 

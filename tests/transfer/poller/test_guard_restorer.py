@@ -8,7 +8,7 @@ import pytest
 
 from gridbridge.decisions.transfer.local_guards import HomeJobRequest
 from gridbridge.errors import GridbridgeError
-from gridbridge.model.transfer.guard import Guard
+from gridbridge.model.transfer.guard import GuardKind
 from gridbridge.model.transfer.transfer_plan import TransferAct, TransferAction
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.program.watch.cluster_observer import ClusterQueryResult
@@ -58,7 +58,7 @@ class Home:
         return SimpleNamespace(done=lambda: True, result=lambda: act(subject))  # type: ignore[operator]
 
 
-HELD = [(TransferAct.GUARD_LOCAL.value, Guard.HOLD)]
+HELD = [(TransferAct.GUARD_LOCAL.value, GuardKind.HOLD)]
 
 
 def test_a_hold_that_two_answers_miss_is_put_back() -> None:
@@ -75,18 +75,20 @@ def test_a_hold_that_one_answer_misses_may_be_let_go_by_its_starter() -> None:
 
 
 def test_others_are_asked_for_once_a_minute() -> None:
-    home = Home(a_transfer(guard=Guard.START))
+    home = Home(a_transfer(guard=GuardKind.START))
     home.kept = {7: OTHER}
 
     assert [home.answers("r") for _ in range(3)] == [[]] * 3
     home.now_s += RESTORE_AFTER_S
     assert home.answers("r") == []
-    assert home.answers("r") == [(TransferAct.GUARD_LOCAL.value, Guard.START)]
+    assert home.answers("r") == [(TransferAct.GUARD_LOCAL.value, GuardKind.START)]
     assert home.asked == [(7,)]
 
 
 def test_few_are_asked_for_every_time() -> None:
-    home = Home(a_transfer(guard=Guard.START), a_transfer(name="gb.alpha.8.0.1", guard=Guard.NONE))
+    home = Home(
+        a_transfer(guard=GuardKind.START), a_transfer(name="gb.alpha.8.0.1", guard=GuardKind.NONE)
+    )
     for _ in range(4):
         home.now_s += RESTORE_AFTER_S
         home.answers("r", (7, 8))
@@ -95,18 +97,18 @@ def test_few_are_asked_for_every_time() -> None:
 
 
 def test_what_needed_no_guard_gets_one_which_is_kept_first() -> None:
-    home = Home(a_transfer(guard=Guard.NONE))
+    home = Home(a_transfer(guard=GuardKind.NONE))
     home.kept = {7: replace(OTHER, queues="all.q")}
     home.now_s += RESTORE_AFTER_S
     home.answers("r")
 
-    assert home.answers("r") == [(TransferAct.GUARD_LOCAL.value, Guard.START)]
-    assert home.open["gb.alpha.7.0.1"].guard == Guard.START
+    assert home.answers("r") == [(TransferAct.GUARD_LOCAL.value, GuardKind.START)]
+    assert home.open["gb.alpha.7.0.1"].guard == GuardKind.START
 
 
 def test_many_jobs_are_asked_for_by_turns() -> None:
     jobs = range(1, 2 * AT_ONCE)
-    home = Home(*(a_transfer(name=f"gb.alpha.{job}.0.1", guard=Guard.NONE) for job in jobs))
+    home = Home(*(a_transfer(name=f"gb.alpha.{job}.0.1", guard=GuardKind.NONE) for job in jobs))
     for _ in range(3):
         home.now_s += RESTORE_AFTER_S
         home.answers("r", jobs)
@@ -116,7 +118,7 @@ def test_many_jobs_are_asked_for_by_turns() -> None:
 
 
 def test_a_home_that_does_not_answer_is_asked_again(caplog: pytest.LogCaptureFixture) -> None:
-    home = Home(a_transfer(guard=Guard.START))
+    home = Home(a_transfer(guard=GuardKind.START))
     home.kept = GridbridgeError("no answer")
     for _ in range(3):
         home.now_s += RESTORE_AFTER_S
@@ -128,11 +130,11 @@ def test_a_home_that_does_not_answer_is_asked_again(caplog: pytest.LogCaptureFix
 
 def test_a_guard_is_not_put_back_once_there_is_a_verdict() -> None:
     """One that came while home was asked: the starter lets its task go just now."""
-    home = Home(a_transfer(guard=Guard.START))
+    home = Home(a_transfer(guard=GuardKind.START))
     home.kept = {7: OTHER}
     home.now_s += RESTORE_AFTER_S
     home.answers("r")
-    home.open["gb.alpha.7.0.1"] = a_transfer(guard=Guard.START, verdict=VERDICT)
+    home.open["gb.alpha.7.0.1"] = a_transfer(guard=GuardKind.START, verdict=VERDICT)
 
     assert home.answers("r") == []
     assert home.asked == [(7,)]

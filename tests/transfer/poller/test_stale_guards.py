@@ -11,7 +11,7 @@ import pytest
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.message import MessageKind, StarterMessage, TransferOutcome
 from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
-from gridbridge.model.transfer.guard import Guard
+from gridbridge.model.transfer.guard import GuardKind
 from gridbridge.model.transfer.transfer_plan import TransferAct, TransferAction
 from gridbridge.program.watch.cluster_observer import ClusterQueryResult
 from gridbridge.shell.trust import account_name_or_uid
@@ -21,7 +21,7 @@ from tests.states import job_state
 from tests.transfer.poller.messages import NAME, RECORD
 from tests.transfer.poller.test_transfer_round import LONG_AGO, Machine
 
-TASK = RECORD.but(guard=Guard.HOLD)
+TASK = RECORD.but(guard=GuardKind.HOLD)
 AGAIN = TASK.but(kind=MessageKind.CLOSED, outcome=TransferOutcome.REQUEUE)
 WELL = TASK.but(kind=MessageKind.CLOSED, outcome=TransferOutcome.EXIT, exit_status="0")
 GUARD, RELEASE = TransferAct.GUARD_LOCAL, TransferAct.RELEASE_LOCAL

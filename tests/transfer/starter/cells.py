@@ -11,7 +11,7 @@ from gridbridge.model import route
 from gridbridge.model.message import MessageKind, StarterMessage, decode_message, encode_message
 from gridbridge.model.route import TransferRoute
 from gridbridge.transfer.starter.local_task import LocalTask
-from gridbridge.transfer.starter.starter import Starter
+from gridbridge.transfer.starter.starter import TransferStarterStep
 from tests.messages import decode_in_place
 
 TRANSFER = "gb.alpha.7.0.1"
@@ -104,7 +104,7 @@ class Place:
 
     def step(self, noted: str = "") -> str:
         """Take the step that is due, as the starter's shell would have it taken."""
-        return Starter(self.task(), noted, ("true",)).take()
+        return TransferStarterStep(self.task(), noted, ("true",)).take()
 
     def home(self, letters: str) -> None:
         """Give the local job these state letters; none: it is not listed."""

@@ -11,7 +11,7 @@ import pytest
 
 from gridbridge.model.message import DesiredJobState, MessageKind, TransferOutcome
 from gridbridge.transfer.starter import control_methods, method_intents, starter
-from gridbridge.transfer.starter.starter import Starter
+from gridbridge.transfer.starter.starter import TransferStarterStep
 from tests.contract.waiting import until
 from tests.transfer.starter.cells import CLIENT, Place
 
@@ -278,7 +278,7 @@ def test_nothing_is_told_of_a_transfer_that_is_only_asked_about(
     place: Place, shell: subprocess.Popen[bytes]
 ) -> None:
     """The name in a question is no transfer's, and would be refused."""
-    Starter(place.task(RESTARTED="1"), "", ("true",)).take()
+    TransferStarterStep(place.task(RESTARTED="1"), "", ("true",)).take()
     place.home("dr")
 
     control_methods.terminate_transfer(place.task(RESTARTED="1"))
@@ -538,7 +538,7 @@ def test_nothing_that_lay_in_tmpdir_before_is_a_note(
 
 
 def test_notes_that_are_ours_stay(place: Place) -> None:
-    """Starter and methods share them, and so do two starters of one task."""
+    """TransferStarterStep and methods share them, and so do two starters of one task."""
     place.task().ask(DesiredJobState.DEAD)
     place.task().open_notes()
 

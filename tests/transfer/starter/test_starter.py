@@ -20,7 +20,7 @@ from gridbridge.model.message import (
     StarterPhase,
 )
 from gridbridge.model.vocabulary import LocalOnlyQueues, encode_local_queues
-from gridbridge.transfer.starter.starter import Starter, do_due_step
+from gridbridge.transfer.starter.starter import TransferStarterStep, do_due_step
 from gridbridge.transfer.starter.step_answers import (
     EARLY_S,
     UNABLE,
@@ -136,7 +136,7 @@ def test_a_task_that_could_start_here_is_guarded(
     place.asks(asks)
     (place.folder / "alpha/7.3").write_text("r")
 
-    step = Starter(place.task(SGE_TASK_ID=task), "", ("true",))
+    step = TransferStarterStep(place.task(SGE_TASK_ID=task), "", ("true",))
     step.take()
 
     assert {message.guard for message in place.sent(MessageKind.RECORD)} == {guard}
@@ -162,12 +162,12 @@ def test_a_guard_that_the_service_put_is_taken_back_when_the_task_is_to_run_agai
     """It needed none, until its owner let it start here, too; then the service put one."""
     place.asks(REMOTE)
     (place.folder / "alpha/7.3").write_text("r")
-    Starter(place.task(SGE_TASK_ID=task), "", ("true",)).take()
+    TransferStarterStep(place.task(SGE_TASK_ID=task), "", ("true",)).take()
     place.asks(later)
     name = TRANSFER.replace(".0.1", ".3.1") if task == "3" else TRANSFER
     place.decide(name, outcome="exit", exit_status="99")
 
-    answer = Starter(place.task(SGE_TASK_ID=task), "", ("true",)).take()
+    answer = TransferStarterStep(place.task(SGE_TASK_ID=task), "", ("true",)).take()
 
     assert answer == "exit 99"
     assert place.calls("alpha qalter") == [f"alpha qalter {call}" for call in taken_back]
@@ -190,11 +190,11 @@ def test_a_task_put_back_takes_over_what_was_sent_from_another_queue(place: Plac
     place.asks(QUEUE.format("transfer-beta,transfer-delta"))
     place.leads("transfer-delta", "delta")
     again = {"RESTARTED": "1", "QUEUE": "transfer-delta"}
-    Starter(place.task(**again), "", ("true",)).take()
+    TransferStarterStep(place.task(**again), "", ("true",)).take()
     [asked] = place.sent(MessageKind.ASK)
     place.answer(asked.wake, phase=StarterPhase.SUBMITTING, remote="beta", queue="transfer-beta")
 
-    Starter(place.task(**again), "", ("true",)).take()
+    TransferStarterStep(place.task(**again), "", ("true",)).take()
 
     assert asked.restarted == "yes"
     records = {(one.queue, one.remote, one.phase) for one in place.sent(MessageKind.RECORD)}
@@ -236,7 +236,7 @@ def test_a_record_and_a_question_tell_when_the_job_was_submitted(place: Place) -
     place.step()
     (place.folder / "tmp/.gridbridge/record").unlink()
 
-    Starter(place.task(RESTARTED="1"), "", ("true",)).take()
+    TransferStarterStep(place.task(RESTARTED="1"), "", ("true",)).take()
 
     assert {one.submitted for one in place.sent(MessageKind.RECORD)} == {"1795212523"}
     assert {one.submitted for one in place.sent(MessageKind.ASK)} == {"1795212523"}

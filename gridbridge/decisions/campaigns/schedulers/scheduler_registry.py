@@ -24,6 +24,6 @@ def scheduler_of_campaign(campaign: Campaign) -> CampaignScheduler:
     return BY_TYPE[campaign.jdl.type]
 
 
-def finalizer_of(campaign: Campaign) -> TailScheduler | None:
+def tail_scheduler_of(campaign: Campaign) -> TailScheduler | None:
     """Return the module that chooses a campaign's speculative attempts; None without any."""
     return AT_THE_END.get(campaign.jdl.type) if campaign.jdl.may_be_copied else None

@@ -12,12 +12,12 @@ from gridbridge.campaigns.store.campaign_event_rows import CampaignEventRows
 from gridbridge.campaigns.store.campaign_rows import CampaignRows
 from gridbridge.errors import GridbridgeError
 from gridbridge.model.campaigns.campaign import (
-    Array,
     ArrayState,
     ArraySubmissionResult,
-    Attempt,
     Campaign,
+    CampaignArray,
     LedgerArray,
+    TaskAttempt,
 )
 from gridbridge.model.campaigns.campaign import CampaignState as State
 from gridbridge.model.campaigns.campaign_events import CampaignEventCode
@@ -45,7 +45,7 @@ class Grid:
         self.told: list[tuple[int, str]] = []
 
     def send(
-        self, arrays: tuple[tuple[Array, tuple[Attempt, ...]], ...]
+        self, arrays: tuple[tuple[CampaignArray, tuple[TaskAttempt, ...]], ...]
     ) -> tuple[ArraySubmissionResult, ...]:
         """Take arrays, or tell for each that it failed."""
         try:
@@ -54,16 +54,16 @@ class Grid:
             return tuple(ArraySubmissionResult(error=error) for _ in arrays)
         return tuple(ArraySubmissionResult(job_id=7) for _ in arrays)
 
-    def release(self, array: Array) -> None:
+    def release(self, array: CampaignArray) -> None:
         """Let it start."""
         self._call(array)
 
-    def delete(self, array: Array) -> int:
+    def delete(self, array: CampaignArray) -> int:
         """End it."""
         self._call(array)
         return 7
 
-    def delete_places(self, array: Array, places: tuple[range, ...]) -> None:
+    def delete_places(self, array: CampaignArray, places: tuple[range, ...]) -> None:
         """End a part of it."""
         del places
         self._call(array)
@@ -81,7 +81,7 @@ class Grid:
         found, self.told = self.told, []
         return found
 
-    def _call(self, array: Array) -> None:
+    def _call(self, array: CampaignArray) -> None:
         pair = array.campaign, array.cluster
         self.told.append(pair)
         self.passed_s += self.took_s.get(pair, 0.1)
@@ -123,7 +123,7 @@ def _do(campaigns: CampaignRows, grid: Grid) -> Callable[[CampaignCyclePlan], No
     ).do
 
 
-def sent(campaigns: CampaignRows, cluster: str = "gamma") -> tuple[Array, ...]:
+def sent(campaigns: CampaignRows, cluster: str = "gamma") -> tuple[CampaignArray, ...]:
     """Return arrays of all campaigns that run there."""
     for number in (*BOBS, ALICES):
         array = campaigns.intend(number, cluster, 1, NOON)

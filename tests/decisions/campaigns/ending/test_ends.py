@@ -18,11 +18,11 @@ from gridbridge.decisions.campaigns.attempt_ends import (
 )
 from gridbridge.decisions.campaigns.plan_write_batches import split_plan_into_transactions
 from gridbridge.model.campaigns.campaign import (
-    Array,
     ArrayState,
-    Attempt,
     Campaign,
+    CampaignArray,
     CampaignState,
+    TaskAttempt,
     TaskOutcome,
 )
 from gridbridge.model.campaigns.cancellation import CancellationMark, CancellationReason
@@ -42,7 +42,7 @@ SWEEP = Campaign(
     digest="",
     jdl=Jdl(name="sweep", clusters={"beta": AtCluster(exec_file="run")}),
 )
-ARRAY = Array(
+ARRAY = CampaignArray(
     campaign=1,
     number=1,
     cluster="beta",
@@ -53,9 +53,9 @@ ARRAY = Array(
 )
 
 
-def attempt(place: int) -> Attempt:
+def attempt(place: int) -> TaskAttempt:
     """Return the first attempt of a task."""
-    return Attempt(campaign=1, task=place - 1, attempt=1, array=1, place=place)
+    return TaskAttempt(campaign=1, task=place - 1, attempt=1, array=1, place=place)
 
 
 def test_a_task_that_nothing_tells_of_is_waited_for() -> None:
@@ -124,7 +124,7 @@ def test_what_was_held_and_deleted_has_ended_at_once_whatever_a_record_tells(
     held: CancellationReason, wiped_for: CancellationReason, outcome: TaskOutcome
 ) -> None:
     """It never began, so that it has none of its own: nobody waits for that, or believes it."""
-    array = Array(
+    array = CampaignArray(
         campaign=1, number=1, cluster="beta", state=ArrayState.RELEASED, size=3, intended_at=NOON
     )
     marks = {1: CancellationMark(wiped_for=held), 2: CancellationMark(wiped_for=held)}
@@ -173,9 +173,9 @@ def test_a_status_that_the_wrapper_changed_is_kept_as_it_was() -> None:
     assert [one.exit_status for one in found] == [99, 199, None]
 
 
-def of(task: int, number: int = 1, outcome: TaskOutcome = TaskOutcome.SUCCESS) -> Attempt:
+def of(task: int, number: int = 1, outcome: TaskOutcome = TaskOutcome.SUCCESS) -> TaskAttempt:
     """Return an attempt of a task that has ended."""
-    return Attempt(
+    return TaskAttempt(
         campaign=1, task=task, attempt=number, array=number, place=task + 1, outcome=outcome
     )
 

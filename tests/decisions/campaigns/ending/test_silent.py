@@ -6,7 +6,12 @@ from typing import Any
 import pytest
 
 from gridbridge.decisions.campaigns.campaign_cycle import plan_campaign_cycle
-from gridbridge.model.campaigns.campaign import Array, ArrayState, CampaignState, TaskOutcome
+from gridbridge.model.campaigns.campaign import (
+    ArrayState,
+    CampaignArray,
+    CampaignState,
+    TaskOutcome,
+)
 from gridbridge.model.campaigns.cycle_plan import (
     CampaignCyclePlan,
     CampaignCycleSituation,
@@ -20,9 +25,9 @@ WISH = AtCluster(exec_file="run")
 STATES = [ArrayState.INTENDED, ArrayState.SUBMITTED, ArrayState.RELEASED]
 
 
-def array(number: int, cluster: str, state: ArrayState, **known: Any) -> Array:
+def array(number: int, cluster: str, state: ArrayState, **known: Any) -> CampaignArray:
     """Return an array of two tasks."""
-    return Array(
+    return CampaignArray(
         campaign=1,
         number=number,
         cluster=cluster,

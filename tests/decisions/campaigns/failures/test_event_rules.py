@@ -13,12 +13,12 @@ from gridbridge.decisions.campaigns.campaign_event_rules import (
 )
 from gridbridge.decisions.campaigns.cluster_blacklist import repeat_event
 from gridbridge.model.campaigns.campaign import (
-    Array,
     ArrayState,
-    Attempt,
     AttemptOutcome,
     Campaign,
+    CampaignArray,
     CampaignState,
+    TaskAttempt,
     TaskOutcome,
 )
 from gridbridge.model.campaigns.campaign_events import (
@@ -88,16 +88,18 @@ def test_what_follows_from_an_older_state_file_fits_the_campaign(
     assert describe_campaign_event(one) == "the state file was an older one"
 
 
-def array(number: int = 1, cluster: str = "beta", at: datetime = NOON) -> Array:
+def array(number: int = 1, cluster: str = "beta", at: datetime = NOON) -> CampaignArray:
     """Return an array that runs."""
     state = ArrayState.RELEASED
-    return Array(campaign=1, number=number, cluster=cluster, state=state, size=9, intended_at=at)
+    return CampaignArray(
+        campaign=1, number=number, cluster=cluster, state=state, size=9, intended_at=at
+    )
 
 
-def ended(*outcomes: TaskOutcome, array: int = 1) -> tuple[Attempt, ...]:
+def ended(*outcomes: TaskOutcome, array: int = 1) -> tuple[TaskAttempt, ...]:
     """Return the first attempts of tasks that ended so."""
     return tuple(
-        Attempt(
+        TaskAttempt(
             campaign=1,
             task=place - 1,
             attempt=1,

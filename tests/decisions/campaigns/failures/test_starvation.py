@@ -7,7 +7,7 @@ import pytest
 
 from gridbridge.decisions.campaigns.campaign_cycle import plan_campaign_cycle
 from gridbridge.decisions.campaigns.cluster_success_records import update_success_records
-from gridbridge.model.campaigns.campaign import Array, ArrayState, Attempt, TaskOutcome
+from gridbridge.model.campaigns.campaign import ArrayState, CampaignArray, TaskAttempt, TaskOutcome
 from gridbridge.model.campaigns.campaign_events import ClusterSuccessRecord
 from gridbridge.model.campaigns.campaign_sections import FairShareUnit
 from gridbridge.model.campaigns.cycle_plan import (
@@ -41,9 +41,9 @@ def sent(look: CampaignCycleSituation) -> list[str]:
     return [one.cluster for one in plan_campaign_cycle(look).sends]
 
 
-def attempt(place: int, outcome: TaskOutcome) -> Attempt:
+def attempt(place: int, outcome: TaskOutcome) -> TaskAttempt:
     """Return one that ended at beta."""
-    return Attempt(campaign=1, task=place, attempt=1, array=1, place=place, outcome=outcome)
+    return TaskAttempt(campaign=1, task=place, attempt=1, array=1, place=place, outcome=outcome)
 
 
 @pytest.mark.parametrize("by", [FairShareUnit.NONE, FairShareUnit.USER])
@@ -84,7 +84,7 @@ def test_what_was_deleted_as_it_waited_is_counted_until_one_begins() -> None:
 
 def test_a_cycle_notes_what_waited_in_vain() -> None:
     """The next one sends it elsewhere."""
-    array = Array(
+    array = CampaignArray(
         campaign=1,
         number=1,
         cluster="beta",

@@ -20,7 +20,7 @@ from gridbridge.model.campaigns.cancellation import ArrayCancellation, Cancellat
 from gridbridge.model.campaigns.preemption import (
     CampaignArrayJob,
     CrowdedCell,
-    Preemption,
+    PreemptedTasks,
     QueueInstanceResources,
     ResourceHolder,
     WaitingLocalRequest,
@@ -49,7 +49,7 @@ CELL = CrowdedCell(
 )
 
 
-def way(cell: CrowdedCell, **other: Any) -> Preemption | None:
+def way(cell: CrowdedCell, **other: Any) -> PreemptedTasks | None:
     """Return for whom tasks end at beta."""
     return next(iter(plan_preemptions(find_blocked_requests("beta", cell, OURS, **other))), None)
 
