@@ -107,7 +107,7 @@ def open_ssh_sessions(policy: Policy) -> None:
     """Log in to each ssh cluster now, for a short program that asks a few queries."""
     candidates = (_login(policy, cluster) for cluster in policy.clusters.values())
     if (logins := [login for login in candidates if login]) and not ssh.has_kept_connections():
-        from gridbridge.shell.connection.ssh_session import (
+        from gridbridge.shell.session_pool import (
             SshSessionPool,  # sites without ssh need none
         )
 

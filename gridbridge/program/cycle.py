@@ -19,8 +19,8 @@ from gridbridge.program.work.backoff import double_pause
 from gridbridge.program.work.owner_threads import is_thread_start_failure
 from gridbridge.shell import poller_lock
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.poller_lock import BEAT_S, PollerWatchdog
 from gridbridge.shell.signals import ProcessSignals
+from gridbridge.shell.watchdog import BEAT_S, PollerWatchdog
 
 FIRST_PAUSE_S = 5.0  # after the first failed cycle: nobody clears a full disk sooner
 LONGEST_PAUSE_S = 60.0  # after many failures in a row; each doubles the pause

@@ -5,11 +5,7 @@ The modification time of the lock file is the holder's heartbeat. Hot programs l
 
 import fcntl
 import os
-import signal
-import socket
-import struct
 import time
-from collections.abc import Mapping
 
 from gridbridge.errors import StateError
 
@@ -22,10 +18,6 @@ OPTIONS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 VERSION_BYTES = 100
 PATIENCE_S = 60.0
 PAUSE_S = 0.2
-FLOCK = "hhqqi4x"  # struct flock of 64-bit Linux: type, whence, start, length, pid
-WATCHED = b"WATCHDOG_USEC="  # in the environment of services that systemd's watchdog kills
-BEAT_S = 2.0  # between two signs
-BEGIN_S = 600.0  # the longest start of a service, when it migrates the state file
 
 
 def take_poller_lock(path: str, version: str = "") -> bool:
@@ -170,106 +162,3 @@ def is_lock_held(path: str) -> bool | None:
     finally:
         os.close(end)
     return False
-
-
-def find_lock_holder(path: str) -> int:
-    """Return the pid of the lock's holder, 0 if none is visible (fcntl(2), F_GETLK)."""
-    query = struct.pack(FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-    try:
-        end = os.open(path, os.O_RDONLY | OPTIONS)
-    except OSError:
-        return 0
-    try:
-        kind, *_, pid = struct.unpack(FLOCK, fcntl.fcntl(end, fcntl.F_GETLK, query))
-    finally:
-        os.close(end)
-    return max(pid, 0) if kind != fcntl.F_UNLCK else 0
-
-
-def kill_lock_holder(path: str) -> int:
-    """Kill the lock's holder if it is a process of the lock folder's owner.
-
-    Returns its pid, 0 if nothing was killed. A pid may be reused at any time, so the process is
-    opened as a pidfd before it is checked (pidfd_open(2)). A process with a systemd watchdog is
-    left to systemd.
-    """
-    try:
-        uid = os.stat(os.path.dirname(path)).st_uid
-        pid = find_lock_holder(path)
-        process = os.pidfd_open(pid) if pid else -1
-    except OSError:
-        return 0
-    return _kill(path, uid, pid, process) if pid else 0
-
-
-def _kill(path: str, uid: int, pid: int, process: int) -> int:
-    try:
-        if not (_is_of(pid, uid) and find_lock_holder(path) == pid) or _is_watched(pid):
-            return 0
-        signal.pidfd_send_signal(process, signal.SIGKILL)
-    except OSError:
-        return 0
-    finally:
-        os.close(process)
-    return pid
-
-
-def _is_of(pid: int, uid: int) -> bool:
-    """Say whether all four uids of a process are this one, which is not root."""
-    lines = _read(f"/proc/{pid}/status").splitlines()
-    ids = next((line.split()[1:] for line in lines if line.startswith(b"Uid:")), [])
-    return uid != 0 and ids == [str(uid).encode()] * 4
-
-
-def _is_watched(pid: int) -> bool:
-    words = _read(f"/proc/{pid}/environ").split(b"\0")
-    return any(word.startswith(WATCHED) for word in words)
-
-
-def _read(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except OSError:
-        return b""
-
-
-class PollerWatchdog:
-    """Sends heartbeats; without them systemd or the sensor kills this process."""
-
-    def __init__(self, path: str, environment: Mapping[str, str] = os.environ) -> None:
-        self._path = path
-        self._manager = environment.get("NOTIFY_SOCKET", "")
-        self._limit_us = environment.get("WATCHDOG_USEC", "")  # of a silence, once it is ready
-        self._beaten_at = -BEAT_S
-
-    def begin(self, longest_s: float = BEGIN_S) -> None:
-        """Announce a long operation, such as the start; the next heartbeat ends it."""
-        self._beaten_at = -BEAT_S
-        renew_sign_of_life(self._path, longest_s)
-        long_us = f"{longest_s * 1e6:.0f}"
-        self._tell(f"EXTEND_TIMEOUT_USEC={long_us}\nWATCHDOG=1{self._limited(long_us)}")
-
-    def beat(self) -> None:
-        """Send a heartbeat and readiness, at most every BEAT_S (sd_notify(3))."""
-        if time.monotonic() - self._beaten_at < BEAT_S:
-            return
-        self._beaten_at = time.monotonic()
-        renew_sign_of_life(self._path)
-        self._tell(f"READY=1\nWATCHDOG=1{self._limited(self._limit_us)}")
-
-    def _limited(self, silence_us: str) -> str:
-        """Set systemd's watchdog limit for this silence, if systemd has a limit at all."""
-        return f"\nWATCHDOG_USEC={silence_us}" if self._limit_us else ""
-
-    def _tell(self, words: str) -> None:
-        """Send a message to systemd; a failure is ignored."""
-        if not self._manager.startswith(("/", "@")):
-            return
-        address = self._manager.replace("@", "\0", 1) if self._manager[0] == "@" else self._manager
-        try:
-            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as end:
-                end.setblocking(False)
-                end.sendto(words.encode(), address)
-        except OSError:
-            return

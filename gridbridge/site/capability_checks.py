@@ -37,7 +37,7 @@ from gridbridge.program.version import version_with_commit
 from gridbridge.shell import host, poller_lock, ssh
 from gridbridge.shell.account import setpriv_words
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.poller_lock import find_lock_holder
+from gridbridge.shell.lock_holder import find_lock_holder
 from gridbridge.shell.runner import run_program
 
 LIMIT_S = 20.0

@@ -31,7 +31,7 @@ from gridbridge.model.transfer.transfer_sections import (
     TransferQueue,
 )
 from gridbridge.shell import ssh
-from gridbridge.shell.connection.ssh_session import SshSessionPool
+from gridbridge.shell.session_pool import SshSessionPool
 
 MEMORY = ResourceRule(to="memnode", unit=AmountUnit.MEBI, relation=OarPropertyRelation.AT_LEAST)
 RULES: dict[tuple[str, str], AnyRule] = {

@@ -18,14 +18,14 @@ from hypothesis import strategies as st
 
 from gridbridge.errors import CommandFailed, HostNotReached, OutputTooLong
 from gridbridge.model.route import BARE, SshLogin
-from gridbridge.shell import runner, ssh
+from gridbridge.shell import runner, ssh, ssh_session
 from gridbridge.shell.connection import ssh_login as login
-from gridbridge.shell.connection import ssh_session
 from gridbridge.shell.connection.connections import KeptSshConnections
 from gridbridge.shell.connection.lazy import LazySshConnections
-from gridbridge.shell.connection.ssh_session import SshSession, SshSessionPool
 from gridbridge.shell.retry import poll_until
 from gridbridge.shell.runner import CompletedProgram, quote_for_sh
+from gridbridge.shell.session_pool import SshSessionPool
+from gridbridge.shell.ssh_session import SshSession
 
 SHELLS = ["/bin/dash", "/bin/bash"]  # what /bin/sh is of Debian's and of Red Hat's
 TOKEN = "0123456789abcdef" * 2

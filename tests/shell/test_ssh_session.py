@@ -14,10 +14,10 @@ import pytest
 
 from gridbridge.errors import CommandFailed, HostNotReached
 from gridbridge.model.route import SshLogin
-from gridbridge.shell import ssh
-from gridbridge.shell.connection import ssh_session
-from gridbridge.shell.connection.ssh_session import SessionRequest, SshClientProcess, SshSessionPool
+from gridbridge.shell import session_pool, ssh
 from gridbridge.shell.runner import CompletedProgram
+from gridbridge.shell.session_pool import SshSessionPool
+from gridbridge.shell.ssh_session import SessionRequest, SshClientProcess
 
 FAR = ("/bin/sh", "-c", ssh.FAR_SHELL)
 TOKENS = ("90c3f1b2a7d84e56b1f0a9c2d3e4f586", "17e5d9b3c2a140f8e6b7d8091a2b3c4d")
@@ -127,7 +127,7 @@ def test_a_request_that_hangs_keeps_no_other_from_its_answer(
     client.write_text('#!/bin/sh\nfor last; do :; done\nexec sh -c "$last"\n')
     client.chmod(0o755)
     monkeypatch.setattr(ssh, "CLIENT", str(client))
-    monkeypatch.setattr(ssh_session, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(session_pool, "PATIENCE_S", 0.05)
     login, pool = SshLogin(host="far"), SshSessionPool()
 
     with ThreadPoolExecutor(1) as threads:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gridbridge.shell import poller_lock
-from gridbridge.shell.poller_lock import BEGIN_S, PollerWatchdog
+from gridbridge.shell.watchdog import BEGIN_S, PollerWatchdog
 
 READY, ALIVE = "READY=1", "WATCHDOG=1"
 

@@ -21,8 +21,8 @@ from gridbridge.program.work.owner_threads import is_thread_start_failure
 from gridbridge.shell import runner
 from gridbridge.shell.account import become_account
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.poller_lock import PollerWatchdog
 from gridbridge.shell.signals import ProcessSignals
+from gridbridge.shell.watchdog import PollerWatchdog
 
 ANOTHER_RUNS, WRONG = 1, 2
 

@@ -63,7 +63,7 @@ from gridbridge.program.journal import JournalEntry
 from gridbridge.shell import host
 from gridbridge.shell.account import become_account, leave_root_for
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.poller_lock import BEGIN_S, PollerWatchdog
+from gridbridge.shell.watchdog import BEGIN_S, PollerWatchdog
 from gridbridge.state.database import StateFile
 
 NAME, LOCKED = "gridbridge-balance", 3

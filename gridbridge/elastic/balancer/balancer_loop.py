@@ -17,8 +17,8 @@ from gridbridge.program import cycle, service_process
 from gridbridge.program.configuration import ActiveConfiguration, ReloadableConfiguration
 from gridbridge.program.service_process import ReloadingProgram
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.poller_lock import PollerWatchdog
 from gridbridge.shell.signals import ProcessSignals
+from gridbridge.shell.watchdog import PollerWatchdog
 
 Renew = Callable[
     [Policy], BalancerRunOptions

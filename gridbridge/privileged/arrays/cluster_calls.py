@@ -98,7 +98,9 @@ class ClusterSite:
 
 
 def _keep_connection() -> None:
-    from gridbridge.shell import ssh
-    from gridbridge.shell.connection import ssh_session  # not needed for a local cluster
+    from gridbridge.shell import (
+        ssh,
+        ssh_session,  # not needed for a local cluster
+    )
 
     ssh.set_ssh_carrier(ssh_session.SshSession())

@@ -12,8 +12,8 @@ from gridbridge.model.policy import Policy
 from gridbridge.program import cycle, service_process
 from gridbridge.program.configuration import ReloadableConfiguration, read_previous_configuration
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.poller_lock import PollerWatchdog
 from gridbridge.shell.signals import ProcessSignals
+from gridbridge.shell.watchdog import PollerWatchdog
 from gridbridge.state.database import StateFile
 from gridbridge.transfer.poller.poller_wiring import build_transfer_service, reload_transfer_service
 from gridbridge.transfer.poller.transfer_ledger import sections_used_by_transfer

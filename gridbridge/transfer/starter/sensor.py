@@ -124,10 +124,10 @@ class HostLoadSensor:
 
     def _replace(self, path: str) -> None:
         """Kill the hung poller; the next check starts a new poller."""
-        from gridbridge.shell import poller_lock  # seldom needed
+        from gridbridge.shell import lock_holder  # seldom needed
 
         self._silent_s = 0.0
-        if pid := poller_lock.kill_lock_holder(path):
+        if pid := lock_holder.kill_lock_holder(path):
             self._log_trouble(f"poller {pid} gave no sign of life for {self._hung_s:g} s: killed")
 
     def _log_trouble(self, trouble: str) -> None:

@@ -30,8 +30,7 @@ class StarterStep:
         self.away = self.task.remote_system(route)
         self.far = load_submit_adapter(self.away)
         if self.away.login:  # all requests of this step go over one connection
-            from gridbridge.shell import ssh
-            from gridbridge.shell.connection import ssh_session
+            from gridbridge.shell import ssh, ssh_session
 
             ssh.set_ssh_carrier(ssh_session.SshSession())
 

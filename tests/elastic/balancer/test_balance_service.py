@@ -31,7 +31,7 @@ from gridbridge.model.elastic.published_balance import PublishedPoolCounters
 from gridbridge.model.places import BALANCE_ACCOUNT
 from gridbridge.program.cycle import run_cycle_once
 from gridbridge.shell.clock import Clock
-from gridbridge.shell.poller_lock import PollerWatchdog
+from gridbridge.shell.watchdog import PollerWatchdog
 from gridbridge.state.database import StateFile
 from tests.decisions.elastic.cells import MASTER, NOON, instance, situation, waiting
 

@@ -125,8 +125,7 @@ ALLOWED = {
     | {"gridbridge.transfer.starter.control_methods"},
     "gridbridge.transfer.starter.sensor": MESSAGES | SENSOR,
     "gridbridge.shell.ssh": BY_SSH,
-    "gridbridge.shell.connection.ssh_session": BY_SSH
-    | {"fcntl", "gridbridge.shell.connection.ssh_session", "termios"},
+    "gridbridge.shell.ssh_session": BY_SSH | {"fcntl", "gridbridge.shell.ssh_session", "termios"},
 }
 
 

@@ -9,18 +9,14 @@ import os
 import select
 import termios
 import time
-from contextlib import suppress
-from queue import Empty, LifoQueue
 
-from gridbridge.errors import HostNotReached, OutputTooLong, ProgramNotStarted
+from gridbridge.errors import OutputTooLong, ProgramNotStarted
 from gridbridge.model.route import BARE, SshLogin
 from gridbridge.shell import runner
-from gridbridge.shell.runner import ANSWER_BYTES, CompletedProgram
+from gridbridge.shell.runner import CompletedProgram
 from gridbridge.shell.ssh import FAILED, TOKENS, OpenSshClient, far_shell_command
 
 NUMBER_BYTES = 4  # of the int that FIONREAD gives (ioctl_tty(2))
-PATIENCE_S = 1.0  # to wait for an idle session; another login costs both hosts 0.1 s of CPU
-Account = tuple[str, str, str, str]
 
 
 class SshClientProcess:
@@ -152,60 +148,3 @@ class SessionRequest:
         if not chunk:
             self._poll.unregister(end)
             self._open.discard(end)
-
-
-class SshSessionPool(OpenSshClient):
-    """The idle ssh sessions of each login, and the logins that timed out."""
-
-    def __init__(self) -> None:
-        self._idle: dict[Account, LifoQueue[SshSession]] = {}
-        self._silences: dict[Account, tuple[CompletedProgram, bool]] = {}
-
-    def begin(self, login: SshLogin) -> None:
-        """Start a client's login in the background; the first request uses the session."""
-        idle = self._sessions(login)
-        session = idle.get()
-        with suppress(ProgramNotStarted, HostNotReached):
-            session.begin(login)
-        idle.put(session)
-
-    def carry(
-        self,
-        login: SshLogin,
-        token: str,
-        request: bytes,
-        timeout_s: float,
-        most_bytes: int = ANSWER_BYTES,
-    ) -> tuple[CompletedProgram, bool]:
-        """Run a request over an idle session; say how it ended, and whether nothing was sent.
-
-        After a timeout every further request to the same login fails at once.
-        """
-        deadline, idle = time.monotonic() + timeout_s, self._sessions(login)
-        if silence := self._silences.get(_account(login)):
-            return silence
-        try:
-            session = idle.get(timeout=min(PATIENCE_S, timeout_s))
-        except Empty:  # an earlier request may hang
-            session = SshSession()
-        try:
-            rest_s = max(0.0, deadline - time.monotonic())
-            ended = session.carry(login, token, request, rest_s, most_bytes)
-        finally:
-            idle.put(session)
-        if time.monotonic() >= deadline:
-            self._silences[_account(login)] = ended
-        return ended
-
-    def _sessions(self, login: SshLogin) -> "LifoQueue[SshSession]":
-        return self._idle.setdefault(_account(login), _one_session())
-
-
-def _account(login: SshLogin) -> Account:
-    return login.host, login.port, login.user, login.person
-
-
-def _one_session() -> "LifoQueue[SshSession]":
-    sessions: LifoQueue[SshSession] = LifoQueue()
-    sessions.put(SshSession())
-    return sessions

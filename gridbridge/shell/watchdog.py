@@ -1,0 +1,52 @@
+"""Sends the poller's heartbeats: to its lock file, and to systemd's watchdog."""
+
+import os
+import socket
+import time
+from collections.abc import Mapping
+
+from gridbridge.shell import poller_lock
+
+BEAT_S = 2.0  # between two signs
+BEGIN_S = 600.0  # the longest start of a service, when it migrates the state file
+
+
+class PollerWatchdog:
+    """Sends heartbeats; without them systemd or the sensor kills this process."""
+
+    def __init__(self, path: str, environment: Mapping[str, str] = os.environ) -> None:
+        self._path = path
+        self._manager = environment.get("NOTIFY_SOCKET", "")
+        self._limit_us = environment.get("WATCHDOG_USEC", "")  # of a silence, once it is ready
+        self._beaten_at = -BEAT_S
+
+    def begin(self, longest_s: float = BEGIN_S) -> None:
+        """Announce a long operation, such as the start; the next heartbeat ends it."""
+        self._beaten_at = -BEAT_S
+        poller_lock.renew_sign_of_life(self._path, longest_s)
+        long_us = f"{longest_s * 1e6:.0f}"
+        self._tell(f"EXTEND_TIMEOUT_USEC={long_us}\nWATCHDOG=1{self._limited(long_us)}")
+
+    def beat(self) -> None:
+        """Send a heartbeat and readiness, at most every BEAT_S (sd_notify(3))."""
+        if time.monotonic() - self._beaten_at < BEAT_S:
+            return
+        self._beaten_at = time.monotonic()
+        poller_lock.renew_sign_of_life(self._path)
+        self._tell(f"READY=1\nWATCHDOG=1{self._limited(self._limit_us)}")
+
+    def _limited(self, silence_us: str) -> str:
+        """Set systemd's watchdog limit for this silence, if systemd has a limit at all."""
+        return f"\nWATCHDOG_USEC={silence_us}" if self._limit_us else ""
+
+    def _tell(self, words: str) -> None:
+        """Send a message to systemd; a failure is ignored."""
+        if not self._manager.startswith(("/", "@")):
+            return
+        address = self._manager.replace("@", "\0", 1) if self._manager[0] == "@" else self._manager
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as end:
+                end.setblocking(False)
+                end.sendto(words.encode(), address)
+        except OSError:
+            return
