@@ -150,7 +150,7 @@ class OwnerUnknown(GridbridgeError):
 
 
 class OwnerBarred(GridbridgeError):
-    """A remote cluster refused a job's owner so often that the job is not sent there."""
+    """A remote cluster refused a job's owner so often that the job is not sent again."""
 
 
 class UnstageablePaths(GridbridgeError):

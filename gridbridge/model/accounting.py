@@ -45,8 +45,8 @@ class AccountingRecord:
     system_s: float
     max_rss_kb: float
     pe: str = ""  # parallel environment, or NONE
-    pe_task: str = ""  # set for a part of a parallel job; qacct does not print it
-    deleted_by: str = ""  # only Open Cluster Scheduler prints it
+    pe_task: str = ""  # set for a part of a parallel job; not in qacct
+    deleted_by: str = ""  # printed only by Open Cluster Scheduler
 
     @property
     def has_usage(self) -> bool:

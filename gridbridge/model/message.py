@@ -79,7 +79,7 @@ class DesiredJobState:
 
 
 class StarterMessage:
-    """One spool message; every value is text, empty if its kind has no use for it."""
+    """One spool message; every value is text, and unused values are empty."""
 
     kind: str
     transfer: str
@@ -92,13 +92,13 @@ class StarterMessage:
     desired: str
     outcome: str
     exit_status: str
-    signal: str  # a number
+    signal: str  # signal number
     wallclock_s: str
     user_s: str
     system_s: str
     max_rss_kb: str
     host: str
-    reason: str  # for readers
+    reason: str  # a sentence for people
     cause: str
     stage: str  # the remote folder of the job's files; empty: none, or removed
     claim: str  # in a record: model.transfer.claim; in an end: the side that fenced the job

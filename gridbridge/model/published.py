@@ -28,7 +28,7 @@ class ShownTransfer:
     remote_facts: tuple[str, ...] = ()  # JobFact
     remote_host: str = ""
     since: datetime | None = None  # begin of the remote state
-    missing_since: datetime | None = None  # since then the remote cluster does not list the job
+    missing_since: datetime | None = None  # begin of the job's absence from remote job lists
     created_at: datetime
     outcome: str = ""  # the remote job's end, once known
     closed_at: datetime | None = None

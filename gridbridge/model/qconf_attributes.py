@@ -29,7 +29,7 @@ class ValuesByHost:
 
 
 def parse_values_by_host(text: str) -> ValuesByHost:
-    """Parse an attribute value with overrides by host, as qconf prints it."""
+    """Parse an attribute value with overrides by host, as printed by qconf."""
     usual = text.partition("[")[0].rstrip(", ")
     by_host = tuple((where.strip(), value.strip()) for where, value in PARTS.findall(text))
     return ValuesByHost(usual=usual, others=by_host)

@@ -204,7 +204,7 @@ class TransferRoute:
         return cluster
 
     def _folder(self, side: str) -> EmbeddedFolder:
-        from gridbridge.model.places import PYTHON  # every program with a route has loaded it
+        from gridbridge.model.places import PYTHON  # lazy import of a loaded module
 
         values = vars(self)
         timeout_s = float(values[f"{side}_timeout_s"])

@@ -125,7 +125,7 @@ class Users(dict[str, str]):
         return self.get(person, person)
 
     def person_of(self, account: str, cluster: str) -> str:
-        """Return the person of a remote account; ACCOUNT@CLUSTER if nobody here has it."""
+        """Return the person of a remote account; ACCOUNT@CLUSTER if unlisted."""
         for person, theirs in self.items():
             if theirs == account:
                 return person

@@ -96,7 +96,7 @@ class QueueStatus:
 
     @property
     def free_for_others(self) -> int:
-        """Slots for an ordinary job, including slots of jobs that it may preempt."""
+        """Slots for an ordinary job, including slots of preemptible jobs."""
         yielding = self.slots_yielding if self.takes_work else 0
         return 0 if self.is_besteffort else self.free_slots + yielding
 

@@ -123,7 +123,7 @@ class JobState(StateFacts):
 
     @property
     def is_held(self) -> bool:
-        """Whether the job has a hold; a running job continues until it is rescheduled."""
+        """Whether the job has a hold, which stops a running job only after a reschedule."""
         return JobFact.HELD in self.facts
 
     @property

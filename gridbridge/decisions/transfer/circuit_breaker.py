@@ -24,19 +24,19 @@ CLUSTER_FAULTS = frozenset(
     }
 )
 _WORDS: Mapping[str, str] = {
-    FailureCause.UNREACHED: "{} did not take them",
-    FailureCause.DENIED: "{} takes no jobs from here",
-    FailureCause.BLOCKED: "{} put them into the error state",
-    FailureCause.VANISHED: "{} neither lists nor accounts for them",
-    FailureCause.DISPUTED: "their records at {} tell different ends",
-    FailureCause.LOST: "nobody at {} saw their ends",
-    FailureCause.HOST: "a host of {} could not begin them",
+    FailureCause.UNREACHED: "{} did not accept these jobs",
+    FailureCause.DENIED: "{} rejects all jobs of this site",
+    FailureCause.BLOCKED: "{} put these jobs into error state",
+    FailureCause.VANISHED: "{} neither lists these jobs nor has their accounting records",
+    FailureCause.DISPUTED: "accounting records of these jobs at {} contradict each other",
+    FailureCause.LOST: "nobody at {} saw the jobs' ends",
+    FailureCause.HOST: "a host of {} could not start these jobs",
 }
 
 
 def describe_failure_cause(cause: str, cluster: str) -> str:
     """Return a sentence fragment for the cause of failed jobs at a remote cluster."""
-    return _WORDS.get(cause, "they failed at {}").format(cluster)
+    return _WORDS.get(cause, "these jobs failed at {}").format(cluster)
 
 
 MAX_DOUBLINGS = 32
@@ -227,7 +227,7 @@ def _trip(
 
 
 def forget_unaccepted_failures(breaker: ShownBreaker) -> ShownBreaker:
-    """Drop failures of jobs that the cluster never accepted: it accepts jobs again."""
+    """Drop failures of jobs that the cluster never accepted, as the cluster accepts jobs again."""
     if breaker.times:
         return breaker
     return replace(

@@ -13,7 +13,7 @@ from gridbridge.model.transfer.guard import OPERATORS, asks_for_home
 
 
 def why_owner_has_no_account(owner: str, users: Users, account: str, section: str) -> str:
-    """Say why a cluster with an account list refuses an owner; '' if it does not."""
+    """Say why a cluster with an account list refuses an owner; else ''."""
     people = [person for person in users if person != account]
     if not people or owner in people:
         return ""
@@ -23,7 +23,7 @@ def why_owner_has_no_account(owner: str, users: Users, account: str, section: st
 def why_queue_refuses_job(
     queue: str, limits: QueueAdmission, job: SubmittedJob, groups: Set[str]
 ) -> str:
-    """Say why a queue refuses a job of a member of `groups`; '' if it does not."""
+    """Say why a queue refuses a job of a member of `groups`; else ''."""
     owner = job.request.owner
     if limits.people is not None and not _is_let_in(owner, groups, limits.people):
         return f"the user_lists of {queue} don't have {owner}"

@@ -35,7 +35,7 @@ def plan_survivor_deletions(
         remote = _fresh(transfer, situation)
         row = _row(transfer, remote, situation) if remote else None
         if remote and row and _outlives(transfer, row, remote):
-            why = f"its end was told, and {remote.cluster} lists it as {row.state.text}"
+            why = f"the job has ended, but {remote.cluster} lists the job as {row.state.text}"
             yield TransferAction(act=TransferAct.DELETE_REMOTE, transfer=transfer, why=why)
 
 
@@ -93,7 +93,7 @@ def _fresh(transfer: Transfer, situation: TransferSituation) -> ClusterSnapshot 
 def _row(
     transfer: Transfer, remote: ClusterSnapshot, situation: TransferSituation
 ) -> JobStatus | None:
-    """Return the remote job's row, or that of OAR's copy after a failed launch."""
+    """Return the row of the remote job, or of OAR's copy after a failed launch."""
     if transfer.remote_id and (row := situation.row(transfer)):
         return row
     name_and_owner = transfer.name, transfer.owner
@@ -113,9 +113,9 @@ def _grace(row: JobStatus, transfer: Transfer) -> timedelta:
 
 def _orphaned(row: JobStatus, is_open: bool, now: datetime) -> str:
     if is_open:
-        return "another job is the recorded one"
+        return "the transfer has recorded another job"
     is_old = row.since is not None and now - row.since > ORPHAN_AGE
-    return "no transfer of that name is open" if is_old else ""
+    return "no transfer with the job's name is open" if is_old else ""
 
 
 def _our_name(row: JobStatus, home: str) -> TransferId | None:

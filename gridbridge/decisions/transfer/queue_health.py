@@ -33,7 +33,7 @@ def poller_silence_alarm(shown: PublishedState, now: datetime) -> str:
         return ""
     return (
         f"gridbridge-poller is silent for {age(old)} ({age(shown.load.stale)} is the limit): "
-        "what follows is as old, and its queues are closed"
+        "the report below is as old, and the transfer queues are closed"
     )
 
 

@@ -178,7 +178,7 @@ def _slots_at_home(transfer: Transfer, situation: TransferSituation) -> int:
 def _why_silent(
     transfer: Transfer, situation: TransferSituation, queue: TransferQueue | None
 ) -> str:
-    """Say why a task is recalled from a silent cluster; '' if it is not."""
+    """Say why a task is recalled from a silent cluster; '' for no recall."""
     if queue is None or not queue.recall_wait_s or not may_claim_be_taken_home(transfer):
         return ""
     silent, limit = (
@@ -245,7 +245,7 @@ def is_task_listed_at_home(transfer: Transfer, situation: TransferSituation) -> 
 
 
 def describe_returned_task(transfer: Transfer, situation: TransferSituation) -> str:
-    """Say how a returned task ended its move at home; '' while it waits."""
+    """Say how a returned task's move ended at home; '' for a waiting task."""
     local = situation.snapshots.get(situation.home)
     if local is None or transfer.closed_at is None or local.taken_at <= transfer.closed_at:
         return ""

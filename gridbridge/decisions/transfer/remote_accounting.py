@@ -77,7 +77,7 @@ def lacks_claim_grant(transfer: Transfer) -> bool:
     return is_grant(transfer.claim) and transfer.claimed != JOB
 
 
-SIGNALLED = 128  # an exit status above it stands for a signal
+SIGNALLED = 128  # an exit status above 128 stands for a signal
 MOST = 1e15  # the largest valid amount
 SHEPHERDS = {  # record fields by names of the shepherd's `usage` file
     "ru_wallclock": "wallclock_s",

@@ -51,7 +51,7 @@ class MappedRequest:
         self.queues = queues
         self.notes = notes  # left-out soft requests, with reasons
         self.spread = spread  # of the slots over OAR's nodes; empty: all slots on one node
-        self.types = types  # of a job of OAR
+        self.types = types  # OAR job types
 
     def but(self, **changed: object) -> "MappedRequest":
         """Return a copy of the request with some fields replaced."""

@@ -71,11 +71,11 @@ def apply_starter_message(
     message = message.but(reason=shorten_reason(message.reason))
     if message.kind == MessageKind.RECORD:
         if transfer and transfer.record == record:
-            return transfer  # read again by a new process
+            return transfer  # a restarted poller reads the record again
         return _record(transfer, message, uid=uid, owner=owner, record=record, now=now)
     if transfer is None:
         return RejectedAction(
-            what=message.transfer, reason=f"{message.kind} of a transfer without record"
+            what=message.transfer, reason=f"{message.kind} message for a transfer without a record"
         )
     if message.kind in (MessageKind.INTENT, MessageKind.SPARED):
         return _intent(transfer, message, now)
@@ -171,11 +171,11 @@ def invalid_message_value(message: StarterMessage) -> str:
     if message.signal and not _is_number(message.signal, 2):
         return "the signal is no number"
     if message.wake and not is_fifo_name(message.wake):
-        return "the FIFO has no name that we give"
+        return "invalid FIFO name; expected letters and digits"
     if message.guard not in KNOWN_GUARDS:
-        return "the guard is none that we know"
+        return "the guard is unknown"
     if message.kind == MessageKind.RECORD and message.claim and not is_claim(message.claim):
-        return "the claim is none that we make"
+        return "the claim is invalid; expected KIND.TOKEN"
     key = find_too_long_key(message)
     return f"its {key} is too long" if key else ""
 
@@ -225,7 +225,7 @@ def _record(
     if transfer is None:
         return fresh
     if transfer.is_over or PHASE_ORDER.index(message.phase) < PHASE_ORDER.index(transfer.phase):
-        return RejectedAction(what=message.transfer, reason="an older record than the one known")
+        return RejectedAction(what=message.transfer, reason="older than the known record")
     if _is_repeated(transfer, fresh):
         latest = fresh if message.reason else transfer
         return transfer.but(record=record, cause=latest.cause, reason=latest.reason)
@@ -285,10 +285,10 @@ def _intent(
 def _ended(transfer: Transfer, message: StarterMessage, now: datetime) -> Transfer | RejectedAction:
     if not transfer.remote_id or message.remote_id != str(transfer.remote_id):
         return RejectedAction(
-            what=message.transfer, reason=f"remote job {message.remote_id} is not ours"
+            what=message.transfer, reason=f"remote job {message.remote_id} is not the recorded job"
         )
     if not _is_end(message):
-        return RejectedAction(what=message.transfer, reason=f"no end of a job: {message.outcome!r}")
+        return RejectedAction(what=message.transfer, reason=f"invalid job end: {message.outcome!r}")
     if transfer.verdict or transfer.is_over:
         return transfer
     return transfer.but(
@@ -323,7 +323,7 @@ def _closed(transfer: Transfer, message: StarterMessage, now: datetime) -> Trans
 
 
 def _ended_by_home(closed: Transfer) -> Transfer:
-    """Mark an end that home caused (-notify), so that it is not the job's own end.
+    """Mark an end that home caused (-notify) as no end of the job's own.
 
     Grid Engine may run the task again (qmod -rj), and the starter left the guard in place.
     """

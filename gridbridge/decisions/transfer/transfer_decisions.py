@@ -24,7 +24,7 @@ from gridbridge.model.transfer.transfer_sections import PollerSection
 SETTLE = timedelta(seconds=10)  # a new starter needs time to send its record
 DELETION_OVERDUE = timedelta(seconds=30)  # a terminate method finishes long before
 UNSTARTED = timedelta(seconds=30)  # longest delay of a started job's accounting record
-NUMBER_REUSED = "its number is another job's here by now"
+NUMBER_REUSED = "another job at home has the job number by now"
 
 
 def plan_transfers(
@@ -112,7 +112,7 @@ def decide_transfer_actions(
     if transfer.is_over or (transfer.remote in situation.dropped and not transfer.verdict):
         return []
     if transfer.pinned and _is_adopted(transfer, situation):
-        return [_action(TransferAct.UNPIN, transfer, "a new starter has it")]
+        return [_action(TransferAct.UNPIN, transfer, "a new starter has the transfer")]
     is_dead = transfer.desired == DesiredJobState.DEAD
     if transfer.verdict and (transfer.wake in situation.asleep or not is_dead):
         return _publish_end(transfer, situation)
@@ -133,7 +133,7 @@ def _find_end(transfer: Transfer, policy: PollerSection) -> list[TransferAction]
         why = f"{transfer.remote} put job {transfer.remote_id} into error state"
         return [_action(TransferAct.GIVE_UP, transfer, why)]
     if transfer.missed_polls >= policy.lost_polls:
-        return [_action(TransferAct.LOOK_UP_END, transfer, f"{transfer.remote} lists it no more")]
+        return [_action(TransferAct.LOOK_UP_END, transfer, f"job unlisted at {transfer.remote}")]
     return []
 
 
@@ -149,7 +149,7 @@ def _publish_end(transfer: Transfer, situation: TransferSituation) -> list[Trans
     if _is_to_be_adopted(transfer):
         return []
     if transfer.local_state.is_put_back:
-        return [_action(TransferAct.ADOPT_LOCAL, transfer, "its end waits for a new starter")]
+        return [_action(TransferAct.ADOPT_LOCAL, transfer, "the job's end waits for a new starter")]
     if _is_gone_at_home(transfer, situation):
         return [_action(TransferAct.CLOSE, transfer, "the local job is gone")]
     return [
@@ -171,7 +171,7 @@ def _delete_and_close(
         return []
     is_guarded = transfer.local_state.is_put_back and transfer.guard != Guard.NONE
     act = TransferAct.RELEASE_LOCAL if is_guarded else TransferAct.CLOSE
-    return [_action(act, transfer, f"{why}, and nothing of it lives at {transfer.remote}")]
+    return [_action(act, transfer, f"{why}, and no remote job lives at {transfer.remote}")]
 
 
 def is_deleted_at_home(transfer: Transfer, situation: TransferSituation) -> bool:
@@ -191,7 +191,7 @@ def _delete_overdue(transfer: Transfer, situation: TransferSituation) -> list[Tr
     row = situation.row(transfer)
     if row is None or row.state.is_deleting or not transfer.is_older_than(remote.taken_at):
         return []
-    why = "deleted at home, and its starter did nothing"
+    why = "deleted at home, and the starter took no action"
     return [_action(TransferAct.DELETE_REMOTE, transfer.but(remote_id=row.job_id), why)]
 
 

@@ -16,12 +16,12 @@ from gridbridge.model.status_report import TransferAttempt, age
 
 def unconfigured_cluster_reason(cluster: str) -> str:
     """Say why a transfer to an unconfigured cluster makes no progress."""
-    return f"{CONFIG} has no [cluster.{cluster}], so nobody asks what became of it"
+    return f"{CONFIG} has no [cluster.{cluster}], so nobody queries the job's state"
 
 
 def unconfigured_cluster_wait(cluster: str) -> str:
     """Say what a transfer to an unconfigured cluster waits for."""
-    until = f"until then nobody asks {cluster}, and the job counts as alive"
+    until = f"until then nobody queries {cluster}, and the job counts as alive"
     return f"[cluster.{cluster}] to be in {CONFIG} again: {until}"
 
 

@@ -40,5 +40,5 @@ def is_claim(text: str) -> bool:
 
 
 def is_grant(claim: str) -> bool:
-    """Say whether a claim is a grant, which home holds until it is given to the job."""
+    """Say whether a claim is a grant, which home holds until the job gets the claim."""
     return split_claim(claim)[0] == GRANT

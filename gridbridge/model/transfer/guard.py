@@ -33,12 +33,12 @@ def choose_guard(
 
 
 def asks_for_remote(hard: Pairs) -> bool:
-    """Say whether a job requests `remote=true`, so that it never runs at home."""
+    """Say whether a job requests `remote=true` and so never runs at home."""
     return any(name == REMOTE and is_true_remote_value(value) for name, value in hard)
 
 
 def asks_for_home(hard: Pairs) -> bool:
-    """Say whether a job requests `remote=false`, so that it stays at home."""
+    """Say whether a job requests `remote=false` and so stays at home."""
     return any(name == REMOTE and not is_true_remote_value(value) for name, value in hard)
 
 

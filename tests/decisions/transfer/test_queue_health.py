@@ -39,7 +39,7 @@ def test_a_cluster_at_which_jobs_fail_says_when_it_is_tried_again(left_min: int,
 
     told = breaker_reason("beta", shown(breakers={"beta": known}), NOW)
 
-    assert told == f"5 jobs in a row failed at beta: nobody at beta saw their ends. {then}"
+    assert told == f"5 jobs in a row failed at beta: nobody at beta saw the jobs' ends. {then}"
 
 
 def at_home(state: str, used: int = 1) -> PublishedState:
@@ -108,8 +108,8 @@ def test_a_queue_with_one_usable_host_is_open() -> None:
 def test_values_as_old_as_the_limit_are_no_alarm_and_older_ones_are() -> None:
     assert poller_silence_alarm(shown(load=load(age_s=30)), NOW) == ""
     assert poller_silence_alarm(shown(load=load(age_s=95)), NOW) == (
-        "gridbridge-poller is silent for 95 s (30 s is the limit): what follows is as old, "
-        "and its queues are closed"
+        "gridbridge-poller is silent for 95 s (30 s is the limit): the report below is as old, "
+        "and the transfer queues are closed"
     )
 
 
