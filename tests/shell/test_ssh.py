@@ -360,7 +360,9 @@ def test_an_account_that_prints_for_ever_is_a_failure_of_its_own(
 ) -> None:
     """As by its shell's start file: nothing of that is an answer, nor that it did nothing."""
     for module in (ssh, ssh_session):
-        monkeypatch.setattr(module, "far_shell_command", lambda _: ("/bin/sh", "-c", f"cat & {output}"))
+        monkeypatch.setattr(
+            module, "far_shell_command", lambda _: ("/bin/sh", "-c", f"cat & {output}")
+        )
 
     with pytest.raises(OutputTooLong, match="it printed more at far than the 1 MiB") as raised:
         ssh.run_over_ssh(FAR, ("true",), {}, LIMIT_S, carrier=carrier(), most_bytes=1 << 20)
