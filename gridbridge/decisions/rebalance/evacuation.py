@@ -1,6 +1,7 @@
-"""What leaves a host that is drained, dead or full: with few copies on their way at once.
+"""Evacuation of a drained, dead or full host, with few copies under way at once.
 
-By Hydra's HostFailWorker: what is lost is said beforehand, and owners' wishes don't count.
+The rules are those of Hydra's HostFailWorker: a plan reports losses beforehand, and owners' wishes
+are overridden.
 """
 
 from gridbridge.decisions.rebalance.move_plan_draft import (
@@ -36,9 +37,9 @@ from gridbridge.model.status_report import count
 def plan_host_evacuation(
     snapshot: PlacementSnapshot, name: str, rules: RebalanceSection
 ) -> MovePlan:
-    """Return the moves that take a host's copies elsewhere; the host has to be in the snapshot.
+    """Plan the evacuation of a host that is in the snapshot.
 
-    A host that is dead, or down and not only full, is lost. Any other one is read from.
+    A host that is dead or down is lost. The copies on any other host are read from this host.
     """
     board = ProjectedLoad(snapshot, rules)
     draft = MovePlanDraft(board, 0, None)
@@ -46,9 +47,9 @@ def plan_host_evacuation(
 
 
 def advise_evacuation(draft: MovePlanDraft, host: PlacementHost) -> str:
-    """Advise what takes a host's copies elsewhere, and say it.
+    """Plan the evacuation of a host, and return a sentence that describes the plan.
 
-    So many copies from failed hosts are on their way at once: those of the draft count.
+    moves_from_failed or moves_from_full limits the copies under way, including the draft's moves.
     """
     board = draft.board
     is_full = host.state == HostState.DISK_FULL and host.is_up
@@ -77,9 +78,9 @@ def advise_evacuation(draft: MovePlanDraft, host: PlacementHost) -> str:
 
 
 def describe_lost_datasets(board: ProjectedLoad, host: PlacementHost) -> str:
-    """Say of how many datasets a lost host had the only whole copy; empty for none.
+    """Count the datasets whose only whole replica was on a lost host; empty for none.
 
-    Nobody but their owners can know whether the originals are as they were.
+    Only the owner of a dataset knows whether the original is unchanged.
     """
     if not (many := board.lost.get(host.name)):
         return ""
@@ -87,7 +88,7 @@ def describe_lost_datasets(board: ProjectedLoad, host: PlacementHost) -> str:
 
 
 def _standing(host: PlacementHost, *, is_lost: bool, is_full: bool) -> str:
-    """Say what is the matter with a host; one that nothing is wrong with is to be given up."""
+    """Name the state of a host: full, lost or drained; a healthy host is given up."""
     if is_full:
         return "is full"
     if is_lost:
@@ -96,9 +97,9 @@ def _standing(host: PlacementHost, *, is_lost: bool, is_full: bool) -> str:
 
 
 def _why_not(board: ProjectedLoad, host: PlacementHost, *, is_lost: bool, is_full: bool) -> str:
-    """Say why nothing is to be done about it; empty when something is.
+    """Say why a host is not evacuated; empty if the host is evacuated.
 
-    Of a disk that holds other files as well each copy is judged alone.
+    A disk shared with other files is not compared as a whole: each copy is checked alone.
     """
     if is_full:
         return ""
@@ -113,7 +114,7 @@ def _why_not(board: ProjectedLoad, host: PlacementHost, *, is_lost: bool, is_ful
 
 
 def _is_room_elsewhere(board: ProjectedLoad, host: PlacementHost) -> bool:
-    """Say whether the others could hold what a host holds; an unknown disk may be large."""
+    """Say whether the other hosts have room for a host's copies; an unknown disk may be large."""
     other_hosts, used, most = _disks(board, host)
     if not host.max_bytes or any(not other_host.max_bytes for other_host in other_hosts):
         return True
@@ -121,7 +122,7 @@ def _is_room_elsewhere(board: ProjectedLoad, host: PlacementHost) -> bool:
 
 
 def _disks(board: ProjectedLoad, host: PlacementHost) -> tuple[list[PlacementHost], int, int]:
-    """Return the other live hosts of its kind, what all of them use with it, and their size."""
+    """Return the other live hosts of a kind, the used bytes including `host`, and the capacity."""
     other_hosts = [
         other_host for other_host in board.live(host.kind) if other_host.name != host.name
     ]
@@ -130,7 +131,7 @@ def _disks(board: ProjectedLoad, host: PlacementHost) -> tuple[list[PlacementHos
 
 
 def _down_with_copies(board: ProjectedLoad, host: PlacementHost) -> str:
-    """Return another host that is down, and that may come back with a copy of what is lost."""
+    """Return another host that is down but may come back with a copy of a lost task."""
     for task in board.at(host.name):
         for name in task.hosts:
             other_host = board.hosts.get(name)
@@ -145,7 +146,7 @@ def _down_with_copies(board: ProjectedLoad, host: PlacementHost) -> str:
 
 
 def _room(board: ProjectedLoad, host: PlacementHost) -> str:
-    """Say how full the hosts are with it and without it."""
+    """Say how full the disks of a kind's hosts are with and without the evacuated host."""
     other_hosts, used, most = _disks(board, host)
     if not other_hosts:
         return "no other host takes anything now"
@@ -155,7 +156,7 @@ def _room(board: ProjectedLoad, host: PlacementHost) -> str:
 
 
 def _replace(draft: MovePlanDraft, host: PlacementHost, tasks: list[PlacementTask]) -> int:
-    """Make up for what a dead host held, the smallest first; return how many tasks are lost."""
+    """Plan replacements for a lost host's copies, smallest first; return the lost tasks' number."""
     lost = 0
     for task in sorted(tasks, key=lambda task: (task.size_bytes, task.key)):
         job = draft.board.jobs[task.job]
@@ -177,7 +178,7 @@ def _replace(draft: MovePlanDraft, host: PlacementHost, tasks: list[PlacementTas
 
 
 def _is_left(board: ProjectedLoad, name: str, lost: PlacementHost) -> bool:
-    """Say whether a host is another one, is known, and can be read."""
+    """Say whether a copy survives: its host is known, readable, and not the lost host."""
     other_host = board.hosts.get(name)
     return other_host is not None and name != lost.name and is_host_readable(other_host)
 
@@ -185,7 +186,7 @@ def _is_left(board: ProjectedLoad, name: str, lost: PlacementHost) -> bool:
 def _anew(
     draft: MovePlanDraft, job: PlacementJob, task: PlacementTask, host: PlacementHost, source: str
 ) -> None:
-    """Have a replica made in the place of the one that was lost, from a copy that is whole."""
+    """Plan a replica that replaces a lost replica, copied from the host `source`."""
     if host.name in draft.board.task(task).replicas:
         draft.board.forget(task, host.name)
     if not draft.is_over and len(draft.board.task(task).replicas) < job.replicas:
@@ -211,7 +212,7 @@ def _move_off(
 
 
 def _off(draft: MovePlanDraft, job: PlacementJob, task: PlacementTask, host: PlacementHost) -> None:
-    """Advise that a copy goes to the best place for it; a replica elsewhere may become live."""
+    """Plan the move of a task's copy from a host to the best host that takes the copy."""
     if draft.is_over:
         return
     for target in rank_copy_targets(draft, job, task):

@@ -1,4 +1,4 @@
-"""Why a copy may not go to a host; each reason is one that people read."""
+"""Constraints of rebalancing: reasons, worded for users, why a copy may not go to a host."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -36,12 +36,12 @@ GB = 1e9
 
 
 def why_host_takes_no_copy(board: ProjectedLoad, host: PlacementHost) -> str:
-    """Say why a host takes no copy at all; empty when it does."""
+    """Say why a host takes no copy of any task; empty if the host takes copies."""
     return next(_of_host(board, host), "")
 
 
 def why_task_stays(board: ProjectedLoad, task: PlacementTask, *, is_asked: bool) -> str:
-    """Say why a task is not moved, wherever to; `is_asked`: its owner's wish does not count."""
+    """Say why a task moves to no host; `is_asked` overrides the wish of the job's owner."""
     job = board.jobs.get(task.job)
     if job is None:
         return "its job does not exist"
@@ -55,7 +55,7 @@ def why_task_stays(board: ProjectedLoad, task: PlacementTask, *, is_asked: bool)
 
 
 def why_task_does_not_wait(task: PlacementTask) -> str:
-    """Say why a task is not moved by its state; empty for one that waits."""
+    """Say why a task's state keeps the task from moving; empty for a waiting task."""
     if task.state is TaskState.STAYING:
         return STAYING[task.stays]
     is_waiting = task.state is TaskState.WAITING
@@ -65,12 +65,12 @@ def why_task_does_not_wait(task: PlacementTask) -> str:
 def why_copy_is_forbidden(
     board: ProjectedLoad, task: PlacementTask, source: str, target: PlacementHost
 ) -> str:
-    """Say why a copy may not go from a host to that one; a new copy has no source."""
+    """Say why a copy may not move from host `source` to `target`; a new copy has no source."""
     return next(_of_copy(board, task, source, target), "")
 
 
 def why_share_is_used(board: ProjectedLoad, job: PlacementJob, target: PlacementHost) -> str:
-    """Say whether a host has its share of a job already, or is none for it."""
+    """Say why a host takes no more of a job: its share is used, or the host is barred."""
     if job.hosts is not None and target.name not in job.hosts:
         return _barred(job, target.name)
     most = board.share(job, target)
@@ -80,7 +80,7 @@ def why_share_is_used(board: ProjectedLoad, job: PlacementJob, target: Placement
 
 
 def format_gigabytes(size_bytes: float) -> str:
-    """Write a size as people read it."""
+    """Return a size in gigabytes with three significant digits."""
     return f"{size_bytes / GB:.3g} GB"
 
 
@@ -132,7 +132,7 @@ def _barred(job: PlacementJob, name: str) -> str:
 def _is_spread(
     board: ProjectedLoad, task: PlacementTask, source: str, target: PlacementHost
 ) -> bool:
-    """Say whether copies stay in different zones, or in all that there are."""
+    """Say whether a task's copies stay in different zones, or cover all zones."""
     zones = board.zones(target.kind)
     if len(zones) < 2:
         return True
