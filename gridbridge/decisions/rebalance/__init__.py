@@ -1,1 +1,1 @@
-"""Which copies of tasks are to be moved: host rebalancing, job rebalancing, and failed hosts."""
+"""Rebalancing rules: which copies of tasks move, for hosts, jobs, datasets and failed hosts."""

@@ -1,4 +1,4 @@
-"""Whether rounds of rebalancing end: one that hangs holds up all that follow."""
+"""Findings about rebalancing rounds and runner cycles: a hanging round blocks later rounds."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
@@ -23,7 +23,7 @@ RESUME_COMMAND = "gridbridge rebalance quiesce --off"
 def rebalance_round_findings(
     rounds: Mapping[RebalanceRound, ShownRebalanceRound], at: datetime
 ) -> Iterator[CheckFinding]:
-    """Judge the last round of each kind, where one ever began."""
+    """Check the last rebalancing round of each kind that ever began."""
     for kind, last in rounds.items():
         hangs = is_rebalance_round_late(kind, last, at)
         yield CheckFinding(
@@ -36,7 +36,7 @@ def rebalance_round_findings(
 
 
 def paused_moves_finding(since: datetime, at: datetime) -> CheckFinding:
-    """Tell that somebody wants nothing to be moved, and what ends that."""
+    """Return the finding that all rebalancing moves are paused, with the command that resumes."""
     return CheckFinding(
         item="rebalancing: quiesce",
         state=FindingState.NOTE,
@@ -47,19 +47,19 @@ def paused_moves_finding(since: datetime, at: datetime) -> CheckFinding:
 
 
 def paused_moves_sentence(since: datetime, at: datetime) -> str:
-    """Say the same in a line."""
+    """Return one line about paused rebalancing moves, with the command that resumes."""
     return f"rebalancing: nothing is moved since {_age(at - since)} ago, until `{RESUME_COMMAND}`"
 
 
 def is_rebalance_round_late(kind: RebalanceRound, last: ShownRebalanceRound, at: datetime) -> bool:
-    """Say whether none has ended for longer than one takes, since one began."""
+    """Say whether a rebalancing round is unfinished after the longest time of its kind."""
     return last.is_open and at - last.began_at > LONGEST_ROUND[kind]
 
 
 def late_rebalance_sentences(
     rounds: Mapping[RebalanceRound, ShownRebalanceRound], at: datetime
 ) -> tuple[str, ...]:
-    """Say which kinds had no round that ended for long."""
+    """Return a sentence for each kind of rebalancing round that is late."""
     return tuple(
         f"rebalancing: no {WORDS[kind]} has ended since one began {_age(at - last.began_at)} ago"
         for kind, last in rounds.items()
@@ -80,7 +80,7 @@ def _age(passed: timedelta) -> str:
 
 RUNNER_LATE = timedelta(
     minutes=5
-)  # cron starts a cycle each minute; a slow one takes a minute or two
+)  # cron starts a cycle each minute; a slow cycle takes a minute or two
 RUNNER_HINT = (
     "start gridbridge-runner as the service account:"
     " /opt/gridbridge/conf/systemd/gridbridge-runner.service, or cron as in"
@@ -91,7 +91,7 @@ RUNNER_HINT = (
 def runner_cycle_findings(
     going_on: int, brought: int, last: datetime | None, at: datetime
 ) -> Iterator[CheckFinding]:
-    """Judge the last cycle, where campaigns go on or were brought and nobody took them yet."""
+    """Check the runner's last cycle, if campaigns are unfinished or submitted files wait."""
     if not (going_on or brought):
         return
     late = "never" if last is None else f"{int((at - last) / timedelta(minutes=1))} min ago"
