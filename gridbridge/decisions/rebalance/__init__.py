@@ -1,1 +1,1 @@
-"""Rebalancing rules: which copies of tasks move, for hosts, jobs, datasets and failed hosts."""
+"""Rebalancing rules: which copies move, for hosts, jobs and datasets."""

@@ -1,4 +1,4 @@
-"""Automatic rebalancing round: failed hosts are evacuated first, then one host or job is evened."""
+"""Automatic rebalancing round: failed hosts first, then one host or one job."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -77,7 +77,7 @@ def _even_jobs(board: ProjectedLoad) -> MovePlan:
 
 
 def balance_extreme_hosts(board: ProjectedLoad) -> MovePlan:
-    """Plan moves for the lightest host, or else the heaviest host; give reasons for none."""
+    """Plan moves for the lightest host, or else for the heaviest host."""
     hosts = sorted(_live(board), key=lambda host: (board.score(host), host.name))
     tried = list[MovePlan]()
     for host in dict.fromkeys((*hosts[:1], *hosts[-1:])):
@@ -89,7 +89,7 @@ def balance_extreme_hosts(board: ProjectedLoad) -> MovePlan:
 
 
 def merge_refused_moves(tried: Iterable[MovePlan]) -> MovePlan:
-    """Return the last plan with the rejected moves of all plans; the first reason counts."""
+    """Return the last plan with the rejected moves of all plans."""
     plans = tuple(tried)
     moved = {(move.job, move.number, move.target) for advice in plans for move in advice.moves}
     rejected = dict[tuple[str, int, str], RejectedMove]()
@@ -106,7 +106,7 @@ def merge_refused_moves(tried: Iterable[MovePlan]) -> MovePlan:
 
 
 def why_balancing_waits(snapshot: PlacementSnapshot) -> str:
-    """Say why balancing waits: tasks are moving, or a dead or drained host is not evacuated yet.
+    """Say why balancing waits: tasks are moving, or an evacuation is unfinished.
 
     A host with a full disk does not block balancing, because the disk may stay full for long.
     """
@@ -122,7 +122,7 @@ def why_balancing_waits(snapshot: PlacementSnapshot) -> str:
 
 
 def _awaited(snapshot: PlacementSnapshot) -> set[str]:
-    """Return dead or drained hosts with waiting tasks that can still be moved or replaced."""
+    """Return dead or drained hosts with waiting tasks that can leave."""
     hosts = {host.name: host for host in snapshot.hosts if host.state in BLOCKING_STATES}
     lost = {host.name for host in hosts.values() if host.state is HostState.DEAD or not host.is_up}
     if not hosts:
@@ -162,7 +162,7 @@ def _live(board: ProjectedLoad) -> list[PlacementHost]:
 
 
 def _jobs(board: ProjectedLoad, rules: RebalanceSection) -> list[PlacementJob]:
-    """Return the jobs that an automatic round may rebalance, largest mean task size first."""
+    """Return the jobs that an automatic round may rebalance, largest tasks first."""
     now, pause = board.snapshot.now, timedelta(seconds=rules.job_rest_s)
     recent_jobs = board.snapshot.recent.jobs
     jobs = (

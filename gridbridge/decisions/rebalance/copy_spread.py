@@ -1,4 +1,4 @@
-"""Even spread of a job: moves of single copies from hosts with many copies to hosts with few."""
+"""Even spread of a job: single copies move from hosts with many to few copies."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ from gridbridge.model.rebalance.placement_snapshot import (
 
 
 class CopySpread:
-    """The hosts of a kind by their number of a job's copies; valid until a copy is moved."""
+    """The hosts of a kind by their number of a job's copies, until a copy moves."""
 
     def __init__(
         self, draft: MovePlanDraft, job: PlacementJob, kind: str, *, is_asked: bool
@@ -32,7 +32,7 @@ class CopySpread:
         self._is_told = False
 
     def push(self, source: PlacementHost, *, is_extra: bool = False) -> bool:
-        """Plan one copy's move off a host, to the host with the fewest copies that takes it.
+        """Plan one copy's move off a host, to the host with the fewest copies.
 
         `is_extra` (the source is only busy) excludes busy targets, which would return the copy.
         """
@@ -148,7 +148,7 @@ def _busy_reason(board: ProjectedLoad, target: PlacementHost) -> str:
 def _extreme_reason(
     board: ProjectedLoad, task: PlacementTask, source: PlacementHost, target: PlacementHost
 ) -> str:
-    """Reject a move that makes disks uneven, because the next round would undo the move."""
+    """Reject a move that makes disks uneven: the next round would undo the move."""
     if board.is_disk_heavy(target, task.size_bytes) and task.size_bytes:
         return f"the disk of {target.name} would be far fuller than the mean"
     is_light = board.is_disk_light(source, -task.size_bytes) and task.size_bytes

@@ -78,7 +78,7 @@ def advise_evacuation(draft: MovePlanDraft, host: PlacementHost) -> str:
 
 
 def describe_lost_datasets(board: ProjectedLoad, host: PlacementHost) -> str:
-    """Count the datasets whose only whole replica was on a lost host; empty for none.
+    """Count datasets whose only whole replica was on a lost host; empty for none.
 
     Only the owner of a dataset knows whether the original is unchanged.
     """
@@ -114,7 +114,7 @@ def _why_not(board: ProjectedLoad, host: PlacementHost, *, is_lost: bool, is_ful
 
 
 def _is_room_elsewhere(board: ProjectedLoad, host: PlacementHost) -> bool:
-    """Say whether the other hosts have room for a host's copies; an unknown disk may be large."""
+    """Say whether other hosts have room (or unknown disks) for a host's copies."""
     other_hosts, used, most = _disks(board, host)
     if not host.max_bytes or any(not other_host.max_bytes for other_host in other_hosts):
         return True
@@ -122,7 +122,7 @@ def _is_room_elsewhere(board: ProjectedLoad, host: PlacementHost) -> bool:
 
 
 def _disks(board: ProjectedLoad, host: PlacementHost) -> tuple[list[PlacementHost], int, int]:
-    """Return the other live hosts of a kind, the used bytes including `host`, and the capacity."""
+    """Return a host's live peers, the used bytes including `host`, and the capacity."""
     other_hosts = [
         other_host for other_host in board.live(host.kind) if other_host.name != host.name
     ]
@@ -146,7 +146,7 @@ def _down_with_copies(board: ProjectedLoad, host: PlacementHost) -> str:
 
 
 def _room(board: ProjectedLoad, host: PlacementHost) -> str:
-    """Say how full the disks of a kind's hosts are with and without the evacuated host."""
+    """Say how full the disks are with and without the evacuated host."""
     other_hosts, used, most = _disks(board, host)
     if not other_hosts:
         return "no other host takes anything now"
@@ -156,7 +156,7 @@ def _room(board: ProjectedLoad, host: PlacementHost) -> str:
 
 
 def _replace(draft: MovePlanDraft, host: PlacementHost, tasks: list[PlacementTask]) -> int:
-    """Plan replacements for a lost host's copies, smallest first; return the lost tasks' number."""
+    """Plan replacements for a lost host's copies; return the number of lost tasks."""
     lost = 0
     for task in sorted(tasks, key=lambda task: (task.size_bytes, task.key)):
         job = draft.board.jobs[task.job]
@@ -178,7 +178,7 @@ def _replace(draft: MovePlanDraft, host: PlacementHost, tasks: list[PlacementTas
 
 
 def _is_left(board: ProjectedLoad, name: str, lost: PlacementHost) -> bool:
-    """Say whether a copy survives: its host is known, readable, and not the lost host."""
+    """Say whether a copy survives on a known, readable host other than `lost`."""
     other_host = board.hosts.get(name)
     return other_host is not None and name != lost.name and is_host_readable(other_host)
 
@@ -212,7 +212,7 @@ def _move_off(
 
 
 def _off(draft: MovePlanDraft, job: PlacementJob, task: PlacementTask, host: PlacementHost) -> None:
-    """Plan the move of a task's copy from a host to the best host that takes the copy."""
+    """Plan the move of a task's copy from a host to the best target host."""
     if draft.is_over:
         return
     for target in rank_copy_targets(draft, job, task):

@@ -1,4 +1,4 @@
-"""Host rebalancing: moves that bring a host's disk usage and jobs closer to the mean.
+"""Host rebalancing: moves that bring a host's load closer to the mean.
 
 Source: Hydra's document "Spawn Balancing", section "Host Rebalancing": disks first, then active
 jobs. The document counts where Hydra's code differs (docs/decisions).
@@ -102,7 +102,7 @@ def _why_none(host: PlacementHost) -> str:
 
 
 def _is_heavy(board: ProjectedLoad, host: PlacementHost) -> bool:
-    """Say whether copies have to leave a host: drained, disk full, short of bytes or heavy."""
+    """Say whether copies have to leave a host: drained, full or heavy disk."""
     if host.state == HostState.DRAIN or board.is_full(host):
         return True
     if host.max_bytes <= 0:
@@ -118,7 +118,7 @@ def _leave_unlisted(draft: MovePlanDraft, host: PlacementHost) -> None:
 
 
 def _other_hosts(board: ProjectedLoad, host: PlacementHost) -> list[PlacementHost]:
-    """Return the other live hosts of a host's kind, the host that offers most bytes first."""
+    """Return the other live hosts of a kind, the most offered bytes first."""
     other_hosts = (
         other_host for other_host in board.live(host.kind) if other_host.name != host.name
     )
@@ -136,7 +136,7 @@ def _extreme(board: ProjectedLoad, other_hosts: list[PlacementHost]) -> list[Pla
 
 
 def _push_off(draft: MovePlanDraft, host: PlacementHost) -> None:
-    """Plan moves from a host to the emptiest hosts while the host's disk is above the mean."""
+    """Plan moves to the emptiest hosts while a host's disk is above the mean."""
     board = draft.board
     targets = _usable(draft, host, _extreme(board, _other_hosts(board, host)))
     for task in _movable(draft, host.name):
@@ -154,7 +154,7 @@ def _has_to_give(board: ProjectedLoad, host: PlacementHost) -> bool:
 def _usable(
     draft: MovePlanDraft, host: PlacementHost, targets: list[PlacementHost]
 ) -> list[PlacementHost]:
-    """Return the target hosts that take copies; record the others as rejected targets."""
+    """Return target hosts that take copies; record all other targets as rejected."""
     board, first = draft.board, next(iter(draft.board.at(host.name)), None)
     usable = []
     for target in targets:
@@ -167,7 +167,7 @@ def _usable(
 
 
 def _pull_onto(draft: MovePlanDraft, host: PlacementHost) -> None:
-    """Plan a move from each of the fullest hosts to a host while its disk is below the mean."""
+    """Plan moves from the fullest hosts while a host's disk is below the mean."""
     board = draft.board
     sources = _extreme(board, _other_hosts(board, host)[::-1])
     if reason := why_host_takes_no_copy(board, host):
@@ -192,7 +192,7 @@ def _to_first(
 def _goes(
     draft: MovePlanDraft, task: PlacementTask, source: PlacementHost, target: PlacementHost
 ) -> bool:
-    """Plan a task's move between two hosts' disks, or record the reason for a rejection."""
+    """Plan a move between two hosts' disks, or record the reason against it."""
     reason = _disk_reason(draft, task, source, target)
     if reason:
         draft.refuse(task, target.name, reason)
@@ -221,7 +221,7 @@ def _disk_reason(
 
 
 def _movable(draft: MovePlanDraft, host: str) -> Iterator[PlacementTask]:
-    """Give the tasks at a host that may move to even out disks; record why others stay."""
+    """Give a host's tasks that may move to even out disks; record why others stay."""
     board = draft.board
     smallest = board.rules.min_task_bytes
     for task in board.at(host):

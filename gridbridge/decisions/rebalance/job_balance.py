@@ -1,4 +1,4 @@
-"""Job rebalancing: missing copies of a job are repaired first, then its copies are spread evenly.
+"""Job rebalancing: repair missing copies first, then spread copies evenly.
 
 Source: Hydra's document "Spawn Balancing", section "Job Rebalancing".
 """
@@ -70,7 +70,7 @@ def _waits(draft: MovePlanDraft, job: PlacementJob) -> bool:
 
 
 def advise_job_repair(draft: MovePlanDraft, job: PlacementJob) -> int:
-    """Plan live copies and replicas that a job lacks, and the removal of wrong replicas.
+    """Plan missing live copies and replicas, and the removal of wrong replicas.
 
     The limit of bytes does not apply to repairs. Return the number of tasks that stay incomplete.
     """
@@ -92,7 +92,7 @@ def advise_job_repair(draft: MovePlanDraft, job: PlacementJob) -> int:
 
 
 def _lacking(board: ProjectedLoad, job: PlacementJob) -> list[PlacementTask]:
-    """Return a job's tasks that may lack a copy or have a wrong copy; none for most jobs."""
+    """Return a job's tasks that may lack a copy or have a wrong copy."""
     tasks, readable = board.of_job[job.name], board.readable
     if not job.replicas:
         return [task for task in tasks if task.replicas or task.spoilt or task.live not in readable]
@@ -110,7 +110,7 @@ def _needs_nothing(board: ProjectedLoad, job: PlacementJob, task: PlacementTask)
 
 
 def _is_whole(board: ProjectedLoad, job: PlacementJob, task: PlacementTask) -> bool:
-    """Say whether a task has all its copies on readable hosts after the planned moves."""
+    """Say whether a task has all its copies on readable hosts after the moves."""
     now = board.task(task)
     known_hosts = {name for name in now.hosts if name in board.hosts}
     is_right = len(known_hosts) == len(now.hosts) == 1 + job.replicas
@@ -121,7 +121,7 @@ def _is_whole(board: ProjectedLoad, job: PlacementJob, task: PlacementTask) -> b
 
 
 def is_job_uneven(board: ProjectedLoad, job: PlacementJob) -> bool:
-    """Say whether a host has more than its share of a job, or at least two copies less."""
+    """Say whether a host has more copies than its share, or at least two less."""
     for kind in board.kinds:
         if any(above > 0 or above < -1 for _, above in board.above(job, kind)):
             return True
@@ -150,7 +150,7 @@ def _make_live(draft: MovePlanDraft, job: PlacementJob, task: PlacementTask) -> 
 
 
 def _drop_wrong(draft: MovePlanDraft, job: PlacementJob, task: PlacementTask) -> None:
-    """Remove duplicate replicas, replicas beside the live copy, and replicas on unknown hosts.
+    """Remove duplicate replicas, and replicas on the live host or unknown hosts.
 
     Replicas beyond the requested number are removed as well, the last replica first.
     """
@@ -175,7 +175,7 @@ def _delete(draft: MovePlanDraft, task: PlacementTask, host: str) -> None:
 
 
 def _add_missing(draft: MovePlanDraft, job: PlacementJob, task: PlacementTask) -> None:
-    """Plan one missing replica of a task from its live copy, at most one replica a round."""
+    """Plan one missing replica of a task from its live copy."""
     now = draft.board.task(task)
     if draft.is_over or len(now.replicas) >= job.replicas or draft.again_reason(task):
         return

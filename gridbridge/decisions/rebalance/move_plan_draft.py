@@ -1,4 +1,4 @@
-"""Drafts of move plans: the moves so far, rejected moves, and the round's remaining limits."""
+"""Drafts of move plans: planned moves, rejected moves and remaining limits."""
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
@@ -24,7 +24,7 @@ UNLISTED = "not all that was refused is listed"
 
 
 class MovePlanDraft:
-    """A move plan under construction: moves, rejected moves and remaining limits of the round."""
+    """A move plan under construction: planned and rejected moves, remaining limits."""
 
     def __init__(self, board: ProjectedLoad, most: int, most_bytes: int | None) -> None:
         self.board = board
@@ -71,14 +71,14 @@ class MovePlanDraft:
         return "it is moved already" if task.key in self._keys else ""
 
     def taken_reason(self, job: PlacementJob, source: str) -> str:
-        """Return a rejection reason if tasks_per_host copies of a job already leave a host."""
+        """Return a rejection reason if tasks_per_host copies of a job leave a host."""
         most = self.board.rules.tasks_per_host
         is_enough = self._moves_from[job.name, source] >= most
         leave = count(most, "of the job's copies leaves", "of the job's copies leave")
         return f"{leave} {source} already" if is_enough else ""
 
     def given_reason(self, job: PlacementJob, target: str) -> str:
-        """Return a rejection reason if tasks_per_host copies of a job already go to a host."""
+        """Return a rejection reason if tasks_per_host copies of a job go to a host."""
         most = self.board.rules.tasks_per_host
         is_enough = self._given[job.name, target] >= most
         go = count(most, "of the job's copies goes", "of the job's copies go")
@@ -157,7 +157,7 @@ class MovePlanDraft:
             self._bytes_left -= task.size_bytes
 
     def advice(self, sentence: str) -> MovePlan:
-        """Return the finished plan; a planned move is not listed among the rejected moves."""
+        """Return the finished plan; planned moves are not listed as rejected moves."""
         moved = {(move.job, move.number, move.target) for move in self._moves}
         rejected = (
             rejected_move for key, rejected_move in self._rejected.items() if key not in moved
@@ -169,7 +169,7 @@ class MovePlanDraft:
 def advise_owners_in_turn(
     draft: MovePlanDraft, tasks: Iterable[PlacementTask], advise: Callable[[PlacementTask], object]
 ) -> None:
-    """Plan moves of the owners' tasks in turn, one move an owner, up to the plan's limit."""
+    """Plan moves of the owners' tasks in turn, one move an owner, up to the limit."""
     waiting: dict[str, deque[PlacementTask]] = {}
     for task in tasks:
         waiting.setdefault(draft.board.jobs[task.job].owner, deque()).append(task)
@@ -188,7 +188,7 @@ def copy_kind(task: PlacementTask, source: str) -> MoveKind:
 
 
 def describe_moves(moves: tuple[PlacementMove, ...], nothing: str) -> str:
-    """Describe moves by their number and target hosts; return `nothing` without moves."""
+    """Describe moves by number and target hosts; return `nothing` without moves."""
     if not moves:
         return nothing
     copied = [move for move in moves if move.kind != MoveKind.DELETE]
@@ -206,7 +206,7 @@ def advise_new_copy(
     source: str,
     kind: MoveKind = MoveKind.REPLICA,
 ) -> bool:
-    """Plan one more copy of a task from the host `source`; say whether a host takes the copy.
+    """Plan one more copy of a task from the host `source`; say whether a host fits.
 
     An empty `source` stands for the task's original, if the original exists.
     """

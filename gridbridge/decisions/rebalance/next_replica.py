@@ -17,7 +17,7 @@ def choose_replica_area(
     rules: RebalanceSection,
     barred: Mapping[str, str],
 ) -> tuple[str, tuple[RefusedReplicaArea, ...]]:
-    """Return the area for a dataset's next replica, empty for none, and the refused areas.
+    """Return the area for a dataset's next replica (or empty) and refused areas.
 
     Order: an area with an unfinished copy, an area with a damaged replica, a cluster without a
     whole replica, the most free bytes, the name. `barred` maps excluded areas to the reason.

@@ -1,4 +1,4 @@
-"""Constraints of rebalancing: reasons, worded for users, why a copy may not go to a host."""
+"""Constraints of rebalancing: reasons why a copy may not go to a host."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -41,7 +41,7 @@ def why_host_takes_no_copy(board: ProjectedLoad, host: PlacementHost) -> str:
 
 
 def why_task_stays(board: ProjectedLoad, task: PlacementTask, *, is_asked: bool) -> str:
-    """Say why a task moves to no host; `is_asked` overrides the wish of the job's owner."""
+    """Say why a task moves to no host; `is_asked` overrides the owner's wish."""
     job = board.jobs.get(task.job)
     if job is None:
         return "its job does not exist"
@@ -65,12 +65,12 @@ def why_task_does_not_wait(task: PlacementTask) -> str:
 def why_copy_is_forbidden(
     board: ProjectedLoad, task: PlacementTask, source: str, target: PlacementHost
 ) -> str:
-    """Say why a copy may not move from host `source` to `target`; a new copy has no source."""
+    """Say why a copy may not move from `source` (empty: a new copy) to `target`."""
     return next(_of_copy(board, task, source, target), "")
 
 
 def why_share_is_used(board: ProjectedLoad, job: PlacementJob, target: PlacementHost) -> str:
-    """Say why a host takes no more of a job: its share is used, or the host is barred."""
+    """Say why a host takes no more of a job: share used, or host barred."""
     if job.hosts is not None and target.name not in job.hosts:
         return _barred(job, target.name)
     most = board.share(job, target)

@@ -126,7 +126,7 @@ class ProjectedLoad:
         return counts[host] if counts and host in counts else 0
 
     def share(self, job: PlacementJob, host: PlacementHost) -> int:
-        """Return a host's fair share of a job's copies, in proportion to the host's slots.
+        """Return a host's fair share of a job's copies, by the host's slots.
 
         n tasks with R replicas on hosts of equal slots: ceil(n * (1 + R) / hosts). A host that is
         barred for the job has a share of 0.
@@ -142,7 +142,7 @@ class ProjectedLoad:
         return fair if job.max_per_host is None else min(fair, job.max_per_host)
 
     def above(self, job: PlacementJob, kind: str) -> Iterator[tuple[str, int]]:
-        """Give each live host of a kind, and its number of copies above its share of a job."""
+        """Give each live host of a kind with its number of copies above its share."""
         counts: Mapping[str, int] = self._counts.get(job.name, {})
         live = self.live(kind)
         if job.hosts is not None:
@@ -168,7 +168,7 @@ class ProjectedLoad:
         return max(0, host.free_bytes - self._gained[host.name])
 
     def offered(self, host: PlacementHost) -> int:
-        """Return how many bytes a host offers: its free bytes, or half after a recent replica."""
+        """Return a host's offered bytes: the free bytes, or half after a recent replica."""
         free = self.free(host)
         at = self.snapshot.recent.replicated.get(host.name)
         pause = timedelta(seconds=self.rules.replicated_rest_s)
@@ -210,7 +210,7 @@ class ProjectedLoad:
         return self._is_above(self.disk(host, more_bytes), self.mean_disk(host.kind))
 
     def is_disk_light(self, host: PlacementHost, more_bytes: int = 0) -> bool:
-        """Say whether a host's disk with `more_bytes` added is far emptier than the mean."""
+        """Say whether a host's disk with `more_bytes` added is far below the mean."""
         return self._is_below(self.disk(host, more_bytes), self.mean_disk(host.kind))
 
     def is_busy(self, host: PlacementHost) -> bool:
@@ -313,9 +313,9 @@ def _without(hosts: tuple[str, ...], host: str) -> tuple[str, ...]:
 
 
 def _measured(snapshot: PlacementSnapshot, rules: RebalanceSection) -> PlacementSnapshot:
-    """Return a snapshot in which alive hosts with a full disk are DISK_FULL (HostFailWorker).
+    """Return a snapshot in which alive hosts with a full disk are DISK_FULL.
 
-    Any other recorded state of a host is kept. The rule is Hydra's.
+    Any other recorded state of a host is kept. The rule is that of Hydra's HostFailWorker.
     """
 
     def is_full(host: PlacementHost) -> bool:

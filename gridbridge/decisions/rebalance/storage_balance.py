@@ -1,4 +1,4 @@
-"""Rebalancing rounds for datasets: storage areas are hosts, clusters are zones, datasets are jobs.
+"""Rebalancing rounds for datasets: each dataset is a job, each area a host.
 
 A dataset is a job of one task. Failed areas are evacuated first, then datasets are repaired. Disks
 are evened out only if nothing was moved before (Hydra, "Job Rebalancing": repair, then spread).
@@ -46,7 +46,7 @@ MOST_DOUBLED = 6  # most doublings of the pause after failures
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetAct:
-    """A step on a dataset: make a replica in `target`, then remove the replica in `source`."""
+    """A step on a dataset: make a replica in `target`, then remove one in `source`."""
 
     dataset: str
     target: str = ""
@@ -136,7 +136,7 @@ def dataset_acts_of_moves(
 
 
 def move_kind_of_carried(carried: CarriedReplica) -> MoveKind:
-    """Return the kind of move of a past replica action: REPLICA if a replica was made."""
+    """Return REPLICA for an action that made a replica, else DELETE."""
     return MoveKind.REPLICA if carried.target else MoveKind.DELETE
 
 
@@ -243,7 +243,7 @@ def _task(
 
 
 def _state(delegated: DelegatedDataset, *, is_going: bool) -> TaskState:
-    """Return a dataset's task state: MOVING for an action of the service, BUSY for the owner's."""
+    """Return MOVING during an action of the service, BUSY during the owner's."""
     if is_going:
         return TaskState.MOVING
     return TaskState.BUSY if delegated.is_busy else TaskState.WAITING
@@ -302,13 +302,13 @@ def _doublings(failures: int) -> int:
 
 
 def longest_storage_pause(rules: RebalanceSection) -> timedelta:
-    """Return the longest time for which a past replica action may delay another action."""
+    """Return the longest time for which a replica action delays later actions."""
     failed_s = rules.replicated_rest_s * 2**MOST_DOUBLED
     return timedelta(seconds=max(rules.host_rest_s, failed_s))
 
 
 def _failed_at(carried: CarriedReplica, storage_state: StorageState) -> str:
-    """Return the area of a failed action: the source if the new replica had been made."""
+    """Return the area of a failed action: `source` if the new replica was made."""
     return (
         carried.source
         if (carried.dataset, carried.source) in storage_state.leaving

@@ -72,7 +72,7 @@ def task_placement_snapshot(observed: ObservedTasks) -> PlacementSnapshot:
 
 
 def _unsent(observed: ObservedTasks) -> Counter[str]:
-    """Count the slots that unsent and moving tasks of campaigns may take at each cluster."""
+    """Count the slots that unsent and moving campaign tasks may take by cluster."""
     unsent = Counter[str]()
     moved = Counter((task.campaign, task.cluster) for task in observed.tasks if task.is_moving)
     of = Counter(task.campaign for task in observed.tasks if task.is_moving)
@@ -129,7 +129,7 @@ def _job(campaign: Campaign, observed: ObservedTasks) -> PlacementJob:
 
 
 def _sent_jobs(observed: ObservedTasks) -> Iterator[PlacementJob]:
-    """Give the local jobs with transferred tasks; clusters with enough free slots are allowed."""
+    """Give the local jobs with transferred tasks, and the clusters with free slots."""
     for name, task in sorted({task.key[0]: task for task in _of_one_sender(observed.away)}.items()):
         answers = ((cluster, observed.answers.get(cluster)) for cluster in observed.reached)
         open_to = {
@@ -171,7 +171,7 @@ def _may_start(request: AtCluster, answer: ClusterSnapshot | None) -> bool:
 
 
 def _listed_once(tasks: Iterable[ListedCampaignTask]) -> list[ListedCampaignTask]:
-    """Leave out tasks that several clusters list: the task's copies settle which copy runs."""
+    """Leave out campaign tasks that more than one cluster lists."""
     all_tasks = tuple(tasks)
     times = Counter((task.campaign, task.task) for task in all_tasks)
     return [task for task in all_tasks if times[task.campaign, task.task] == 1]
@@ -217,7 +217,7 @@ def recheck_moves(
     *,
     is_asked: bool,
 ) -> RecheckedMoves:
-    """Recheck planned moves before execution; return valid moves and dropped moves with reasons.
+    """Recheck planned moves before execution; drop invalid moves with reasons.
 
     `is_asked` (a command requested the plan) overrides the owners' wishes. An evacuation of
     a failed host overrides the owners' wishes as well.
@@ -245,7 +245,7 @@ def _why_not(
     *,
     is_urgent: bool,
 ) -> str:
-    """Say why a move is no longer valid, else empty. `came`: slots that earlier moves take."""
+    """Say why a move is invalid, else empty; `came`: slots taken by earlier moves."""
     job, target = board.jobs.get(move.job), board.hosts.get(move.target)
     if move.kind is not MoveKind.LIVE:
         return "only waiting tasks are moved"

@@ -1,4 +1,4 @@
-"""Rights in Grid Engine cells: service account as operator, transfer host as submit and admin host.
+"""Rights of the service account and the transfer host in Grid Engine cells.
 
 The transfer host submits users' jobs to both cells. The service account alters and deletes the
 jobs. Only an admin host may change a cell's set-up (sge_conf(5), qconf(1) -as, -ah, -ao).
@@ -87,7 +87,7 @@ USER_LISTS = "user_lists"
 
 
 def user_list_findings(situation: TransferSetupSituation) -> Iterator[CheckFinding]:
-    """Check the userset of users with a remote account, which must exist before its queue."""
+    """Check the userset of remote users, which must exist before its queue."""
     request, listed = (
         situation.wanted,
         situation.home.user_lists.get(situation.wanted.people_list, ()),
@@ -113,7 +113,7 @@ def user_list_findings(situation: TransferSetupSituation) -> Iterator[CheckFindi
 def queue_user_list_findings(
     situation: TransferSetupSituation, queue: QconfSettings
 ) -> Iterator[CheckFinding]:
-    """Check user_lists of the transfer queue on each host for the userset of the remote cluster."""
+    """Check the transfer queue's user_lists on each host for the userset."""
     request, value = situation.wanted, queue.get(USER_LISTS, "NONE")
     item, is_wanted = f"queue {request.queue}: {USER_LISTS}", bool(request.people)
     lists_by_host = queue_value_by_host(value)
@@ -144,7 +144,7 @@ def queue_user_list_findings(
 
 
 def remove_unneeded_user_list(situation: TransferSetupSituation) -> Iterator[SetupEdit]:
-    """Remove the userset of a remote cluster with the last queue that uses the userset."""
+    """Remove a remote cluster's userset with the last queue that uses the userset."""
     request = situation.wanted
     other_queues = (queue for name, queue in situation.home.queues.items() if name != request.queue)
     lists = (

@@ -1,4 +1,4 @@
-"""Set-up of gridbridge-balance on the master host: account, folders, rights and cron or systemd.
+"""Set-up of gridbridge-balance: account, folders, rights, cron or systemd.
 
 `gridbridge setup balance` makes the edits. `gridbridge check` checks the set-up and the rights.
 """
@@ -54,13 +54,13 @@ CRON_S = 60.0
 
 
 def is_balancer_configured(policy: Policy) -> bool:
-    """Say whether gridbridge.toml sets max_nodes, and a provider that makes or wakes nodes."""
+    """Say whether gridbridge.toml sets max_nodes and a provider of nodes."""
     has_pools = any(pool.provider for pool in policy.pools.values())
     return bool(policy.balance.max_nodes and (has_pools or policy.powered))
 
 
 def balancer_setup_findings(facts: BalancerFacts, policy: Policy) -> Iterator[CheckFinding]:
-    """Check the items of `setup balance` in their order; cron or systemd is the last item."""
+    """Check the items of `setup balance` in order; cron or systemd is the last."""
     yield system_account_finding(BALANCE_ACCOUNT, facts.uid, BALANCE_HOME)
     for path, mode in FOLDERS.items():
         owner = (BALANCE_ACCOUNT, facts.uid)
@@ -84,7 +84,7 @@ def balancer_setup_findings(facts: BalancerFacts, policy: Policy) -> Iterator[Ch
 def running_balancer_findings(
     facts: BalancerFacts, policy: Policy, now: datetime
 ) -> Iterator[CheckFinding]:
-    """Check the rights of the balancer and service accounts, and the balancer's last round."""
+    """Check the balancer's and service's rights, and the balancer's last round."""
     service = policy.site.service_account
     if (facts.cell or facts.has_fixed_nodes) and facts.may_be_root is not None:
         yield _may(facts)
@@ -110,7 +110,7 @@ def running_balancer_findings(
 
 
 def provider_programs_in_use(policy: Policy) -> dict[str, str]:
-    """Return by name the programs of providers that make nodes or switch hosts on and off."""
+    """Return the programs of providers that make nodes or switch hosts, by name."""
     used = {pool.provider for pool in policy.pools.values()}
     used |= {powered.provider for powered in policy.powered.values()}
     by_provider = {
@@ -169,7 +169,7 @@ def other_master_host(facts: BalancerFacts) -> str:
 
 
 def balancer_removal_edits(facts: BalancerFacts) -> Iterator[SetupEdit]:
-    """Give the edits that remove the balancer's start and rights; the balancer's account stays.
+    """Give the edits that remove the balancer's start and rights.
 
     The manager right is removed on the master host only: the master's balancer uses the same name.
     """
@@ -215,7 +215,7 @@ def _in_line(cell: BalancerCellRights) -> CheckFinding:
 
 
 def _key(facts: BalancerFacts, bootstrap: BootstrapSection) -> Iterator[CheckFinding]:
-    """Check the private key for logins to new nodes, if [bootstrap] configures a key."""
+    """Check the private key for logins to new nodes, if [bootstrap] has a key."""
     path, owner = bootstrap.key, BALANCE_ACCOUNT
     if not bootstrap.steps or not path:
         return
@@ -270,7 +270,7 @@ def _may(facts: BalancerFacts) -> CheckFinding:
 
 
 def _last(facts: BalancerFacts, balance: BalanceSection, now: datetime) -> CheckFinding:
-    """Check the last balancer round; a balancer that does not act any more publishes no rounds."""
+    """Check the last balancer round; without --apply no round is published."""
     item, last = "balancer", facts.last
     acts = balance.apply or facts.has_unit  # the systemd unit runs with --apply
     if last is None or not last.is_acting or not acts:

@@ -1,4 +1,4 @@
-"""Findings about a Grid Engine cell's best-effort queues, with the edits that correct the set-up.
+"""Findings about a cell's best-effort queues, with the correcting edits.
 
 The last edits give the queues their slots, so that no task starts in an incomplete set-up.
 """
@@ -73,7 +73,7 @@ def no_besteffort_queues_finding(cluster: str) -> CheckFinding:
 
 
 def foreign_besteffort_name_finding(cluster: str, name: str) -> CheckFinding:
-    """Return the finding about an ordinary queue with the name of a best-effort queue."""
+    """Return the finding about a foreign queue with a best-effort queue's name."""
     return CheckFinding(
         item=f"{cluster}: queue {name}",
         state=FindingState.WARNING,
@@ -104,7 +104,7 @@ def _resource(cluster: str, cell: BestEffortCell) -> CheckFinding:
 
 
 def _quota(cluster: str, name: str, text: str) -> CheckFinding:
-    """Check that a resource quota set exempts best-effort tasks, so that local jobs can start."""
+    """Check that a resource quota set exempts best-effort tasks."""
     item = f"resource quota {name}"
     rules = [line.split() for line in text.splitlines() if line.split()[:1] == ["limit"]]
     if rules and " ".join(rules[0][1:3]) == RULE_NAME:
@@ -122,7 +122,7 @@ def _quota(cluster: str, name: str, text: str) -> CheckFinding:
 def _queue(
     cluster: str, cell: BestEffortCell, model: str, blocks: BestEffortQueues, number: int
 ) -> Iterator[CheckFinding]:
-    """Check a best-effort queue except for its slots; a missing queue is made with 0 slots."""
+    """Check a best-effort queue except its slots; a new queue has 0 slots."""
     name = f"gb-be{number}"
     item, settings, right = f"queue {name}", cell.queues.get(name), _right(cell, model)
     if settings is None:
@@ -142,7 +142,7 @@ def _queue(
 
 
 def _right(cell: BestEffortCell, model: str) -> dict[str, str]:
-    """Return a best-effort queue's checked attributes; administrators may change all others."""
+    """Return a best-effort queue's checked attributes."""
     queue = cell.queues[model]
     remote = ("remote=FALSE",) if "remote" in cell.complexes else ()
     return {
@@ -160,7 +160,7 @@ def _right(cell: BestEffortCell, model: str) -> dict[str, str]:
 
 
 def _environments(cell: BestEffortCell, model: str) -> str:
-    """Return the model queue's pe_list, limited to environments that keep a job on one host."""
+    """Return the model queue's pe_list without environments that span hosts."""
     values = parse_values_by_host(cell.queues[model].get("pe_list", "NONE"))
     of_hosts = (f"[{where}={_whole_jobs(cell, value)}]" for where, value in values.others)
     return ",".join((_whole_jobs(cell, values.usual), *of_hosts))
@@ -174,7 +174,7 @@ def _whole_jobs(cell: BestEffortCell, listed: str) -> str:
 def _attributes(
     cluster: str, queue: str, name: str, actual_text: str, right: str
 ) -> Iterator[CheckFinding]:
-    """Check a queue attribute: the default value, and the value of each host that overrides it."""
+    """Check a queue attribute: the default value, and each host's own value."""
     actual_values, right_values = (
         dict(queue_value_by_host(actual_text)),
         dict(queue_value_by_host(right)),
@@ -217,7 +217,7 @@ def _same(name: str, actual: str, right: str) -> bool:
 def _subordinates(
     cluster: str, cell: BestEffortCell, blocks: BestEffortQueues, queue: str
 ) -> Iterator[CheckFinding]:
-    """Check a local queue's subordinate_list: the default, and each override of a host or group."""
+    """Check a local queue's subordinate_list: the default and each override."""
     right = blocks.subordinates(queue)
     for where, actual in subordinate_lists_by_host(cell.queues[queue]).items():
         name = f"{queue}@{where}" if where else queue
@@ -244,7 +244,7 @@ def _subordinates(
 
 
 def _slotwise(item: str, actual: str) -> CheckFinding:
-    """Return the finding about a slot-wise subordinate_list, which takes no best-effort queues."""
+    """Return the finding about a slot-wise list, which takes no best-effort queue."""
     return CheckFinding(
         item=item,
         state=FindingState.BROKEN,
@@ -257,7 +257,7 @@ def _slotwise(item: str, actual: str) -> CheckFinding:
 def _slots(
     cluster: str, cell: BestEffortCell, blocks: BestEffortQueues, number: int
 ) -> CheckFinding:
-    """Check a best-effort queue's slots on each host; the queue opens when the slots are set."""
+    """Check a best-effort queue's slots on each host; slots open the queue."""
     name, right = f"gb-be{number}", blocks.slots_of(number)
     actual = {host: n for host, n in cell.slots.get(name, {}).items() if host in right}
     if actual == right:
@@ -284,7 +284,7 @@ def _slots(
 def shared_consumable_findings(
     cluster: str, cell: BestEffortCell, blocks: BestEffortQueues
 ) -> Iterator[CheckFinding]:
-    """Warn of consumables that best-effort tasks use up, so that local jobs can't start.
+    """Warn of consumables that best-effort tasks take away from local jobs.
 
     Only a started job preempts tasks, and a job without its consumables is not started.
     """
@@ -320,7 +320,7 @@ GONE_S = 60  # a preempted task has 10 s; the rest is for Grid Engine's accounti
 
 
 def besteffort_removal_edits(cluster: str, cell: BestEffortCell) -> Iterator[SetupEdit]:
-    """Give the edits that remove the best-effort queues; foreign queues of these names stay."""
+    """Give the edits that remove gridbridge's best-effort queues."""
     queues = own_besteffort_queues(cell)
     for name in queues:
         yield SetupEdit(verb=EditVerb.SUSPEND, cell=cluster, name=name)

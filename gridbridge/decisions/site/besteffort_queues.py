@@ -1,4 +1,4 @@
-"""Best-effort queues of a Grid Engine cell: each queue is a block of slots, preempted as a whole.
+"""Best-effort queues of a cell: blocks of slots, each preempted as a whole.
 
 With blocks of b slots, block i is suspended once (i - 1) * b + 1 slots of the host's local queue
 are used; so `used + slots of running blocks <= slots of the host`. On a host with several local
@@ -26,7 +26,7 @@ HOSTLIST = "hostlist"
 
 
 def local_queue_names(cell: BestEffortCell) -> tuple[str, ...]:
-    """Return a cell's local queues: all except transfer queues and best-effort queues."""
+    """Return a cell's queues except transfer queues and best-effort queues."""
     return tuple(
         name
         for name, queue in cell.queues.items()
@@ -35,7 +35,7 @@ def local_queue_names(cell: BestEffortCell) -> tuple[str, ...]:
 
 
 def is_own_besteffort_queue(cell: BestEffortCell, name: str) -> bool:
-    """Say whether a queue is gridbridge's, by its name and gb_besteffort or suspend_method.
+    """Say whether a queue is gridbridge's best-effort queue, by name and trait.
 
     A queue that lost gb_besteffort takes any user's jobs and kills them. This queue is repaired or
     removed, and never counts as a local queue.
@@ -46,7 +46,7 @@ def is_own_besteffort_queue(cell: BestEffortCell, name: str) -> bool:
 
 
 def foreign_besteffort_names(cell: BestEffortCell) -> tuple[str, ...]:
-    """Return queues with a best-effort queue's name but no trait of a best-effort queue."""
+    """Return queues that have only the name of a best-effort queue."""
     return tuple(
         name
         for name in cell.queues
@@ -61,7 +61,7 @@ def own_besteffort_queues(cell: BestEffortCell) -> tuple[str, ...]:
 
 
 def choose_model_queue(cell: BestEffortCell, like: str | None) -> str:
-    """Return the local queue whose hosts and access lists best-effort queues copy, or empty.
+    """Return the local queue whose hosts and access lists are copied, or empty.
 
     Order: the queue `like`, the model of existing best-effort queues, the queue with most slots.
     """
@@ -79,7 +79,7 @@ def choose_model_queue(cell: BestEffortCell, like: str | None) -> str:
 
 
 class BestEffortQueues:
-    """The best-effort queues of a cell: slots on each host, and thresholds of preemption."""
+    """The best-effort queues of a cell: slots by host, thresholds of preemption."""
 
     def __init__(self, cell: BestEffortCell, model: str, most: int | None) -> None:
         self.slots = cell.slots.get(model, {})
@@ -108,7 +108,7 @@ class BestEffortQueues:
 
 
 def queues_displacing_tasks(cell: BestEffortCell, model: str) -> tuple[str, ...]:
-    """Return local queues that share hosts with the model queue: their jobs preempt tasks."""
+    """Return local queues on the model queue's hosts: their jobs preempt tasks."""
     hosts = cell.slots.get(model, {}).keys()
     return tuple(
         name for name in local_queue_names(cell) if hosts & cell.slots.get(name, {}).keys()
@@ -116,7 +116,7 @@ def queues_displacing_tasks(cell: BestEffortCell, model: str) -> tuple[str, ...]
 
 
 def _shared(cell: BestEffortCell, hosts: frozenset[str]) -> frozenset[str]:
-    """Return the local queues that share one of these hosts with another local queue."""
+    """Return local queues that are not the only local queue on one of `hosts`."""
     local = local_queue_names(cell)
     on = Counter(host for name in local for host in cell.slots.get(name, {}))
     return frozenset(
@@ -127,7 +127,7 @@ def _shared(cell: BestEffortCell, hosts: frozenset[str]) -> frozenset[str]:
 
 
 def format_slots_by_host(slots: Mapping[str, int]) -> str:
-    """Return slots in the format of queue_conf(5): the most common number, then exceptions."""
+    """Return slots in queue_conf(5) format: the most common number, then exceptions."""
     usual = max(
         Counter(slots.values()).items(), key=lambda pair: (pair[1], -pair[0]), default=(0, 0)
     )
@@ -136,6 +136,6 @@ def format_slots_by_host(slots: Mapping[str, int]) -> str:
 
 
 def subordinate_lists_by_host(queue: QconfSettings) -> dict[str, str]:
-    """Return a queue's subordinate_list by host or host group; key '' holds the default."""
+    """Return a queue's subordinate_list by host or host group; '': the default."""
     values = parse_values_by_host(queue.get("subordinate_list", "NONE").replace(" ", ""))
     return {"": values.usual, **dict(values.others)}

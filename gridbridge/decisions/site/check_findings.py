@@ -1,4 +1,4 @@
-"""Findings of `gridbridge check` about a running site: poller, clocks, versions, queue states."""
+"""Findings about a running site: poller, clocks, versions, queue states."""
 
 import re
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ NEEDS_SOMEBODY = frozenset((QueueFact.ERROR, QueueFact.DISABLED, QueueFact.UNREA
 
 
 def running_site_findings(facts: TransferHostFacts, policy: Policy) -> Iterator[CheckFinding]:
-    """Check the poller, clusters, keys, rsync, stage folders and queues of a running site."""
+    """Check the poller, clusters, keys, rsync and queues of a running site."""
     yield _poller(facts.poller, policy)
     yield from outdated_services.stale_configuration_findings(facts.poller)
     for name, cell in facts.cells.items():
@@ -155,7 +155,7 @@ def _answer(name: str, cell: ClusterFacts, host: str) -> CheckFinding:
 
 
 def _first(name: str, cell: ClusterFacts, *, is_refused: bool) -> str:
-    """Return the hint to check for a running qmaster first: a second qmaster does harm."""
+    """Return the hint to look for a running qmaster: a second one does harm."""
     if is_refused:
         return ""
     ports = f"compare the ports of [cluster.{name}] first"
@@ -163,7 +163,7 @@ def _first(name: str, cell: ClusterFacts, *, is_refused: bool) -> str:
 
 
 def _wrong_port(name: str, cell: ClusterFacts) -> CheckFinding:
-    """Return the finding about a qmaster that answers on a port not in gridbridge.toml."""
+    """Return the finding about a qmaster that answers on an unconfigured port."""
     return CheckFinding(
         item=f"{name}: qmaster",
         state=FindingState.BROKEN,
@@ -240,7 +240,7 @@ def _clock(name: str, cell: ClusterFacts) -> CheckFinding:
 
 
 def _key(key: SshKeyFacts) -> CheckFinding:
-    """Check a user's ssh key for a cluster; without the key, jobs wait or return home."""
+    """Check a user's ssh key for a cluster; without a key, jobs wait or return."""
     item, right = f"{key.cluster}: key of {key.person}", f"leads into the account {key.account}"
     if not key.trouble:
         return CheckFinding(item=item, state=FindingState.OK, found=right)
@@ -251,7 +251,7 @@ def _key(key: SshKeyFacts) -> CheckFinding:
 
 
 def _rsync(name: str, host: str) -> CheckFinding:
-    """Check for rsync, which transfers staged files of jobs (docs/how-to/staging.md)."""
+    """Check for rsync, which carries staged files (docs/how-to/staging.md)."""
     item = f"{name}: rsync"
     if not host:
         return CheckFinding(item=item, state=FindingState.OK, found="here and there")
@@ -265,7 +265,7 @@ def _rsync(name: str, host: str) -> CheckFinding:
 
 
 def stage_dir_finding(name: str, stage: StageDirFacts) -> CheckFinding:
-    """Check the stage_dir of a cluster, which holds the accounts' folders of staged files."""
+    """Check a cluster's stage_dir, which holds the accounts' staged files."""
     item = f"{name}: stage_dir"
     if not stage.wrong:
         return CheckFinding(item=item, state=FindingState.OK, found=stage.place)
@@ -281,7 +281,7 @@ def stage_dir_finding(name: str, stage: StageDirFacts) -> CheckFinding:
 
 
 def _queue(queue: str, state: QueueState, policy: Policy) -> Iterator[CheckFinding]:
-    """Check a queue instance's state; error, disabled and unreachable need an administrator."""
+    """Check a queue instance's state; error and disabled need an administrator."""
     item, home = f"queue {queue}: state", policy.site.cluster
     if QueueFact.ERROR in state.facts:
         clear = SetupEdit(verb=EditVerb.CLEAR, cell=home, name=queue)

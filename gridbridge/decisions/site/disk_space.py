@@ -1,4 +1,4 @@
-"""Free space of gridbridge's folders: users and jobs send messages to the service as files."""
+"""Free space of gridbridge's folders, which receive messages as files."""
 
 from collections.abc import Iterator, Mapping
 
@@ -12,7 +12,7 @@ KIB = 1024
 
 
 def disk_space_problem(folder: str, room: FolderFreeSpace) -> str:
-    """Say why a folder takes no more files (bytes, inodes or an error); empty if it does."""
+    """Say why a folder takes no more files; empty if the folder takes files."""
     if room.free_bytes is not None and room.free_bytes < MIN_FREE_BYTES:
         figures = f"{room.free_bytes // KIB} KiB are free, {MIN_FREE_BYTES // KIB} are needed"
         return f"{folder} is full: {figures}"

@@ -1,4 +1,4 @@
-"""Findings about a site of embedded clusters: its service, its clusters and their queues.
+"""Findings about a site of embedded clusters: service, clusters and queues.
 
 One user owns the whole site, so no rights are checked and `gridbridge setup` has nothing to do.
 """
@@ -19,7 +19,7 @@ START = f"echo | {METHODS}/sensor >/dev/null"  # the load sensor starts a missin
 def embedded_site_findings(
     poller: PollerFacts, cells: Mapping[str, ClusterFacts], slots: Mapping[str, int], policy: Policy
 ) -> Iterator[CheckFinding]:
-    """Check the poller, clusters and queues of an embedded site; `slots` by transfer queue."""
+    """Check an embedded site's poller, clusters and queues; `slots` by queue."""
     yield _poller(poller, policy.poller.stale_s)
     yield from outdated_services.stale_configuration_findings(poller)
     for name, cell in cells.items():
@@ -39,7 +39,7 @@ def _poller(poller: PollerFacts, stale_s: float) -> CheckFinding:
 
 
 def embedded_cluster_finding(name: str, cell: ClusterFacts) -> CheckFinding:
-    """Check that an embedded cluster answers in its folder; the edit creates the cluster."""
+    """Check that an embedded cluster answers; the edit creates the cluster."""
     if not cell.trouble:
         actual = f"answers, {count(cell.slots or 0, 'slot')} of its own"
         return CheckFinding(item=f"{name}: cluster", state=FindingState.OK, found=actual)

@@ -1,4 +1,4 @@
-"""The transfer host's load sensor, load report time and range of group ids (sge_conf(5)).
+"""The transfer host's load sensor, report time and group ids (sge_conf(5)).
 
 Existing load sensors are kept: a host's own list replaces the global list, so the global list is
 copied. An execd that started without a host configuration never reads a new host configuration
@@ -102,7 +102,7 @@ def _seconds(text: str) -> int:
 
 
 def _gid_range(situation: TransferSetupSituation) -> CheckFinding:
-    """Check that gid_range has an additional group id for each job that the host can run."""
+    """Check that gid_range has a group id for each job that the host can run."""
     actual, item = situation.home.effective("gid_range"), "gid_range"
     slots = situation.wanted.slots + situation.other_slots
     free = len(_gids(actual) - situation.gids)
@@ -124,7 +124,7 @@ def _gids(text: str) -> set[int]:
 
 
 def widen_gid_range(actual: str, needed: int, used: frozenset[int]) -> str:
-    """Return gid_range extended to `needed` ids, or the first block without existing groups."""
+    """Return gid_range extended to `needed` ids, or the first free block."""
     present = _gids(actual)
     starts = [min(present)] if present else []
     gids = used | {NOGROUP}
@@ -136,7 +136,7 @@ def widen_gid_range(actual: str, needed: int, used: frozenset[int]) -> str:
 def load_value_findings(
     situation: TransferSetupSituation, poller: PollerFacts
 ) -> tuple[CheckFinding, ...]:
-    """Check that the load sensor's values reach the qmaster, if the load sensor is configured.
+    """Check that the load sensor's values reach the qmaster.
 
     Published values reach the qmaster within two load report times of the start of execd. A poller
     that publishes no values of the cluster uses an older gridbridge.toml; restarting execd does
@@ -152,7 +152,7 @@ def load_value_findings(
 
 
 def _unreported(situation: TransferSetupSituation, poller: PollerFacts, value: str) -> CheckFinding:
-    """Return the finding about an unreported load value: unpublished, still due, or overdue."""
+    """Return the finding about a load value: unpublished, still due or overdue."""
     if value not in poller.values:
         right = "published, once the service has this gridbridge.toml"
         actual = f"the service publishes no {value}: the queue is closed"

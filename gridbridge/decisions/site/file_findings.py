@@ -1,4 +1,4 @@
-"""Checks of system accounts, and of owners and modes of files and folders on this host."""
+"""Checks of system accounts, and of owners and modes of files on this host."""
 
 import re
 import shlex
@@ -29,7 +29,7 @@ def account_folder_finding(
     *,
     is_within: bool = False,
 ) -> CheckFinding:
-    """Check a folder's owner and mode; `owner` is account and uid, 0 for a missing account.
+    """Check a folder's owner and mode; `owner` is account and uid (0: no account).
 
     A folder within the account's own folder (`is_within`) is made as that account, because the
     account could replace the path by a symlink while root works on the path.
@@ -79,7 +79,7 @@ def sudoers_file_finding(
 
 
 def _meaningful_lines(text: str) -> Iterator[str]:
-    """Give a sudoers file's lines without comments; `#1000` and `#include` are no comments."""
+    """Give a sudoers file's lines; `#1000` and `#include` are no comments."""
     for line in text.splitlines():
         is_comment = line.lstrip().startswith("#") and not NO_COMMENT.match(line)
         if line.strip() and not is_comment:
@@ -131,7 +131,7 @@ SHOWN = 5
 
 
 def misowned_account_names(entries: Iterable[str]) -> dict[str, str]:
-    """Return entries with an account's name that are no folder of that account, by name.
+    """Return entries that have an account's name but are not the account's folder.
 
     Each entry is `OWNER TYPE NAME`; NAME may contain newlines. The value is the entry's owner. An
     account of that name need not exist.

@@ -1,4 +1,4 @@
-"""Sentences about the state of a job at the home cluster, and the reasons why the job waits.
+"""Sentences about a home cluster's job: its state and why the job waits.
 
 Reasons are the Grid Engine scheduler's own words (`qstat -j`, `qalter -w p`), for display only.
 """
@@ -24,7 +24,7 @@ UNKNOWN = ("is in a state that is not known", "are in a state that is not known"
 
 
 def describe_home_job(job: JobStanding, now: datetime) -> tuple[str, ...]:
-    """Describe a job's task states, its errors, and the reasons why waiting tasks don't start."""
+    """Describe a job's task states, errors, and reasons why tasks don't start."""
     return (*(_row_sentence(row, now) for row in job.rows), *_errors(job), *_hindrances(job))
 
 

@@ -1,4 +1,4 @@
-"""Findings about the home cluster's queues: unconfigured transfer queues and unsafe tmpdir.
+"""Findings about home queues: unconfigured transfer queues, unsafe tmpdir.
 
 The starter can't send jobs of a transfer queue without a section in gridbridge.toml.
 """
@@ -22,7 +22,7 @@ OFFERS = "offers remote=TRUE"
 def unconfigured_queue_findings(
     queues: Mapping[str, QconfSettings], policy: Policy
 ) -> Iterator[CheckFinding]:
-    """Report transfer queues of the home cluster without a section in gridbridge.toml."""
+    """Report transfer queues of the home cluster missing in gridbridge.toml."""
     for name, queue in queues.items():
         is_ours = runs_own_starter(queue) or is_transfer_queue(queue)
         if is_ours and name not in policy.queues:
@@ -32,7 +32,7 @@ def unconfigured_queue_findings(
 
 
 def _nameless(queue: str, trait: str) -> CheckFinding:
-    """Return the finding about an unconfigured queue; an administrator keeps or deletes it."""
+    """Return the finding about an unconfigured queue, without an edit."""
     section = f"[queue.{queue}]"
     makes = f"gridbridge setup transfer CLUSTER --queue {queue} --apply"
     return CheckFinding(
@@ -65,7 +65,7 @@ def queues_by_tmpdir(queues: Mapping[str, QconfSettings]) -> dict[str, tuple[str
 def tmpdir_findings(
     cell: str, queues: Mapping[str, QconfSettings], written: Collection[str]
 ) -> Iterator[CheckFinding]:
-    """Check each tmpdir; users other than root may write to the folders in `written`."""
+    """Check each tmpdir; users other than root may write to folders in `written`."""
     for folder, names in queues_by_tmpdir(queues).items():
         item = f"{TMPDIR} {folder}"
         if folder not in written:

@@ -1,4 +1,4 @@
-"""Findings about running services with an older gridbridge.toml or an older program version."""
+"""Findings about services with an older gridbridge.toml or program version."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ def is_reload_awaited(poller: PollerFacts) -> bool:
 
 
 def stale_configuration_reason(poller: PollerFacts) -> str:
-    """Say why the running service does not use the gridbridge.toml on disk; else empty."""
+    """Say why the running service does not use gridbridge.toml on disk."""
     wrong = (
         finding
         for finding in stale_configuration_findings(poller)
@@ -42,7 +42,7 @@ def stale_configuration_reason(poller: PollerFacts) -> str:
 def stale_configuration_findings(
     poller: PollerFacts, is_right: bool = True
 ) -> Iterator[CheckFinding]:
-    """Report a running service whose configuration differs from gridbridge.toml on disk.
+    """Report a running service that does not use gridbridge.toml on disk.
 
     Errors in gridbridge.toml are separate findings.
     """
@@ -123,7 +123,7 @@ def program_version_finding(running: Mapping[str, RunningProgram], installed: st
 
 
 def _is_same(running: str, installed: str) -> bool:
-    """Compare two versions; commits are compared only if both versions name a commit."""
+    """Compare two versions; commits count only if both versions name a commit."""
     (version, _, commit), (right, _, commit_there) = (
         running.partition("+"),
         installed.partition("+"),
@@ -132,7 +132,7 @@ def _is_same(running: str, installed: str) -> bool:
 
 
 def _without_systemd(outdated: Mapping[str, RunningProgram]) -> str:
-    """Return the hint that stops outdated programs without systemd, by their process ids."""
+    """Return the hint how to stop outdated programs without systemd."""
     pids = " ".join(str(process.pid) for process in outdated.values() if process.pid)
     ended = f"`kill {pids}`" if pids else "end each"
     by_hand = "start each as before" if outdated.keys() - {POLLER} else ""
@@ -148,7 +148,7 @@ AwayJob: TypeAlias = tuple[str, str, str]  # owner, remote cluster, transfer que
 def find_unchangeable_settings(
     before: Policy, after: Policy, path: str = CONFIG, jobs_away: Iterable[AwayJob] = ()
 ) -> tuple[str, ...]:
-    """Return the configuration changes that a running service can't apply, one line each.
+    """Return the configuration changes that a running service can't apply.
 
     Home cluster, service account, state file and embedded kind are fixed while the service runs.
     The remote account identifies a remote job's owner. The local job's methods find the remote job

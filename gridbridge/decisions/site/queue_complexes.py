@@ -1,4 +1,4 @@
-"""Resources of a transfer queue: `remote`, and the load values of the load sensor (complex(5)).
+"""Resources of a transfer queue: `remote` and load values (complex(5)).
 
 Grid Engine looks up a requested resource on the queue, its host and `global`. A job that requests
 a resource without any value pends for ever. So `-l remote=false` works only if every other queue
@@ -32,7 +32,7 @@ BOTH = ("YES", "FORCED")  # FORCED is a site's choice: only jobs that request re
 
 
 def wanted_complexes(request: TransferQueueSetup) -> tuple[ComplexRow, ...]:
-    """Return the complexes that a transfer queue needs: `remote` and three load values."""
+    """Return the complexes of a transfer queue: `remote` and three load values."""
     prefix = request.prefix
     return (
         ComplexRow(name=REMOTE, shortcut=REMOTE, type="BOOL", relation="==", requestable="YES"),
@@ -45,7 +45,7 @@ def wanted_complexes(request: TransferQueueSetup) -> tuple[ComplexRow, ...]:
 
 
 def complex_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
-    """Check the complexes of a transfer queue: a wrong relation closes the queue for ever."""
+    """Check the complexes: a wrong relation closes a transfer queue for ever."""
     rows = wanted_complexes(situation.wanted)
     return tuple(_complex(row, situation.home, situation.wanted.home) for row in rows)
 
@@ -71,7 +71,7 @@ def _fits(actual: ComplexRow, right: ComplexRow) -> bool:
 
 
 def remote_complex_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
-    """Check for remote=FALSE on all other queues, and for no `remote` on hosts or `global`."""
+    """Check for remote=FALSE on other queues, and for no `remote` on hosts."""
     queues = (
         _home_queue(name, values.get("complex_values", ""), situation)
         for name, values in situation.home.queues.items()
@@ -140,7 +140,7 @@ MOST: Mapping[str, str] = MappingProxyType(
 
 
 def promised_resource_values(situation: TransferSetupSituation) -> tuple[str, ...]:
-    """Return complex_values `name=value` of a new transfer queue for the mapping's resources."""
+    """Return complex_values of a new transfer queue for the mapping's resources."""
     rows = _needed(situation, {})
     return tuple(f"{row.name}={value}" for row in rows if (value := _most(row)))
 
@@ -148,7 +148,7 @@ def promised_resource_values(situation: TransferSetupSituation) -> tuple[str, ..
 def mapped_resource_findings(
     situation: TransferSetupSituation, queue: QconfSettings
 ) -> Iterator[CheckFinding]:
-    """Check that the mapping's resources have values on the queue, its host or `global`."""
+    """Check that the mapping's resources have values on the queue or its host."""
     for row in _needed(situation, queue):
         yield _missing(row, situation, queue)
     for name, value in parse_pairs(_values_on_host(situation, queue)).items():
@@ -158,7 +158,7 @@ def mapped_resource_findings(
 
 
 def _needed(situation: TransferSetupSituation, queue: QconfSettings) -> Iterator[ComplexRow]:
-    """Give the mapping's requestable resources without a value on the queue or its host."""
+    """Give the mapping's requestable resources that have no value."""
     present = {*queue, *parse_pairs(_values_on_host(situation, queue))}
     for host in situation.home.exec_hosts.values():
         present |= parse_pairs(host.get("complex_values", "")).keys()

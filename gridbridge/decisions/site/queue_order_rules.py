@@ -21,7 +21,7 @@ WORDS = {
 
 
 def slot_turns_until_start(offer: QueueOffer) -> float:
-    """Return a new task's expected wait at a cluster, in turnovers of all the cluster's slots.
+    """Return a task's expected wait, in turnovers of all the cluster's slots.
 
     The wait is rounded to a tenth, because smaller differences change with each job. The wait of a
     cluster without a recent answer is infinite.
@@ -33,7 +33,7 @@ def slot_turns_until_start(offer: QueueOffer) -> float:
 
 
 def rank_transfer_queues(offers: Iterable[QueueOffer], order: QueueOrder) -> tuple[QueueOffer, ...]:
-    """Return transfer queues in the order in which the scheduler should try them for a job.
+    """Return transfer queues in the order in which the scheduler should try them.
 
     Queues of equal cost are ordered by expected wait. Equal queues keep their present order.
     """
@@ -48,7 +48,7 @@ def rank_transfer_queues(offers: Iterable[QueueOffer], order: QueueOrder) -> tup
 
 
 def renumber_queues(offers: Iterable[QueueOffer], order: QueueOrder) -> tuple[RenumberedQueue, ...]:
-    """Return the queues whose seq_no changes, so that the scheduler tries queues in `order`.
+    """Return the queues whose seq_no changes to follow `order`.
 
     The queues exchange their present seq_no. Equal seq_no are raised to distinct numbers.
     """
@@ -79,7 +79,7 @@ def renumber_queues(offers: Iterable[QueueOffer], order: QueueOrder) -> tuple[Re
 def restore_queue_numbers(
     offers: Iterable[QueueOffer], former: Mapping[str, int]
 ) -> tuple[RenumberedQueue, ...]:
-    """Return the queues whose seq_no is restored to the number before the first renumbering."""
+    """Return the queues whose seq_no goes back to the original number."""
     return tuple(
         RenumberedQueue(
             queue=offer.queue, before=offer.seq_no, after=former[offer.queue], why="as it was"
@@ -92,7 +92,7 @@ def restore_queue_numbers(
 def is_queue_order_set_up(
     offers: Iterable[QueueOffer], order: QueueOrder, former: Mapping[str, int]
 ) -> bool:
-    """Say whether the queues' seq_no follow the order; `former` holds the original seq_no.
+    """Say whether the queues' seq_no follow the order; `former`: original seq_no.
 
     Expected waits change every minute, so any seq_no are accepted once queues were numbered by
     waits. Costs change only with gridbridge.toml.
@@ -122,14 +122,14 @@ def queue_order_finding(
 
 
 def queue_rank_reason(offer: QueueOffer, order: QueueOrder) -> str:
-    """Return the figures that determine a transfer queue's rank: cost, waiting tasks, slots."""
+    """Return the figures that decide a transfer queue's rank."""
     heard = f"{offer.pending} waiting, {offer.free_slots} of {count(offer.slots, 'slot')} free"
     standing = heard if offer.is_heard else f"{offer.cluster} has not answered lately"
     return f"cost {offer.cost:g}, {standing}" if order is QueueOrder.COST else standing
 
 
 def describe_queue_order(offers: Iterable[QueueOffer], order: QueueOrder) -> str:
-    """Describe the order of transfer queues, and say if the queues' seq_no differ from it."""
+    """Describe the order of transfer queues, and any deviation of their seq_no."""
     all_offers = tuple(offers)
     order_words = ", then ".join(
         f"{offer.queue} ({queue_rank_reason(offer, order)})"

@@ -1,4 +1,4 @@
-"""Findings about a transfer queue's section in gridbridge.toml, which poller and starters read."""
+"""Findings about a transfer queue's section in gridbridge.toml."""
 
 import json
 import shlex
@@ -22,7 +22,7 @@ FEWER = "or give the queues fewer slots"
 
 
 def queue_section_findings(policy: Policy, request: TransferQueueSetup) -> tuple[CheckFinding, ...]:
-    """Check cluster, slots, pending_limit and remote_usage in a transfer queue's section."""
+    """Check the values of a transfer queue's section; other keys are kept."""
     section = policy.queues.get(request.queue)
     unset = TransferQueue(cluster="", pending_limit=-1, slots=0)
     right = replace(
@@ -47,7 +47,7 @@ def queue_section_findings(policy: Policy, request: TransferQueueSetup) -> tuple
 
 
 def spool_limit_finding(policy: Policy, slots: int) -> CheckFinding:
-    """Check that spool_files_per_uid allows one user's jobs to fill all transfer slots."""
+    """Check that spool_files_per_uid lets one user fill all transfer slots."""
     needed, limit = MESSAGES_A_SLOT * slots, policy.poller.spool_files_per_uid
     item, limit_text = f"file {CONFIG}: spool_files_per_uid", f"{limit}"
     if needed <= limit:
@@ -62,7 +62,7 @@ def spool_limit_finding(policy: Policy, slots: int) -> CheckFinding:
 
 
 def total_transfer_slots(policy: Policy, request: TransferQueueSetup | None = None) -> int:
-    """Return the slots of all transfer queues, with the requested queue's future slots."""
+    """Return the slots of all transfer queues, including the requested queue."""
     slots = {name: queue.slots for name, queue in policy.queues.items()}
     return sum({**slots, **({request.queue: request.slots} if request else {})}.values())
 

@@ -1,4 +1,4 @@
-"""Findings about rebalancing rounds and runner cycles: a hanging round blocks later rounds."""
+"""Findings about rebalancing rounds and runner cycles that never end."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
@@ -36,7 +36,7 @@ def rebalance_round_findings(
 
 
 def paused_moves_finding(since: datetime, at: datetime) -> CheckFinding:
-    """Return the finding that all rebalancing moves are paused, with the command that resumes."""
+    """Return the finding that rebalancing is paused, with the resuming command."""
     return CheckFinding(
         item="rebalancing: quiesce",
         state=FindingState.NOTE,
@@ -52,7 +52,7 @@ def paused_moves_sentence(since: datetime, at: datetime) -> str:
 
 
 def is_rebalance_round_late(kind: RebalanceRound, last: ShownRebalanceRound, at: datetime) -> bool:
-    """Say whether a rebalancing round is unfinished after the longest time of its kind."""
+    """Say whether a rebalancing round exceeds the longest time of its kind."""
     return last.is_open and at - last.began_at > LONGEST_ROUND[kind]
 
 
@@ -91,7 +91,7 @@ RUNNER_HINT = (
 def runner_cycle_findings(
     going_on: int, brought: int, last: datetime | None, at: datetime
 ) -> Iterator[CheckFinding]:
-    """Check the runner's last cycle, if campaigns are unfinished or submitted files wait."""
+    """Check the runner's last cycle, if campaigns or submitted files wait."""
     if not (going_on or brought):
         return
     late = "never" if last is None else f"{int((at - last) / timedelta(minutes=1))} min ago"

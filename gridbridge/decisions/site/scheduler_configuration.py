@@ -1,4 +1,4 @@
-"""Scheduler settings of a set-up: local queues first, damped transfers (sched_conf(5))."""
+"""Scheduler settings: local queues first, damped transfers (sched_conf(5))."""
 
 from collections.abc import Iterator
 
@@ -19,7 +19,7 @@ DECAY = "0:0:30"  # about the delay until the load values include a transferred 
 
 
 def scheduler_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
-    """Check the scheduler's queue order and, with a pending limit, its load adjustments.
+    """Check the scheduler's queue order and load adjustments (damping).
 
     Each transferred job counts as waiting at the remote cluster until the load sensor reports it.
     Without this damping, jobs fill all slots in the seconds after the queue opens.
@@ -51,7 +51,7 @@ def scheduler_setting_finding(
     *,
     undo: bool,
 ) -> CheckFinding:
-    """Check a setting of a cell's scheduler; `values` are the present and the expected value."""
+    """Check a scheduler setting; `values` are the present and expected value."""
     actual, right = values
     if actual == right:
         return CheckFinding(item=item, state=FindingState.OK, found=f"{attribute} {actual}")
@@ -68,7 +68,7 @@ def scheduler_setting_finding(
 
 
 def _adjustment(situation: TransferSetupSituation) -> CheckFinding:
-    """Check job_load_adjustments for every transfer queue: each edit writes the whole list."""
+    """Check job_load_adjustments for every transfer queue, as one whole list."""
     actual = right = situation.home.scheduler.get("job_load_adjustments", "NONE")
     for name in dict.fromkeys((f"{situation.wanted.prefix}_pending", *_pending_values(situation))):
         if name not in parse_pairs(actual):

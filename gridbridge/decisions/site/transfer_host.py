@@ -1,4 +1,4 @@
-"""Checks of the transfer host: account, folders, programs and sudoers line (design.md 5).
+"""Transfer host checks: account, folders, programs, sudoers (design.md 5).
 
 `gridbridge setup host` makes the account, folders and sudoers line; `gridbridge check` checks all.
 """
@@ -80,7 +80,7 @@ def service_account_finding(uid: int, site: SiteSection) -> CheckFinding:
 
 
 def program_file_findings(facts: TransferHostFacts) -> Iterator[CheckFinding]:
-    """Check the programs that Grid Engine and sudo run as job owners, and gridbridge.toml."""
+    """Check programs that Grid Engine and sudo run, and gridbridge.toml."""
     yield from (_program(path, facts) for path in PROGRAMS)
     yield from (_tree(top, facts_of_tree) for top, facts_of_tree in facts.trees.items())
     yield _interpreter(facts)
@@ -116,7 +116,7 @@ def state_file_path(site: SiteSection) -> str:
 
 
 def untrusted_file_finding(path: str, wrong: str, mend: str) -> CheckFinding:
-    """Return the finding about a file that root ignores because other users can change it."""
+    """Return the finding about a file that users other than root can change."""
     return CheckFinding(
         item=f"file {path}",
         state=FindingState.BROKEN,
@@ -134,7 +134,7 @@ def _folder(path: str, mode: int, facts: TransferHostFacts, site: SiteSection) -
 
 
 def service_sudoers_line(site: SiteSection) -> str:
-    """Return the sudoers line with the only program that the service account may run as root."""
+    """Return the sudoers line: the service account runs one program as root."""
     return f"{site.service_account} ALL=(root) NOPASSWD: {AS_USER}"
 
 
@@ -160,7 +160,7 @@ def _program(path: str, facts: TransferHostFacts) -> CheckFinding:
 
 
 def _tree(top: str, tree: RootTreeFacts) -> CheckFinding:
-    """Check a folder of files that root runs: a user who can change a file becomes root."""
+    """Check files that root runs: a user who can change a file becomes root."""
     item, name = f"folder {top}", shlex.quote(top)
     if not tree.wrong:
         return CheckFinding(

@@ -40,7 +40,7 @@ LIMITS = ("rt", "cpu", "fsize", "data", "stack", "core", "rss", "vmem")
 
 
 def transfer_queue_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
-    """Check each attribute of the transfer queue; a missing queue is a single finding."""
+    """Check each attribute of the transfer queue; a missing queue is one finding."""
     request = situation.wanted
     actual = situation.home.queues.get(request.queue)
     right = wanted_queue_attributes(situation)
@@ -56,7 +56,7 @@ def transfer_queue_findings(situation: TransferSetupSituation) -> tuple[CheckFin
 
 
 def is_foreign_queue(situation: TransferSetupSituation) -> bool:
-    """Say whether an existing queue of the requested name is no transfer queue at all."""
+    """Say whether a queue of the requested name exists and is no transfer queue."""
     queue = situation.home.queues.get(situation.wanted.queue)
     return queue is not None and not is_transfer_queue(queue) and not runs_own_starter(queue)
 
@@ -64,7 +64,7 @@ def is_foreign_queue(situation: TransferSetupSituation) -> bool:
 def queue_slots_and_pending_limit(
     queue: QconfSettings, remote: str, host: str
 ) -> tuple[int | None, int | None]:
-    """Return a queue's slots on a host and its pending limit; None for an unset value."""
+    """Return a queue's slots on a host and its pending limit; None: not set."""
     slots = parse_values_by_host(queue.get("slots", "")).on(host, ())
     limits, prefix = parse_pairs(queue.get("load_thresholds", "")), f"gb_{remote.replace('-', '_')}"
     limit = limits.get(f"{prefix}_pending", "0" if f"{prefix}_up" in limits else "")
@@ -75,7 +75,7 @@ def queue_slots_and_pending_limit(
 
 
 def wanted_queue_attributes(situation: TransferSetupSituation) -> Mapping[str, str]:
-    """Return the expected attributes of a transfer queue, except complex_values and pe_list."""
+    """Return a transfer queue's attributes, except complex_values and pe_list."""
     request = situation.wanted
     methods = {
         f"{name}_method": f"{METHODS}/{name}"
@@ -98,14 +98,14 @@ def wanted_queue_attributes(situation: TransferSetupSituation) -> Mapping[str, s
 
 
 def queue_load_thresholds(request: TransferQueueSetup) -> str:
-    """Return a transfer queue's load thresholds, without np_load_avg: its jobs use no CPU."""
+    """Return the load thresholds without np_load_avg: transferred jobs use no CPU."""
     limit = request.pending_limit
     pending = f",{request.prefix}_pending={limit}" if limit else ""
     return f"{request.prefix}_up=false{pending}"
 
 
 def _seq_no(situation: TransferSetupSituation) -> str:
-    """Return a seq_no above every local queue's; a present seq_no other than 0 is kept."""
+    """Return a seq_no above every local queue's, or a present seq_no other than 0."""
     numbers = [
         int(number)
         for name, queue in situation.home.queues.items()
@@ -155,7 +155,7 @@ def _missing(situation: TransferSetupSituation, right: Mapping[str, str]) -> Che
 
 
 def _attribute(request: TransferQueueSetup, name: str, actual: str, right: str) -> CheckFinding:
-    """Check a queue attribute: the default value, and each host's value that overrides it."""
+    """Check a queue attribute: the default value, and each host's own value."""
     item = f"queue {request.queue}: {name}"
     wrong = [
         where for where, value in queue_value_by_host(actual) if _plain(value) != _plain(right)
@@ -215,13 +215,13 @@ def _remote(request: TransferQueueSetup, queue: Mapping[str, str]) -> CheckFindi
 
 
 def sendable_parallel_environments(situation: TransferSetupSituation) -> tuple[str, ...]:
-    """Return the home parallel environments whose jobs may be sent to the remote cell."""
+    """Return the home parallel environments whose jobs may be transferred."""
     home = situation.home.environments
     return tuple(name for name in home if not _unsuitable(name, situation))
 
 
 def _unsuitable(name: str, situation: TransferSetupSituation) -> str:
-    """Say why jobs of a parallel environment must not be transferred; empty if they may."""
+    """Say why jobs of a parallel environment must not be transferred; else empty."""
     request = situation.wanted
     if reason := request.rejected.get(name, ""):
         return f"the mapping to {request.remote} rejects it: {reason}"
@@ -243,7 +243,7 @@ def _unsuitable(name: str, situation: TransferSetupSituation) -> str:
 def _environments(
     situation: TransferSetupSituation, queue: Mapping[str, str]
 ) -> Iterator[CheckFinding]:
-    """Check pe_list of the transfer queue, and each host's or host group's own pe_list."""
+    """Check the transfer queue's pe_list, and each host's or group's own pe_list."""
     request = situation.wanted
     listed = {
         where: parse_words(value) for where, value in queue_value_by_host(queue.get("pe_list", ""))

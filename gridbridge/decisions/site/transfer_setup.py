@@ -1,4 +1,4 @@
-"""Findings about a transfer queue's complete set-up, and the edits that remove a set-up.
+"""Findings about a transfer queue's set-up, and the edits of its removal.
 
 The rules are those of the Transfer Queues how-to (2002), corrected where Grid Engine 8.1.9 differs
 from this how-to. `gridbridge check` shows the findings; `gridbridge setup` makes their edits in
@@ -42,7 +42,7 @@ from gridbridge.model.site.setup_findings import (
 
 
 def transfer_setup_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
-    """Return all findings; the queue comes last, so that a complete set-up opens the queue."""
+    """Return all findings; the queue is last, so that it opens after the rest."""
     return (
         *cluster_rights_findings(situation),
         *complex_findings(situation),
@@ -61,7 +61,7 @@ VALUES_S = 110  # above two default load report times of Grid Engine
 def transfer_queue_removal_edits(
     situation: TransferSetupSituation, former: Iterable[SharedSettingUndo]
 ) -> tuple[SetupEdit, ...]:
-    """Return the removal edits in order: the queue first; qconf refuses a queue with jobs."""
+    """Return the removal edits; the queue is first: qconf refuses a queue with jobs."""
     other_queues = [
         name
         for name, queue in situation.home.queues.items()
@@ -80,7 +80,7 @@ def _queue(situation: TransferSetupSituation) -> Iterator[SetupEdit]:
 
 
 def _sensor(situation: TransferSetupSituation, other_queues: list[str]) -> Iterator[SetupEdit]:
-    """Remove the load sensor unless another transfer queue of the host needs the sensor.
+    """Remove the load sensor unless another queue of the host needs the sensor.
 
     execd notices a changed host configuration, but not a deleted one. So the sensor leaves the list
     first. A wait lets the load values expire. A redundant configuration is deleted last.
@@ -150,7 +150,7 @@ def _remote(situation: TransferSetupSituation) -> Iterator[SetupEdit]:
 
 
 def _values(situation: TransferSetupSituation, other_queues: list[str]) -> Iterator[SetupEdit]:
-    """Remove the complexes of all clusters' load values with the last transfer queue.
+    """Remove all complexes of load values with the last transfer queue.
 
     Grid Engine can't remove a complex that a host reports. The load sensor reports a queue's values
     until the queue's section is removed from gridbridge.toml, which is the last edit.
@@ -180,7 +180,7 @@ def _restored(
 
 
 def _is_ours(edit: SetupEdit, cell: CellSetup) -> bool:
-    """Say whether a shared setting still has the value that an edit of gridbridge set."""
+    """Say whether a shared setting still has the value set by gridbridge."""
     if edit.verb == EditVerb.SET_SCHEDULER:
         return cell.scheduler.get(edit.attribute) == edit.value
     if edit.verb == EditVerb.SET_HOST:

@@ -1,1 +1,1 @@
-"""Values of rebalancing: hosts with copies of tasks, datasets, and planned moves."""
+"""Values of rebalancing: hosts, copies of tasks, datasets, planned moves."""

@@ -1,4 +1,4 @@
-"""Datasets of users: a file or a directory tree, the checksum of each file, and the replicas."""
+"""Datasets of users: files or directory trees, their checksums and replicas."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -69,7 +69,7 @@ class Dataset:
         return tuple(replica.storage for replica in self.replicas)
 
     def holding(self, replica: Replica) -> "Dataset":
-        """Return the dataset with this replica in place of an older record of the same area."""
+        """Return the dataset with this replica, replacing the same area's record."""
         other_replicas = tuple(held for held in self.replicas if held.storage != replica.storage)
         return replace(self, replicas=(*other_replicas, replica))
 
@@ -89,7 +89,7 @@ class Dataset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaOutcome:
-    """A replica that the service made, moved or removed, as recorded in the owner's files."""
+    """A replica action of the service, as recorded in the owner's files."""
 
     at: datetime
     target: str = ""  # area of the new replica; empty: a replica was only removed
@@ -126,7 +126,7 @@ def parse_checksums(text: bytes) -> dict[str, str]:
 
 
 def dataset_mismatch(expected: Sums, actual: Sums) -> str:
-    """Name missing, changed and extra files of a replica; empty if every checksum matches."""
+    """Name missing, changed and extra files of a replica; empty for none."""
     differences = [*_missing(expected, actual), *_extra(expected, actual)]
     more = f" and {len(differences) - MOST_NAMED} more" if len(differences) > MOST_NAMED else ""
     return ", ".join(differences[:MOST_NAMED]) + more
@@ -161,7 +161,7 @@ def printable_file_name(name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DelegatedDataset:
-    """A dataset that its owner delegates to the service, and the file that delegates it."""
+    """A dataset delegated to the service, and the file that delegates it."""
 
     uid: int
     owner: str

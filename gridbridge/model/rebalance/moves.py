@@ -35,7 +35,7 @@ class RejectedMove:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecheckedMoves:
-    """The moves of a plan that are still valid before execution, and the dropped moves."""
+    """The still valid moves of a plan before execution, and the dropped moves."""
 
     moves: tuple[PlacementMove, ...] = ()
     dropped: tuple[RejectedMove, ...] = ()  # moves that are no longer valid
@@ -52,7 +52,7 @@ class MovePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostLoad:
-    """A host's disk usage, 0 to 1, and load score, 0 to 100, before and after a plan's moves."""
+    """A host's disk usage, 0 to 1, and load score, before and after a plan."""
 
     host: str
     disk: float

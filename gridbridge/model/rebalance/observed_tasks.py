@@ -1,4 +1,4 @@
-"""Campaigns, transferred jobs and their tasks on remote clusters, as rebalancing reads them."""
+"""Campaigns, transferred jobs and their remote tasks, input of rebalancing."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from gridbridge.model.snapshot import ClusterSnapshot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedCampaignTask:
-    """A campaign task that a cluster lists, or a moved task that no cluster lists yet."""
+    """A campaign task that a cluster lists, or a moved task not listed yet."""
 
     campaign: int
     task: int
@@ -28,7 +28,7 @@ class ListedCampaignTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferredTask:
-    """A local job's task that a transfer queue sent to a remote cluster or is recalling."""
+    """A local job's task that was sent to a remote cluster or is recalled."""
 
     transfer: str  # name of the transfer
     uid: int

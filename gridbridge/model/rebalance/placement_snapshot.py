@@ -11,7 +11,7 @@ NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 def happened_within(at: datetime, now: datetime, limit: timedelta) -> bool:
-    """Say whether an event is less than `limit` ago: `now - limit < at <= now + AHEAD`.
+    """Say whether an event is recent: `now - limit < at <= now + AHEAD`.
 
     A timestamp in the future comes from a clock that was ahead, and is ignored. A pause of minutes
     would otherwise last until this timestamp.
@@ -58,7 +58,7 @@ class TaskStayReason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementHost:
-    """A host, cluster or storage area that holds copies, compared only with its own kind."""
+    """A host, cluster or storage area of copies, compared with its own kind only."""
 
     name: str
     kind: str = ""
@@ -120,7 +120,7 @@ class PlacementTask:
     stays: TaskStayReason = TaskStayReason.HELD  # reason of the state STAYING
 
     def __post_init__(self) -> None:
-        """Sort the replicas by host name: plans depend on the first and the last replica."""
+        """Sort the replicas by host name: plans use the first and the last replica."""
         if len(self.replicas) > 1:
             object.__setattr__(self, "replicas", tuple(sorted(self.replicas)))
 

@@ -1,4 +1,4 @@
-"""Published times of rebalancing rounds: the start and the end of the last round."""
+"""Published start and end times of the last rebalancing rounds."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -28,7 +28,7 @@ WORDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownRebalanceRound:
-    """The end of a kind's last finished round, and the start of the first round after it."""
+    """The last end of a kind's round, and the start of the first round after it."""
 
     began_at: datetime
     ended_at: datetime | None = None

@@ -1,4 +1,4 @@
-"""Rebalancing sections of gridbridge.toml; the defaults are those of Hydra's SpawnBalancer."""
+"""Rebalancing sections of gridbridge.toml, with Hydra SpawnBalancer's defaults."""
 
 from dataclasses import dataclass, field
 
@@ -9,7 +9,7 @@ GB = 1_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebalanceSection:
-    """Limits of rebalancing: how far host loads may differ, and how much one round moves."""
+    """Limits of rebalancing: tolerated load differences, and moves of one round."""
 
     level: int = setting(
         1, "what rounds rebalance by themselves; 0: nothing, 1: what is uneven, "

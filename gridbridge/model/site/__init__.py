@@ -1,1 +1,1 @@
-"""Values that describe a site: configuration, set-up, findings and the transfer host."""
+"""Values that describe a site: configuration, set-up, findings and hosts."""

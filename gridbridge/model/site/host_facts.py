@@ -1,4 +1,4 @@
-"""Facts that `gridbridge check` collects: files, service processes, clocks, versions."""
+"""Facts for `gridbridge check`: files, service processes, clocks, versions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from gridbridge.model.states import QueueState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathFacts:
-    """Owner, mode and type of a path by lstat(2); a symlink is neither folder nor file."""
+    """Owner, mode and type of a path; a symlink is neither folder nor file."""
 
     owner: int
     owner_name: str
@@ -38,7 +38,7 @@ class RootTreeFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigurationFacts:
-    """The gridbridge.toml in use by a running service, compared with the file on disk."""
+    """A running service's gridbridge.toml, compared with the file on disk."""
 
     is_same: bool
     for_s: float = 0.0  # age of the configuration in use
@@ -82,7 +82,7 @@ class SshKeyFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageDirFacts:
-    """The stage_dir of a cluster reached by ssh: it holds a folder of staged files per account."""
+    """The stage_dir of a cluster reached by ssh, with one folder per account."""
 
     place: str
     host: str

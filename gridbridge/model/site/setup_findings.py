@@ -1,4 +1,4 @@
-"""Set-up of transfer and best-effort queues: found configuration, findings and edits.
+"""Set-up of transfer and best-effort queues: configuration, findings, edits.
 
 An edit names a change; batch/gridengine/qconf.py translates the edit into a command line.
 """
@@ -62,7 +62,7 @@ class SetupEdit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedSettingUndo:
-    """An edit of a shared setting, and the edit that restores the setting's former value."""
+    """An edit of a shared setting, and the edit that restores the former value."""
 
     done: SetupEdit
     undo: SetupEdit
@@ -70,7 +70,7 @@ class SharedSettingUndo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckFinding:
-    """One check item: the value found, the expected value, and the edits that correct it."""
+    """One check item: the found value, the expected value, and correcting edits."""
 
     item: str
     state: FindingState
@@ -105,7 +105,7 @@ class ComplexRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellSetup:
-    """A Grid Engine cell's configuration by qconf(1), as far as a set-up depends on it."""
+    """A Grid Engine cell's configuration by qconf(1), as a set-up needs it."""
 
     master: str = ""
     complexes: Mapping[str, ComplexRow]
@@ -162,7 +162,7 @@ class TransferQueueSetup:
 
     @property
     def prefix(self) -> str:
-        """The name prefix of the remote cluster's load values (complex names take no `-`)."""
+        """The prefix of the remote cluster's load values (complex names take no `-`)."""
         return f"gb_{self.remote.replace('-', '_')}"
 
     @property
@@ -173,7 +173,7 @@ class TransferQueueSetup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningExecd:
-    """A running sge_execd: its process, and the program or systemd unit that starts it."""
+    """A running sge_execd: its process, and the program or unit that starts it."""
 
     pid: int
     program: str
@@ -183,7 +183,7 @@ class RunningExecd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferSetupSituation:
-    """The input of set-up decisions: the requested queue, both cells and the transfer host."""
+    """The input of set-up decisions: requested queue, both cells, execd."""
 
     wanted: TransferQueueSetup
     home: CellSetup
@@ -200,7 +200,7 @@ def runs_own_starter(queue: QconfSettings) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BestEffortCell:
-    """A Grid Engine cell by qconf(1) and qstat(1), as far as best-effort queues need it."""
+    """A Grid Engine cell by qconf(1) and qstat(1), as best-effort queues need it."""
 
     complexes: Mapping[str, ComplexRow]
     queues: Mapping[str, QconfSettings]
@@ -213,7 +213,7 @@ class BestEffortCell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BestEffortRequest:
-    """A request for best-effort queues at a cluster; None: gridbridge chooses the value."""
+    """A request for best-effort queues; None: gridbridge chooses the value."""
 
     cluster: str
     like: str | None = None  # model queue: its hosts and access lists are copied

@@ -41,7 +41,7 @@ class SiteSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueOffer:
-    """A transfer queue, with the last reported slots and waiting tasks of its remote cluster."""
+    """A transfer queue, with its remote cluster's last reported slots and tasks."""
 
     queue: str
     cluster: str
