@@ -105,7 +105,7 @@ def _why_not(board: ProjectedLoad, host: PlacementHost, *, is_lost: bool, is_ful
         return ""
     if not (host.is_shared or _is_room_elsewhere(board, host)):
         size = format_gigabytes(host.used_bytes)
-        return f"the others have no room for its {size}: nothing is moved"
+        return f"the other hosts have no room for its {size}: nothing is moved"
     if is_lost and (other_host := _down_with_copies(board, host)):
         return (
             f"{other_host} is down and has copies of the same tasks: bring it up first, or drop it"
@@ -173,7 +173,7 @@ def _replace(draft: MovePlanDraft, host: PlacementHost, tasks: list[PlacementTas
             _off(draft, job, task, host)
         else:
             lost += 1
-            draft.refuse(task, "", "it has no replica: what it was is lost")
+            draft.refuse(task, "", "the task has no replica: its data are lost")
     return lost
 
 
@@ -202,7 +202,7 @@ def _move_off(
             return
         reason = why_task_stays(draft.board, task, is_asked=True) or draft.again_reason(task)
         if reason or (job.spare and is_full):
-            draft.refuse(task, "", reason or "its owner has more copies than wished for: they stay")
+            draft.refuse(task, "", reason or "the task has spare copies, which stay at this host")
         elif job.spare:
             draft.add(MoveKind.DELETE, task, host.name)
         else:

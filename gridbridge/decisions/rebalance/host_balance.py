@@ -229,7 +229,7 @@ def _movable(draft: MovePlanDraft, host: str) -> Iterator[PlacementTask]:
             continue
         reason = why_task_stays(board, task, is_asked=False)
         if not reason and task.size_bytes < smallest:
-            reason = f"it has less than {format_gigabytes(smallest)}"
+            reason = f"the copy has less than {format_gigabytes(smallest)}"
         if reason:
             draft.refuse(task, "", reason)
         else:

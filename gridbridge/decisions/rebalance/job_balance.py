@@ -171,7 +171,7 @@ def _delete(draft: MovePlanDraft, task: PlacementTask, host: str) -> None:
     if task.state == TaskState.WAITING:
         draft.add(MoveKind.DELETE, task, host)
     else:
-        draft.refuse(task, "", f"it is {task.state.value}")
+        draft.refuse(task, "", f"the task is {task.state.value}")
 
 
 def _add_missing(draft: MovePlanDraft, job: PlacementJob, task: PlacementTask) -> None:

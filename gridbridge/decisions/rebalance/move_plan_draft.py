@@ -20,7 +20,7 @@ from gridbridge.model.rebalance.placement_snapshot import (
 from gridbridge.model.status_report import count
 
 MAX_LISTED_REFUSALS = 10_000  # rejected moves listed in one plan: a round looks at a million tasks
-UNLISTED = "not all that was refused is listed"
+UNLISTED = "more moves were rejected than are listed"
 
 
 class MovePlanDraft:
@@ -63,12 +63,12 @@ class MovePlanDraft:
         if reason := self.again_reason(task):
             return reason
         if self._bytes_left is not None and task.size_bytes > self._bytes_left:
-            return "the round moves no more bytes"
+            return "the move would exceed this round's limit of bytes"
         return ""
 
     def again_reason(self, task: PlacementTask) -> str:
         """Return a rejection reason if this round already moves the task; else empty."""
-        return "it is moved already" if task.key in self._keys else ""
+        return "this round moves the task already" if task.key in self._keys else ""
 
     def taken_reason(self, job: PlacementJob, source: str) -> str:
         """Return a rejection reason if tasks_per_host copies of a job leave a host."""
@@ -212,7 +212,7 @@ def advise_new_copy(
     """
     board = draft.board
     if not source and not task.has_original:
-        draft.refuse(task, "", "no copy of it can be read")
+        draft.refuse(task, "", "no copy of the task can be read")
         return False
     for target in rank_copy_targets(draft, job, task):
         reason = why_copy_is_forbidden(board, task, "", target)

@@ -250,11 +250,11 @@ def _why_not(
     if move.kind is not MoveKind.LIVE:
         return "only waiting tasks are moved"
     if task is None or task.live != move.source or job is None:
-        return f"it is at {move.source} no more"
+        return f"the task is no longer at {move.source}"
     if why := why_task_stays(board, task, is_asked=is_urgent):
         return why
     if target is None or not target.is_live or move.target not in (job.hosts or ()):
-        return f"{move.target} takes none of its tasks now"
+        return f"{move.target} takes no tasks of this job now"
     if why := why_host_takes_no_copy(board, target):
         return why
     if target.room is not None and came + task.slots > target.room:

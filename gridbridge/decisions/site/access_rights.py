@@ -44,7 +44,7 @@ def _by_ssh(situation: TransferSetupSituation) -> CheckFinding:
     return CheckFinding(
         item=item,
         state=FindingState.WARNING,
-        found="no: held jobs of nobody can't be deleted there",
+        found="no: held remote jobs without a transfer can't be deleted",
         right="yes",
         hint=f"ask an administrator of {request.remote} for: qconf -ao {account}",
     )

@@ -294,9 +294,9 @@ def shared_consumable_findings(
             yield CheckFinding(
                 item=f"{cluster}: consumable {name}",
                 state=FindingState.WARNING,
-                found=f"best-effort tasks take of it at {_shortened(touched)},"
-                " and no queue exempts them",
-                right="none that every job takes of",
+                found=f"best-effort tasks use it at {_shortened(touched)},"
+                " and no queue exempts the tasks",
+                right="no consumable that every job uses",
                 hint=_instead(name, cell),
             )
 
@@ -313,7 +313,7 @@ def _instead(name: str, cell: BestEffortCell) -> str:
         )
     if cell.complexes[name].relation == "EXCL":
         return f"for a job that asks for {name} gridbridge-nikita ends all tasks of a host"
-    return f"give {name} no default, so that only jobs take of it that ask for it"
+    return f"give {name} no default, so that only jobs use it that request it"
 
 
 GONE_S = 60  # a preempted task has 10 s; the rest is for Grid Engine's accounting

@@ -94,7 +94,7 @@ def _poller(poller: PollerFacts, policy: Policy) -> CheckFinding:
         )
     age = f"values of {poller.age_s:.0f} s ago" if poller.age_s is not None else "no values"
     if not poller.pid:
-        return _stopped(f"{age}, and its process is not ours to see", right, policy)
+        return _stopped(f"{age}, and the poller's process is not visible", right, policy)
     wait = f"while kill -0 {poller.pid} 2>/dev/null; do sleep 0.1; done"
     return _stopped(age, right, policy, f"kill -9 {poller.pid}; {wait}; ")
 

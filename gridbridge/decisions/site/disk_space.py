@@ -29,7 +29,7 @@ def first_disk_space_problem(rooms: Mapping[str, FolderFreeSpace]) -> str:
 
 
 OWNERS_SHOWN = 3
-NO_CAMPAIGNS = "nobody can bring a campaign until then"
+NO_CAMPAIGNS = "no campaign can be submitted until then"
 
 
 def disk_space_findings(rooms: Mapping[str, FolderFreeSpace]) -> Iterator[CheckFinding]:

@@ -52,7 +52,7 @@ def stale_configuration_findings(
     if configuration.is_same:
         yield CheckFinding(item=CONFIGURATION_ITEM, state=FindingState.OK, found="in force")
     elif not is_right:
-        hint = "it stays in force until the file is right"
+        hint = "the service keeps the older file until the new file is valid"
         yield CheckFinding(
             item=CONFIGURATION_ITEM,
             state=FindingState.WARNING,
@@ -61,7 +61,7 @@ def stale_configuration_findings(
             hint=hint,
         )
     elif configuration.refused:
-        hint = "until that is mended the older one stays in force"
+        hint = "the service keeps the older file until these errors are corrected"
         actual = f"{OLDER_IN_FORCE}; it refuses the new one: {'; '.join(configuration.refused)}"
         yield CheckFinding(
             item=CONFIGURATION_ITEM,

@@ -115,12 +115,12 @@ def parse_checksums(text: bytes) -> dict[str, str]:
     """Parse the output of `sha256sum -z`; raise ParseError for any other text."""
     rows = text.decode("utf-8", "surrogateescape").split("\0")
     if rows.pop():
-        raise ParseError("checksums: cut short")
+        raise ParseError("checksums: truncated; expected the complete output of sha256sum -z")
     sums = {}
     for row in rows:
         digest, between, name = row[:DIGEST], row[DIGEST:][: len(BETWEEN)], row[DIGEST:][4:]
         if between != BETWEEN or not name:
-            raise ParseError(f"checksums: {row[:80]!r} is none")
+            raise ParseError(f"checksums: {row[:80]!r} is no line of sha256sum -z")
         sums[name] = digest
     return sums
 
@@ -141,7 +141,7 @@ def _missing(expected: Sums, actual: Sums) -> Iterator[str]:
 
 
 def _extra(expected: Sums, actual: Sums) -> Iterator[str]:
-    return (f"{printable_file_name(name)} is not of it" for name in actual if name not in expected)
+    return (f"{printable_file_name(name)} is unexpected" for name in actual if name not in expected)
 
 
 def format_bytes(count: int) -> str:
