@@ -192,7 +192,7 @@ def _to_first(
 def _goes(
     draft: MovePlanDraft, task: PlacementTask, source: PlacementHost, target: PlacementHost
 ) -> bool:
-    """Plan a move between two hosts' disks, or record the reason against it."""
+    """Plan a move between two hosts' disks, or record why the move is rejected."""
     reason = _disk_reason(draft, task, source, target)
     if reason:
         draft.refuse(task, target.name, reason)

@@ -1,8 +1,8 @@
 """Rebalancing of waiting campaign tasks and transferred tasks between clusters.
 
 A cluster is a host for rebalancing. A job is a campaign, or a local job with transferred tasks.
-Only tasks that a cluster lists are moved. Unsent tasks start before moved tasks: they reserve
-slots at every cluster open to them.
+Only tasks that a cluster lists are moved. Unsent tasks reserve slots at every cluster open to
+their campaign, because unsent tasks start before moved tasks.
 """
 
 from collections import Counter

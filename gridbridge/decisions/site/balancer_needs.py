@@ -226,7 +226,7 @@ def _key(facts: BalancerFacts, bootstrap: BootstrapSection) -> Iterator[CheckFin
     elif path_facts is None:
         make = f"ssh-keygen -q -t ed25519 -N '' -C {owner} -f {name}"
         make_and_give = f"{make} && chown -h {owner}: {name} {name}.pub"
-        is_within = path.startswith(f"{BALANCE_HOME}/")  # a symlink there could lead anywhere
+        is_within = path.startswith(f"{BALANCE_HOME}/")  # its symlinks could lead anywhere
         yield broken_finding(
             item,
             "missing",
@@ -282,7 +282,7 @@ def _last(facts: BalancerFacts, balance: BalanceSection, now: datetime) -> Check
             item=item, state=FindingState.BROKEN, found=actual, right="one each minute", hint=hint
         )
     if last.trouble:
-        actual = f"saw nothing {age_s:.0f} s ago: {last.trouble}"
+        actual = f"could not observe the cluster {age_s:.0f} s ago: {last.trouble}"
         return CheckFinding(item=item, state=FindingState.WARNING, found=actual)
     return CheckFinding(
         item=item, state=FindingState.OK, found=f"{age_s:.0f} s ago: {last.sentence}"
@@ -295,7 +295,7 @@ def _untold(item: str, balance: BalanceSection) -> CheckFinding:
         return CheckFinding(
             item=item,
             state=FindingState.WARNING,
-            found="did no round yet",
+            found="no round yet",
             hint=f"wait a minute; its log is {BALANCE_LOG}",
         )
     hint = "see gridbridge balance plan, then set apply = true in [balance]"

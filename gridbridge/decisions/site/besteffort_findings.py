@@ -78,8 +78,8 @@ def foreign_besteffort_name_finding(cluster: str, name: str) -> CheckFinding:
         item=f"{cluster}: queue {name}",
         state=FindingState.WARNING,
         found=f"neither {BEST_EFFORT}=TRUE nor our suspend_method",
-        right="no queue of that name but a best-effort one",
-        hint=f"take it out of each subordinate_list, then qconf -dq {name}, or rename it",
+        right="no ordinary queue of this name",
+        hint=f"remove {name} from each subordinate_list, then qconf -dq {name}; or rename it",
     )
 
 
@@ -250,7 +250,7 @@ def _slotwise(item: str, actual: str) -> CheckFinding:
         state=FindingState.BROKEN,
         found=f"{actual}: slot-wise, which counts tasks and takes no other queues",
         right="queue-wise, such as low.q=1",
-        hint="change it by hand, or give another --like",
+        hint="change the subordinate_list by hand, or give another --like",
     )
 
 

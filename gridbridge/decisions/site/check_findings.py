@@ -155,7 +155,7 @@ def _answer(name: str, cell: ClusterFacts, host: str) -> CheckFinding:
 
 
 def _first(name: str, cell: ClusterFacts, *, is_refused: bool) -> str:
-    """Return the hint to look for a running qmaster: a second one does harm."""
+    """Return the hint to look for a running qmaster: a second qmaster does harm."""
     if is_refused:
         return ""
     ports = f"compare the ports of [cluster.{name}] first"
@@ -167,7 +167,7 @@ def _wrong_port(name: str, cell: ClusterFacts) -> CheckFinding:
     return CheckFinding(
         item=f"{name}: qmaster",
         state=FindingState.BROKEN,
-        found=f"{cell.trouble}, but one answers on port {cell.other_port} of {cell.master}",
+        found=f"{cell.trouble}, but a qmaster answers on port {cell.other_port} of {cell.master}",
         right=f"qmaster_port = {cell.other_port}, if that is the cell's",
         hint=f"compare the ports of [cluster.{name}] in {CONFIG} first; start no qmaster",
     )
@@ -190,7 +190,7 @@ def _oar_version(name: str, cell: ClusterFacts) -> CheckFinding:
     item = f"{name}: version"
     if TRIED_OAR.match(cell.version):
         return CheckFinding(item=item, state=FindingState.OK, found=cell.version)
-    hint = "OAR 3 prints other JSON; tried on 2.5.9 alone"
+    hint = "OAR 3 prints other JSON; tested on 2.5.9 only"
     actual = cell.version or "unknown"
     return CheckFinding(
         item=item, state=FindingState.WARNING, found=actual, right="OAR 2.5.x", hint=hint
@@ -212,7 +212,7 @@ def _version(name: str, cell: ClusterFacts) -> CheckFinding:
         state=FindingState.WARNING,
         found=cell.version or "unknown",
         right="SGE 8.1.x: elsewhere methods run under the job's own shell (-S)",
-        hint="jobs with -S of no sh can't be suspended or deleted there; tried on 8.1.9 alone",
+        hint="jobs with -S other than sh can't be suspended or deleted there; tested on 8.1.9",
     )
 
 
@@ -276,7 +276,7 @@ def stage_dir_finding(name: str, stage: StageDirFacts) -> CheckFinding:
         right="a sticky folder, or one where nobody else writes",
         mend=(SetupEdit(verb=EditVerb.SHELL, value=stage.mend),),
         where=stage.host,
-        hint="until then jobs that are sent there with files to carry wait",
+        hint="until then jobs with staged files for this cluster wait",
     )
 
 

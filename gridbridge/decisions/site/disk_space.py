@@ -54,7 +54,7 @@ def _strange(folder: str, folders: Mapping[str, int]) -> CheckFinding:
     ranked = sorted(folders.items(), key=lambda owner_count: (-owner_count[1], owner_count[0]))
     ranking = ", ".join(f"{count} of {owner}" for owner, count in ranked[:OWNERS_SHOWN])
     item, right = f"folders in {folder}", "messages alone"
-    hint = "the service can't remove what is in them, and lists them in each round: root can"
+    hint = "only root can remove these folders; the service lists the folders in each round"
     return CheckFinding(
         item=item, state=FindingState.WARNING, found=ranking, right=right, hint=hint
     )

@@ -163,7 +163,7 @@ def area_name_findings(
             found=f"{path} has more than {most} names; the first {most} were looked at",
             right=f"{most} names at most",
             where=host,
-            hint="a name that another account has taken may be among the others; see who made so"
+            hint="an account's name taken by another user may be unchecked; see who made so"
             f" many: find {path}/ -mindepth 1 -maxdepth 1 -printf '%u\\n' | sort | uniq -c",
         )
     if not owners_by_name and not most:
@@ -179,5 +179,5 @@ def area_name_findings(
         right="no account's name taken by another account",
         where=host,
         hint="replicas of these accounts go to folders NAME.WORD there; ask the owners to remove"
-        f" what they made, or remove it as root: rm -r -- {path}/NAME",
+        f" these entries, or remove the entries as root: rm -r -- {path}/NAME",
     )

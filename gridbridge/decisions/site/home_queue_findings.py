@@ -75,13 +75,13 @@ def tmpdir_findings(
         yield CheckFinding(
             item=item,
             state=FindingState.NOTE,
-            found=f"others write there; of {', '.join(names[:MAX_NAMED_QUEUES])}{more}",
+            found=f"users write there; tmpdir of {', '.join(names[:MAX_NAMED_QUEUES])}{more}",
             right="a folder in which only root can write",
             mend=(
                 SetupEdit(verb=EditVerb.SHELL, value=MAKE_SAFE_TMPDIR),
                 *(_move(cell, name) for name in names),
             ),
-            hint=f"execd follows a link put there; make {SAFE_TMPDIR} on each host of theirs",
+            hint=f"execd follows symlinks there; make {SAFE_TMPDIR} on each host of these queues",
         )
 
 

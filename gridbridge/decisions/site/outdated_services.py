@@ -83,7 +83,7 @@ def _late(pid: int) -> CheckFinding:
         found=OLDER_IN_FORCE,
         right=NEW_IN_FORCE,
         mend=(edit,) if pid else (),
-        hint="it takes the new one within seconds, or by: systemctl reload gridbridge-poller",
+        hint="the service reads the file within seconds, or by: systemctl reload gridbridge-poller",
     )
 
 

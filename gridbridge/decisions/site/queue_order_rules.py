@@ -1,7 +1,7 @@
 """Order in which the home cluster's scheduler tries transfer queues for a job.
 
 With `queue_sort_method seqno` the scheduler tries queues by `seq_no` (sched_conf(5),
-queue_conf(5)). Transfer queues exchange their seq_no with each other; local queues keep theirs.
+queue_conf(5)). Transfer queues exchange their seq_no; local queues keep their seq_no.
 Load values can't order the queues, because all transfer queues are on one host. A load threshold
 would close a queue even for jobs that no other queue takes.
 """

@@ -13,8 +13,8 @@ from gridbridge.model.site.setup_findings import CheckFinding, FindingState
 from gridbridge.model.status_report import count
 
 LATE_ROUND_HINT = (
-    "its log says what fails or is waited for; `ps -eo pid,etime,args | grep rebalance` shows one"
-    " that hangs, and what one that is killed had begun goes on in the next"
+    "the round's log says what fails or blocks; `ps -eo pid,etime,args | grep rebalance` shows a"
+    " hanging round, which may be killed: the next round continues its work"
 )
 
 RESUME_COMMAND = "gridbridge rebalance quiesce --off"
@@ -30,7 +30,7 @@ def rebalance_round_findings(
             item=f"rebalancing: {kind.value}",
             state=FindingState.WARNING if hangs else FindingState.OK,
             found=_last_round(last, at),
-            right=f"one that ends within {_age(LONGEST_ROUND[kind])}" if hangs else "",
+            right=f"a round that ends within {_age(LONGEST_ROUND[kind])}" if hangs else "",
             hint=LATE_ROUND_HINT if hangs else "",
         )
 
@@ -40,15 +40,15 @@ def paused_moves_finding(since: datetime, at: datetime) -> CheckFinding:
     return CheckFinding(
         item="rebalancing: quiesce",
         state=FindingState.NOTE,
-        found=f"nothing is moved since {_age(at - since)} ago",
-        right="moved again",
-        hint=f"when it may: {RESUME_COMMAND}",
+        found=f"moves are paused since {_age(at - since)} ago",
+        right="moves resumed",
+        hint=f"to resume: {RESUME_COMMAND}",
     )
 
 
 def paused_moves_sentence(since: datetime, at: datetime) -> str:
     """Return one line about paused rebalancing moves, with the command that resumes."""
-    return f"rebalancing: nothing is moved since {_age(at - since)} ago, until `{RESUME_COMMAND}`"
+    return f"rebalancing: moves are paused since {_age(at - since)} ago, until `{RESUME_COMMAND}`"
 
 
 def is_rebalance_round_late(kind: RebalanceRound, last: ShownRebalanceRound, at: datetime) -> bool:
@@ -69,8 +69,8 @@ def late_rebalance_sentences(
 
 def _last_round(last: ShownRebalanceRound, at: datetime) -> str:
     if last.is_open:
-        return f"none has ended since one began {_age(at - last.began_at)} ago"
-    return f"the last one ended {_age(at - (last.ended_at or last.began_at))} ago"
+        return f"no round ended since one began {_age(at - last.began_at)} ago"
+    return f"the last round ended {_age(at - (last.ended_at or last.began_at))} ago"
 
 
 def _age(passed: timedelta) -> str:
@@ -84,7 +84,7 @@ RUNNER_LATE = timedelta(
 RUNNER_HINT = (
     "start gridbridge-runner as the service account:"
     " /opt/gridbridge/conf/systemd/gridbridge-runner.service, or cron as in"
-    " /opt/gridbridge/conf/cron.d/gridbridge-campaigns; if it runs, its log says what keeps it"
+    " /opt/gridbridge/conf/cron.d/gridbridge-campaigns; if it runs, its log says why it is late"
 )
 
 
@@ -96,11 +96,11 @@ def runner_cycle_findings(
         return
     late = "never" if last is None else f"{int((at - last) / timedelta(minutes=1))} min ago"
     is_late = last is None or at - last > RUNNER_LATE
-    news = f" and {count(brought, 'file')} that nobody has taken yet" if brought else ""
+    news = f" and {count(brought, 'file')} not accepted yet" if brought else ""
     yield CheckFinding(
         item="campaigns",
         state=FindingState.WARNING if is_late else FindingState.OK,
-        found=f"{going_on} that go on{news}, last cycle of gridbridge-runner: {late}",
+        found=f"{going_on} unfinished{news}, last cycle of gridbridge-runner: {late}",
         right="a cycle each minute" if is_late else "",
         hint=RUNNER_HINT if is_late else "",
     )

@@ -121,9 +121,9 @@ def untrusted_file_finding(path: str, wrong: str, mend: str) -> CheckFinding:
         item=f"file {path}",
         state=FindingState.BROKEN,
         found=wrong,
-        right="root's, and so each folder above it; nobody else writes there",
+        right="the file and each folder above are root's, and only root writes there",
         mend=(shell_edit(mend),),
-        hint="read the file first: all in it may be somebody else's",
+        hint="read the file first: another user may have changed the file",
     )
 
 

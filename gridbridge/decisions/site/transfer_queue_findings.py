@@ -130,8 +130,8 @@ def _numbers(value: str) -> Iterator[str]:
 def _missing(situation: TransferSetupSituation, right: Mapping[str, str]) -> CheckFinding:
     """Return the finding whose edits make a missing transfer queue.
 
-    The edits first wait until the service has the queue's section. A queue made again at once would
-    be open by old load values.
+    The first edit waits until the service has read the queue's section. A deleted queue that is
+    made again at once would be open by old load values.
     """
     request = situation.wanted
     values = {

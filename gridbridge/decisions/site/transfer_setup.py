@@ -82,7 +82,7 @@ def _queue(situation: TransferSetupSituation) -> Iterator[SetupEdit]:
 def _sensor(situation: TransferSetupSituation, other_queues: list[str]) -> Iterator[SetupEdit]:
     """Remove the load sensor unless another queue of the host needs the sensor.
 
-    execd notices a changed host configuration, but not a deleted one. So the sensor leaves the list
+    execd does not notice a deleted host configuration. So the sensor leaves the list of sensors
     first. A wait lets the load values expire. A redundant configuration is deleted last.
     """
     request = situation.wanted

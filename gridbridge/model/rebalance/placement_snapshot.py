@@ -139,9 +139,9 @@ class PlacementTask:
 class RecentMoves:
     """Times of recent moves, by host or by job."""
 
-    hosts: Mapping[str, datetime] = field(default_factory=dict)  # host: when a task came
-    replicated: Mapping[str, datetime] = field(default_factory=dict)  # host: when a replica came
-    jobs: Mapping[str, datetime] = field(default_factory=dict)  # job: when it was rebalanced
+    hosts: Mapping[str, datetime] = field(default_factory=dict)  # host: last arrival of a task
+    replicated: Mapping[str, datetime] = field(default_factory=dict)  # host: last new replica
+    jobs: Mapping[str, datetime] = field(default_factory=dict)  # job: last rebalancing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,7 +54,7 @@ class PollerFacts:
     age_s: float | None = None  # of the load values; None: no load values
     last_words: str = ""  # last line of the poller's log
     values: frozenset[str] = frozenset()  # names of the load values
-    configuration: ConfigurationFacts | None = None  # None: no running service reports it
+    configuration: ConfigurationFacts | None = None  # None: unknown, no service runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
