@@ -20,7 +20,7 @@ def decode_lines(data: bytes, keys: tuple[str, ...] | None) -> dict[str, str]:
     Unknown and repeated keys are bad. With `keys` None every key is allowed.
     """
     if not data.endswith(b"\n"):
-        raise ParseError("not whole lines")
+        raise ParseError("the last line is incomplete")
     values: dict[str, str] = {}
     for line in data[:-1].split(b"\n"):
         key, equals, value = line.decode("latin-1").partition("=")

@@ -1,8 +1,8 @@
 """The names that jobs may request at a cluster, as published lines.
 
 The service queries each cluster for its names from time to time. Hot programs load this module for
-a job with requests: unknown names are refused before submission, and local-only queues keep the job
-from being sent on.
+a job with requests. Unknown names are refused before submission, and a job in a local-only queue is
+never sent on.
 """
 
 from gridbridge.model import key_value_lines

@@ -44,7 +44,7 @@ SEVERAL = 2  # owners that the breaker remembers at most: two owners already cou
 
 
 class BreakerEvent(Enum):
-    """The kind of news that a changed transfer brings about its remote cluster."""
+    """An event of a transfer that counts for its remote cluster's circuit breaker."""
 
     FAILED = "failed"  # the job failed fast by a fault of the cluster
     TAKEN = "taken"  # the cluster accepted the job
@@ -77,8 +77,8 @@ class BreakerObservation:
 def is_task_in_queue(transfer: str, owner: str, queue: str, home: ClusterSnapshot) -> bool:
     """Say whether the home cluster lists the owner's task in the given queue.
 
-    A restarted or failed task is in no queue, but has been started, so it counts too. A held task
-    does not: anybody may submit held jobs.
+    A restarted or failed task counts too, because this task was in a queue before. A held task that
+    never started does not count, because anybody may submit held jobs.
     """
     name = parse_transfer(transfer)
     row = home.find(name.job, name.task)
@@ -191,7 +191,8 @@ def count_fast_failure(
     """Count a fast failure and close the transfer queues at the limit.
 
     A failed probe closes the queues at once. With `has_others` failures of a single owner close no
-    queue. Without it they close queues only at the full limit, and the pause does not grow.
+    queue. Without `has_others` such failures close queues only at the full limit, with a constant
+    pause.
     """
     if breaker.until and now < breaker.until:
         return breaker  # the job was submitted before the queues closed
@@ -253,7 +254,7 @@ def first_probe_times(breaker: ShownBreaker, transfers: Iterable[Transfer]) -> d
 def are_queues_closed(
     breaker: ShownBreaker, probes: Mapping[str, datetime], now: datetime, policy: BreakerSection
 ) -> bool:
-    """Say whether the breaker lets no job in: in its pause or a young first probe.
+    """Say whether the breaker lets no job in, in its pause or during a first probe.
 
     Further probes of the same owner do not keep the queues closed.
     """

@@ -24,10 +24,10 @@ def cluster_load_values(
 def find_local_only_queues(
     queues: Iterable[QueueStatus], transfer_queues: Container[str] = ()
 ) -> LocalOnlyQueues | None:
-    """Return a cluster's queues that send no jobs on; None if none or all do.
+    """Return queues that send no jobs on; None if no queue or every queue sends jobs.
 
     A queue that sends jobs on from a single host counts as sending. So does each of our own
-    `transfer_queues`. Best-effort queues are ignored: only jobs that request them enter.
+    `transfer_queues`. Best-effort queues are ignored: only jobs that request these queues enter.
     """
     shown = tuple(queue for queue in queues if not queue.is_besteffort)
     onward = {queue.queue for queue in shown if queue.sends_away or queue.queue in transfer_queues}

@@ -17,7 +17,7 @@ def why_owner_has_no_account(owner: str, users: Users, account: str, section: st
     people = [person for person in users if person != account]
     if not people or owner in people:
         return ""
-    return f"[{section}] names who has an account there, and not {owner}"
+    return f"{owner} has no account in [{section}]"
 
 
 def why_queue_refuses_job(
@@ -39,11 +39,11 @@ def why_queue_refuses_job(
 def why_job_stays_home(queue: str, request: JobRequest) -> str:
     """Say which request of the job keeps it out of the queue; '' for none."""
     if asks_for_home(request.hard):
-        return f"as it is, it stays at home: it asks for remote=false, and {queue} never gets it"
+        return f"the job requests remote=false and stays at home: {queue} never gets this job"
     named = [word.partition("@")[0] for word in request.own_queues.split(",")]
     if not all(named) or queue in named or any(OPERATORS & set(word) for word in named):
         return ""
-    return f"as it is, {queue} never gets it: it asks for -q {request.own_queues}"
+    return f"{queue} never gets the job, which requests -q {request.own_queues}"
 
 
 def _is_let_in(owner: str, groups: Set[str], people: tuple[str, ...]) -> bool:

@@ -100,7 +100,7 @@ def newest_attempts(attempts: Sequence[T], most: int = MOST_ATTEMPTS) -> tuple[S
 
 
 def first_and_last_events(events: Sequence[T]) -> tuple[Sequence[T], int]:
-    """Return the first and last events and the number omitted between these."""
+    """Return the first events, the last events, and the number of omitted events."""
     left_out = max(0, len(events) - FIRST_EVENTS - LAST_EVENTS)
     if not left_out:
         return events, 0

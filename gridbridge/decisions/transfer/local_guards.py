@@ -1,8 +1,9 @@
-"""Find lost guards at home, and job ends that the home qmaster did not hear.
+"""Find lost guards at home, and job ends that the home qmaster did not receive.
 
 An execd may be unreachable when a starter ends. With reschedule_unknown (sge_conf(5)) the qmaster
-reschedules the task, still guarded and without a starter to release the guard. The rescheduled task
-is known to be the same job if the home list has shown it since (transfer/poller/undelivered_ends).
+then reschedules the task, still guarded and without a starter to release the guard. The rescheduled
+task is the same job if the home list has shown the job ever since
+(transfer/poller/undelivered_ends).
 """
 
 from collections.abc import Collection, Container, Iterable, Mapping
@@ -22,7 +23,7 @@ from gridbridge.model.transfer import guard
 from gridbridge.model.transfer.guard import Guard, Pairs
 from gridbridge.model.transfer.transfer_row import Transfer
 
-UNDELIVERED_REASON = "put back at home: its end was not heard there"
+UNDELIVERED_REASON = "rescheduled at home: the qmaster did not hear the job's end"
 RESTARTED_ANSWER = "yes"  # marks the query of a rescheduled task
 
 
@@ -93,7 +94,7 @@ def jobs_with_hidden_guard(
 def guard_to_restore(
     transfer: Transfer, request: HomeJobRequest, transfer_queues: Collection[str]
 ) -> str:
-    """Return the guard that a task lacks and needs again; '' for none."""
+    """Return the missing guard that a task needs again; '' for none."""
     if request.owner != transfer.owner or (transfer.guard == Guard.START and request.is_deferred):
         return ""
     is_array = bool(parse_transfer(transfer.name).task)

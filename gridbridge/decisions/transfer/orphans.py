@@ -1,9 +1,9 @@
 """Find remote jobs to delete: jobs that outlive their transfer, and orphans.
 
-A remote cluster may restart a job after its starter took its end home. `qmod -f -rj` lists the job
-without a gap as `Rq`, `Rt`, `Rr` (sge_status(5)), even with `-r n`; OAR copies a job that it could
-not launch. No starter waits for the end of such a second run. A starter that was killed, or that
-lost the answer to its submission, leaves a held job behind (design: exactly once).
+A remote cluster may restart a job whose end the starter took home. `qmod -f -rj` lists the job
+without a gap as `Rq`, `Rt`, `Rr` (sge_status(5)), even with `-r n`. OAR copies a job that failed to
+launch. No starter waits for the end of a second run. A killed starter, or a starter that lost the
+answer to its submission, leaves a held job behind (design: exactly once).
 
 The transfer's record proves who owns a surviving job, which is deleted as its owner. Nothing proves
 the owner of an orphan, which the service deletes as an operator, and only while the job is held.

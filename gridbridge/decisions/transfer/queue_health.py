@@ -40,7 +40,7 @@ def poller_silence_alarm(shown: PublishedState, now: datetime) -> str:
 def full_folder_warning(shown: PublishedState) -> str:
     """Say that a folder of the service is full; '' if all have room."""
     lacks = shown.service.full if shown.service else ""
-    return f"{lacks}; every transfer queue is closed until it has room" if lacks else ""
+    return f"{lacks}; every transfer queue is closed until the folder has room" if lacks else ""
 
 
 def refused_configuration_warning(shown: PublishedState) -> str:
@@ -49,7 +49,7 @@ def refused_configuration_warning(shown: PublishedState) -> str:
     if configuration is None or not configuration.refused:
         return ""
     first = first_configuration_problem(configuration.refused)
-    return f"the service has an older gridbridge.toml, for it refuses the new one: {first}"
+    return f"the service has an older gridbridge.toml, because it refuses the new file: {first}"
 
 
 def first_configuration_problem(problems: Sequence[str]) -> str:
@@ -93,7 +93,7 @@ def breaker_reason(cluster: str, shown: PublishedState, now: datetime) -> str:
 def cluster_silence(cluster: ShownCluster | None, now: datetime) -> str:
     """Say since when and why a cluster gives no answer; '' if it answers."""
     if cluster is None:
-        return "not asked yet"
+        return "not queried yet"
     if not cluster.trouble:
         return ""
     since = f"for {age(now - cluster.taken_at)}" if cluster.taken_at else "yet"
@@ -130,7 +130,7 @@ def _why_closed(
     now: datetime,
 ) -> str:
     if not instances:
-        return "the local cluster lists no such queue"
+        return "the home cluster does not list this queue"
     if why := _closing_threshold(route, shown, now):
         return why
     if any(not queue.known.facts and queue.used < queue.total for queue in instances):

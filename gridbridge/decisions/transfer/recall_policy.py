@@ -255,5 +255,5 @@ def describe_returned_task(transfer: Transfer, situation: TransferSituation) -> 
     if row.state.is_running and row.queue.partition("@")[0] not in situation.queues:
         return "it runs here"
     if situation.now - transfer.closed_at > RETURN_LIMIT:
-        return f"nothing took it within {RETURN_LIMIT.total_seconds():g} s: it may go back"
+        return f"no start within {RETURN_LIMIT.total_seconds():g} s: the task may go back"
     return ""

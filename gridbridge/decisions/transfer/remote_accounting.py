@@ -18,8 +18,8 @@ def verdict_from_accounting(transfer: Transfer, end: JobEnd) -> StarterMessage:
     """Return the verdict for the home job from the remote accounting record.
 
     The wrapper encodes exit statuses 99 and 100 as 199 and 200, or as signals 63 and 64. A job
-    whose end nobody saw runs again at home if the transfer allows reruns. Otherwise it counts as
-    killed, or as failed (error state) if it was never launched.
+    whose end nobody saw runs again at home if the transfer allows reruns. Without reruns the job
+    counts as killed, or as failed (error state) if the remote cluster never launched the job.
     """
     verdict = StarterMessage(
         transfer=transfer.name,

@@ -107,9 +107,7 @@ def _with_defaults(
     ]
     for name, rule in missing:
         if rule.require:
-            raise UnmappableRequest(
-                f"{remote} takes no job that does not ask for {name}, hard; qsub -l {name}="
-            )
+            raise UnmappableRequest(f"{remote} requires a hard request for {name}; qsub -l {name}=")
     defaults = [_pair(name, rule.default, rule) for name, rule in missing if rule.default]
     names_mapped = {resource_long_name(name) for name, _ in mapped}
     more = (pair for pairs in defaults for pair in pairs)
@@ -131,9 +129,7 @@ def _larger(name: str, first: str, second: str) -> str:
     try:
         return max(first, second, key=_size)
     except ParseError as error:
-        raise UnmappableRequest(
-            f"{name} is asked for as {first!r} and as {second!r} there"
-        ) from error
+        raise UnmappableRequest(f"{name} is requested as both {first!r} and {second!r}") from error
 
 
 def _size(value: str) -> float:
@@ -212,7 +208,7 @@ def _queues(queues: tuple[str, ...], mapping: RequestMapping, remote: str) -> tu
     rules = [(name, rule) for name in queues if (rule := mapping.rule(QUEUE, name))]
     for name, rule in rules:
         if rule.reject:
-            raise UnmappableRequest(f"{remote} has nothing like queue {name}: {rule.reject}")
+            raise UnmappableRequest(f"{remote} has no equivalent of queue {name}: {rule.reject}")
     usual = mapping.rules.get((QUEUE, EVERY_JOB), MappingRule()).to
     asked_for = tuple(dict.fromkeys(rule.to for _, rule in rules if rule.to))
     return asked_for or ((usual,) if usual else ())

@@ -35,8 +35,8 @@ INTENT_REASONS = {  # reasons that people read
     DesiredJobState.RUNNING: "resumed here",
 }
 SPARED_REASON = (
-    "its h_rt has passed here and ends nothing: the limit there decides;"
-    " the accounting here will say failed 37"
+    "its h_rt has passed at home without effect: the remote limit decides;"
+    " the home accounting will say failed 37"
 )
 KNOWN_GUARDS = ("", Guard.NONE, Guard.START, Guard.HOLD)
 PHASE_ORDER = (StarterPhase.SUBMITTING, StarterPhase.HELD, StarterPhase.RELEASED)

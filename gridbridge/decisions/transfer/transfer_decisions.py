@@ -201,8 +201,8 @@ def _may_still_run(
     """Say whether home may still run the task of a dying transfer.
 
     Home lists a rescheduled task (qmod -rj) as running until its execd reports the end. An
-    unguarded task may already run again: a new starter waits for our answer, or the task runs in a
-    queue that is no transfer queue.
+    unguarded task may already run again. Then its new starter waits for our answer, or its queue is
+    no transfer queue.
     """
     if transfer.guard == Guard.NONE or transfer.key in situation.with_new_starter:
         return False
@@ -301,8 +301,8 @@ def _action(
 def is_job_end_lost(transfer: Transfer, policy: PollerSection, now: datetime) -> bool:
     """Say whether the service has looked long enough for the end of a vanished job.
 
-    Grid Engine writes no accounting for a job deleted before its start, so the wait for the record
-    of a job that never ran is short.
+    Grid Engine writes no accounting for a job deleted before its start. The wait for the record of
+    a job that never ran is therefore short.
     """
     if transfer.missing_since is None:
         return False

@@ -36,8 +36,8 @@ def unconfigured_cluster_findings(
             state=FindingState.WARNING,
             found=f"{count}, and no [cluster.{cluster}] in {CONFIG}",
             right="none, or the cluster configured",
-            hint=f"put [cluster.{cluster}] back until they are over;"
-            f" without a [queue.NAME] nothing new is sent there",
+            hint=f"put [cluster.{cluster}] back until its transfers end;"
+            f" without a [queue.NAME] no new job is sent there",
         )
 
 

@@ -1,8 +1,8 @@
 """Path lists that a job declares to be carried to its remote cluster and back.
 
 `stage_in=params.txt:mesh:/data/ref.fa,stage_out=result.dat` in a job's context (qsub(1) -ac). A
-colon separates paths. `%XX` encodes a byte, because qsub ends a value at a comma and interprets
-quotes, and a file name may contain a colon. Programs load this module only for such jobs.
+colon separates paths. `%XX` encodes a byte such as a colon in a name, or a comma or quote, which
+qsub interprets. Programs load this module only for jobs with such lists.
 """
 
 from gridbridge.errors import UnstageablePaths
@@ -45,7 +45,7 @@ def declared_paths_problem(key: str, text: str) -> str:
     except UnstageablePaths as error:
         return str(error)
     twice = sorted({name for name in names if names.count(name) > 1})
-    return f"{key}: two of the paths would be {twice[0]!r} there" if twice else ""
+    return f"{key}: two paths have the same remote name {twice[0]!r}" if twice else ""
 
 
 def _decoded(key: str, word: str) -> str:

@@ -89,7 +89,7 @@ def at_home(state: str, used: int = 1) -> PublishedState:
         pytest.param(shown(load=None), "its load values are too old", id="no load values"),
         pytest.param(
             shown(clusters={"alpha": cluster("alpha")}),
-            "the local cluster lists no such queue",
+            "the home cluster does not list this queue",
             id="no such queue",
         ),
     ],
@@ -133,11 +133,11 @@ def a_service_that_refuses(*problems: str) -> PublishedState:
         (a_service_that_refuses(), ""),
         (
             a_service_that_refuses("FILE: one"),
-            "the service has an older gridbridge.toml, for it refuses the new one: FILE: one",
+            "the service has an older gridbridge.toml, because it refuses the new file: FILE: one",
         ),
         (
             a_service_that_refuses("FILE: one", "FILE: two"),
-            "the service has an older gridbridge.toml, for it refuses the new one: FILE: one"
+            "the service has an older gridbridge.toml, because it refuses the new file: FILE: one"
             " (and 1 more, see gridbridge check)",
         ),
     ],
@@ -150,7 +150,7 @@ def test_a_refused_configuration_is_told(what: PublishedState, told: str) -> Non
 def test_a_full_folder_is_told() -> None:
     assert full_folder_warning(shown()) == full_folder_warning(PublishedState()) == ""
     assert full_folder_warning(shown(service=replace(service(), full="/s is full"))) == (
-        "/s is full; every transfer queue is closed until it has room"
+        "/s is full; every transfer queue is closed until the folder has room"
     )
 
 
