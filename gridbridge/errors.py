@@ -1,30 +1,30 @@
-"""The exceptions of gridbridge, one class for each way in which a program can fail.
+"""The exceptions of gridbridge, one class for each kind of failure.
 
-This module imports nothing: the hot programs load it at every start.
+This module imports nothing, because hot programs load it at every start.
 """
 
 
 def describe_error(error: BaseException) -> str:
-    """Return what an error says in words; of the system's own errors without their numbers."""
+    """Return an error's text; a system error is described without its number."""
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
     return str(error) or type(error).__name__
 
 
 class GridbridgeError(Exception):
-    """Anything that gridbridge says to its user in one line and without a traceback."""
+    """A failure that gridbridge reports in one line, without a traceback."""
 
 
 class OutputError(GridbridgeError):
-    """Standard output takes no more: its disk is full, or it was closed before we began."""
+    """Standard output can't be written: the disk is full, or the output is closed."""
 
 
 class OutputReaderGone(GridbridgeError):
-    """Nobody reads our standard output any more: `| head` has seen enough."""
+    """The reader of standard output has ended, as in `| head`."""
 
 
 class ConfigError(GridbridgeError):
-    """The configuration is wrong; `problems` holds one line for each mistake found."""
+    """The configuration is wrong; `problems` holds one line for each mistake."""
 
     def __init__(self, problems: tuple[str, ...]) -> None:
         super().__init__("\n".join(problems))
@@ -32,11 +32,11 @@ class ConfigError(GridbridgeError):
 
 
 class CommandLineMistake(ConfigError):
-    """What was typed on the command line is wrong, or a file that it names can't be read."""
+    """A command-line argument is wrong, or names an unreadable file."""
 
 
 class UntrustedFile(ConfigError):
-    """Nobody obeys a file that others can change; `mend` is the command line that ends that."""
+    """A file that others can change is refused; `mend` is the repair command."""
 
     def __init__(self, path: str, wrong: str, mend: str) -> None:
         super().__init__(
@@ -48,27 +48,27 @@ class UntrustedFile(ConfigError):
 
 
 class ParseError(GridbridgeError):
-    """Bytes from outside are not what their format promises."""
+    """Bytes from outside violate their format."""
 
 
 class StateError(GridbridgeError):
-    """The state file or the spool can't be used: full, newer than we are, or not ours."""
+    """The state file or the spool is unusable: full, too new, or of another owner."""
 
 
 class TmpdirFull(StateError):
-    """The filesystem of a job's TMPDIR takes no more notes, or its owner's quota there is used."""
+    """The filesystem or the owner's quota of a job's TMPDIR is full."""
 
 
 class ClusterNotObserved(GridbridgeError):
-    """A cluster gave no whole answer: nothing is known of it, and so nothing is done there."""
+    """A cluster gave no complete answer, so no action is taken at this cluster."""
 
 
 class NoCapacity(GridbridgeError):
-    """A provider has no machine of the wanted kind left; another pool may have one."""
+    """A provider has no machine of the wanted kind; another pool may have machines."""
 
 
 class TasksOnLostHost(GridbridgeError):
-    """Tasks are on a host that is gone, and only somebody's hand ends them."""
+    """Tasks remain on a host that is gone, and only an administrator can end them."""
 
     def __init__(self, host: str, tasks: tuple[str, ...]) -> None:
         named = " ".join(tasks)
@@ -76,21 +76,21 @@ class TasksOnLostHost(GridbridgeError):
 
 
 class HostNotIdle(GridbridgeError):
-    """A silent host is not switched off, as tasks may run there."""
+    """A silent host is not powered off, because tasks may run on this host."""
 
     def __init__(self, host: str) -> None:
         super().__init__(f"the cell has tasks on {host}, whose daemon is silent: it stays on")
 
 
 class AddressTaken(GridbridgeError):
-    """A new machine is said to have the address of another host of the site."""
+    """A new machine is reported with the address of another host of the site."""
 
     def __init__(self, name: str, address: str, host: str) -> None:
         super().__init__(f"{address} is the address of {host}: {name} is not prepared there")
 
 
 class HostInNoQueue(GridbridgeError):
-    """A new host is in no queue: neither its name nor a group of it is among a queue's hosts."""
+    """A new host is in no queue: no hostlist has its name or one of its groups."""
 
     def __init__(self, host: str, groups: tuple[str, ...]) -> None:
         named = " or ".join((host, *groups))
@@ -98,75 +98,75 @@ class HostInNoQueue(GridbridgeError):
 
 
 class ProviderRequestUnconfirmed(GridbridgeError):
-    """A provider did not do it, or nobody knows whether it did: the same may work later."""
+    """A provider request failed or is unconfirmed; a later retry may succeed."""
 
 
 class ProviderRequestRepeatable(ProviderRequestUnconfirmed):
-    """A provider is to be asked the same again: it did nothing, or a repeat makes no second one."""
+    """A provider request that is safe to repeat: no second machine results."""
 
 
 class ProviderFailed(GridbridgeError):
-    """A provider refused for good, or its answer can't be read."""
+    """A provider refused a request for good, or its answer is unreadable."""
 
 
 class UnconfiguredTransferQueue(GridbridgeError):
-    """A queue that calls our starter is not one of gridbridge.toml's."""
+    """A queue that calls the starter is not in gridbridge.toml."""
 
 
 class UnmappableRequest(GridbridgeError):
-    """A job asks for what a remote cluster does not have: it can't go there."""
+    """A job requests resources that a remote cluster lacks, and is refused."""
 
 
 class AlreadySubmitted(GridbridgeError):
-    """Root's ledger has this array with other tasks, or one of its attempts in another array."""
+    """Root's ledger has this array with other tasks, or an attempt in another array."""
 
 
 class LedgerUnreadable(GridbridgeError):
-    """Root's ledger of a campaign can't be read, or lacks what was submitted."""
+    """Root's ledger of a campaign is unreadable or lacks submitted tasks."""
 
 
 class CampaignFileChanged(GridbridgeError):
-    """A campaign's file is not what it was at the first call: nothing more of it is submitted."""
+    """A campaign's file changed after its first use, so no more tasks are submitted."""
 
 
 class CampaignFileUnreadable(GridbridgeError):
-    """A campaign's file can't be read now: nothing is known of what its owner brought."""
+    """A campaign's file is unreadable now, so the campaign's contents are unknown."""
 
 
 class CampaignClosed(GridbridgeError):
-    """Root's ledger has the end of a campaign, and its owner has not taken it up again since."""
+    """Root's ledger has a campaign's end, and the owner has not resumed the campaign."""
 
 
 class SpeculativeCopyRefused(GridbridgeError):
-    """No copy of a task is submitted: its owner did not allow it, or it has had its copies."""
+    """A task gets no copy: the owner did not allow copies, or the limit is reached."""
 
 
 class RemoteJobNotOurs(GridbridgeError):
-    """The job of a transfer's id is another's, or of another transfer: numbers have begun anew."""
+    """A transfer's remote id belongs to another job, because job numbers wrapped."""
 
 
 class OwnerUnknown(GridbridgeError):
-    """An owner's account is gone: nothing was done as that person."""
+    """An owner's account is gone, so no command ran as this person."""
 
 
 class OwnerBarred(GridbridgeError):
-    """A remote cluster refused a job's owner so often that the job is not sent there."""
+    """A remote cluster refused a job's owner so often that the job is not sent again."""
 
 
 class UnstageablePaths(GridbridgeError):
-    """What a job declares to be carried there can't be: it has to be declared otherwise."""
+    """A job's declared paths can't be carried and must be declared otherwise."""
 
 
 class StorageUnusable(GridbridgeError):
-    """A storage area, or a replica in it, can't be used now; the message says why."""
+    """A storage area or its replica is unusable now; the message says why."""
 
 
 class StorageUnreachable(StorageUnusable):
-    """Nobody knows what is in a storage area: it can't be reached, or is not mounted."""
+    """A storage area is unreachable or not mounted, so its contents are unknown."""
 
 
 class UnsafeFolder(GridbridgeError):
-    """A folder elsewhere is not there, or is not safe to use; `mend` is an administrator's line."""
+    """A remote folder is missing or unsafe; `mend` is an administrator's command."""
 
     def __init__(self, wrong: str, mend: str) -> None:
         super().__init__(f"{wrong}; an administrator there types: {mend}")
@@ -175,15 +175,14 @@ class UnsafeFolder(GridbridgeError):
 
 
 class ConflictingEnds(GridbridgeError):
-    """A job's records at another cluster tell different ends: none of them is believed."""
+    """A job's remote records contradict each other, so no recorded end counts."""
 
 
 class CommandFailed(GridbridgeError):
-    """A program that we ran did not do its work.
+    """A program that gridbridge ran failed.
 
-    `status` is the exit status, negative for a signal (as in waitpid's decoding) and None
-    when the program was stopped at its time limit. `transient` says that the same call may
-    succeed later.
+    `status` is the exit status, negative for a signal (as in waitpid's decoding) and None after a
+    timeout. `transient` says that the same call may succeed later.
     """
 
     def __init__(
@@ -205,19 +204,19 @@ class CommandFailed(GridbridgeError):
 
     @property
     def words(self) -> str:
-        """One line: the program's own last words, or how it ended."""
+        """The program's last line of output, or the way in which the program ended."""
         words = (self.stderr or self.stdout).decode("utf-8", "replace").strip().splitlines()
         ended = "no answer in time" if self.status is None else f"exit status {self.status}"
         return words[-1] if words else ended
 
     @property
     def reason(self) -> str:
-        """The same after the program's name."""
+        """The program's name with its last line of output or its way of ending."""
         return f"{self.argv[0].rpartition('/')[2]}: {self.words}"
 
 
 class OutputTooLong(CommandFailed):
-    """A program printed too much: it was ended, and its output does not count."""
+    """A program printed too much, so it was killed and its output is ignored."""
 
     def __init__(self, argv: tuple[str, ...], most_bytes: int, host: str = "") -> None:
         limit = f"{most_bytes >> 20} MiB" if most_bytes >> 20 else f"{most_bytes >> 10} KiB"
@@ -227,26 +226,26 @@ class OutputTooLong(CommandFailed):
 
 
 class ProgramNotStarted(CommandFailed):
-    """A program of this host could not be started: its file is not there, or can't be run."""
+    """A local program could not be started: its file is missing or not executable."""
 
     def __init__(self, argv: tuple[str, ...], error: OSError) -> None:
         super().__init__(argv, 127, b"", f"{argv[0]}: {error.strerror or error}".encode())
 
 
 class HostNotReached(CommandFailed):
-    """The host that was to run a program could not be reached: nothing was sent to it."""
+    """The host of a program was unreachable, so no command was sent to the host."""
 
 
 class SshAccessRejected(HostNotReached):
-    """The host or this person's client does not accept the other side's key or account."""
+    """The remote host or the local ssh client rejected the key or account."""
 
 
 class SshLoginRefused(SshAccessRejected):
-    """The host refused this person's login: nothing was sent to it."""
+    """The remote host refused this person's ssh login, so no command was sent."""
 
 
 class JobNotAccepted(GridbridgeError):
-    """A cluster did not take a job, for now; `cause` is a message's."""
+    """A cluster rejected a job for now; `cause` is a FailureCause."""
 
     def __init__(self, why: str, cause: str) -> None:
         super().__init__(why)

@@ -1,15 +1,13 @@
-"""What the end of a wrapper stands for: of job.sh for a transfer, of task.sh for a campaign."""
+"""Interpret a wrapper's end: job.sh of a transfer, or task.sh of a campaign."""
 
 from gridbridge.model.job import JobEnd
 from gridbridge.model.message import ERROR, REQUEUE, FailureCause
 
-CANNOT_START_STATUS = (
-    200  # with a reason: an adapter's sign that its cluster could not start the job
-)
-JOB_STATUS_BY_WRAPPER_STATUS = {199: REQUEUE, 200: ERROR}  # what job.sh ends with instead
-STATUS_BY_SIGNAL = {63: 199, 64: 200}  # signals by which it ends for those
-PREEMPTION_SIGNALS = (55, 56)  # signals by which a best-effort task ends whose place was needed
-# The wrapper kills itself with these signals when it can't send why the job did not start.
+CANNOT_START_STATUS = 200  # an adapter adds a reason when its cluster could not start the job
+JOB_STATUS_BY_WRAPPER_STATUS = {199: REQUEUE, 200: ERROR}  # job.sh replaces 99 and 100
+STATUS_BY_SIGNAL = {63: 199, 64: 200}  # wrapper signals that stand for a status
+PREEMPTION_SIGNALS = (55, 56)  # a preempted best-effort task ends by these
+# The wrapper kills itself with these signals if it can't send the reason of a failed job start.
 START_FAILURE_SIGNALS = {
     57: (FailureCause.JOB, "can not change to its working directory"),
     58: (FailureCause.HOST, "can not write to its TMPDIR"),
@@ -21,7 +19,7 @@ START_FAILURE_SIGNALS = {
 
 
 def why_job_not_started(end: JobEnd) -> tuple[str, str] | None:
-    """Return the cause and the reason why the job could not be started there, if its end tells."""
+    """Return cause and reason of a failed job start, if the end tells; else None."""
     if end.signal in START_FAILURE_SIGNALS:
         cause, reason = START_FAILURE_SIGNALS[end.signal]
         return cause, f"{reason} on {end.host}"
@@ -33,14 +31,14 @@ def why_job_not_started(end: JobEnd) -> tuple[str, str] | None:
 
 
 def was_preempted(end: JobEnd) -> bool:
-    """Say whether its cluster needed the job's place, as it or the wrapper tells."""
+    """Say whether the cluster preempted the job, by its accounting or the wrapper."""
     return end.is_preempted or end.signal in PREEMPTION_SIGNALS
 
 
 def job_exit_status(end: JobEnd) -> int | None:
-    """Return the exit status that the wrapper's end means; None for a signal or no end.
+    """Return the job's exit status from a wrapper's end; None for signal or no end.
 
-    A wrapper that is killed while it ends may leave any other end, but none that runs a job again.
+    A wrapper killed while ending may leave any end except the statuses that run a job again.
     """
     if end.signal is not None:
         return STATUS_BY_SIGNAL.get(end.signal)

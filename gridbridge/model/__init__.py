@@ -1,1 +1,1 @@
-"""Frozen values that every layer speaks in."""
+"""Frozen value types that all layers of gridbridge share."""

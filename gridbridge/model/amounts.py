@@ -1,6 +1,6 @@
-"""Amounts as Grid Engine writes them (sge_types(5)): numbers, memory and times, and their units.
+"""Parse and format Grid Engine numbers, memory and times (sge_types(5)).
 
-Hot programs load this module when a queue has a mapping: it imports nothing but the errors.
+Hot programs load this module only for a queue with a mapping, so it imports only the errors.
 """
 
 from gridbridge.errors import ParseError
@@ -19,22 +19,22 @@ MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86400
 SECONDS = {"s": 1, "min": MINUTE_S, "h": HOUR_S}
 CLOCK = "h:m:s"
 UNITS = (*MULTIPLIERS, *SECONDS, CLOCK)
-NO_LIMIT = ("INFINITY", "NONE")  # queue_conf(5), in any case of letters
-MOST = 1e18  # of anything: an exabyte
+NO_LIMIT = ("INFINITY", "NONE")  # queue_conf(5); upper or lower case
+MOST = 1e18  # the largest valid amount: an exabyte
 HEXADECIMAL = ("0x", "0X")
 DIGITS = frozenset("0123456789.eE+-")
-NOISE = 1e-15  # how large a rounding error of floating point may be, as a part of the number
+NOISE = 1e-15  # largest floating-point rounding error, relative to the number
 
 
 def is_unlimited_amount(text: str) -> bool:
-    """Say whether an amount is no limit at all."""
+    """Say whether an amount means no limit: INFINITY or NONE in any case."""
     return text.upper() in NO_LIMIT
 
 
 def parse_amount(text: str) -> float:
-    """Return an amount as a number: of bytes, of seconds, or of what it counts.
+    """Return an amount as a number: bytes, seconds, or a plain count.
 
-    Raises ParseError for anything else, and for an amount beyond all reason.
+    Raises ParseError for other text, and for an amount below 0 or above MOST.
     """
     try:
         number = _seconds(text.split(":")) if ":" in text else _number(text)
@@ -63,16 +63,16 @@ def _number(text: str) -> float:
 
 
 def _digits(text: str) -> float:
-    """Read a number without what only Python takes for one."""
+    """Parse a decimal number, without Python-only forms such as `1_000` or `nan`."""
     if not DIGITS.issuperset(text):
         raise ValueError
     return float(text)
 
 
 def format_amount(number: float, unit: str) -> str:
-    """Write a number in a unit, in whole ones, rounded up so that no job gets less.
+    """Format a number in whole units, rounded up so that no job gets less.
 
-    The unit of memory stands behind the number, that of a time does not.
+    A memory unit is written behind the number, a time unit is not.
     """
     if unit == CLOCK:
         whole = round_up(number)
@@ -83,11 +83,11 @@ def format_amount(number: float, unit: str) -> str:
 
 
 def strip_memory_unit(amount: str) -> str:
-    """Return an amount without its unit of memory."""
+    """Return an amount without its memory unit."""
     return amount.rstrip("".join(MULTIPLIERS))
 
 
 def round_up(number: float) -> int:
-    """Return the next whole number; a rounding error above one does not count."""
+    """Return the next whole number; floating-point rounding errors do not count."""
     whole = int(number)
     return whole + (number - whole > number * NOISE)

@@ -1,4 +1,4 @@
-"""What gridbridge.toml says of a cluster, [cluster.NAME]: where it is, and how it is reached."""
+"""The [cluster.NAME] section of gridbridge.toml: a cluster's location and access."""
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -16,13 +16,13 @@ from gridbridge.model.settings import (
 )
 
 MAX_PORT = 65535
-# Of Debian, by kind; an embedded cluster has one program, ours, and does not look there.
+# Debian's paths by cluster kind; an embedded cluster runs only gridbridge's own program.
 BINARIES = {"gridengine": "/usr/lib/gridengine", "oar": "/usr/bin", "embedded": "/usr/bin"}
 OF_DEBIAN = '"/usr/lib/gridengine", of OAR "/usr/bin"'
 
 
 class ClusterKind(StrEnum):
-    """Which batch system runs a cluster."""
+    """The batch system of a cluster."""
 
     GRIDENGINE = "gridengine"
     OAR = "oar"
@@ -30,7 +30,7 @@ class ClusterKind(StrEnum):
 
 
 class PushKind(StrEnum):
-    """How a cluster tells at once that a job ended there."""
+    """The way in which a cluster reports the end of a job at once."""
 
     NONE = "none"
     QEVENT = "qevent"
@@ -38,7 +38,7 @@ class PushKind(StrEnum):
 
 
 class ClaimKind(StrEnum):
-    """What makes sure, before a job's first process, that its task was not called home."""
+    """The mechanism that keeps a recalled task's remote job from running."""
 
     NONE = "none"
     FILE = "file"
@@ -47,7 +47,7 @@ class ClaimKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """A batch system, the local one or a remote one, as this machine sees it."""
+    """A local or remote batch system as this machine reaches it."""
 
     kind: ClusterKind = config_key(ClusterKind.GRIDENGINE, "the batch system")
     root: str = config_key(
@@ -95,7 +95,7 @@ class Cluster:
     )
 
     def filled(self, name: str) -> "Cluster":
-        """Return it with every inherited value filled in."""
+        """Return the cluster section with all inherited values filled in."""
         return replace(self, cell=self.cell or name, binaries=self.binaries or BINARIES[self.kind])
 
 
@@ -103,9 +103,9 @@ TRANSFER_HOME_KINDS = (ClusterKind.GRIDENGINE, ClusterKind.EMBEDDED)
 
 
 def why_no_transfer_queues(cluster: str, kind: str | None) -> str:
-    """Say why a site with that cluster can have none; empty when it can.
+    """Say why a site with this home cluster can't have transfer queues, else ''.
 
-    No kind: the cluster has no section, so the site has no batch system.
+    `kind` is None for a site without a batch system, whose cluster has no section.
     """
     if kind in TRANSFER_HOME_KINDS:
         return ""

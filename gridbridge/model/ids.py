@@ -1,19 +1,19 @@
-"""The name of a transfer: gb.<cluster>.<job>.<task>.<attempt>.
+"""Transfer names of the form gb.<cluster>.<job>.<task>.<attempt>, and job ids.
 
-The name is the remote job's name while it is held, its account (`qsub -A`) for ever, and the
-key of everything that is kept about it. Grid Engine forbids blanks, slashes, colons, `@`, `*`
-and `?` in both places (sge_types(1), object_name), so its parts are letters, digits and `-`.
+The transfer name is the remote job's name while the job is held, and always its account (`qsub
+-A`). All records of a transfer use the name as key. Grid Engine forbids blanks, slashes, colons,
+`@`, `*` and `?` in names (sge_types(1), object_name), so the parts are letters, digits and `-`.
 """
 
 from gridbridge.errors import ParseError
 
 PREFIX = "gb"
-WRAP = 1 << 32  # 8.1.9 prints numbers from 2**31 on as negative ones, and people may ask for such
-NO_TASK = 0  # a job without tasks; Grid Engine's own ja_task_id is 1 then, `undefined` outside
+WRAP = 1 << 32  # Grid Engine 8.1.9 prints task numbers from 2**31 on as negative numbers
+NO_TASK = 0  # a job that is no array; Grid Engine's ja_task_id is then 1, or `undefined`
 
 
 class TransferId:
-    """One attempt to run one task of one local job elsewhere."""
+    """One attempt to run one task of a local job at a remote cluster."""
 
     __slots__ = ("attempt", "cluster", "job", "task")
 
@@ -34,12 +34,12 @@ class TransferId:
 
     @property
     def local(self) -> str:
-        """The local job as Grid Engine's commands take it: `12`, or `12.3` for a task."""
+        """The local job id as Grid Engine commands take it: `12`, or `12.3` for a task."""
         return f"{self.job}.{self.task}" if self.task else str(self.job)
 
 
 def parse_transfer(name: str) -> TransferId:
-    """Read a transfer's name; ParseError for anything else."""
+    """Parse a transfer name; ParseError for other text."""
     parts = name.split(".")
     if len(parts) != 5 or parts[0] != PREFIX or not is_cluster_name(parts[1]):
         raise ParseError(f"{name!r} is not gb.<cluster>.<job>.<task>.<attempt>")
@@ -49,7 +49,7 @@ def parse_transfer(name: str) -> TransferId:
 
 
 def parse_local(job: str) -> tuple[int, int]:
-    """Read `12` or `12.3` into job and task, NO_TASK for none; ParseError for anything else."""
+    """Parse `12` or `12.3` into job and task (NO_TASK if absent), else ParseError."""
     parts = job.split(".")
     if len(parts) > 2 or not all(map(_is_number, parts)):
         raise ParseError(f"{job!r} is not a job id: JOB or JOB.TASK, as qstat shows them")
@@ -57,13 +57,13 @@ def parse_local(job: str) -> tuple[int, int]:
 
 
 def parse_task_ranges(text: str) -> tuple[range, ...]:
-    """Read `1-9:2,12`, as qstat shows tasks, as ranges that are never expanded; else ParseError."""
+    """Parse qstat task ranges such as `1-9:2,12` without expansion, else ParseError."""
     return tuple(_tasks(part.strip()) for part in text.split(",")) if text else ()
 
 
 def _tasks(part: str) -> range:
     ends, has_step, step = part.partition(":")
-    cut = ends.find("-", 1)  # what begins with a sign is a number still
+    cut = ends.find("-", 1)  # a leading sign belongs to the number
     first, last = (ends[:cut], ends[cut + 1 :]) if cut > 0 else (ends, "")
     numbers = (first, *([last] if cut > 0 else ()), *([step] if has_step else ()))
     if (has_step and cut <= 0) or not all(map(_is_count, numbers)):
@@ -85,12 +85,12 @@ def _count(part: str) -> int:
 
 
 def job_ids_in_push(pushed: bytes) -> list[int]:
-    """Return the job ids among the words of a push; anybody may write anything there."""
+    """Return the job ids in a push; other words are ignored, as anybody may write."""
     return [int(word) for word in pushed.split() if word.isdigit() and len(word) < 10]
 
 
 def is_transfer_name(name: str) -> bool:
-    """Say whether this is a transfer's name."""
+    """Say whether a text is a valid transfer name."""
     try:
         parse_transfer(name)
     except ParseError:

@@ -1,4 +1,4 @@
-"""One job as its cluster shows it to a question about that job: what it is, and how it ended."""
+"""One job as its cluster shows it: request, state, limits and end."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,52 +10,52 @@ from gridbridge.model.request import JobRequest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobDetail:
-    """What is not in the lists: a job's account, and what is wrong with it."""
+    """Job details that job lists lack: account, errors and scheduler messages."""
 
     job_id: int
     name: str
     owner: str
     account: str
-    errors: tuple[str, ...] = ()  # why it is in error state, one a failed task
-    messages: tuple[str, ...] = ()  # why the scheduler did not start it
-    begun: tuple[int, ...] = ()  # its tasks that have, as far as that is told
+    errors: tuple[str, ...] = ()  # causes of the error state, one for each failed task
+    messages: tuple[str, ...] = ()  # the scheduler's reasons why the job waits
+    begun: tuple[int, ...] = ()  # tasks known to have started
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmittedJob:
-    """A job as it was submitted, or as it would be: what it asks for, and how."""
+    """A job as it was or would be submitted: its request and submission options."""
 
     request: JobRequest
     account: str
-    pe: str  # its parallel environment; empty: it is serial
-    slots: int  # the most that it asks for
-    fewest: int  # slots with which it would start
-    cwd: str  # empty: its owner's home
-    is_interactive: bool  # interactive
+    pe: str  # parallel environment; empty: a serial job
+    slots: int  # the most slots requested
+    fewest: int  # the fewest slots with which the job starts
+    cwd: str  # empty: the owner's home
+    is_interactive: bool  # the job needs a terminal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayEndQuery:
-    """An array about whose tasks a cluster is asked how they ended."""
+    """An array whose task ends are queried at a cluster."""
 
     job_id: int
     account: str
-    places: Sequence[int]  # where those tasks are, from 1
-    looks_since: datetime | None = None  # it is searched for in all that is kept of later
+    places: Sequence[int]  # positions of the tasks in the array, from 1
+    looks_since: datetime | None = None  # the accounting is searched from this time on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayLimits:
-    """What a cluster lets arrays be; 0: it has no such limit."""
+    """A cluster's limits on arrays; 0 means no limit."""
 
-    tasks: int = 0  # of one array, all of which can run at once
+    tasks: int = 0  # tasks of one array, all of which can run at once
     of_person: int = 0  # arrays and other jobs of one account that have not ended
-    of_all: int = 0  # the same, of everybody
-    told_within_s: float = 0.0  # so long after a task's end its record may be written
+    of_all: int = 0  # arrays and other jobs of all accounts that have not ended
+    told_within_s: float = 0.0  # longest delay of a task's accounting record
 
 
 class KillReason(StrEnum):
-    """Why a cluster killed a job, where it tells."""
+    """The reason for which a cluster killed a job, if the cluster tells."""
 
     UNKNOWN = ""
     WALLTIME = "walltime"
@@ -65,46 +65,46 @@ class KillReason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueAdmission:
-    """Whose jobs a queue takes, and what kinds; None where it does not tell, or takes any."""
+    """The jobs and people that a queue admits; None: unknown, or no restriction."""
 
     slots: int | None = None
-    environments: tuple[str, ...] | None = None  # parallel ones
-    people: tuple[str, ...] | None = None  # and groups, @GROUP
+    environments: tuple[str, ...] | None = None  # parallel environments
+    people: tuple[str, ...] | None = None  # people, and groups as @GROUP
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobEnd:
-    """How a job ended for good, as its cluster's accounting tells it.
+    """The final end of a job from its cluster's accounting.
 
-    If it has neither an exit status nor a signal, nobody saw its end: its host was lost, or it was
-    removed by force. It may have done its work or not.
+    Without an exit status and a signal nobody saw the end: the host was lost, or the job was
+    removed by force. The job may have finished its work or not.
     """
 
     exit_status: int | None = None
     signal: int | None = None
-    is_preempted: bool = False  # nobody saw its end: the cluster needed its place
-    is_unstarted: bool = False  # nobody saw its end, and its cluster never launched it
+    is_preempted: bool = False  # nobody saw the end: the cluster preempted the job
+    is_unstarted: bool = False  # nobody saw the end, and the cluster never launched the job
     killed_for: KillReason = KillReason.UNKNOWN
-    reason: str = ""  # the cluster's own words, unless it just exited
+    reason: str = ""  # the cluster's own words; empty after a plain exit
     host: str = ""
-    user_s: float | None = None  # None, as below: not accounted for
+    user_s: float | None = None  # None: not in the accounting; so for the usage below
     system_s: float | None = None
     wallclock_s: float | None = None
     max_rss_kb: float | None = None
 
     @property
     def is_unseen(self) -> bool:
-        """Whether nobody saw it."""
+        """Whether nobody saw the job's end."""
         return self.exit_status is None and self.signal is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FutureJobEnd:
-    """An end that is told for a time which has not come: some clock is wrong, or it is forged.
+    """A job end with a time in the future, from a wrong clock or a forged record.
 
-    It is known and not judged yet.
+    A future end is recorded but not judged yet.
     """
 
     ended_at: datetime
-    host: str  # whose clock that would be
-    end: JobEnd | None  # as which it will count; None: another end is told beside it
+    host: str  # the host whose clock gave the time
+    end: JobEnd | None  # the end once its time has come; None: a second end contradicts it

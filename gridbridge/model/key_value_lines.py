@@ -1,7 +1,7 @@
-"""Lines of `key=value`: the one form in which our processes write to each other.
+"""Lines of `key=value`, the form of all messages between gridbridge processes.
 
-A value is printable ASCII; every other byte, and `%`, is written `%XX`, so that sh and Python
-both read and write it. Hot programs load this module: it imports nothing but the errors.
+A value is printable ASCII. Every other byte, and `%`, is written `%XX`, so that sh and Python can
+read and write the lines. Hot programs load this module, so it imports only the errors.
 """
 
 from gridbridge.errors import ParseError
@@ -10,17 +10,17 @@ _HEX = "0123456789ABCDEF"
 
 
 def encode_lines(values: dict[str, str]) -> bytes:
-    """Write values as they lie on disk; empty ones are left out."""
+    """Encode values as lines of key=value, without empty values."""
     return "".join(f"{key}={_quote(value)}\n" for key, value in values.items() if value).encode()
 
 
 def decode_lines(data: bytes, keys: tuple[str, ...] | None) -> dict[str, str]:
-    """Read values; ParseError for unknown or repeated keys, bad escapes, or a cut end.
+    """Decode key=value lines; ParseError for bad keys, bad escapes or a cut end.
 
-    Without `keys` every key is allowed.
+    Unknown and repeated keys are bad. With `keys` None every key is allowed.
     """
     if not data.endswith(b"\n"):
-        raise ParseError("not whole lines")
+        raise ParseError("the last line is incomplete")
     values: dict[str, str] = {}
     for line in data[:-1].split(b"\n"):
         key, equals, value = line.decode("latin-1").partition("=")

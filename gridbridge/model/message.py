@@ -1,77 +1,77 @@
-"""Spool messages and verdicts: what processes of different people tell each other.
+"""Spool messages and verdicts that processes of different accounts exchange.
 
-On disk a message is lines of `key=value` (lines.py), at most 4096 bytes, so that one write puts
-it there.
+A message file is `key=value` lines (key_value_lines.py) of at most 4096 bytes, so that a single
+write stores the whole message.
 """
 
 from gridbridge.errors import ParseError
 from gridbridge.model import key_value_lines
 
 MAX_BYTES = 4096
-MOST_REASON = 200  # characters of a sentence that the service keeps, and tells in its log
-MOST_VALUE = 256  # of any other: as long as a host's name
-REQUEUE = 99  # sge_shepherd(8): an exit status by which Grid Engine runs the task again
-ERROR = 100  # sge_shepherd(8): the one by which it puts the job into the error state
+MOST_REASON = 200  # characters of a reason that the service stores and logs
+MOST_VALUE = 256  # characters of other values; a host name is as long
+REQUEUE = 99  # sge_shepherd(8): Grid Engine runs the task again after this exit status
+ERROR = 100  # sge_shepherd(8): this exit status puts the job into error state
 
 
 class MessageKind:
-    """What a message is about."""
+    """The kind of a spool message."""
 
-    RECORD = "record"  # the starter: how far it is; the file proves who owns the transfer
-    ASK = "ask"  # a restarted task's starter: asks for a transfer to adopt
-    INTENT = "intent"  # a method: what the local job should be now
-    SPARED = "spared"  # a method: the local h_rt has passed, which ends nothing
-    ENDED = "ended"  # the remote wrapper: the job's end, with its usage
-    CLOSED = "closed"  # the starter: this transfer is over and has no job any more
+    RECORD = "record"  # from the starter: its progress; the file proves the owner of the transfer
+    ASK = "ask"  # from a restarted task's starter: query for a transfer to adopt
+    INTENT = "intent"  # from a method: the state that the local job should have
+    SPARED = "spared"  # from a method: the local h_rt has passed; the remote limit decides
+    ENDED = "ended"  # from the remote wrapper: the job's end and usage
+    CLOSED = "closed"  # from the starter: the transfer is over and has no job any more
 
 
 class StarterPhase:
-    """How far a starter has come; each is written before the act that follows it."""
+    """A starter's progress; the starter records each phase before the next act."""
 
     SUBMITTING = "submitting"  # a remote job may exist, held, under the transfer's name
-    HELD = "held"  # its id is known
-    RELEASED = "released"  # it has its real name and may run
+    HELD = "held"  # the remote job id is known
+    RELEASED = "released"  # the remote job has its real name and may run
 
 
 class TransferOutcome:
-    """How a transfer ends for the local job; what the starter does last."""
+    """The end of a transfer for the local job, which its starter performs."""
 
-    EXIT = "exit"  # with exit_status
-    SIGNAL = "signal"  # killed by it
-    REQUEUE = "requeue"  # 99: nothing lives elsewhere, run it again
-    RECALL = "recall"  # no end: the service wants the job brought home, if it waits
-    AGREE = "agree"  # no end: the local job is as `desired` says, not as its methods reported
-    ERROR = "error"  # 100: an administrator has to look; reason
+    EXIT = "exit"  # the job exited with exit_status
+    SIGNAL = "signal"  # the job was killed by `signal`
+    REQUEUE = "requeue"  # exit 99: no remote job lives, so Grid Engine runs the task again
+    RECALL = "recall"  # no end: the service recalls the job if the job still waits
+    AGREE = "agree"  # no end: `desired` is the true local state, not the state from methods
+    ERROR = "error"  # exit 100: an administrator must act; see `reason`
 
     WISHES = (RECALL, AGREE)
 
 
 class FailureCause:
-    """Why something failed or did not go on; programs decide by it, never by the reason's words."""
+    """The cause of a failure or delay, by which programs decide."""
 
-    UNKNOWN = "unknown"  # a word that this version does not know
-    UNREACHED = "unreached"  # the cluster did not take it, for now, or did not answer
-    DENIED = "denied"  # the cluster takes no job that comes from here
+    UNKNOWN = "unknown"  # a cause that this version does not know
+    UNREACHED = "unreached"  # the cluster gave no answer, or rejected the job for now
+    DENIED = "denied"  # the cluster rejects all jobs from this site
     BLOCKED = "blocked"  # the cluster put the job into the error state
-    VANISHED = "vanished"  # the cluster neither lists it nor accounts for it
-    DISPUTED = "disputed"  # its records there tell different ends
-    LOST = "lost"  # nobody there saw its end
-    PREEMPTED = "preempted"  # the cluster needed its place
-    HOST = "host"  # its host there could not even begin
-    BARRED = "barred"  # the cluster does not let in this person, or has enough of theirs
-    FILES = "files"  # its files can't be carried
-    REFUSED = "refused"  # the cluster refused its request
-    UNMAPPABLE = "unmappable"  # its request can't be translated for the cluster
-    JOB = "job"  # its own shell, input or output is not there
-    HERE = "here"  # its starter could not go on for a reason at home
-    RECALLED = "recalled"  # home took it back
-    FENCED = "fenced"  # home had its claim, or the claim could not be made
-    UNGRANTED = "ungranted"  # no grant of ours came
-    DROPPED = "dropped"  # gridbridge.toml no longer has its cluster
+    VANISHED = "vanished"  # the cluster neither lists the job nor has its accounting record
+    DISPUTED = "disputed"  # the job's remote accounting records contradict each other
+    LOST = "lost"  # nobody at the cluster saw the job's end
+    PREEMPTED = "preempted"  # the cluster preempted the job
+    HOST = "host"  # the remote host could not start the job
+    BARRED = "barred"  # the cluster refuses the job's owner, or a limit of the owner is reached
+    FILES = "files"  # the job's files can't be carried
+    REFUSED = "refused"  # the cluster refused the job's request
+    UNMAPPABLE = "unmappable"  # the job's request can't be translated for the cluster
+    JOB = "job"  # the job's own shell, input or output is missing
+    HERE = "here"  # the starter failed for a reason at home
+    RECALLED = "recalled"  # home recalled the job
+    FENCED = "fenced"  # home held the claim, or the claim failed
+    UNGRANTED = "ungranted"  # the job got no claim grant
+    DROPPED = "dropped"  # gridbridge.toml no longer has the remote cluster
 
 
 class DesiredJobState:
-    """The state that the local job should have; DEAD wins over whatever comes later."""
+    """The state that the local job should have; DEAD is final."""
 
     RUNNING = "running"
     SUSPENDED = "suspended"
@@ -79,33 +79,33 @@ class DesiredJobState:
 
 
 class StarterMessage:
-    """One message; every value is text, empty where the kind has no use for it."""
+    """One spool message; every value is text, and unused values are empty."""
 
     kind: str
     transfer: str
-    at: str  # seconds since the epoch, by the writer's clock; the wrapper leaves it to its file
+    at: str  # epoch seconds by the writer's clock; the wrapper uses the file's time
     remote: str  # cluster
     queue: str  # the local transfer queue
     phase: str
     remote_id: str
-    wake: str  # the starter's FIFO: a name in the spool's wake directory
+    wake: str  # name of the starter's FIFO in the spool's wake directory
     desired: str
     outcome: str
     exit_status: str
-    signal: str  # a number
+    signal: str  # signal number
     wallclock_s: str
     user_s: str
     system_s: str
     max_rss_kb: str
     host: str
-    reason: str  # for readers
+    reason: str  # a sentence for people
     cause: str
-    stage: str  # the folder there that holds its files; empty: none, or no more
-    claim: str  # of a record: model.claim; of an end: whose claim kept the job from running
-    guard: str  # of a record: what keeps a task that is put back from starting (model.guard)
-    restarted: str  # of an ask: yes by a task that was put back
-    submitted: str  # of a record, an ask: when the local job was; its number may be given anew
-    rerun: str  # yes or no: the local job may be run again (qsub -r); empty: it does not say
+    stage: str  # the remote folder of the job's files; empty: none, or removed
+    claim: str  # in a record: model.transfer.claim; in an end: the side that fenced the job
+    guard: str  # in a record: guard of a rescheduled task (model.transfer.guard)
+    restarted: str  # in an ask: yes from a rescheduled task
+    submitted: str  # in a record or ask: submission time of the local job (numbers wrap)
+    rerun: str  # yes or no: the local job may run again (qsub -r); empty: unset
 
     def __init__(self, **values: str) -> None:
         for key in KEYS:
@@ -118,11 +118,11 @@ class StarterMessage:
         return f"Message({encode_message(self).decode().strip().replace(chr(10), ', ')})"
 
     def but(self, **values: str) -> "StarterMessage":
-        """Return the same message with some values replaced."""
+        """Return a copy of the message with some values replaced."""
         return StarterMessage(**(vars(self) | values))
 
     def tells_end(self) -> bool:
-        """Say whether the message tells fully how a job ended; a cut message does not."""
+        """Say whether the message fully tells a job's end; a cut message does not."""
         parts = {TransferOutcome.EXIT: self.exit_status, TransferOutcome.SIGNAL: self.signal}
         return bool(parts.get(self.outcome, self.outcome))
 
@@ -132,26 +132,26 @@ CAUSES = frozenset(value for name, value in vars(FailureCause).items() if name.i
 
 
 def encode_message(message: StarterMessage) -> bytes:
-    """Write a message as it lies on disk."""
+    """Encode a message for its spool file."""
     return key_value_lines.encode_lines(vars(message))
 
 
 def encode_short_message(message: StarterMessage) -> bytes:
-    """Write a message of at most MAX_BYTES: a reason that makes it longer is cut."""
+    """Encode a message in at most MAX_BYTES bytes; a long reason is cut."""
     while len(data := encode_message(message)) > MAX_BYTES and message.reason:
         message = message.but(reason=message.reason[: len(message.reason) // 2])
     return data
 
 
 def shorten_reason(sentence: str) -> str:
-    """Return a sentence from outside as it is kept and told in the log."""
+    """Return an outside sentence, cut to the length of stored and logged reasons."""
     return sentence if len(sentence) <= MOST_REASON else f"{sentence[: MOST_REASON - 3]}..."
 
 
 def find_too_long_key(message: StarterMessage) -> str:
-    """Return the key of a value that is too long to be kept, empty when there is none.
+    """Return the key of a value that is too long to store, '' for none.
 
-    A reason is cut anyway, and a folder is kept in the record alone, so neither counts here.
+    A reason is cut later, and only a record keeps a stage folder, so neither value counts.
     """
     free = ("reason", "stage") if message.kind == MessageKind.RECORD else ("reason",)
     values = vars(message).items()
@@ -159,9 +159,9 @@ def find_too_long_key(message: StarterMessage) -> str:
 
 
 def decode_message(data: bytes) -> StarterMessage:
-    """Read a message; ParseError for anything that encode would not have written.
+    """Decode a message; ParseError for bytes that encode_message never writes.
 
-    A cause that a newer program gives is an unknown one.
+    A failure cause from a newer program becomes UNKNOWN.
     """
     if len(data) > MAX_BYTES:
         raise ParseError(f"a message has at most {MAX_BYTES} bytes")

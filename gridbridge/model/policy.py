@@ -1,9 +1,8 @@
-"""Everything that gridbridge.toml says, with each capability's part.
+"""The whole gridbridge.toml as values, with the sections of all capabilities.
 
-A section of the file is a class and a key is a field; `model.settings.describe` gives what else is
-known of a key, so that the reader, the shipped sample and docs/reference/configuration.md
-all say the same.
-A capability's sections are in its folder of the model.
+A section of the file is a class and a key is a field. `model.settings.setting_of_field` describes a
+key for the reader, the shipped sample and docs/reference/configuration.md. The sections of a
+capability are in the capability's folder of the model.
 """
 
 from collections.abc import Mapping
@@ -41,7 +40,7 @@ from gridbridge.model.transfer.transfer_sections import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """The whole configuration; every inherited value is filled in."""
+    """The whole configuration, with all inherited values filled in."""
 
     site: SiteSection
     clusters: Mapping[str, Cluster]
@@ -73,12 +72,12 @@ class Policy:
 
     @property
     def is_personal(self) -> bool:
-        """Whether all of it is one person's: embedded clusters, and so a service without rights."""
+        """Whether the site is one person's, with an embedded home cluster."""
         return self.local is not None and self.local.kind is ClusterKind.EMBEDDED
 
     @property
     def why_no_queues(self) -> str:
-        """Say why there can be no transfer queue here; empty when there can."""
+        """Say why the site can have no transfer queues; '' if transfer queues work."""
         return why_no_transfer_queues(self.site.cluster, self.local.kind if self.local else None)
 
     @property
@@ -87,10 +86,10 @@ class Policy:
         return frozenset(queue.cluster for queue in self.queues.values())
 
     def queues_at(self, cluster: str) -> tuple[str, ...]:
-        """Return our transfer queues of a cluster: there are some at the site's own alone."""
+        """Return our transfer queues at a cluster; only the home cluster has any."""
         return tuple(self.queues) if cluster == self.site.cluster else ()
 
     @property
     def local(self) -> Cluster | None:
-        """The cluster that this machine belongs to, if it belongs to one."""
+        """The cluster of this machine; None for a site without a batch system."""
         return self.clusters.get(self.site.cluster)

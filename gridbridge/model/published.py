@@ -1,6 +1,6 @@
-"""What the service shows people: the values in the published JSON files.
+"""Values of the published JSON files, the service's state for everybody.
 
-Nothing in them is more than `qstat` would show anybody: no arguments, no environments.
+The files contain nothing beyond `qstat`: no job arguments and no environments.
 """
 
 from collections.abc import Mapping
@@ -13,31 +13,31 @@ from gridbridge.model.states import JobState, QueueState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownTransfer:
-    """One attempt to run a task elsewhere; texts are empty and the rest None while unknown."""
+    """One attempt to run a task remotely; unknown texts are empty, other values None."""
 
     transfer: str  # gb.<cluster>.<job>.<task>.<attempt>
     owner: str
     queue: str  # the local transfer queue
     remote: str  # cluster
     remote_id: int | None = None
-    phase: str  # message.Phase
-    desired: str = ""  # message.Desired
+    phase: str  # StarterPhase
+    desired: str = ""  # DesiredJobState
     local_state: str = ""  # letters of qstat, as last seen
-    local_since: datetime | None = None  # as qstat says: its start, or its submission
+    local_since: datetime | None = None  # start or submission of the local task, from qstat
     remote_state: str = ""
-    remote_facts: tuple[str, ...] = ()  # model.states.Fact
+    remote_facts: tuple[str, ...] = ()  # JobFact
     remote_host: str = ""
-    since: datetime | None = None  # of the remote state
-    missing_since: datetime | None = None  # the other cluster does not list it since then
+    since: datetime | None = None  # begin of the remote state
+    missing_since: datetime | None = None  # begin of the job's absence from remote job lists
     created_at: datetime
-    outcome: str = ""  # how the remote job ended, once that is known
+    outcome: str = ""  # the remote job's end, once known
     closed_at: datetime | None = None
-    cause: str = ""  # message.Cause
-    reason: str = ""  # the same in words, or how far it is
+    cause: str = ""  # FailureCause
+    reason: str = ""  # the cause in words, or the progress
 
     @property
     def there(self) -> JobState:
-        """What its remote job is."""
+        """The state of the remote job."""
         return JobState(self.remote_facts, self.remote_state)
 
 
@@ -51,7 +51,7 @@ class ShownEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownHistory:
-    """A transfer with all that is known to have happened to it, oldest first."""
+    """A transfer with its known events, oldest first."""
 
     transfer: ShownTransfer
     events: tuple[ShownEvent, ...] = ()
@@ -60,12 +60,12 @@ class ShownHistory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedTransferTask:
-    """A task of a local job with its owner's transfers of it, first attempt first."""
+    """A local task with its owner's transfers, first attempt first."""
 
     job: str  # 12, or 12.3 for a task of an array
     attempts: tuple[ShownHistory, ...] = ()
     left_out: int = 0  # earlier attempts
-    is_proved: bool = True  # home's own list had it as this person's
+    is_proved: bool = True  # the home job list showed the task with this owner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,45 +77,45 @@ class ShownTransfers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownQueue:
-    """One queue on one host."""
+    """One queue on one host, a queue instance."""
 
     name: str  # all.q@host
     used: int
     reserved: int
     total: int
     state: str = ""  # letters of qstat -f
-    facts: tuple[str, ...] = ()  # model.states.QueueFact
+    facts: tuple[str, ...] = ()  # QueueFact
 
     @property
     def host(self) -> str:
-        """The host's part of the name."""
+        """The host part of the queue instance's name."""
         return self.name.rpartition("@")[2]
 
     @property
     def known(self) -> QueueState:
-        """What it is."""
+        """The state of the queue instance."""
         return QueueState(self.facts, self.state)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownCluster:
-    """A cluster as it last answered, and what is wrong if it does not."""
+    """A cluster's last good answer, and the trouble of its last query."""
 
     cluster: str
     asked_at: datetime
     taken_at: datetime | None = None  # None before its first good answer
-    trouble: str = ""  # of the last question
-    pending: int | None = None  # tasks of anybody that could start
+    trouble: str = ""  # error of the last query
+    pending: int | None = None  # eligible waiting tasks of all owners
     free_slots: int | None = None
-    slots: int | None = None  # of its own queues for batch jobs
-    used: int | None = None  # of those
-    besteffort_slots: int | None = None  # that are free for campaigns' tasks that make way
+    slots: int | None = None  # slots of the cluster's own batch queues
+    used: int | None = None  # used slots of these queues
+    besteffort_slots: int | None = None  # free slots for preemptible campaign tasks
     queues: tuple[ShownQueue, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownTransferQueue:
-    """A transfer queue, where it leads and when it closes."""
+    """A transfer queue with its remote cluster and its limits."""
 
     queue: str
     cluster: str
@@ -125,30 +125,30 @@ class ShownTransferQueue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownConfiguration:
-    """Which gridbridge.toml is in force, and why a newer one is not."""
+    """The gridbridge.toml in force, and the problems of a newer refused file."""
 
-    sha256: str  # of its bytes
+    sha256: str  # digest of the file's bytes
     since: datetime
-    refused_sha256: str = ""  # of the other one's; empty too where that could not be read
-    refused: tuple[str, ...] = ()  # a line for each thing that is wrong with it
+    refused_sha256: str = ""  # digest of the refused file; empty if unreadable
+    refused: tuple[str, ...] = ()  # problems of the refused file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownService:
-    """The service itself."""
+    """The running service: version, transfer queues and configuration."""
 
-    cluster: str  # the local one
+    cluster: str  # the home cluster
     version: str
     started_at: datetime
     keep_closed_h: float
     routes: tuple[ShownTransferQueue, ...] = ()
     configuration: ShownConfiguration | None = None
-    full: str = ""  # which of our folders is full, so that the queues are closed
+    full: str = ""  # a full folder of the service, which closes the queues
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownRemoteUsage:
-    """What the remote jobs of a local job or task used, in the order in which they ended."""
+    """The usage of a local task's remote jobs, in the order of their ends."""
 
     job: str  # 12, or 12.3 for a task of an array
     records: tuple[RemoteRecord, ...] = ()
@@ -157,26 +157,26 @@ class ShownRemoteUsage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownAccountingReading:
-    """How far a cluster's accounting file was read."""
+    """The reading progress in a cluster's accounting file."""
 
     cluster: str
     path: str
     read_at: datetime | None = None  # None before the first time
-    is_behind: bool = False  # there was more than one look reads
-    trouble: str = ""  # of the last look
-    skipped: int = 0  # lines under our accounts that could not be read
+    is_behind: bool = False  # the file has more lines than one round reads
+    trouble: str = ""  # error of the last reading
+    skipped: int = 0  # unreadable lines under our accounts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownAccountingReadings:
-    """Every accounting file that is read."""
+    """The reading progress in every accounting file."""
 
     readings: tuple[ShownAccountingReading, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownDrain:
-    """Who drained a cluster, since when and why."""
+    """The drain of a cluster: its author, time and reason."""
 
     by: str
     at: datetime
@@ -185,7 +185,7 @@ class ShownDrain:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownFastFailure:
-    """A local job that failed fast at a cluster."""
+    """A local job that failed fast at a remote cluster."""
 
     job: int
     owner: str
@@ -194,27 +194,27 @@ class ShownFastFailure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownBreaker:
-    """How jobs failed at a cluster, and until when its queues are closed for that."""
+    """The circuit breaker of a cluster: its fast failures and the end of its pause."""
 
     cluster: str
-    failed: tuple[ShownFastFailure, ...] = ()  # in a row, since it was last closed
-    owners: tuple[str, ...] = ()  # owners of those that closed it, two at most
-    times: int = 0  # closings since a job ran there; those by one owner alone count once
-    failures: int = 0  # jobs that closed it
-    until: datetime | None = None  # after that a job may probe it
-    cause: str = ""  # message.Cause of the last failure
+    failed: tuple[ShownFastFailure, ...] = ()  # successive failures since the last closing
+    owners: tuple[str, ...] = ()  # owners of the failures that closed the queues, two at most
+    times: int = 0  # closings since a remote job ran; closings by one owner count once
+    failures: int = 0  # failed jobs that closed the queues
+    until: datetime | None = None  # end of the pause; then a job may probe the cluster
+    cause: str = ""  # FailureCause of the last failure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownBreakers:
-    """The breakers of all remote clusters at which jobs failed."""
+    """The circuit breakers of all remote clusters with failed jobs."""
 
     breakers: tuple[ShownBreaker, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownLoadValues:
-    """The load values, whose age is the sign that the poller lives."""
+    """The published load values, whose age shows whether the poller lives."""
 
     taken_at: datetime
     stale: timedelta
@@ -223,7 +223,7 @@ class ShownLoadValues:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedState:
-    """All that the published files say at one moment; None is a file that is not there."""
+    """The contents of all published files at one moment; None for a missing file."""
 
     service: ShownService | None = None
     load: ShownLoadValues | None = None

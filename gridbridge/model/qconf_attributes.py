@@ -1,4 +1,4 @@
-"""Attributes of Grid Engine's objects as qconf(1) prints them, and how they differ by host."""
+"""Parse attributes of Grid Engine objects as qconf(1) prints these, also by host."""
 
 import re
 from collections.abc import Container, Mapping
@@ -13,15 +13,15 @@ PARTS = re.compile(r"\[([^=\]]+)=([^\]]*)\]")  # [HOST=VALUE] or [@GROUP=VALUE] 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValuesByHost:
-    """A value, and the values of some hosts and groups, as in `1,[@large=8],[n1=2]`."""
+    """An attribute's default and its overrides by host, as in `1,[@large=8],[n1=2]`."""
 
     usual: str = ""
-    others: tuple[tuple[str, str], ...] = ()  # a host or a host group, and the value there
+    others: tuple[tuple[str, str], ...] = ()  # (host or host group, value) pairs
 
     def on(self, host: str, groups: Container[str]) -> str:
-        """Return the value for a host: its own goes before those of its groups (queue_conf(5)).
+        """Return the value for a host; a host's own value comes first (queue_conf(5)).
 
-        A host's value replaces the whole usual value, also of a list.
+        A host's value replaces the whole default value, also the value of a list.
         """
         own = (value for where, value in self.others if where.lower() == host.lower())
         shared = (value for where, value in self.others if where in groups)
@@ -29,41 +29,41 @@ class ValuesByHost:
 
 
 def parse_values_by_host(text: str) -> ValuesByHost:
-    """Read a value as qconf writes it."""
+    """Parse an attribute value with overrides by host, as printed by qconf."""
     usual = text.partition("[")[0].rstrip(", ")
     by_host = tuple((where.strip(), value.strip()) for where, value in PARTS.findall(text))
     return ValuesByHost(usual=usual, others=by_host)
 
 
 def queue_value_by_host(text: str) -> tuple[tuple[str, str], ...]:
-    """Return a queue's value as it usually is, and as each host or group has it.
+    """Return a queue attribute's default value and the value of each host or group.
 
-    Each comes with the suffix of the queue's name in qconf(1): nothing, `@n1` or `@@big`.
+    Each value comes with the suffix of the queue's name in qconf(1): empty, `@n1` or `@@big`.
     """
     values = parse_values_by_host(text)
     return (("", values.usual), *((f"@{where}", value) for where, value in values.others))
 
 
 def queue_pairs_by_host(text: str) -> tuple[tuple[str, dict[str, str]], ...]:
-    """Read a list of pairs of a queue as `by_place` does."""
+    """Parse a queue's list of pairs by host, as queue_value_by_host returns values."""
     return tuple((where, parse_pairs(value)) for where, value in queue_value_by_host(text))
 
 
 def parse_pairs(value: str) -> dict[str, str]:
-    """Read `a=1,b=2` (or NONE) as qconf writes lists; the first word of overrides counts."""
+    """Parse a qconf list `a=1,b=2` (or NONE), without overrides by host."""
     plain = value.partition(",[")[0]
     parts = (part.partition("=") for part in plain.replace(" ", "").split(","))
     return {name: text for name, _, text in parts if name and name.upper() != "NONE"}
 
 
 def parse_words(value: str) -> tuple[str, ...]:
-    """Read `a b` or `a,b` (or NONE)."""
+    """Parse a qconf list `a b` or `a,b` (or NONE), without overrides by host."""
     parts = value.partition(",[")[0].replace(",", " ").split()
     return tuple(part for part in parts if part.upper() != "NONE")
 
 
 def is_true_value(value: str) -> bool:
-    """Read a BOOL as Grid Engine does."""
+    """Parse a Grid Engine BOOL: true or 1, in any case."""
     return value.lower() in {"true", "1"}
 
 
@@ -73,5 +73,5 @@ def is_transfer_queue(queue: QconfSettings) -> bool:
 
 
 def is_besteffort_queue(queue: QconfSettings) -> bool:
-    """Say whether a queue is for best-effort jobs: it offers gb_besteffort=TRUE."""
+    """Say whether a queue is a best-effort queue, which offers gb_besteffort=TRUE."""
     return is_true_value(parse_pairs(queue.get("complex_values", "")).get(BEST_EFFORT, ""))

@@ -1,6 +1,6 @@
-"""A cluster from its section of gridbridge.toml, for programs that need nothing else of it.
+"""Build a remote cluster's access values from its section of gridbridge.toml.
 
-Only root writes that file, so mistakes in it are not judged here: `gridbridge check` does that.
+Only root writes gridbridge.toml, so `gridbridge check` alone judges mistakes in the file.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ TIMEOUT_S = 15.0
 
 
 def remote_cluster_from_section(section: Mapping[str, object], name: str, person: str) -> Away:
-    """Return a remote cluster as a person reaches it."""
+    """Return a remote cluster's access values for a person."""
     users, timeout_s = section.get("users"), section.get("command_timeout_s")
     account = str(users.get(person, person)) if isinstance(users, dict) else person
     way = ssh_login(str(section.get("ssh", "")), account)

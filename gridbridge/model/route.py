@@ -1,37 +1,37 @@
-"""A route: what a starter must know of its queue. The poller publishes one file for each queue.
+"""A transfer queue's route: the facts that a starter needs about its clusters.
 
-The published form is lines of `key=value` (lines.py), so that a hot program reads no
-configuration file.
+The poller publishes a file a queue in lines of `key=value` (key_value_lines.py), so that starters
+read no configuration file.
 """
 
 from gridbridge.model import key_value_lines
 
-BARE = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}  # what every client program is given
-GRIDENGINE = "gridengine"  # kinds, in the configuration and in routes; an empty one is this
+BARE = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}  # the environment of every client program
+GRIDENGINE = "gridengine"  # cluster kinds in configuration and routes; empty: this kind
 OAR = "oar"
 EMBEDDED = "embedded"
 
 
 class SshLogin:
-    """The account and host for a cluster's client programs, reached by ssh with our own key."""
+    """The account and host for a cluster's client programs, by ssh with our own key."""
 
     __slots__ = ("host", "person", "port", "user")
 
     def __init__(self, *, host: str, user: str = "", port: str = "", person: str = "") -> None:
         self.host = host
-        self.user = user  # empty: the one of the same name
+        self.user = user  # empty: the account of the same name
         self.port = port  # empty: as ssh_config(5) says, or 22
-        self.person = person  # root uses this person's key; empty: root's own
+        self.person = person  # root uses this person's ssh key; empty: root's own key
 
 
 def ssh_login(address: str, user: str, person: str = "") -> SshLogin | None:
-    """Return the login at a configured `HOST` or `HOST:PORT`, None for an empty one."""
+    """Return the ssh login for `HOST` or `HOST:PORT`; None for an empty address."""
     host, _, port = address.partition(":")
     return SshLogin(host=host, port=port, user=user, person=person) if host else None
 
 
 class GridEngineCell:
-    """How to reach one Grid Engine cell with the client programs."""
+    """Access to one Grid Engine cell through its client programs."""
 
     kind = GRIDENGINE
     __slots__ = ("binaries", "cell", "execd_port", "login", "qmaster_port", "root", "timeout_s")
@@ -56,7 +56,7 @@ class GridEngineCell:
         self.login = login  # None: the programs are run here
 
     def within(self, timeout_s: float) -> "GridEngineCell":
-        """Return the same cell with a shorter time limit."""
+        """Return the same cell with a shorter command timeout."""
         return GridEngineCell(
             root=self.root,
             cell=self.cell,
@@ -68,7 +68,7 @@ class GridEngineCell:
         )
 
     def environment(self) -> dict[str, str]:
-        """Return what the client programs need, and nothing of the caller's."""
+        """Return the client programs' environment, without the caller's variables."""
         return BARE | {
             "SGE_ROOT": self.root,
             "SGE_CELL": self.cell,
@@ -79,7 +79,7 @@ class GridEngineCell:
 
 
 class EmbeddedFolder:
-    """How to reach an embedded cluster: the folder that it is, and a Python that has gridbridge."""
+    """Access to an embedded cluster: its folder, and a Python with gridbridge."""
 
     kind = EMBEDDED
     __slots__ = ("login", "path", "python", "timeout_s")
@@ -91,17 +91,17 @@ class EmbeddedFolder:
         self.login: SshLogin | None = None  # an embedded cluster is never reached by ssh
 
     def within(self, timeout_s: float) -> "EmbeddedFolder":
-        """Return the same cluster with a shorter time limit."""
+        """Return the same embedded cluster with a shorter command timeout."""
         limit_s = min(timeout_s, self.timeout_s)
         return EmbeddedFolder(path=self.path, python=self.python, timeout_s=limit_s)
 
     def environment(self) -> dict[str, str]:
-        """Return what its program needs, and nothing of the caller's."""
+        """Return the program's environment, without the caller's variables."""
         return dict(BARE)
 
 
 class OarServer:
-    """How to reach an OAR server with the client programs, which only run where it lets them."""
+    """Access to an OAR server through its client programs on an allowed host."""
 
     kind = OAR
     __slots__ = ("binaries", "ends", "login", "timeout_s")
@@ -117,55 +117,55 @@ class OarServer:
         self.login = login  # None: the programs are run here
         self.binaries = binaries
         self.timeout_s = timeout_s
-        self.ends = ends  # the FIFO there in which jobs report their ends; empty: they don't
+        self.ends = ends  # the remote FIFO for reports of job ends; empty: no reports
 
     def within(self, timeout_s: float) -> "OarServer":
-        """Return the same server with a shorter time limit."""
+        """Return the same OAR server with a shorter command timeout."""
         limit_s = min(timeout_s, self.timeout_s)
         return OarServer(
             login=self.login, binaries=self.binaries, timeout_s=limit_s, ends=self.ends
         )
 
     def environment(self) -> dict[str, str]:
-        """Return what its programs need, and nothing of the caller's."""
+        """Return the client programs' environment, without the caller's variables."""
         return dict(BARE)
 
 
-Home = GridEngineCell | EmbeddedFolder  # what can have a transfer queue
-Away = GridEngineCell | OarServer | EmbeddedFolder  # what it can lead to
+Home = GridEngineCell | EmbeddedFolder  # clusters that can have a transfer queue
+Away = GridEngineCell | OarServer | EmbeddedFolder  # clusters that a transfer queue can lead to
 
 
 class TransferRoute:
-    """One transfer queue: the cluster at home and the one that it leads to."""
+    """The route of one transfer queue: its home cluster and its remote cluster."""
 
-    cluster: str  # the local cluster's name
-    remote: str  # the other one's
-    local_kind: str  # its batch system
-    local_root: str  # of an embedded cluster its folder; remote_root too
+    cluster: str  # the home cluster's name
+    remote: str  # the remote cluster's name
+    local_kind: str  # the home batch system
+    local_root: str  # $SGE_ROOT, or an embedded cluster's folder; so is remote_root
     local_cell: str
     local_qmaster_port: str
     local_execd_port: str
     local_binaries: str
     local_timeout_s: str
-    remote_kind: str  # its batch system
+    remote_kind: str  # the remote batch system
     remote_root: str
     remote_cell: str
     remote_qmaster_port: str
     remote_execd_port: str
     remote_binaries: str
     remote_timeout_s: str
-    remote_shell: str  # the shell that runs the wrapper there
-    remote_mapped: str  # yes when requests are translated (model.mapping)
-    remote_spool: str  # where remote hosts see our spool; empty when they don't
-    remote_ssh: str  # where its programs run, HOST or HOST:PORT; empty for here
-    remote_ends: str  # the FIFO there in which jobs of OAR report their ends; empty: they don't
-    remote_stage_dir: str  # where transfers have their folders for carried files there
-    identity: str  # `remote`: JOB_ID is the job's number there; empty: the one at home
-    remote_claim: str  # as model.claim says: `file`, or `grant SECONDS ACCOUNT`; empty: none
-    staged: str  # yes: the streams of every job come home, even if it declares nothing
-    stage_in: str  # what is carried there for a job that declares nothing (staging)
-    stage_out: str  # what is carried back
-    remote_users: str  # who has another account there: `alice=al_there bob=bo_there`
+    remote_shell: str  # the shell that runs the wrapper at the remote cluster
+    remote_mapped: str  # yes: requests are translated (model.transfer.request_rules)
+    remote_spool: str  # the spool's path on remote hosts; empty: not visible
+    remote_ssh: str  # the host of the remote client programs, HOST or HOST:PORT; empty: this host
+    remote_ends: str  # the remote FIFO for ends of OAR jobs; empty: no reports
+    remote_stage_dir: str  # the remote parent of the folders for carried files
+    identity: str  # `remote`: JOB_ID is the remote job number; empty: the home number
+    remote_claim: str  # `file`, `grant SECONDS ACCOUNT`, or empty (model.transfer.claim)
+    staged: str  # yes: standard output and error of every job come home
+    stage_in: str  # default stage_in list of the queue (staged_paths)
+    stage_out: str  # default stage_out list of the queue
+    remote_users: str  # differing remote accounts: `alice=al_there bob=bo_there`
 
     def __init__(self, **values: str) -> None:
         for key in KEYS:
@@ -173,12 +173,12 @@ class TransferRoute:
 
     @property
     def home(self) -> Home:
-        """The cluster that the transfer queue is in."""
+        """The home cluster with the transfer queue."""
         return self._folder("local") if self.local_kind == EMBEDDED else self._cell("local")
 
     @property
     def away(self) -> Away:
-        """The cluster that its jobs run in, where that is reached without ssh."""
+        """The remote cluster that runs the queue's jobs, without an ssh login."""
         if self.remote_kind == OAR:
             return OarServer(
                 binaries=self.remote_binaries,
@@ -188,23 +188,23 @@ class TransferRoute:
         return self._folder("remote") if self.remote_kind == EMBEDDED else self._cell("remote")
 
     def declares(self, context: tuple[tuple[str, str], ...]) -> bool:
-        """Say whether files are carried for a job: declared by its context or for its queue.
+        """Say whether a job's files are carried: by its context or queue.
 
-        Then it works in the transfer's own folder there, else in the home of its account.
+        Then the remote job works in the transfer's own folder, else in its account's home.
         """
         of_queue = self.stage_in or self.stage_out
         own = any(name in ("stage_in", "stage_out") for name, _ in context)
         return bool(self.remote_ssh and (of_queue or own))
 
     def away_as(self, person: str) -> Away:
-        """Return the cluster that its jobs run in, as a person reaches it."""
+        """Return the remote cluster as a person reaches it, with the ssh login."""
         cluster = self.away
         accounts = dict(pair.split("=") for pair in self.remote_users.split())
         cluster.login = ssh_login(self.remote_ssh, accounts.get(person, person))
         return cluster
 
     def _folder(self, side: str) -> EmbeddedFolder:
-        from gridbridge.model.places import PYTHON  # every program with a route has loaded it
+        from gridbridge.model.places import PYTHON  # lazy import of a loaded module
 
         values = vars(self)
         timeout_s = float(values[f"{side}_timeout_s"])
@@ -226,10 +226,10 @@ KEYS = tuple(TransferRoute.__annotations__)
 
 
 def encode_route(route: TransferRoute) -> bytes:
-    """Write a route as it is published."""
+    """Encode a route for its published file."""
     return key_value_lines.encode_lines(vars(route))
 
 
 def decode_route(data: bytes) -> TransferRoute:
-    """Read a published route; ParseError for anything else."""
+    """Decode a published route; ParseError for invalid lines."""
     return TransferRoute(**key_value_lines.decode_lines(data, KEYS))

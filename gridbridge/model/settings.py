@@ -1,4 +1,4 @@
-"""What describes a key of gridbridge.toml: its meaning, unit, limits and form."""
+"""Describe keys of gridbridge.toml: meaning, unit, limits and form."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -12,15 +12,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextFormat:
-    """What a text has to look like."""
+    """The required form of a text value, with a description for people."""
 
-    holds: Callable[[str], object]  # true or false
+    holds: Callable[[str], object]  # truthy for a valid text
     right: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigKeySetting:
-    """What is known of a key besides its type and default; numbers have both limits."""
+    """The description of a configuration key besides its type and default."""
 
     meaning: str
     unit: str
@@ -38,7 +38,7 @@ ACCOUNT = TextFormat(
     holds=re.compile("(?!root$)[a-z_][a-z0-9_-]{0,31}").fullmatch,
     right="the name of an account that is not root",
 )
-OBJECT_NAME = TextFormat(  # stricter than sge_types(1), object_name: no wildcards, nothing sh knows
+OBJECT_NAME = TextFormat(  # stricter than sge_types(1), object_name: no wildcards, no sh syntax
     holds=re.compile("[A-Za-z0-9][A-Za-z0-9_.+-]{0,511}").fullmatch,
     right="letters, digits, _ . + and -, a letter or digit first",
 )
@@ -69,13 +69,11 @@ OAR_QUEUE = TextFormat(
     holds=lambda text: not text or OBJECT_NAME.holds(text),
     right=f"{OBJECT_NAME.right}; empty for OAR's own default",
 )
-OAR_TYPES = (
-    TextFormat(  # OAR would run an idempotent job again, as the service does, under another id
-        holds=re.compile(r"((?!idempotent\b)[a-z_]+(=[\w*,-]+)?( (?!$)|$))*", re.ASCII).fullmatch,
-        right="besteffort and other types with blanks between them, but not idempotent",
-    )
+OAR_TYPES = TextFormat(  # OAR reruns an idempotent job under another id, and so does the service
+    holds=re.compile(r"((?!idempotent\b)[a-z_]+(=[\w*,-]+)?( (?!$)|$))*", re.ASCII).fullmatch,
+    right="besteffort and other types with blanks between them, but not idempotent",
 )
-STATE_URL = TextFormat(  # everybody may read the file, so no password is in it
+STATE_URL = TextFormat(  # no password, because everybody may read gridbridge.toml
     holds=re.compile("sqlite:////[ -~]+|postgresql://(?!.*:.*@)(?!.*password=)[ -~]+").fullmatch,
     right="sqlite:////PATH, or postgresql://USER@HOST/NAME with the password in ~/.pgpass",
 )
@@ -91,7 +89,7 @@ def config_key(
     form: TextFormat = ANY_TEXT,
     inherits: str = "",
 ) -> T:
-    """Make a key with its default; `inherits` says where an empty one takes its value from."""
+    """Define a key with its default; `inherits` names the source of an empty value."""
     about = config_key_metadata(meaning, unit, low, high, form=form, inherits=inherits)
     if isinstance(default, dict):
         return field(default_factory=type(default), metadata=about)
@@ -107,7 +105,7 @@ def config_key_metadata(
     form: TextFormat = ANY_TEXT,
     inherits: str = "",
 ) -> Mapping[str, ConfigKeySetting]:
-    """Make the metadata of a key; a key without a default has only that."""
+    """Return the metadata of a configuration key; also for a key without a default."""
     about = ConfigKeySetting(
         meaning=meaning, unit=unit, low=low, high=high, form=form, inherits=inherits
     )
@@ -115,21 +113,21 @@ def config_key_metadata(
 
 
 def setting_of_key(key: "Field[object]") -> ConfigKeySetting:
-    """Return what is known of a key."""
+    """Return the description of a configuration key's dataclass field."""
     about = key.metadata["setting"]
     assert isinstance(about, ConfigKeySetting)
     return about
 
 
 class RemoteAccountNames(dict[str, str]):
-    """Which person has which account there, for people who have another name there."""
+    """Remote accounts of people whose remote account has another name."""
 
     def account_of(self, person: str) -> str:
-        """Return a person's account there: the one of the same name, unless another is listed."""
+        """Return a person's remote account; an unlisted person has the same name there."""
         return self.get(person, person)
 
     def person_of(self, account: str, cluster: str) -> str:
-        """Return the person whose account it is, or ACCOUNT@CLUSTER if it is nobody's here."""
+        """Return the person of a remote account; ACCOUNT@CLUSTER if unlisted."""
         for person, theirs in self.items():
             if theirs == account:
                 return person
@@ -137,4 +135,4 @@ class RemoteAccountNames(dict[str, str]):
 
 
 class QueueDefaults(dict[str, str]):
-    """What a queue's jobs ask for unless they do so themselves, by the resource's name at home."""
+    """Default resource requests of a queue's jobs, by the resource's home name."""

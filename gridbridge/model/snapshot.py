@@ -1,6 +1,6 @@
-"""A cluster at one moment: its queues, the jobs that matter to us, and two counts.
+"""A snapshot of one cluster: queues, our jobs, and counts of jobs and slots.
 
-Of a cluster with 100,000 waiting jobs only the counts and our own jobs are kept.
+A snapshot of a cluster with 100,000 waiting jobs keeps only counts and our own jobs.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,7 +13,7 @@ from gridbridge.model.states import OPEN, JobState, QueueState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobStatus:
-    """One row of a job list: a job, a running task, or an array's waiting tasks together."""
+    """One job list row: a job, a running task, or an array's waiting tasks together."""
 
     job_id: int
     tasks: tuple[range, ...] = ()  # empty for a job that is no array
@@ -21,37 +21,37 @@ class JobStatus:
     owner: str
     state: JobState
     queue: str = ""  # all.q@host; empty while pending
-    since: datetime | None = None  # start, or submission while pending; None when not printed
-    slots: int = 1  # of each task
+    since: datetime | None = None  # start, or submission of a pending job; None if not printed
+    slots: int = 1  # slots of each task
 
     @property
     def task(self) -> int:
-        """The task's number; 0 for a job that is no array and for several tasks together."""
+        """The task number; 0 for a job that is no array and for a row of several tasks."""
         return self.tasks[0][0] if self.task_count == 1 and self.tasks else NO_TASK
 
     @property
     def task_count(self) -> int:
-        """How many tasks this row stands for."""
+        """The number of tasks in this row."""
         return sum(map(len, self.tasks)) if self.tasks else 1
 
     def covers(self, task: int) -> bool:
-        """Whether this row tells of that task; a row without tasks tells of every one."""
+        """Whether this row contains the task; a row without tasks covers every task."""
         return not self.tasks or any(task in tasks for tasks in self.tasks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobStanding:
-    """A listed job: its rows, what is wrong with it, and what keeps it from starting."""
+    """A listed job with its rows, its errors and the scheduler's wait reasons."""
 
     job_id: int
     owner: str
     rows: tuple[JobStatus, ...]
-    errors: tuple[str, ...] = ()  # one for each failed task
-    hindrances: tuple[str, ...] = ()  # in the scheduler's words; empty if it names none
+    errors: tuple[str, ...] = ()  # one error for each failed task
+    hindrances: tuple[str, ...] = ()  # the scheduler's reasons why the job waits
 
     @property
     def submitted_at(self) -> datetime | None:
-        """When the job was submitted; for running tasks the list only says when they began."""
+        """The submission time; for running tasks the list only shows their start."""
         return min((row.since for row in self.rows if row.since), default=None)
 
 
@@ -60,81 +60,79 @@ _Rows = tuple[dict[int, JobStatus], tuple[JobStatus, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueStatus:
-    """One queue on one host (a queue instance)."""
+    """One queue on one host, a queue instance."""
 
     name: str  # all.q@host
     slots_used: int
-    slots_reserved: int  # by advance reservations
+    slots_reserved: int  # slots of advance reservations
     slots_total: int
     state: QueueState = OPEN
-    takes_batch: bool = True  # it takes batch jobs
-    sends_away: bool = False  # its jobs run at yet another cluster: its slots are not this one's
-    says_stay: bool = False  # it says that none of its jobs runs elsewhere
-    is_besteffort: bool = False  # its jobs make way for all others
-    slots_yielding: int = 0  # of those used: by jobs that make way for others in the same queue
+    takes_batch: bool = True  # whether the queue takes batch jobs
+    sends_away: bool = False  # jobs run at a third cluster; slots do not count here
+    says_stay: bool = False  # the queue offers remote=FALSE: no job runs elsewhere
+    is_besteffort: bool = False  # all other jobs preempt the jobs of this queue
+    slots_yielding: int = 0  # used slots of jobs that others in the same queue preempt
 
     @property
     def queue(self) -> str:
-        """The queue's part of the name."""
+        """The queue part of the queue instance's name."""
         return self.name.partition("@")[0]
 
     @property
     def host(self) -> str:
-        """The host's part of the name."""
+        """The host part of the queue instance's name."""
         return self.name.rpartition("@")[2]
 
     @property
     def takes_work(self) -> bool:
-        """Whether batch jobs can start: without any fact, since each of them forbids that."""
+        """Whether batch jobs can start; any queue fact prevents job starts."""
         return not self.state.facts and self.takes_batch
 
     @property
     def free_slots(self) -> int:
-        """Slots neither used nor reserved, none while it takes no work; never negative."""
+        """Slots neither used nor reserved; 0 in a closed queue, never negative."""
         free = self.slots_total - self.slots_used - self.slots_reserved
         return max(0, free) if self.takes_work else 0
 
     @property
     def free_for_others(self) -> int:
-        """Slots that a job may have for which others make way."""
+        """Slots for an ordinary job, including slots of preemptible jobs."""
         yielding = self.slots_yielding if self.takes_work else 0
         return 0 if self.is_besteffort else self.free_slots + yielding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSnapshot:
-    """One cluster at one moment."""
+    """The queues, our jobs and the counts of one cluster at one moment."""
 
     cluster: str
     taken_at: datetime
     queues: tuple[QueueStatus, ...] = ()
-    jobs: Mapping[int, tuple[JobStatus, ...]]  # by job id: only ours, in the order listed
-    copies: tuple[JobStatus, ...] = ()  # jobs that OAR made by itself from ours; not among `jobs`
-    pending: int  # tasks that could start: neither held nor in error, nor of a campaign
-    free_slots: (
-        int  # of its own queues, as they count them; shared hosts and consumables may allow fewer
-    )
-    besteffort_slots: int | None = None  # free for jobs that make way; None: it has no such jobs
+    jobs: Mapping[int, tuple[JobStatus, ...]]  # our rows by job id, in list order
+    copies: tuple[JobStatus, ...] = ()  # OAR's own copies of our jobs; not in `jobs`
+    pending: int  # eligible waiting tasks, without campaign tasks
+    free_slots: int  # free slots of own queues; shared hosts and consumables may allow fewer
+    besteffort_slots: int | None = None  # free slots for preemptible jobs; None: no such jobs
     _by_task: dict[int, _Rows] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def batch_slots(self) -> int:
-        """The slots of its own queues for ordinary batch jobs, whether they are open or not."""
+        """All slots of the cluster's own ordinary batch queues, open or closed."""
         return sum(queue.slots_total for queue in self._own_queues())
 
     @property
     def used_batch_slots(self) -> int:
-        """How many of these slots are used."""
+        """The used slots of the cluster's own ordinary batch queues."""
         return sum(queue.slots_used for queue in self._own_queues())
 
     def _own_queues(self) -> Iterator[QueueStatus]:
-        """Give its own queues for ordinary batch jobs."""
+        """Yield the cluster's own queues for ordinary batch jobs."""
         for queue in self.queues:
             if queue.takes_batch and not queue.sends_away and not queue.is_besteffort:
                 yield queue
 
     def find(self, job_id: int, task: int = NO_TASK) -> JobStatus | None:
-        """Look up a job's task, or its first row; None when the cluster does not list it."""
+        """Return the row of a job's task, or the job's first row; None if unlisted."""
         rows = self.jobs.get(job_id, ())
         if task == NO_TASK or len(rows) < 2:
             return next((row for row in rows if task == NO_TASK or row.covers(task)), None)
@@ -142,7 +140,7 @@ class ClusterSnapshot:
         return alone.get(task) or next((row for row in shared_rows if row.covers(task)), None)
 
     def _rows_of(self, job_id: int) -> _Rows:
-        """Return an array's rows by task, and those of several tasks or of every one."""
+        """Return an array's rows by single task, and its rows of several or all tasks."""
         if job_id not in self._by_task:
             rows = self.jobs[job_id]
             alone = {row.task: row for row in reversed(rows) if row.task}
@@ -152,8 +150,8 @@ class ClusterSnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentJob:
-    """What campaigns have sent to a cluster, as it is recorded before the cluster is asked."""
+    """Jobs that campaigns sent to a cluster, recorded before the cluster is queried."""
 
-    jobs: frozenset[int] = frozenset()  # ids, also of what is not released yet
-    released: frozenset[str] = frozenset()  # names
-    is_watched: bool = False  # some program wants to know what the cluster answers
+    jobs: frozenset[int] = frozenset()  # ids, also of jobs not released yet
+    released: frozenset[str] = frozenset()  # names of released jobs
+    is_watched: bool = False  # some program wants the cluster's answer

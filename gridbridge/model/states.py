@@ -1,46 +1,46 @@
-"""What a job or a queue is: facts of two closed sets, several of them at once.
+"""States of jobs and queues as sets of facts, of which several may hold at once.
 
-Each adapter reads them from its own system's letters or words; the text is what people are shown.
+Batch adapters derive facts from their system's state letters or words; people are shown the text.
 """
 
-TYPE_CHECKING = False  # typing's own costs as much as json
+TYPE_CHECKING = False  # importing typing costs as much time as importing json
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
 class JobFact:
-    """What may be true of a job."""
+    """The facts that may hold for a job."""
 
-    WAITING = "waiting"  # it has no host
-    HELD = "held"  # one that runs goes on, and may not start again once it was put back
-    RUNNING = "running"  # it has a host, though it may be suspended or be being deleted
-    STARTING = "starting"  # it is on its way to that host: it has not begun
+    WAITING = "waiting"  # the job has no host
+    HELD = "held"  # a running job continues, but may not start again after a reschedule
+    RUNNING = "running"  # the job has a host, even if suspended or in deletion
+    STARTING = "starting"  # the job is on its way to the host and has not begun
     SUSPENDED = "suspended"
-    BY_HAND = "by-hand"  # who suspended it: somebody, ...
-    BY_QUEUE = "by-queue"  # ... what suspended its whole queue, ...
-    BY_THRESHOLD = "by-threshold"  # ... or its queue's load
+    BY_HAND = "by-hand"  # a person suspended the job
+    BY_QUEUE = "by-queue"  # the job is suspended with its whole queue
+    BY_THRESHOLD = "by-threshold"  # the queue's suspend threshold suspended the job
     DELETING = "deleting"
-    ERROR = "error"  # it is not started until somebody clears that
-    RESTARTED = "restarted"  # it was started before
+    ERROR = "error"  # the job does not start until somebody clears the error
+    RESTARTED = "restarted"  # the job was started before
     FINISHED = "finished"
-    UNKNOWN = "unknown"  # there is something that the adapter does not know
+    UNKNOWN = "unknown"  # the adapter does not know a state letter or word of the job
 
 
 class QueueFact:
-    """What may be true of a queue on one host; each of them keeps batch jobs from starting."""
+    """The facts that may hold for a queue instance; each prevents batch job starts."""
 
-    ERROR = "error"  # until somebody clears the error
-    DISABLED = "disabled"  # by hand
-    OFF_HOURS = "off-hours"  # disabled or suspended by its calendar
-    SUSPENDED = "suspended"  # by hand, another queue or its calendar
-    BY_HAND = "by-hand"  # that somebody suspended it
-    UNREACHABLE = "unreachable"  # its host is silent
-    LOADED = "loaded"  # a load threshold is passed, or a value of it missing
+    ERROR = "error"  # queue error, until somebody clears the error
+    DISABLED = "disabled"  # disabled by a person
+    OFF_HOURS = "off-hours"  # disabled or suspended by the queue's calendar
+    SUSPENDED = "suspended"  # suspended by a person, another queue or the calendar
+    BY_HAND = "by-hand"  # a person suspended the queue
+    UNREACHABLE = "unreachable"  # the host of the queue is silent
+    LOADED = "loaded"  # a load threshold is passed or its load value is missing
     OVERLOADED = "overloaded"  # a suspend threshold is passed
-    UNKNOWN = "unknown"  # there is something that the adapter does not know
+    UNKNOWN = "unknown"  # the adapter does not know a state letter or word of the queue
 
 
-# The first that holds is the word for a job: a deleted one is nothing else, whatever it was before.
+# Job facts, the most important first: `JobState.word` is the first fact that holds.
 WORDS = (
     JobFact.UNKNOWN,
     JobFact.DELETING,
@@ -54,7 +54,7 @@ WORDS = (
 
 
 class StateFacts:
-    """Facts, and the text that people are shown; nobody changes one."""
+    """An immutable set of facts with the text that people are shown."""
 
     __slots__ = ("facts", "text")
 
@@ -63,99 +63,99 @@ class StateFacts:
         self.text = text
 
     def __eq__(self, state: object) -> bool:
-        """Say whether it is of the same kind, with the same facts and text."""
+        """Say whether both states have the same class, facts and text."""
         if not isinstance(state, StateFacts) or type(self) is not type(state):
             return NotImplemented
         return (self.facts, self.text) == (state.facts, state.text)
 
     def __hash__(self) -> int:
-        """Equal ones have the same."""
+        """Return the hash of facts and text."""
         return hash((self.facts, self.text))
 
     def __repr__(self) -> str:
-        """Show what it was made from."""
+        """Show the class with its facts and text."""
         return f"{type(self).__name__}({sorted(self.facts)}, {self.text!r})"
 
 
 class QueueState(StateFacts):
-    """A queue on one host; without facts it is open."""
+    """The state of a queue instance; without facts the queue is open."""
 
     __slots__ = ()
 
 
 class JobState(StateFacts):
-    """A job of a batch system; without facts it is not listed, or was not yet."""
+    """The state of a job; without facts no job list has shown the job."""
 
     __slots__ = ()
 
     @property
     def is_listed(self) -> bool:
-        """Whether an answer had it."""
+        """Whether a job list showed the job."""
         return bool(self.facts)
 
     @property
     def word(self) -> str:
-        """The one fact for when only one is wanted; UNKNOWN for a job that is not listed."""
+        """The most important fact about the job; UNKNOWN for an unlisted job."""
         return next((word for word in WORDS if word in self.facts), JobFact.UNKNOWN)
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it has no host."""
+        """Whether the job has no host."""
         return JobFact.WAITING in self.facts
 
     @property
     def can_start(self) -> bool:
-        """Whether the scheduler may start it: no hold, error or deletion keeps it.
+        """Whether the scheduler may start the job: no hold, error or deletion.
 
-        A job with `-a` in the future or beyond `-tc` looks the same to qstat.
+        For qstat a job with a future `-a` time or beyond its `-tc` limit looks startable too.
         """
         return self.is_waiting and not (self.is_held or self.is_error or self.is_deleting)
 
     @property
     def is_running(self) -> bool:
-        """Whether it occupies a host, though it may be suspended or be being deleted."""
+        """Whether the job occupies a host, even suspended or in deletion."""
         return JobFact.RUNNING in self.facts
 
     @property
     def has_begun(self) -> bool:
-        """Whether its first process was started."""
+        """Whether the job's first process was started."""
         return self.is_running and JobFact.STARTING not in self.facts
 
     @property
     def is_held(self) -> bool:
-        """Whether a hold is on it; a running job runs on and is held once it is put back."""
+        """Whether the job has a hold, which stops a running job only after a reschedule."""
         return JobFact.HELD in self.facts
 
     @property
     def is_suspended(self) -> bool:
-        """Whether anybody suspended it."""
+        """Whether the job is suspended, for any reason."""
         return JobFact.SUSPENDED in self.facts
 
     @property
     def is_by_hand(self) -> bool:
-        """Whether it was somebody who suspended it."""
+        """Whether a person suspended the job."""
         return JobFact.BY_HAND in self.facts
 
     @property
     def is_deleting(self) -> bool:
-        """Whether somebody deleted it and it is not gone yet."""
+        """Whether the job was deleted but still exists."""
         return JobFact.DELETING in self.facts
 
     @property
     def is_error(self) -> bool:
-        """Whether it waits until somebody clears its error."""
+        """Whether the job waits in error state until somebody clears the error."""
         return JobFact.ERROR in self.facts
 
     @property
     def is_restarted(self) -> bool:
-        """Whether it was started before."""
+        """Whether the job was started before."""
         return JobFact.RESTARTED in self.facts
 
     @property
     def is_put_back(self) -> bool:
-        """Whether it waits to be started again."""
+        """Whether the job was rescheduled and waits for its next start."""
         return self.is_waiting and self.is_restarted
 
 
-UNSEEN = JobState()  # of a job that no answer lists, or listed yet
+UNSEEN = JobState()  # the state of a job that no job list has shown
 OPEN = QueueState()

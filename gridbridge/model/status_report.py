@@ -1,4 +1,4 @@
-"""What commands show people about the service and about one job: facts, each with the reason."""
+"""Reports that commands show about the service and about one job."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,12 +6,12 @@ from datetime import datetime, timedelta
 
 from gridbridge.model.published import ShownEvent, ShownTransfer
 
-FIRST_EVENTS, LAST_EVENTS = 10, 40  # of an attempt that are shown when there are more
-UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"  # replaces what would control a reader's terminal
+FIRST_EVENTS, LAST_EVENTS = 10, 40  # events shown of an attempt with more events
+UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"  # replaces control characters
 
 
 def printable_text(text: str) -> str:
-    """Replace control characters: texts come from people's own messages."""
+    """Replace control characters in people's texts, which could control a terminal."""
     if text.isprintable():
         return text
     return "".join(letter if letter.isprintable() else UNPRINTABLE for letter in text)
@@ -23,7 +23,7 @@ def with_noun(number: int, singular: str, more: str = "") -> str:
 
 
 def format_duration(passed: timedelta) -> str:
-    """Write a duration in one or two units."""
+    """Format a duration in one or two units."""
     seconds = max(0, round(passed.total_seconds()))
     if seconds < 120:
         return f"{seconds} s"
@@ -35,19 +35,19 @@ def format_duration(passed: timedelta) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterReport:
-    """A cluster: whether it answers, and what it has."""
+    """Whether a cluster answers, with its waiting tasks and free slots."""
 
     cluster: str
     answers: bool
     taken_at: datetime | None
-    waiting: int | None  # tasks of anybody that could start
+    waiting: int | None  # eligible waiting tasks of all owners
     free_slots: int | None
     why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueReport:
-    """A transfer queue: whether it takes jobs."""
+    """Whether a transfer queue takes jobs, with the reason."""
 
     queue: str
     cluster: str
@@ -59,7 +59,7 @@ class QueueReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferReport:
-    """A transfer and what it waits for."""
+    """A transfer and the event that it waits for."""
 
     job: str  # 12, or 12.3
     transfer: ShownTransfer
@@ -68,44 +68,44 @@ class TransferReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteReport:
-    """Everything; `alarm` says that the rest may be old, and is empty when it is not."""
+    """The whole site report; a nonempty `alarm` says that the report may be old."""
 
     alarm: str
     clusters: tuple[ClusterReport, ...] = ()
     queues: tuple[QueueReport, ...] = ()
     transfers: tuple[TransferReport, ...] = ()
-    drained: tuple[str, ...] = ()  # clusters that no queue leads to, and why
-    late: tuple[str, ...] = ()  # rounds of other programs that don't end, or rest
+    drained: tuple[str, ...] = ()  # drained clusters without a transfer queue, with reasons
+    late: tuple[str, ...] = ()  # stuck or paused rounds of other programs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferAttempt:
-    """One attempt to run a task elsewhere in words: where it is, both sides, what it waits for."""
+    """One transfer attempt in words: place, home state, remote state and wait."""
 
     transfer: ShownTransfer
     where: str
     here: str
     there: str
-    waits_for: str  # empty once it is over
+    waits_for: str  # empty for a closed transfer
     events: tuple[ShownEvent, ...]
     left_out: int = 0  # events between the first and the last ones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskExplanation:
-    """A local task with its attempts, the newest last."""
+    """A local task with its transfer attempts, newest last."""
 
     job: str
     attempts: tuple[TransferAttempt, ...]
-    left_out: int = 0  # earlier ones
+    left_out: int = 0  # earlier attempts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedDecision:
-    """A program's decision, a row of the state file; its inputs suffice to decide again."""
+    """A program's decision from the state file, with the inputs to repeat it."""
 
     number: int
     at: datetime
     program: str
     sentence: str
-    inputs: Mapping[str, object]  # as JSON has them
+    inputs: Mapping[str, object]  # JSON values

@@ -1,33 +1,33 @@
-"""The names that a cluster offers: what a job may ask for there, as published lines.
+"""The names that jobs may request at a cluster, as published lines.
 
-The service asks the cluster for them now and then. Hot programs load this module when a job asks
-for something, for it would be no use to submit what the cluster does not offer, and where a queue
-there would send the job on.
+The service queries each cluster for its names from time to time. Hot programs load this module for
+a job with requests. Unknown names are refused before submission, and a job in a local-only queue is
+never sent on.
 """
 
 from gridbridge.model import key_value_lines
 
-TYPE_CHECKING = False  # typing's own costs as much as json
+TYPE_CHECKING = False  # importing typing costs as much time as importing json
 if TYPE_CHECKING:
     from gridbridge.model.request import JobRequest
 
-ANY = "*"  # among the names of a kind: every name may be asked for
-NO_RULE = "="  # of a cluster whose queues have no parallel environment
+ANY = "*"  # in the names of a kind: every name may be requested
+NO_RULE = "="  # the rule of a cluster whose queues have no parallel environment
 ON_ONE_HOST = "$pe_slots"  # allocation_rule (sge_pe(5)); a number means slots on each host
 
 
 class ClusterVocabulary:
-    """The names that a cluster knows, of each kind."""
+    """The names that a cluster knows, by kind."""
 
     __slots__ = KINDS = ("resource", "string", "pe", "project", "queue", "node", "rule")
 
-    resource: frozenset[str]  # resources that can be requested, with their shortcuts
-    string: frozenset[str]  # those of them that are strings; ANY: unknown
+    resource: frozenset[str]  # requestable resources, with their shortcuts
+    string: frozenset[str]  # string resources; ANY: unknown
     pe: frozenset[str]
     project: frozenset[str]
     queue: frozenset[str]
-    node: frozenset[str]  # of OAR: those that run jobs, can be woken or come back soon
-    rule: frozenset[str]  # NAME=RULE of the environments in its queues; ANY: unknown
+    node: frozenset[str]  # OAR nodes that run jobs, can be powered on or return soon
+    rule: frozenset[str]  # NAME=RULE of the queues' parallel environments; ANY: unknown
 
     def __init__(self, **names: frozenset[str]) -> None:
         for kind in self.KINDS:
@@ -41,9 +41,9 @@ class ClusterVocabulary:
         ) == encode_vocabulary(vocabulary)
 
     def environment(self, nodes: int, slots: int) -> str:
-        """Return a parallel environment that puts so many slots on each node; empty for none.
+        """Return a parallel environment with `slots` slots on each node; '' for none.
 
-        ANY if no environment is needed for that, or if the rules are unknown.
+        ANY means that no environment is needed, or that the rules are unknown.
         """
         if ANY in self.rule or not nodes or nodes * slots == 1:
             return ANY
@@ -53,14 +53,14 @@ class ClusterVocabulary:
 
 
 def encode_vocabulary(vocabulary: ClusterVocabulary) -> bytes:
-    """Write a vocabulary as it is published: `KIND=NAME NAME ...`, a line a kind."""
+    """Encode a vocabulary for publication: a line `KIND=NAME NAME ...` for each kind."""
     return key_value_lines.encode_lines(
         {kind: " ".join(sorted(getattr(vocabulary, kind))) for kind in ClusterVocabulary.KINDS}
     )
 
 
 def decode_vocabulary(data: bytes) -> ClusterVocabulary:
-    """Read a published vocabulary; ParseError for anything that encode would not have written."""
+    """Decode a published vocabulary; ParseError for invalid lines."""
     read = key_value_lines.decode_lines(data, ClusterVocabulary.KINDS) if data else {}
     return ClusterVocabulary(**{kind: frozenset(names.split()) for kind, names in read.items()})
 
@@ -72,10 +72,10 @@ def missing_environment_reason(nodes: int, slots: int) -> str:
 
 
 class LocalOnlyQueues:
-    """The queues of another cluster that send no jobs on, and whether all of them say so."""
+    """The queues of a remote cluster that send no jobs on to a third cluster."""
 
-    queues: str  # their names, with commas
-    all_say: str  # yes: `-l remote=false` finds each of them
+    queues: str  # comma-separated queue names
+    all_say: str  # yes: `-l remote=false` matches each of these queues
 
     def __init__(self, *, queues: str, all_say: str = "") -> None:
         self.queues = queues
@@ -88,15 +88,15 @@ class LocalOnlyQueues:
         return f"LocalQueues(queues={self.queues!r}, all_say={self.all_say!r})"
 
     def keep(self, request: "JobRequest") -> "JobRequest":
-        """Keep a job there: have it ask for those queues."""
+        """Restrict a remote job's request to queues that send no jobs on."""
         targets, stays = self.kept(request.targets)
         return request.but(targets=targets, stays=stays)
 
     def kept(self, targets: str) -> tuple[str, bool]:
-        """Return the queues to ask for, and whether to ask for `remote=false`.
+        """Return the queues to request, and whether to request `remote=false`.
 
-        `targets` are those that a mapping names, empty for any. Where none of them is known to
-        send nothing away, they are asked for as they are.
+        `targets` are the queues that a mapping names, '' for any. Without a known local-only queue
+        among the targets, the targets are requested unchanged.
         """
         names = self.queues.split(",")
         words = targets.split(",") if targets else names
@@ -108,9 +108,9 @@ class LocalOnlyQueues:
         return ",".join(local), False
 
     def only(self, request: "JobRequest") -> "JobRequest | None":
-        """Return a request that no other queue is given; None where all that it names are others.
+        """Return a request for local-only queues; None if the request excludes these.
 
-        With `remote=false` a pattern is no danger; without it the names have to be known.
+        `remote=false` makes patterns safe; without `remote=false` the queue names must be known.
         """
         words = request.targets.split(",") if request.targets else self.queues.split(",")
         local = [word for word in words if word.partition("@")[0] in self.queues.split(",")]
@@ -120,17 +120,17 @@ class LocalOnlyQueues:
 
 
 def _is_pattern(name: str) -> bool:
-    """Say whether it may stand for several queues (sge_types(1), wc_queue_list)."""
+    """Say whether a name may match several queues (sge_types(1), wc_queue_list)."""
     return not set("*?[]!&|()").isdisjoint(name)
 
 
 def encode_local_queues(queues: LocalOnlyQueues) -> bytes:
-    """Write them as they are published."""
+    """Encode local-only queues for publication."""
     return key_value_lines.encode_lines(vars(queues))
 
 
 def decode_local_queues(data: bytes) -> LocalOnlyQueues:
-    """Read what is published; ParseError for anything else."""
+    """Decode published local-only queues; ParseError for invalid lines."""
     return LocalOnlyQueues(
         **{"queues": "", **key_value_lines.decode_lines(data, ("queues", "all_say"))}
     )

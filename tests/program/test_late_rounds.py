@@ -54,13 +54,17 @@ def test_the_check_and_the_status_tell_since_when_none_has_ended(
     published_json.publish_round_begin(RebalanceRound.DATASETS, NOON - 30 * HOUR, str(tmp_path))
     published_json.publish_round_end(RebalanceRound.DATASETS, NOON - 29 * HOUR, str(tmp_path))
     assert told(tmp_path, NOON) == [
-        ("rebalancing: datasets", FindingState.OK, "the last one ended 29 h ago")
+        ("rebalancing: datasets", FindingState.OK, "the last round ended 29 h ago")
     ]
 
     published_json.publish_round_begin(RebalanceRound.DATASETS, NOON - 27 * HOUR, str(tmp_path))
 
     assert told(tmp_path, NOON) == [
-        ("rebalancing: datasets", FindingState.WARNING, "none has ended since one began 27 h ago")
+        (
+            "rebalancing: datasets",
+            FindingState.WARNING,
+            "no round ended since one began 27 h ago",
+        )
     ]
     status_command.print_status_report(reports.build_site_report(NOON, str(tmp_path)), NOON)
     last = capsys.readouterr().out.splitlines()[-1]

@@ -69,7 +69,7 @@ def test_the_steps_make_queues_like_the_local_one(policy: Policy) -> None:
     assert lines[-1] == "qconf -rattr queue slots 1 gb-be2"
     assert besteffort_setup.plan_besteffort_removal(policy, asked()) == ()
     (told,) = besteffort_setup.besteffort_consumable_warnings(policy, asked())
-    assert told.startswith("alpha: consumable slots: best-effort tasks take of it at n1")
+    assert told.startswith("alpha: consumable slots: best-effort tasks use it at n1")
 
 
 @pytest.mark.parametrize(

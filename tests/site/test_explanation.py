@@ -122,7 +122,7 @@ def test_a_queue_of_people_takes_nobody_else(tmp_path: Path) -> None:
     """The golden job is alice's."""
     foreseen = explain_submission(("12",), "delta", here(tmp_path, people='bob = "bo_delta"'))
 
-    assert foreseen.refused == "[cluster.delta.users] names who has an account there, and not alice"
+    assert foreseen.refused == "alice has no account in [cluster.delta.users]"
     assert not foreseen.command
 
 

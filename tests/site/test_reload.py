@@ -90,7 +90,7 @@ def test_a_wrong_file_is_told_everywhere_and_the_old_one_stays_in_force(site: Re
 
     wrong = "[queue.transfer-beta] slots = 0: out of range; a whole number, 1 to 9999999 slots"
     told = f"{TOML}: {wrong}"
-    assert status == f"{OLDER}, for it refuses the new one: {told}"
+    assert status == f"{OLDER}, because it refuses the new file: {told}"
     assert (checked, ended) == ([f"file {told}", f"{ITEM}: {OLDER}"], "3")
     (line,) = [line for line in site.log() if "misconfigured" in line]
     assert line.startswith("level=ERROR event=misconfigured sha256=")

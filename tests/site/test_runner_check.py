@@ -70,7 +70,7 @@ def test_campaigns_go_on_and_the_last_cycle_counts(
             ShownSendReasons(at=NOON - timedelta(minutes=minutes)), str(tmp_path)
         )
 
-    assert look() == [(state, f"1 that go on, last cycle of gridbridge-runner: {when}")]
+    assert look() == [(state, f"1 unfinished, last cycle of gridbridge-runner: {when}")]
 
 
 @pytest.mark.parametrize("state", [CampaignState.TERMINATED, CampaignState.PAUSED])
@@ -91,7 +91,6 @@ def test_what_was_brought_and_not_taken_is_told(tmp_path: Path, look: Look) -> N
     assert look() == [
         (
             FindingState.WARNING,
-            "0 that go on and 1 file that nobody has taken yet, last cycle of gridbridge-runner:"
-            " never",
+            "0 unfinished and 1 file not accepted yet, last cycle of gridbridge-runner: never",
         )
     ]

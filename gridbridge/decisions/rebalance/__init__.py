@@ -1,1 +1,1 @@
-"""Which copies of tasks are to be moved: host rebalancing, job rebalancing, and failed hosts."""
+"""Rebalancing rules: which copies move, for hosts, jobs and datasets."""

@@ -1,4 +1,4 @@
-"""One round that nobody asked for: what failed first, then one host, then one job."""
+"""Automatic rebalancing round: failed hosts first, then one host or one job."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -22,24 +22,24 @@ from gridbridge.model.rebalance.placement_snapshot import (
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 from gridbridge.model.status_report import with_noun
 
-EVACUATED_STATES = (HostState.DEAD, HostState.DISK_FULL, HostState.DRAIN)  # in this order
+EVACUATED_STATES = (HostState.DEAD, HostState.DISK_FULL, HostState.DRAIN)  # in order of evacuation
 BLOCKING_STATES = (
     HostState.DEAD,
     HostState.DRAIN,
-)  # until what can leave has left nothing is evened out
+)  # no host is evened out before the evacuation has ended
 
 
 def plan_automatic_round(snapshot: PlacementSnapshot, rules: RebalanceSection) -> MovePlan:
-    """Return the moves of one round.
+    """Plan the moves of one automatic round.
 
-    Of the hosts that failed the first one counts from which something can be moved. Nothing else
-    begins while tasks move. The lightest host is looked at before the heaviest one, and of the jobs
-    the one with the largest tasks. What moves nothing says why.
+    The first failed host with movable copies is evacuated. No balancing begins while tasks are
+    moving. Otherwise the lightest host, then the heaviest host, then the job with the largest
+    tasks is tried. Each attempt without a move gives its reason.
     """
     board, tried = ProjectedLoad(snapshot, rules), list[MovePlan]()
     for host in failed_hosts_with_copies(board):
         if host.state is HostState.DISK_FULL and not board.is_full(host):
-            continue  # it was, and is not any more
+            continue  # the disk is no longer full
         tried.append(_evacuated(board, host))
         if tried[-1].moves:
             return merge_refused_moves(tried)
@@ -64,7 +64,7 @@ def _evacuated(board: ProjectedLoad, host: PlacementHost) -> MovePlan:
 
 
 def _even_jobs(board: ProjectedLoad) -> MovePlan:
-    """Return what repairs the first job of which something can be moved, or evens it out."""
+    """Plan the repair or even spread of the first job with a possible move."""
     draft, words = (
         MovePlanDraft(board, board.rules.tasks_per_round, board.rules.bytes_per_round),
         "",
@@ -77,7 +77,7 @@ def _even_jobs(board: ProjectedLoad) -> MovePlan:
 
 
 def balance_extreme_hosts(board: ProjectedLoad) -> MovePlan:
-    """Return what evens the lightest host out, else the heaviest one, or why nothing does."""
+    """Plan moves for the lightest host, or else for the heaviest host."""
     hosts = sorted(_live(board), key=lambda host: (board.score(host), host.name))
     tried = list[MovePlan]()
     for host in dict.fromkeys((*hosts[:1], *hosts[-1:])):
@@ -89,7 +89,7 @@ def balance_extreme_hosts(board: ProjectedLoad) -> MovePlan:
 
 
 def merge_refused_moves(tried: Iterable[MovePlan]) -> MovePlan:
-    """Return the last advice with what the others before it refused; the first reason counts."""
+    """Return the last plan with the rejected moves of all plans."""
     plans = tuple(tried)
     moved = {(move.job, move.number, move.target) for advice in plans for move in advice.moves}
     rejected = dict[tuple[str, int, str], RejectedMove]()
@@ -106,11 +106,11 @@ def merge_refused_moves(tried: Iterable[MovePlan]) -> MovePlan:
 
 
 def why_balancing_waits(snapshot: PlacementSnapshot) -> str:
-    """Say why nothing is evened out just now: what is under way and what has failed come first.
+    """Say why balancing waits: tasks are moving, or an evacuation is unfinished.
 
-    A host with a full disk holds nothing up: it may stay full for long.
+    A host with a full disk does not block balancing, because the disk may stay full for long.
     """
-    moves = TaskState.MOVING  # looked up once: tasks may be a million
+    moves = TaskState.MOVING  # a local name, for speed: tasks may be a million
     if moving := sum(task.state is moves for task in snapshot.tasks):
         return f"{with_noun(moving, 'task is', 'tasks are')} moved already: nothing else is begun"
     awaited = _awaited(snapshot)
@@ -122,7 +122,7 @@ def why_balancing_waits(snapshot: PlacementSnapshot) -> str:
 
 
 def _awaited(snapshot: PlacementSnapshot) -> set[str]:
-    """Return the hosts that something is to leave yet: what runs and what is lost is not."""
+    """Return dead or drained hosts with waiting tasks that can leave."""
     hosts = {host.name: host for host in snapshot.hosts if host.state in BLOCKING_STATES}
     lost = {host.name for host in hosts.values() if host.state is HostState.DEAD or not host.is_up}
     if not hosts:
@@ -148,7 +148,7 @@ def _why_none(snapshot: PlacementSnapshot, rules: RebalanceSection) -> str:
 
 
 def failed_hosts_with_copies(board: ProjectedLoad) -> list[PlacementHost]:
-    """Return hosts that copies have to leave and that held some, in the order of service."""
+    """Return dead, full and drained hosts with copies, in order of evacuation."""
     served = (host for host in board.snapshot.hosts if host.state in EVACUATED_STATES)
     return sorted((host for host in served if board.has_held(host.name)), key=_turn)
 
@@ -162,7 +162,7 @@ def _live(board: ProjectedLoad) -> list[PlacementHost]:
 
 
 def _jobs(board: ProjectedLoad, rules: RebalanceSection) -> list[PlacementJob]:
-    """Return the jobs that may be rebalanced unasked, those with the largest tasks first."""
+    """Return the jobs that an automatic round may rebalance, largest tasks first."""
     now, pause = board.snapshot.now, timedelta(seconds=rules.job_rest_s)
     recent_jobs = board.snapshot.recent.jobs
     jobs = (

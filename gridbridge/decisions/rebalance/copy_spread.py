@@ -1,4 +1,4 @@
-"""One copy of a job from a host that has many to one that has few."""
+"""Even spread of a job: single copies move from hosts with many to few copies."""
 
 from collections.abc import Iterator
 
@@ -16,25 +16,25 @@ from gridbridge.model.rebalance.placement_snapshot import (
 
 
 class CopySpread:
-    """The hosts of a kind, by how much they have of a job, until a copy of it is moved."""
+    """The hosts of a kind by their number of a job's copies, until a copy moves."""
 
     def __init__(
         self, draft: MovePlanDraft, job: PlacementJob, kind: str, *, is_asked: bool
     ) -> None:
         board, above = draft.board, dict(draft.board.above(job, kind))
         self.above = above
-        # those that lack most of the job first, then by their load
+        # hosts that lack most copies of the job first, then the lowest load
         self.order = sorted(board.by_load(kind), key=lambda host: above[host.name])
         self._draft, self._job, self._is_asked = draft, job, is_asked
         self._givers = [host for host in reversed(self.order) if above[host.name] >= 0]
-        self._takers: list[PlacementHost] | None = None  # known once a copy could move
-        self._reasons: dict[str, str] = {}  # why each host takes none; empty where it does
+        self._takers: list[PlacementHost] | None = None  # computed on first use
+        self._reasons: dict[str, str] = {}  # by host: why the host takes no copy, or empty
         self._is_told = False
 
     def push(self, source: PlacementHost, *, is_extra: bool = False) -> bool:
-        """Advise a move of one copy off a host, onto the one that has the fewest and takes it.
+        """Plan one copy's move off a host, to the host with the fewest copies.
 
-        What a host gives only because it is busy, no busy host gets: it would give it back.
+        `is_extra` (the source is only busy) excludes busy targets, which would return the copy.
         """
         targets: list[PlacementHost] | None = None
         reason = self._draft.taken_reason(self._job, source.name)
@@ -55,10 +55,10 @@ class CopySpread:
         return False
 
     def pull(self, target: PlacementHost, *, is_extra: bool = False) -> bool:
-        """Advise a move of one copy onto a host, from the one that has the most.
+        """Plan one copy's move to a host, from the host with the most copies.
 
-        No host gives one that has less than its share, and none that is quiet gives to a host that
-        gets one only because it is quiet, too.
+        Hosts below their share give no copy. `is_extra` (the target is only quiet) excludes quiet
+        sources.
         """
         draft, job, empty = self._draft, self._job, set[str]()
         reason = _target_reason(draft, job, target)
@@ -88,7 +88,7 @@ class CopySpread:
         return self._draft.board.is_busy(host)
 
     def _taking(self) -> list[PlacementHost]:
-        """Return the hosts that may take a copy, whichever it is."""
+        """Return the hosts that may take any copy of the job."""
         if self._takers is None:
             why = {host.name: _target_reason(self._draft, self._job, host) for host in self.order}
             self._takers = [host for host in self.order if not why[host.name]]
@@ -96,7 +96,7 @@ class CopySpread:
         return self._takers
 
     def _refuse_up_to(self, task: PlacementTask, until: str = "") -> None:
-        """Have the first copy refused by each host that takes none, up to the one where it goes."""
+        """Record the first task's rejected targets, up to the host that takes the task."""
         for name, reason in self._reasons.items() if not self._is_told else ():
             if name == until:
                 break
@@ -118,7 +118,7 @@ def _goes(
 
 
 def _target_reason(draft: MovePlanDraft, job: PlacementJob, target: PlacementHost) -> str:
-    """Say why a host takes no copy of a job, whichever it is."""
+    """Say why a host takes no copy of a job, independent of the task."""
     board = draft.board
     return (
         draft.host_reason(target)
@@ -136,9 +136,9 @@ def _full_reason(board: ProjectedLoad, target: PlacementHost) -> str:
 
 
 def _busy_reason(board: ProjectedLoad, target: PlacementHost) -> str:
-    """Say whether a host has generally high load, and gets nothing ("Job Rebalancing").
+    """Say that a busy host gets no copy of a job (Hydra, "Job Rebalancing").
 
-    Where it is known how many more tasks could start there, that decides.
+    A host with a known number of free slots is judged by these slots instead.
     """
     if target.room is None and board.is_busy(target):
         return f"{target.name} is far busier than the mean"
@@ -148,7 +148,7 @@ def _busy_reason(board: ProjectedLoad, target: PlacementHost) -> str:
 def _extreme_reason(
     board: ProjectedLoad, task: PlacementTask, source: PlacementHost, target: PlacementHost
 ) -> str:
-    """Say whether a move would make disks uneven, which the next round had to undo."""
+    """Reject a move that makes disks uneven: the next round would undo the move."""
     if board.is_disk_heavy(target, task.size_bytes) and task.size_bytes:
         return f"the disk of {target.name} would be far fuller than the mean"
     is_light = board.is_disk_light(source, -task.size_bytes) and task.size_bytes

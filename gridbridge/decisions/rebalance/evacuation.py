@@ -1,6 +1,7 @@
-"""What leaves a host that is drained, dead or full: with few copies on their way at once.
+"""Evacuation of a drained, dead or full host, with few copies under way at once.
 
-By Hydra's HostFailWorker: what is lost is said beforehand, and owners' wishes don't count.
+The rules are those of Hydra's HostFailWorker: a plan reports losses beforehand, and owners' wishes
+are overridden.
 """
 
 from gridbridge.decisions.rebalance.move_plan_draft import (
@@ -36,9 +37,9 @@ from gridbridge.model.status_report import with_noun
 def plan_host_evacuation(
     snapshot: PlacementSnapshot, name: str, rules: RebalanceSection
 ) -> MovePlan:
-    """Return the moves that take a host's copies elsewhere; the host has to be in the snapshot.
+    """Plan the evacuation of a host that is in the snapshot.
 
-    A host that is dead, or down and not only full, is lost. Any other one is read from.
+    A host that is dead or down is lost. The copies on any other host are read from this host.
     """
     board = ProjectedLoad(snapshot, rules)
     draft = MovePlanDraft(board, 0, None)
@@ -46,9 +47,9 @@ def plan_host_evacuation(
 
 
 def advise_evacuation(draft: MovePlanDraft, host: PlacementHost) -> str:
-    """Advise what takes a host's copies elsewhere, and say it.
+    """Plan the evacuation of a host, and return a sentence that describes the plan.
 
-    So many copies from failed hosts are on their way at once: those of the draft count.
+    moves_from_failed or moves_from_full limits the copies under way, including the draft's moves.
     """
     board = draft.board
     is_full = host.state == HostState.DISK_FULL and host.is_up
@@ -79,9 +80,9 @@ def advise_evacuation(draft: MovePlanDraft, host: PlacementHost) -> str:
 
 
 def describe_lost_datasets(board: ProjectedLoad, host: PlacementHost) -> str:
-    """Say of how many datasets a lost host had the only whole copy; empty for none.
+    """Count datasets whose only whole replica was on a lost host; empty for none.
 
-    Nobody but their owners can know whether the originals are as they were.
+    Only the owner of a dataset knows whether the original is unchanged.
     """
     if not (many := board.lost.get(host.name)):
         return ""
@@ -89,7 +90,7 @@ def describe_lost_datasets(board: ProjectedLoad, host: PlacementHost) -> str:
 
 
 def _standing(host: PlacementHost, *, is_lost: bool, is_full: bool) -> str:
-    """Say what is the matter with a host; one that nothing is wrong with is to be given up."""
+    """Name the state of a host: full, lost or drained; a healthy host is given up."""
     if is_full:
         return "is full"
     if is_lost:
@@ -98,15 +99,15 @@ def _standing(host: PlacementHost, *, is_lost: bool, is_full: bool) -> str:
 
 
 def _why_not(board: ProjectedLoad, host: PlacementHost, *, is_lost: bool, is_full: bool) -> str:
-    """Say why nothing is to be done about it; empty when something is.
+    """Say why a host is not evacuated; empty if the host is evacuated.
 
-    Of a disk that holds other files as well each copy is judged alone.
+    A disk shared with other files is not compared as a whole: each copy is checked alone.
     """
     if is_full:
         return ""
     if not (host.is_shared or _is_room_elsewhere(board, host)):
         size = format_gigabytes(host.used_bytes)
-        return f"the others have no room for its {size}: nothing is moved"
+        return f"the other hosts have no room for its {size}: nothing is moved"
     if is_lost and (other_host := _down_with_copies(board, host)):
         return (
             f"{other_host} is down and has copies of the same tasks: bring it up first, or drop it"
@@ -115,7 +116,7 @@ def _why_not(board: ProjectedLoad, host: PlacementHost, *, is_lost: bool, is_ful
 
 
 def _is_room_elsewhere(board: ProjectedLoad, host: PlacementHost) -> bool:
-    """Say whether the others could hold what a host holds; an unknown disk may be large."""
+    """Say whether other hosts have room (or unknown disks) for a host's copies."""
     other_hosts, used, most = _disks(board, host)
     if not host.max_bytes or any(not other_host.max_bytes for other_host in other_hosts):
         return True
@@ -123,7 +124,7 @@ def _is_room_elsewhere(board: ProjectedLoad, host: PlacementHost) -> bool:
 
 
 def _disks(board: ProjectedLoad, host: PlacementHost) -> tuple[list[PlacementHost], int, int]:
-    """Return the other live hosts of its kind, what all of them use with it, and their size."""
+    """Return a host's live peers, the used bytes including `host`, and the capacity."""
     other_hosts = [
         other_host for other_host in board.live(host.kind) if other_host.name != host.name
     ]
@@ -132,7 +133,7 @@ def _disks(board: ProjectedLoad, host: PlacementHost) -> tuple[list[PlacementHos
 
 
 def _down_with_copies(board: ProjectedLoad, host: PlacementHost) -> str:
-    """Return another host that is down, and that may come back with a copy of what is lost."""
+    """Return another host that is down but may come back with a copy of a lost task."""
     for task in board.at(host.name):
         for name in task.hosts:
             other_host = board.hosts.get(name)
@@ -147,7 +148,7 @@ def _down_with_copies(board: ProjectedLoad, host: PlacementHost) -> str:
 
 
 def _room(board: ProjectedLoad, host: PlacementHost) -> str:
-    """Say how full the hosts are with it and without it."""
+    """Say how full the disks are with and without the evacuated host."""
     other_hosts, used, most = _disks(board, host)
     if not other_hosts:
         return "no other host takes anything now"
@@ -157,7 +158,7 @@ def _room(board: ProjectedLoad, host: PlacementHost) -> str:
 
 
 def _replace(draft: MovePlanDraft, host: PlacementHost, tasks: list[PlacementTask]) -> int:
-    """Make up for what a dead host held, the smallest first; return how many tasks are lost."""
+    """Plan replacements for a lost host's copies; return the number of lost tasks."""
     lost = 0
     for task in sorted(tasks, key=lambda task: (task.size_bytes, task.key)):
         job = draft.board.jobs[task.job]
@@ -174,12 +175,12 @@ def _replace(draft: MovePlanDraft, host: PlacementHost, tasks: list[PlacementTas
             _off(draft, job, task, host)
         else:
             lost += 1
-            draft.refuse(task, "", "it has no replica: what it was is lost")
+            draft.refuse(task, "", "the task has no replica: its data are lost")
     return lost
 
 
 def _is_left(board: ProjectedLoad, name: str, lost: PlacementHost) -> bool:
-    """Say whether a host is another one, is known, and can be read."""
+    """Say whether a copy survives on a known, readable host other than `lost`."""
     other_host = board.hosts.get(name)
     return other_host is not None and name != lost.name and is_host_readable(other_host)
 
@@ -187,7 +188,7 @@ def _is_left(board: ProjectedLoad, name: str, lost: PlacementHost) -> bool:
 def _anew(
     draft: MovePlanDraft, job: PlacementJob, task: PlacementTask, host: PlacementHost, source: str
 ) -> None:
-    """Have a replica made in the place of the one that was lost, from a copy that is whole."""
+    """Plan a replica that replaces a lost replica, copied from the host `source`."""
     if host.name in draft.board.task(task).replicas:
         draft.board.forget(task, host.name)
     if not draft.is_over and len(draft.board.task(task).replicas) < job.replicas:
@@ -203,7 +204,7 @@ def _move_off(
             return
         reason = why_task_stays(draft.board, task, is_asked=True) or draft.again_reason(task)
         if reason or (job.spare and is_full):
-            draft.refuse(task, "", reason or "its owner has more copies than wished for: they stay")
+            draft.refuse(task, "", reason or "the task has spare copies, which stay at this host")
         elif job.spare:
             draft.add(MoveKind.DELETE, task, host.name)
         else:
@@ -213,7 +214,7 @@ def _move_off(
 
 
 def _off(draft: MovePlanDraft, job: PlacementJob, task: PlacementTask, host: PlacementHost) -> None:
-    """Advise that a copy goes to the best place for it; a replica elsewhere may become live."""
+    """Plan the move of a task's copy from a host to the best target host."""
     if draft.is_over:
         return
     for target in rank_copy_targets(draft, job, task):

@@ -1,7 +1,7 @@
-"""Host rebalancing: whether a host is far from the others, and which copies would even it out.
+"""Host rebalancing: moves that bring a host's load closer to the mean.
 
-By Hydra's document "Spawn Balancing", "Host Rebalancing": disks first, else the jobs that ran of
-late. Where its code differs, the document counts (docs/decisions).
+Source: Hydra's document "Spawn Balancing", section "Host Rebalancing": disks first, then active
+jobs. The document counts where Hydra's code differs (docs/decisions).
 """
 
 from collections.abc import Iterable, Iterator
@@ -35,12 +35,12 @@ from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 
 
 def plan_host_balance(snapshot: PlacementSnapshot, name: str, rules: RebalanceSection) -> MovePlan:
-    """Return the moves that even a host out; the host has to be in the snapshot."""
+    """Plan the moves that even out a host in the snapshot."""
     return balance_unmoved_host(ProjectedLoad(snapshot, rules), name)
 
 
 def balance_unmoved_host(board: ProjectedLoad, name: str) -> MovePlan:
-    """Return them, of a board on which nothing was moved."""
+    """Plan the moves that even out a host; `board` must not contain projected moves."""
     host, rules = board.hosts[name], board.rules
     draft = MovePlanDraft(board, rules.tasks_per_round, rules.bytes_per_round)
     if why := _why_none(host):
@@ -61,16 +61,16 @@ def balance_unmoved_host(board: ProjectedLoad, name: str) -> MovePlan:
 
 
 def _by_disk(*, is_light: bool) -> str:
-    """Say how a host's disk is rated if no copy comes or goes because of it."""
+    """Say how a host's disk compares if disk usage causes no move."""
     if is_light:
         return "is light by its disk, and no copy is to come"
     return "is like the others by its disk"
 
 
 def balance_job_on_host(draft: MovePlanDraft, host: PlacementHost, job: PlacementJob) -> None:
-    """Give a host its fair portion of a job: one copy less than its share, or as many.
+    """Plan moves that give a host its share of a job's copies, or one copy less.
 
-    A host with far more slots in use than others has one less than its share, a quiet one all.
+    A busy host gets one copy less than its share, a quiet host its full share.
     """
     board = draft.board
     share = board.share(job, host)
@@ -102,7 +102,7 @@ def _why_none(host: PlacementHost) -> str:
 
 
 def _is_heavy(board: ProjectedLoad, host: PlacementHost) -> bool:
-    """Say whether copies have to leave a host's disk."""
+    """Say whether copies have to leave a host: drained, full or heavy disk."""
     if host.state == HostState.DRAIN or board.is_full(host):
         return True
     if host.max_bytes <= 0:
@@ -111,14 +111,14 @@ def _is_heavy(board: ProjectedLoad, host: PlacementHost) -> bool:
 
 
 def _leave_unlisted(draft: MovePlanDraft, host: PlacementHost) -> None:
-    """Leave copies whose job is not listed, and say so: the document makes them ineligible."""
+    """Record that tasks of unlisted jobs stay: Hydra's document excludes such tasks."""
     for task in draft.board.at(host.name):
         if task.job not in draft.board.jobs:
             draft.refuse(task, "", why_task_does_not_wait(task) or "its job is not listed")
 
 
 def _other_hosts(board: ProjectedLoad, host: PlacementHost) -> list[PlacementHost]:
-    """Return the other live hosts of its kind, those with the most free bytes first."""
+    """Return the other live hosts of a kind, the most offered bytes first."""
     other_hosts = (
         other_host for other_host in board.live(host.kind) if other_host.name != host.name
     )
@@ -126,17 +126,17 @@ def _other_hosts(board: ProjectedLoad, host: PlacementHost) -> list[PlacementHos
 
 
 def _emptiest(board: ProjectedLoad, hosts: Iterable[PlacementHost]) -> list[PlacementHost]:
-    """Return hosts, those that could take the most bytes first."""
+    """Return hosts sorted by offered bytes, the largest number first."""
     return sorted(hosts, key=lambda host: (-board.offered(host), host.name))
 
 
 def _extreme(board: ProjectedLoad, other_hosts: list[PlacementHost]) -> list[PlacementHost]:
-    """Return the first of them: the part that other_extreme says of all live hosts."""
+    """Return the first of sorted hosts: the part other_extreme of all live hosts."""
     return other_hosts[: ceil(board.rules.other_extreme * (len(other_hosts) + 1))]
 
 
 def _push_off(draft: MovePlanDraft, host: PlacementHost) -> None:
-    """Move copies to the emptiest hosts, while the disk is above the mean."""
+    """Plan moves to the emptiest hosts while a host's disk is above the mean."""
     board = draft.board
     targets = _usable(draft, host, _extreme(board, _other_hosts(board, host)))
     for task in _movable(draft, host.name):
@@ -154,7 +154,7 @@ def _has_to_give(board: ProjectedLoad, host: PlacementHost) -> bool:
 def _usable(
     draft: MovePlanDraft, host: PlacementHost, targets: list[PlacementHost]
 ) -> list[PlacementHost]:
-    """Return those that take copies; the others are refused, by the first copy that is there."""
+    """Return target hosts that take copies; record all other targets as rejected."""
     board, first = draft.board, next(iter(draft.board.at(host.name)), None)
     usable = []
     for target in targets:
@@ -167,7 +167,7 @@ def _usable(
 
 
 def _pull_onto(draft: MovePlanDraft, host: PlacementHost) -> None:
-    """Move a copy from each of the fullest hosts onto one, while its disk is below the mean."""
+    """Plan moves from the fullest hosts while a host's disk is below the mean."""
     board = draft.board
     sources = _extreme(board, _other_hosts(board, host)[::-1])
     if reason := why_host_takes_no_copy(board, host):
@@ -192,7 +192,7 @@ def _to_first(
 def _goes(
     draft: MovePlanDraft, task: PlacementTask, source: PlacementHost, target: PlacementHost
 ) -> bool:
-    """Advise a move between disks, or note why not."""
+    """Plan a move between two hosts' disks, or record why the move is rejected."""
     reason = _disk_reason(draft, task, source, target)
     if reason:
         draft.refuse(task, target.name, reason)
@@ -204,9 +204,9 @@ def _goes(
 def _disk_reason(
     draft: MovePlanDraft, task: PlacementTask, source: PlacementHost, target: PlacementHost
 ) -> str:
-    """Say why a copy does not go from one disk to another.
+    """Say why a copy does not move from one host's disk to another host's disk.
 
-    A target never gets as full as its source was, so that the fullest host never gets fuller.
+    A target never gets as full as the source, so that the fullest host never gets fuller.
     """
     board = draft.board
     reason = (
@@ -221,7 +221,7 @@ def _disk_reason(
 
 
 def _movable(draft: MovePlanDraft, host: str) -> Iterator[PlacementTask]:
-    """Give the copies at a host that count when disks are evened out; note why others don't."""
+    """Give a host's tasks that may move to even out disks; record why others stay."""
     board = draft.board
     smallest = board.rules.min_task_bytes
     for task in board.at(host):
@@ -229,7 +229,7 @@ def _movable(draft: MovePlanDraft, host: str) -> Iterator[PlacementTask]:
             continue
         reason = why_task_stays(board, task, is_asked=False)
         if not reason and task.size_bytes < smallest:
-            reason = f"it has less than {format_gigabytes(smallest)}"
+            reason = f"the copy has less than {format_gigabytes(smallest)}"
         if reason:
             draft.refuse(task, "", reason)
         else:
@@ -237,7 +237,7 @@ def _movable(draft: MovePlanDraft, host: str) -> Iterator[PlacementTask]:
 
 
 def _active(board: ProjectedLoad) -> list[PlacementJob]:
-    """Return the jobs that ran of late, by name."""
+    """Return the jobs that ran within active_s, by name."""
     now, lately = board.snapshot.now, timedelta(seconds=board.rules.active_s)
     return sorted(
         (job for job in board.snapshot.jobs if job.last_run and now - job.last_run < lately),
@@ -246,7 +246,7 @@ def _active(board: ProjectedLoad) -> list[PlacementJob]:
 
 
 def _sentence(draft: MovePlanDraft, host: PlacementHost, disk: float, standing: str) -> str:
-    """Say what a host was like before the moves, and what is moved."""
+    """Describe a host's disk usage before the moves, and the planned moves."""
     mean = draft.board.mean_disk(host.kind)
     if host.max_bytes <= 0:
         return f"{host.name}: {describe_moves(draft.moves, 'nothing is moved')}"
@@ -257,7 +257,7 @@ def _sentence(draft: MovePlanDraft, host: PlacementHost, disk: float, standing: 
 def host_loads_before_after(
     snapshot: PlacementSnapshot, rules: RebalanceSection, advice: MovePlan
 ) -> tuple[HostLoad, ...]:
-    """Return every host, by kind and name."""
+    """Return each host's load before and after a plan's moves, by kind and name."""
     board = ProjectedLoad(snapshot, rules)
     hosts = sorted(snapshot.hosts, key=lambda host: (host.kind, host.name))
     before = [(board.disk(host), board.score(host)) for host in hosts]

@@ -1,6 +1,6 @@
-"""Job rebalancing: first what a job lacks, and only then an even spread.
+"""Job rebalancing: repair missing copies first, then spread copies evenly.
 
-By Hydra's document "Spawn Balancing", "Job Rebalancing".
+Source: Hydra's document "Spawn Balancing", section "Job Rebalancing".
 """
 
 from gridbridge.decisions.rebalance.copy_spread import CopySpread
@@ -27,9 +27,9 @@ from gridbridge.model.status_report import with_noun
 def plan_job_balance(
     snapshot: PlacementSnapshot, name: str, rules: RebalanceSection, *, is_asked: bool = True
 ) -> MovePlan:
-    """Return the moves that repair a job, or those that even it out; it has to be there.
+    """Plan the repair of a job in the snapshot, or an even spread of its copies.
 
-    Who names a job asks for it: its owner's wish that it stay counts in other rounds alone.
+    `is_asked` (the caller named the job) overrides the owner's wish that the job stays.
     """
     board = ProjectedLoad(snapshot, rules)
     draft = MovePlanDraft(board, rules.tasks_per_round, rules.bytes_per_round)
@@ -37,7 +37,7 @@ def plan_job_balance(
 
 
 def repair_or_balance_job(draft: MovePlanDraft, job: PlacementJob, *, is_asked: bool) -> str:
-    """Advise what repairs a job, or else evens it out, and say it."""
+    """Plan the repair of a job, or an even spread of its copies; describe the plan."""
     wrong = advise_job_repair(draft, job)
     lack = with_noun(
         wrong, "of its tasks lacks copies, or has", "of its tasks lack copies, or have"
@@ -61,7 +61,7 @@ def repair_or_balance_job(draft: MovePlanDraft, job: PlacementJob, *, is_asked: 
 
 
 def _waits(draft: MovePlanDraft, job: PlacementJob) -> bool:
-    """Say whether a task of a job waits; note what they do where none does."""
+    """Say whether a task of a job is waiting; otherwise record why each task stays."""
     if job.name in draft.board.waiting:
         return True
     for task in draft.board.of_job[job.name]:
@@ -72,10 +72,9 @@ def _waits(draft: MovePlanDraft, job: PlacementJob) -> bool:
 
 
 def advise_job_repair(draft: MovePlanDraft, job: PlacementJob) -> int:
-    """Advise what a job lacks: live copies, missing replicas, and that wrong ones are removed.
+    """Plan missing live copies and replicas, and the removal of wrong replicas.
 
-    How large they are does not matter: what is missing is missing. Return how many tasks are not
-    whole even so.
+    The limit of bytes does not apply to repairs. Return the number of tasks that stay incomplete.
     """
     board = draft.board
     tasks = _lacking(board, job)
@@ -95,7 +94,7 @@ def advise_job_repair(draft: MovePlanDraft, job: PlacementJob) -> int:
 
 
 def _lacking(board: ProjectedLoad, job: PlacementJob) -> list[PlacementTask]:
-    """Return the tasks that may not have all that they are to have; of most jobs it is none."""
+    """Return a job's tasks that may lack a copy or have a wrong copy."""
     tasks, readable = board.of_job[job.name], board.readable
     if not job.replicas:
         return [task for task in tasks if task.replicas or task.spoilt or task.live not in readable]
@@ -103,7 +102,7 @@ def _lacking(board: ProjectedLoad, job: PlacementJob) -> list[PlacementTask]:
 
 
 def _needs_nothing(board: ProjectedLoad, job: PlacementJob, task: PlacementTask) -> bool:
-    """Say whether a task had all that it is to have at the beginning, as most have."""
+    """Say whether a task needed no repair before the planned moves, as most tasks."""
     replicas, readable = task.replicas, board.readable
     if len(replicas) != job.replicas or task.spoilt or task.live not in readable:
         return False
@@ -113,7 +112,7 @@ def _needs_nothing(board: ProjectedLoad, job: PlacementJob, task: PlacementTask)
 
 
 def _is_whole(board: ProjectedLoad, job: PlacementJob, task: PlacementTask) -> bool:
-    """Say whether a task has by now what it is to have, each copy on a host that can be read."""
+    """Say whether a task has all its copies on readable hosts after the moves."""
     now = board.task(task)
     known_hosts = {name for name in now.hosts if name in board.hosts}
     is_right = len(known_hosts) == len(now.hosts) == 1 + job.replicas
@@ -124,7 +123,7 @@ def _is_whole(board: ProjectedLoad, job: PlacementJob, task: PlacementTask) -> b
 
 
 def is_job_uneven(board: ProjectedLoad, job: PlacementJob) -> bool:
-    """Say whether a host is outside of the fair portion, by which a job is rebalanced unasked."""
+    """Say whether a host has more copies than its share, or at least two less."""
     for kind in board.kinds:
         if any(above > 0 or above < -1 for _, above in board.above(job, kind)):
             return True
@@ -136,9 +135,9 @@ def _even(board: ProjectedLoad, job: PlacementJob) -> str:
 
 
 def _make_live(draft: MovePlanDraft, job: PlacementJob, task: PlacementTask) -> None:
-    """Have the first replica that can be read be the live copy of a task that has none.
+    """Make the first readable replica the live copy of a task without a live copy.
 
-    A copy on a host that nobody knows is none. Without any the first is made from its original.
+    Copies on unknown hosts do not count. Without any copy, the live copy is made from the original.
     """
     hosts = (draft.board.hosts.get(name) for name in task.replicas)
     first = next((host for host in hosts if host and is_host_readable(host)), None)
@@ -153,9 +152,9 @@ def _make_live(draft: MovePlanDraft, job: PlacementJob, task: PlacementTask) -> 
 
 
 def _drop_wrong(draft: MovePlanDraft, job: PlacementJob, task: PlacementTask) -> None:
-    """Remove replicas that are twice at a host, where the live copy is, or on an unknown host.
+    """Remove duplicate replicas, and replicas on the live host or unknown hosts.
 
-    So are those beyond what is wished for, the last ones first.
+    Replicas beyond the requested number are removed as well, the last replica first.
     """
     now = draft.board.task(task)
     hosts = {now.live}
@@ -174,11 +173,11 @@ def _delete(draft: MovePlanDraft, task: PlacementTask, host: str) -> None:
     if task.state == TaskState.WAITING:
         draft.add(MoveKind.DELETE, task, host)
     else:
-        draft.refuse(task, "", f"it is {task.state.value}")
+        draft.refuse(task, "", f"the task is {task.state.value}")
 
 
 def _add_missing(draft: MovePlanDraft, job: PlacementJob, task: PlacementTask) -> None:
-    """Have one missing replica of a task made from its live copy, in each round."""
+    """Plan one missing replica of a task from its live copy."""
     now = draft.board.task(task)
     if draft.is_over or len(now.replicas) >= job.replicas or draft.again_reason(task):
         return
@@ -187,7 +186,7 @@ def _add_missing(draft: MovePlanDraft, job: PlacementJob, task: PlacementTask) -
 
 
 def _drop_spoilt(draft: MovePlanDraft, job: PlacementJob, task: PlacementTask) -> None:
-    """Have copies that are not whole removed, once there are enough that are."""
+    """Remove a task's damaged copies once the task has enough whole copies."""
     now = draft.board.task(task)
     if not now.live or len(now.replicas) < job.replicas or draft.again_reason(task):
         return
@@ -197,7 +196,7 @@ def _drop_spoilt(draft: MovePlanDraft, job: PlacementJob, task: PlacementTask) -
 
 
 def _spread_one(draft: MovePlanDraft, job: PlacementJob, kind: str, *, is_asked: bool) -> bool:
-    """Advise one move that makes a job's spread fairer: the first step that finds one."""
+    """Plan one move that evens out a job's copies; say whether a move was found."""
     spread = CopySpread(draft, job, kind, is_asked=is_asked)
     above = spread.above
     most_first = [*reversed(spread.order)]

@@ -1,4 +1,4 @@
-"""How much one round may still move."""
+"""Drafts of move plans: planned moves, rejected moves and remaining limits."""
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
@@ -19,17 +19,17 @@ from gridbridge.model.rebalance.placement_snapshot import (
 )
 from gridbridge.model.status_report import with_noun
 
-MAX_LISTED_REFUSALS = 10_000  # refusals in one advice: a round looks at a million tasks
-UNLISTED = "not all that was refused is listed"
+MAX_LISTED_REFUSALS = 10_000  # rejected moves listed in one plan: a round looks at a million tasks
+UNLISTED = "more moves were rejected than are listed"
 
 
 class MovePlanDraft:
-    """Advice that is being made: its moves, what was refused, and what is left of the limits."""
+    """A move plan under construction: planned and rejected moves, remaining limits."""
 
     def __init__(self, board: ProjectedLoad, most: int, most_bytes: int | None) -> None:
         self.board = board
         self._most = most
-        self._bytes_left = most_bytes  # None: they don't count
+        self._bytes_left = most_bytes  # None: no limit on bytes
         self._moves = list[PlacementMove]()
         self._rejected = dict[tuple[str, int, str], RejectedMove]()
         self._is_cut = False
@@ -42,50 +42,50 @@ class MovePlanDraft:
 
     @property
     def moves(self) -> tuple[PlacementMove, ...]:
-        """The moves so far, in their order."""
+        """The planned moves so far, in the order of execution."""
         return tuple(self._moves)
 
     @property
     def is_over(self) -> bool:
-        """Whether no more may be moved."""
+        """Whether the plan has reached its limit of moves."""
         return len(self._moves) >= self._most
 
     def allow(self, most: int) -> None:
-        """Let there be so many moves in all."""
+        """Set the plan's limit of moves, including the moves planned so far."""
         self._most = most
 
     def room(self, most: int) -> int:
-        """Return how many of so many moves are left."""
+        """Return how many of `most` moves the plan's limit still allows."""
         return max(0, min(most, self._most - len(self._moves)))
 
     def limit_reason(self, task: PlacementTask) -> str:
-        """Say which limit of the round a move would pass; empty when none."""
+        """Say which limit of the round a task's move would exceed; empty for none."""
         if reason := self.again_reason(task):
             return reason
         if self._bytes_left is not None and task.size_bytes > self._bytes_left:
-            return "the round moves no more bytes"
+            return "the move would exceed this round's limit of bytes"
         return ""
 
     def again_reason(self, task: PlacementTask) -> str:
-        """Say whether a task is moved in this round; empty when not."""
-        return "it is moved already" if task.key in self._keys else ""
+        """Return a rejection reason if this round already moves the task; else empty."""
+        return "this round moves the task already" if task.key in self._keys else ""
 
     def taken_reason(self, job: PlacementJob, source: str) -> str:
-        """Say whether enough of a job leaves a host in this round."""
+        """Return a rejection reason if tasks_per_host copies of a job leave a host."""
         most = self.board.rules.tasks_per_host
         is_enough = self._moves_from[job.name, source] >= most
         leave = with_noun(most, "of the job's copies leaves", "of the job's copies leave")
         return f"{leave} {source} already" if is_enough else ""
 
     def given_reason(self, job: PlacementJob, target: str) -> str:
-        """Say whether enough of a job goes to a host in this round."""
+        """Return a rejection reason if tasks_per_host copies of a job go to a host."""
         most = self.board.rules.tasks_per_host
         is_enough = self._given[job.name, target] >= most
         go = with_noun(most, "of the job's copies goes", "of the job's copies go")
         return f"{go} to {target} already" if is_enough else ""
 
     def refuse(self, task: PlacementTask, target: str, reason: str) -> None:
-        """Note why a move is not advised; the first reason of each counts, of many the first."""
+        """Record why a move is rejected; the first reason for a task and target counts."""
         if not self.is_listing:
             return
         rejected = RejectedMove(job=task.job, number=task.number, target=target, reason=reason)
@@ -93,20 +93,20 @@ class MovePlanDraft:
 
     @property
     def is_listing(self) -> bool:
-        """Whether more of what is refused is listed."""
+        """Whether the list of rejected moves is still below its maximum length."""
         self._is_cut = len(self._rejected) >= MAX_LISTED_REFUSALS
         return not self._is_cut
 
     def host_reason(self, host: PlacementHost) -> str:
-        """Say why a host takes no copy at all; it is found once, until something is moved."""
+        """Say why a host takes no copy at all; the reason is cached until the next move."""
         if host.name not in self._host_reasons:
             self._host_reasons[host.name] = why_host_takes_no_copy(self.board, host)
         return self._host_reasons[host.name]
 
     def takers(self, task: PlacementTask, kind: str) -> list[PlacementHost]:
-        """Return the live hosts of a kind that take copies; a first task is refused by the others.
+        """Return the live hosts of a kind that take copies, cached until the next move.
 
-        They are the same until something is moved.
+        The hosts that take no copy are recorded as rejected targets of the first task asked for.
         """
         if kind not in self._takers:
             live = self.board.live(kind)
@@ -117,9 +117,9 @@ class MovePlanDraft:
         return self._takers[kind]
 
     def movable(self, job: PlacementJob, host: str, *, is_asked: bool) -> Iterator[PlacementTask]:
-        """Give a job's copies at a host, by number; note why others don't move.
+        """Give a job's movable tasks at a host by number; record why other tasks stay.
 
-        Of a host from which none went anywhere they are the same until something is moved.
+        The complete list of a host is cached until the next move.
         """
         if (fixed := self._fixed.get((job.name, host))) is not None:
             yield from fixed
@@ -139,7 +139,7 @@ class MovePlanDraft:
         self._fixed[job.name, host] = movable
 
     def add(self, kind: MoveKind, task: PlacementTask, source: str, target: str = "") -> None:
-        """Advise a move, and take it as done."""
+        """Add a move to the plan, and project the hosts' loads after the move."""
         move = PlacementMove(
             kind=kind, job=task.job, number=task.number, source=source, target=target
         )
@@ -157,7 +157,7 @@ class MovePlanDraft:
             self._bytes_left -= task.size_bytes
 
     def advice(self, sentence: str) -> MovePlan:
-        """Return it; what was moved after all is not among what was refused."""
+        """Return the finished plan; planned moves are not listed as rejected moves."""
         moved = {(move.job, move.number, move.target) for move in self._moves}
         rejected = (
             rejected_move for key, rejected_move in self._rejected.items() if key not in moved
@@ -169,7 +169,7 @@ class MovePlanDraft:
 def advise_owners_in_turn(
     draft: MovePlanDraft, tasks: Iterable[PlacementTask], advise: Callable[[PlacementTask], object]
 ) -> None:
-    """Let each owner's tasks have a move, and then each another one, until no more may be moved."""
+    """Plan moves of the owners' tasks in turn, one move an owner, up to the limit."""
     waiting: dict[str, deque[PlacementTask]] = {}
     for task in tasks:
         waiting.setdefault(draft.board.jobs[task.job].owner, deque()).append(task)
@@ -183,12 +183,12 @@ def advise_owners_in_turn(
 
 
 def copy_kind(task: PlacementTask, source: str) -> MoveKind:
-    """Return what a copy at a host is."""
+    """Return LIVE for a task's live copy at a host, and REPLICA for any other copy."""
     return MoveKind.LIVE if task.live == source else MoveKind.REPLICA
 
 
 def describe_moves(moves: tuple[PlacementMove, ...], nothing: str) -> str:
-    """Say what is moved where to, or why nothing is."""
+    """Describe moves by number and target hosts; return `nothing` without moves."""
     if not moves:
         return nothing
     copied = [move for move in moves if move.kind != MoveKind.DELETE]
@@ -206,13 +206,13 @@ def advise_new_copy(
     source: str,
     kind: MoveKind = MoveKind.REPLICA,
 ) -> bool:
-    """Advise one more copy of a task, from the one at `source`; say whether one is.
+    """Plan one more copy of a task from the host `source`; say whether a host fits.
 
-    Without a source it comes from the original, if there is one.
+    An empty `source` stands for the task's original, if the original exists.
     """
     board = draft.board
     if not source and not task.has_original:
-        draft.refuse(task, "", "no copy of it can be read")
+        draft.refuse(task, "", "no copy of the task can be read")
         return False
     for target in rank_copy_targets(draft, job, task):
         reason = why_copy_is_forbidden(board, task, "", target)
@@ -226,10 +226,10 @@ def advise_new_copy(
 def rank_copy_targets(
     draft: MovePlanDraft, job: PlacementJob, task: PlacementTask
 ) -> list[PlacementHost]:
-    """Return the hosts of a task's kind that take copies, the best place of another one first.
+    """Return the hosts that take another copy of a task, the best host first.
 
-    Each copy of the same job makes a host as much heavier as sibling_weight says. Where a copy is
-    not whole it is mended first.
+    Hosts with a damaged copy of the task come first, then hosts in a new zone, then the lowest
+    load. Each copy of the same job adds sibling_weight to the load.
     """
     board, now = draft.board, draft.board.task(task)
     held = {board.hosts[host].zone for host in now.hosts if host in board.hosts}
@@ -246,5 +246,5 @@ def rank_copy_targets(
 
 
 def is_host_readable(host: PlacementHost) -> bool:
-    """Say whether what a host holds can be copied from it."""
+    """Say whether copies can be read from a host: the host is up and not dead."""
     return host.is_up and host.state != HostState.DEAD

@@ -1,8 +1,8 @@
-"""Where the next replica of a dataset goes.
+"""Choice of the storage area for the next replica of a dataset.
 
-Hydra asks of a target that it is up and can be written, that it has no copy yet, more than the
-least free, and that the copy takes at most a part of what is free; copies spread over as many
-places as there are (facts of its "optimal host"). A place is a cluster here.
+By Hydra's "optimal host", a target is up, writable, without a copy, and has more than the minimum
+of free bytes. The copy takes at most a part of the free bytes. Copies spread over as many clusters
+as possible.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -17,11 +17,10 @@ def choose_replica_area(
     rules: RebalanceSection,
     barred: Mapping[str, str],
 ) -> tuple[str, tuple[RefusedReplicaArea, ...]]:
-    """Return the area for the next replica, empty for none, and why not the others.
+    """Return the area for a dataset's next replica (or empty) and refused areas.
 
-    First an area in which a copy was begun: it goes on; then one whose replica is not whole: it is
-    repaired; then a cluster that has no whole replica; then the most free; then the first by name.
-    `barred` says of areas why not they.
+    Order: an area with an unfinished copy, an area with a damaged replica, a cluster without a
+    whole replica, the most free bytes, the name. `barred` maps excluded areas to the reason.
     """
     reasons = {
         area.storage: barred.get(area.storage) or why_area_takes_no_replica(dataset, area, rules)
@@ -46,9 +45,9 @@ def _order(
 def why_area_takes_no_replica(
     dataset: Dataset, area: MeasuredStorageArea, rules: RebalanceSection
 ) -> str:
-    """Say why an area can't take a replica, nothing when it can.
+    """Say why an area can't take a replica of a dataset; empty if the area can.
 
-    Of a copy that was begun there only the rest is to come.
+    Only the missing bytes of an unfinished copy count against the free space.
     """
     most = int(area.free_bytes * rules.disk_share)
     missing_bytes = max(0, dataset.size_bytes - area.begun_bytes)

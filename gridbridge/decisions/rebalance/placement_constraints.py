@@ -1,4 +1,4 @@
-"""Why a copy may not go to a host; each reason is one that people read."""
+"""Constraints of rebalancing: reasons why a copy may not go to a host."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -19,58 +19,58 @@ STATES = {
     HostState.DRAIN: "is drained",
     HostState.DISK_FULL: "has a full disk",
     HostState.DEAD: "is dead",
-    HostState.UNKNOWN: "is in a state that nobody knows",
+    HostState.UNKNOWN: "is in an unknown state",
 }
 WORDS = {
-    TaskState.UNKNOWN: "it is in a state that nobody knows",
+    TaskState.UNKNOWN: "the task is in an unknown state",
 }
 STAYING = {
-    TaskStayReason.HELD: "it is held, or has not waited for long",
-    TaskStayReason.DROPPED: "it could not be moved when it was to be, a short time ago",
-    TaskStayReason.RECALLED: "it was recalled as often as its queue allows",
-    TaskStayReason.STUCK: "it is to be moved, and could not be for long:"
+    TaskStayReason.HELD: "the task is held, or has not waited long enough",
+    TaskStayReason.DROPPED: "a recent move of the task failed",
+    TaskStayReason.RECALLED: "the task was recalled as often as its queue allows",
+    TaskStayReason.STUCK: "moves of the task have failed for a long time:"
     " the service's log says why",
-    TaskStayReason.SILENT: "its cluster is silent: it may start there yet, and would run twice",
+    TaskStayReason.SILENT: "the cluster is silent: it may start the task, which would run twice",
 }
 GB = 1e9
 
 
 def why_host_takes_no_copy(board: ProjectedLoad, host: PlacementHost) -> str:
-    """Say why a host takes no copy at all; empty when it does."""
+    """Say why a host takes no copy of any task; empty if the host takes copies."""
     return next(_of_host(board, host), "")
 
 
 def why_task_stays(board: ProjectedLoad, task: PlacementTask, *, is_asked: bool) -> str:
-    """Say why a task is not moved, wherever to; `is_asked`: its owner's wish does not count."""
+    """Say why a task moves to no host; `is_asked` overrides the owner's wish."""
     job = board.jobs.get(task.job)
     if job is None:
         return "its job does not exist"
     if task.state != TaskState.WAITING:
         return why_task_does_not_wait(task)
     if job.spare and not is_asked:
-        return "it has more replicas than are wished for"
+        return "the task has more replicas than its owner requests"
     if not job.is_autobalanced and not is_asked:
-        return "its owner wants it to stay"
+        return "the owner wants the job to stay"
     return ""
 
 
 def why_task_does_not_wait(task: PlacementTask) -> str:
-    """Say why a task is not moved by its state; empty for one that waits."""
+    """Say why a task's state keeps the task from moving; empty for a waiting task."""
     if task.state is TaskState.STAYING:
         return STAYING[task.stays]
     is_waiting = task.state is TaskState.WAITING
-    return "" if is_waiting else WORDS.get(task.state, f"it is {task.state.value}")
+    return "" if is_waiting else WORDS.get(task.state, f"the task is {task.state.value}")
 
 
 def why_copy_is_forbidden(
     board: ProjectedLoad, task: PlacementTask, source: str, target: PlacementHost
 ) -> str:
-    """Say why a copy may not go from a host to that one; a new copy has no source."""
+    """Say why a copy may not move from `source` (empty: a new copy) to `target`."""
     return next(_of_copy(board, task, source, target), "")
 
 
 def why_share_is_used(board: ProjectedLoad, job: PlacementJob, target: PlacementHost) -> str:
-    """Say whether a host has its share of a job already, or is none for it."""
+    """Say why a host takes no more of a job: share used, or host barred."""
     if job.hosts is not None and target.name not in job.hosts:
         return _barred(job, target.name)
     most = board.share(job, target)
@@ -80,7 +80,7 @@ def why_share_is_used(board: ProjectedLoad, job: PlacementJob, target: Placement
 
 
 def format_gigabytes(size_bytes: float) -> str:
-    """Write a size as people read it."""
+    """Return a size in gigabytes with three significant digits."""
     return f"{size_bytes / GB:.3g} GB"
 
 
@@ -104,9 +104,9 @@ def _of_copy(
 ) -> Iterator[str]:
     now, name = board.task(task), target.name
     if name == source:
-        yield f"it is at {name} already"
+        yield f"the task is at {name} already"
     if name in now.hosts:
-        yield f"{name} has a copy of it"
+        yield f"{name} has a copy of the task"
     job = board.jobs.get(task.job)
     if job and job.hosts is not None and name not in job.hosts:
         yield _barred(job, name)
@@ -116,14 +116,14 @@ def _of_copy(
         part = f"{board.rules.disk_share:.0%} of what is free"
         yield f"{format_gigabytes(task.size_bytes)} are more than {part} at {name}"
     if not _is_spread(board, now, source, target):
-        yield f"its copies would not be in different zones with one at {name}"
+        yield f"the task's copies would not be in different zones with a copy at {name}"
 
 
 def _barred(job: PlacementJob, name: str) -> str:
     if name in job.resting:
-        return f"something of it failed at {name} a short time ago"
+        return f"a recent copy or removal at {name} failed"
     if name in job.away:
-        return f"what it has at {name} can't be read now"
+        return f"the copies at {name} can't be read now"
     if name in job.full:
         return f"{name} has no free slot for it"
     return f"its job does not go to {name}"
@@ -132,7 +132,7 @@ def _barred(job: PlacementJob, name: str) -> str:
 def _is_spread(
     board: ProjectedLoad, task: PlacementTask, source: str, target: PlacementHost
 ) -> bool:
-    """Say whether copies stay in different zones, or in all that there are."""
+    """Say whether a task's copies stay in different zones, or cover all zones."""
     zones = board.zones(target.kind)
     if len(zones) < 2:
         return True

@@ -1,7 +1,7 @@
-"""The hosts as they would be after the moves that are advised so far.
+"""Loads and copies of hosts as they would be after the moves planned so far.
 
-Loads are those of Hydra's SpawnBalancer: a disk counts by its used bytes, activity by the mean
-share of slots that were used. Only hosts of one kind are compared.
+Loads follow Hydra's SpawnBalancer: used bytes of the disk, and the mean share of used slots. Only
+hosts of one kind are compared.
 """
 
 from collections import defaultdict
@@ -22,13 +22,13 @@ from gridbridge.model.rebalance.placement_snapshot import (
 )
 from gridbridge.model.rebalance.rebalance_section import RebalanceSection
 
-EXPONENT = 2.5  # of both loads in the score: the last tenth of a disk counts most
+EXPONENT = 2.5  # of disk and slot load in a host's score: the last tenth of a disk counts most
 _KEY = attrgetter("job", "number")
 _NUMBER = attrgetter("number")
 
 
 class ProjectedLoad:
-    """Hosts, jobs, and where the copies are by now."""
+    """Hosts, jobs and copies of tasks after the moves planned so far."""
 
     def __init__(self, snapshot: PlacementSnapshot, rules: RebalanceSection) -> None:
         self.snapshot = snapshot = _measured(snapshot, rules)
@@ -38,27 +38,27 @@ class ProjectedLoad:
         self.readable = frozenset(
             host.name for host in snapshot.hosts if host.is_up and host.state != HostState.DEAD
         )
-        self.moving = 0  # tasks
-        self.waiting = set[str]()  # jobs of which a task waits
-        self.lost = defaultdict[str, int](int)  # by host: datasets whose only whole copy it had
+        self.moving = 0  # tasks being moved
+        self.waiting = set[str]()  # jobs with a waiting task
+        self.lost = defaultdict[str, int](int)  # by host: datasets whose only whole copy is lost
         self.of_job = defaultdict[str, list[PlacementTask]](list)
         self._at = defaultdict[str, list[PlacementTask]](list)
         self._counts = defaultdict[str, defaultdict[str, int]](lambda: defaultdict(int))
         self._count(snapshot.tasks)
         self._placed = dict[
             str, dict[str, list[PlacementTask]]
-        ]()  # by job and host, of jobs asked about
-        self._changes = list[tuple[str, str, int]]()  # of the counts
+        ]()  # by job and host, filled on demand
+        self._changes = list[tuple[str, str, int]]()  # job, host, change of the count
         self._moved = dict[tuple[str, int], PlacementTask]()
         self._gained = defaultdict[str, int](int)
-        self._came = defaultdict[str, int](int)  # slots of live copies, whose tasks start there
+        self._came = defaultdict[str, int](int)  # by host: slots of moved live copies
         self.kinds = tuple(sorted({host.kind for host in snapshot.hosts}))
         self._kinds = _by_kind(snapshot.hosts)
         self._zones = {
             kind: frozenset(host.zone for host in live if host.zone)
             for kind, live in self._kinds.items()
         }
-        self._of_slots = {  # a host for each number of slots
+        self._of_slots = {  # by kind and number of slots: an example host
             kind: {host.slots: host for host in self.live(kind)} for kind in self.kinds
         }
         self._by_load = dict[str, list[PlacementHost]]()
@@ -73,7 +73,7 @@ class ProjectedLoad:
         }
 
     def _count(self, tasks: Iterable[PlacementTask]) -> None:
-        """Count all tasks, which may be a million: in one pass."""
+        """Count the copies of all tasks in one pass: tasks may be a million."""
         of_job, at, all_counts = self.of_job, self._at, self._counts
         waits, moves = TaskState.WAITING, TaskState.MOVING
         for task in tasks:
@@ -92,23 +92,23 @@ class ProjectedLoad:
                 counts[host] += 1
 
     def live(self, kind: str) -> tuple[PlacementHost, ...]:
-        """Return the hosts of a kind that hold and take their share."""
+        """Return the live hosts of a kind, sorted by name."""
         return self._kinds.get(kind, ())
 
     def task(self, task: PlacementTask) -> PlacementTask:
-        """Return a task as it is by now."""
+        """Return a task with its copies after the moves planned so far."""
         return self._moved.get(task.key, task)
 
     def at(self, host: str) -> list[PlacementTask]:
-        """Return the tasks that had a copy at a host, by job and number."""
+        """Return the tasks with a copy at a host before any move, by job and number."""
         return sorted(self._at.get(host, ()), key=_KEY)
 
     def has_held(self, host: str) -> bool:
-        """Say whether a host had a copy of any task."""
+        """Say whether a host held a copy of any task before the planned moves."""
         return host in self._at
 
     def of_job_at(self, job: str, host: str) -> list[PlacementTask]:
-        """Return a job's tasks with a copy at a host by now, by number."""
+        """Return a job's tasks with a copy at a host after the planned moves, by number."""
         if (placed := self._placed.get(job)) is None:
             placed = self._placed[job] = self._by_host(job)
         return sorted(placed.get(host, ()), key=_NUMBER)
@@ -121,15 +121,15 @@ class ProjectedLoad:
         return placed
 
     def count(self, job: str, host: str) -> int:
-        """Return how many copies of a job's tasks are at a host by now."""
+        """Return how many copies of a job's tasks a host has after the planned moves."""
         counts = self._counts.get(job)
         return counts[host] if counts and host in counts else 0
 
     def share(self, job: PlacementJob, host: PlacementHost) -> int:
-        """Return the most copies of a job's tasks that are fair for a host, by its slots.
+        """Return a host's fair share of a job's copies, by the host's slots.
 
-        n tasks with R replicas on hosts of equal slots: ceil(n * (1 + R) / hosts). A host where its
-        tasks may not go has none.
+        n tasks with R replicas on hosts of equal slots: ceil(n * (1 + R) / hosts). A host that is
+        barred for the job has a share of 0.
         """
         copies = len(self.of_job[job.name]) * (1 + job.replicas)
         slots, total = host.slots, self._slots_for(job, host.kind)
@@ -142,7 +142,7 @@ class ProjectedLoad:
         return fair if job.max_per_host is None else min(fair, job.max_per_host)
 
     def above(self, job: PlacementJob, kind: str) -> Iterator[tuple[str, int]]:
-        """Give how many copies each live host of a kind has above its share of a job."""
+        """Give each live host of a kind with its number of copies above its share."""
         counts: Mapping[str, int] = self._counts.get(job.name, {})
         live = self.live(kind)
         if job.hosts is not None:
@@ -153,7 +153,7 @@ class ProjectedLoad:
         return ((host.name, counts.get(host.name, 0) - fair[host.slots]) for host in live)
 
     def _slots_for(self, job: PlacementJob, kind: str) -> int:
-        """Return the slots of all live hosts of a kind where a job's tasks may go."""
+        """Return the slots of all live hosts of a kind that are allowed for a job."""
         if job.hosts is None:
             return self._slots.get(kind, 0)
         key = job.name, kind
@@ -164,18 +164,18 @@ class ProjectedLoad:
         return self._slots_of_job[key]
 
     def free(self, host: PlacementHost) -> int:
-        """Return how many bytes of a host's disk are free by now."""
+        """Return the free bytes of a host's disk after the planned moves."""
         return max(0, host.free_bytes - self._gained[host.name])
 
     def offered(self, host: PlacementHost) -> int:
-        """Return how many bytes a host could still take; half of it just after a replica."""
+        """Return a host's offered bytes: the free bytes, or half after a recent replica."""
         free = self.free(host)
         at = self.snapshot.recent.replicated.get(host.name)
         pause = timedelta(seconds=self.rules.replicated_rest_s)
         return free // 2 if at and happened_within(at, self.snapshot.now, pause) else free
 
     def disk(self, host: PlacementHost, more_bytes: int = 0) -> float:
-        """Return which part of its disk a host would have used with so much more, 0 to 1."""
+        """Return the used part of a host's disk, 0 to 1, with `more_bytes` added."""
         most = host.max_bytes - self.rules.full_free_bytes
         if host.max_bytes <= 0:
             return 0.0
@@ -183,7 +183,7 @@ class ProjectedLoad:
         return used / most if most > 0 and 0 <= used <= most else 1.0
 
     def score(self, host: PlacementHost) -> float:
-        """Return a host's load, 0 to 100 by the usual weights."""
+        """Return a host's load score, 0 to 100 with the default weights."""
         rules = self.rules
         full: float = self.disk(host) ** EXPONENT
         active: float = host.mean_active**EXPONENT
@@ -191,7 +191,7 @@ class ProjectedLoad:
         return max(weighted, (rules.active_weight + rules.disk_weight) * full)
 
     def by_load(self, kind: str) -> list[PlacementHost]:
-        """Return the live hosts of a kind as they are by now, those with the lowest load first."""
+        """Return the live hosts of a kind, sorted by load score after the planned moves."""
         if kind not in self._by_load:
             order = sorted(self.live(kind), key=lambda host: (self.score(host), host.name))
             self._by_load[kind] = order
@@ -202,40 +202,40 @@ class ProjectedLoad:
         return self._zones.get(kind, frozenset())
 
     def mean_disk(self, kind: str) -> float:
-        """Return the mean of the disks as they were at the beginning."""
+        """Return the mean disk usage of a kind's live hosts before any move, 0 to 1."""
         return self._mean_disk.get(kind, 0.0)
 
     def is_disk_heavy(self, host: PlacementHost, more_bytes: int = 0) -> bool:
-        """Say whether a host's disk would be far fuller than the mean."""
+        """Say whether a host's disk with `more_bytes` added is far fuller than the mean."""
         return self._is_above(self.disk(host, more_bytes), self.mean_disk(host.kind))
 
     def is_disk_light(self, host: PlacementHost, more_bytes: int = 0) -> bool:
-        """Say whether it would be far emptier."""
+        """Say whether a host's disk with `more_bytes` added is far below the mean."""
         return self._is_below(self.disk(host, more_bytes), self.mean_disk(host.kind))
 
     def is_busy(self, host: PlacementHost) -> bool:
-        """Say whether far more of its slots are used than in the mean."""
+        """Say whether a host's share of used slots is far above the mean."""
         return self._is_above(host.mean_active, self._mean_active.get(host.kind, 0.0))
 
     def is_quiet(self, host: PlacementHost) -> bool:
-        """Say whether far fewer are."""
+        """Say whether a host's share of used slots is far below the mean."""
         return self._is_below(host.mean_active, self._mean_active.get(host.kind, 0.0))
 
     def is_full(self, host: PlacementHost) -> bool:
-        """Say whether its disk is so full by now that copies have to leave it.
+        """Say whether a host's disk is so full that copies have to leave the host.
 
-        Only of a disk whose size is not known what somebody has said of it counts.
+        The recorded state DISK_FULL counts only for a disk of unknown size.
         """
         if host.max_bytes <= 0:
             return host.state == HostState.DISK_FULL
         return self.free(host) <= self.rules.full_free_bytes
 
     def has_room(self, host: PlacementHost, slots: int) -> bool:
-        """Say whether one more task of so many slots could start at a host."""
+        """Say whether one more task with this number of slots could start at a host."""
         return host.room is None or self._came[host.name] + slots <= host.room
 
     def take(self, move: PlacementMove, task: PlacementTask) -> None:
-        """Take a move as done."""
+        """Project a move: update the task's copies and the loads of the hosts."""
         now = self.task(task)
         self._came[move.target] += now.slots if move.kind == MoveKind.LIVE else 0
         self._moved[now.key] = task_after_move(now, move)
@@ -250,13 +250,13 @@ class ProjectedLoad:
             self._gained[host] += now.size_bytes
 
     def forget(self, task: PlacementTask, host: str) -> None:
-        """Take a replica that was lost with its host out of a task."""
+        """Remove a replica on a lost host from a task."""
         now = self.task(task)
         self._moved[now.key] = replace(now, replicas=_without(now.replicas, host))
         self._count_copy(task, host, -1)
 
     def renew(self) -> None:
-        """Put everything back to where it was at the beginning."""
+        """Undo all projected moves."""
         for job, host, by in self._changes:
             self._counts[job][host] -= by
         for changes in (self._changes, self._placed, self._moved, self._gained, self._came):
@@ -264,7 +264,7 @@ class ProjectedLoad:
         self._by_load.clear()
 
     def _count_copy(self, task: PlacementTask, host: str, by: int) -> None:
-        """Count a copy that came to a host, or left it."""
+        """Add `by` to the count of a job's copies at a host."""
         self._counts[task.job][host] += by
         self._changes.append((task.job, host, by))
         if (placed := self._placed.get(task.job)) is None:
@@ -282,9 +282,9 @@ class ProjectedLoad:
 
 
 def task_after_move(task: PlacementTask, move: PlacementMove) -> PlacementTask:
-    """Return a task as it is after a move.
+    """Return a task with its copies after a move.
 
-    A live copy that goes to a replica's host becomes that replica: nothing is copied.
+    A live copy that moves to a replica's host takes the replica's place without a transfer.
     """
     if move.kind == MoveKind.LIVE:
         other_replicas = tuple(host for host in task.replicas if host != move.target)
@@ -298,14 +298,14 @@ def task_after_move(task: PlacementTask, move: PlacementMove) -> PlacementTask:
 
 
 def _hosts_of(task: PlacementTask) -> Iterable[str]:
-    """Return the hosts of a task, each once."""
+    """Return the hosts of a task's copies without duplicates."""
     if task.live and not task.replicas:
         return (task.live,)
     return dict.fromkeys(task.hosts)
 
 
 def _without(hosts: tuple[str, ...], host: str) -> tuple[str, ...]:
-    """Take a host out of a list once: the last time that it is in it."""
+    """Remove the last occurrence of a host from a list of hosts."""
     if host not in hosts:
         return hosts
     at = len(hosts) - 1 - hosts[::-1].index(host)
@@ -313,9 +313,9 @@ def _without(hosts: tuple[str, ...], host: str) -> tuple[str, ...]:
 
 
 def _measured(snapshot: PlacementSnapshot, rules: RebalanceSection) -> PlacementSnapshot:
-    """Return a snapshot whose hosts have a full disk if that is measured (Hydra, HostFailWorker).
+    """Return a snapshot in which alive hosts with a full disk are DISK_FULL.
 
-    What somebody has said of a host counts more.
+    Any other recorded state of a host is kept. The rule is that of Hydra's HostFailWorker.
     """
 
     def is_full(host: PlacementHost) -> bool:

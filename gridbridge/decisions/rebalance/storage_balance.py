@@ -1,8 +1,7 @@
-"""Datasets in storage areas, as hosts, jobs and tasks of a rebalancing decision, and its round.
+"""Rebalancing rounds for datasets: each dataset is a job, each area a host.
 
-An area is a host of a kind of its own, its cluster is its zone, and a dataset is a job of one task.
-What failed comes first, then what datasets lack, and only when nothing of both is to be done disks
-are evened out (Hydra, "Job Rebalancing": first repair, then spread).
+A dataset is a job of one task. Failed areas are evacuated first, then datasets are repaired. Disks
+are evened out only if nothing was moved before (Hydra, "Job Rebalancing": repair, then spread).
 """
 
 from collections import Counter, defaultdict
@@ -40,14 +39,14 @@ from gridbridge.model.rebalance.rebalance_section import MeasuredStorageArea, Re
 from gridbridge.model.status_report import with_noun
 
 KIND = "storage"
-ONLY = 1  # number of a dataset's one task
+ONLY = 1  # task number of a dataset's single task
 NOWHERE = frozenset[str]()
-MOST_DOUBLED = 6  # times
+MOST_DOUBLED = 6  # most doublings of the pause after failures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetAct:
-    """What is done about a dataset: a replica is made, and then one removed; one may be empty."""
+    """A step on a dataset: make a replica in `target`, then drop the one in `source`."""
 
     dataset: str
     target: str = ""
@@ -57,7 +56,7 @@ class DatasetAct:
 def storage_placement_snapshot(
     storage_state: StorageState, rules: RebalanceSection
 ) -> PlacementSnapshot:
-    """Return what rules decide about; the same rows give the same snapshot."""
+    """Return the rebalancing snapshot of storage areas and datasets."""
     areas = {area.storage: area for area in storage_state.areas}
     datasets = sorted(storage_state.kept, key=lambda delegated: delegated.name)
     going = {carried.dataset for carried in storage_state.carried if carried.ended_at is None}
@@ -85,7 +84,7 @@ def storage_placement_snapshot(
 
 
 def plan_storage_round(snapshot: PlacementSnapshot, rules: RebalanceSection) -> MovePlan:
-    """Return the moves of one round."""
+    """Plan the moves of one automatic round about datasets."""
     board = ProjectedLoad(snapshot, rules)
     draft = MovePlanDraft(board, 0, None)
     words = [
@@ -119,9 +118,9 @@ def plan_storage_round(snapshot: PlacementSnapshot, rules: RebalanceSection) -> 
 def dataset_acts_of_moves(
     snapshot: PlacementSnapshot, moves: Iterable[PlacementMove]
 ) -> tuple[DatasetAct, ...]:
-    """Return what is to be done for moves, in their order.
+    """Return the steps on datasets that execute planned moves, in the same order.
 
-    From an area that is down nothing is removed: its replica is there no more, or comes back.
+    No replica is removed from an area that is down.
     """
     now = {task.key: task for task in snapshot.tasks}
     up = {host.name for host in snapshot.hosts if host.is_up}
@@ -139,19 +138,19 @@ def dataset_acts_of_moves(
 
 
 def move_kind_of_carried(carried: CarriedReplica) -> MoveKind:
-    """Return what was done, as a move."""
+    """Return REPLICA for an action that made a replica, else DELETE."""
     return MoveKind.REPLICA if carried.target else MoveKind.DELETE
 
 
 def _losses(board: ProjectedLoad) -> list[str]:
-    """Say of lost areas, which hold nothing that counts, what they had alone."""
+    """Describe the datasets whose only whole replica was in a lost storage area."""
     lost = sorted({name for task in board.snapshot.tasks for name in task.lost})
     words_by_area = ((name, describe_lost_datasets(board, board.hosts[name])) for name in lost)
     return [f"{name} is lost: {words}" for name, words in words_by_area if words]
 
 
 def _waiting(snapshot: PlacementSnapshot) -> list[PlacementTask]:
-    """Return the datasets that nobody works on, by name."""
+    """Return the datasets that no command or action is changing, by name."""
     tasks = (task for task in snapshot.tasks if task.state is TaskState.WAITING)
     return sorted(tasks, key=lambda task: task.key)
 
@@ -183,14 +182,14 @@ def _is_drained(area: MeasuredStorageArea, storage_state: StorageState) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Areas:
-    """The names of areas: of all, of those that can't be reached, and of those that are drained."""
+    """The names of all storage areas, of unreachable areas, and of drained areas."""
 
     every: frozenset[str]
     down: frozenset[str]
     drained: frozenset[str]
 
     def down_for(self, delegated: DelegatedDataset) -> frozenset[str]:
-        """Return the areas that can't be reached, or where a dataset's replica is away."""
+        """Return unreachable areas, and areas where a dataset's replica is unreadable."""
         return self.down.union(
             replica.storage for replica in delegated.dataset.replicas if replica.is_away
         )
@@ -214,12 +213,11 @@ def _task(
     *,
     is_going: bool,
 ) -> PlacementTask:
-    """Return a dataset as a task: a replica counts if it was whole when it was read last.
+    """Return a dataset as a task: a replica counts if it was whole at the last read.
 
-    An area that can't be reached for a moment is no reason to carry all of its data, nor is one
-    whose filesystem is not mounted. One that is drained as well is lost, with what it had. What was
-    known as spoilt is removed once its area is back, and so is one for which another came, if
-    enough others are whole.
+    Replicas in an unreachable area still count, so that a short outage starts no copies. An area
+    that is unreachable and drained is lost with its replicas. A damaged replica is removed once its
+    area is reachable. A replaced replica is removed if enough other replicas are whole.
     """
     down = areas.down_for(delegated)
     lost = areas.every & down & areas.drained
@@ -247,7 +245,7 @@ def _task(
 
 
 def _state(delegated: DelegatedDataset, *, is_going: bool) -> TaskState:
-    """Say what is done about a dataset; only what the service itself does is under way."""
+    """Return MOVING during an action of the service, BUSY during the owner's."""
     if is_going:
         return TaskState.MOVING
     return TaskState.BUSY if delegated.is_busy else TaskState.WAITING
@@ -256,7 +254,7 @@ def _state(delegated: DelegatedDataset, *, is_going: bool) -> TaskState:
 def _job(
     delegated: DelegatedDataset, task: PlacementTask, areas: _Areas, resting: frozenset[str]
 ) -> PlacementJob:
-    """Return a dataset as a job; what its owner has beyond the wish is left alone."""
+    """Return a dataset as a job; replicas beyond the requested number are not moved."""
     down = areas.down_for(delegated)
     spare = sum(name not in down for name in task.hosts) - delegated.dataset.wished
     areas_away = {replica.storage for replica in delegated.dataset.replicas if replica.is_away}
@@ -274,10 +272,10 @@ def _job(
 
 
 def _resting(storage_state: StorageState, rules: RebalanceSection) -> Mapping[str, frozenset[str]]:
-    """Return the areas where something about each dataset failed a short time ago.
+    """Return for each dataset the areas where an action failed a short time ago.
 
-    That counts from its end, for a copy may take hours. How long it is doubles with each failure of
-    the dataset after which nothing was done.
+    The pause starts at the end of the action, because a copy may take hours. The pause doubles with
+    each further failure in a row of the dataset.
     """
     pause, failures = timedelta(seconds=rules.replicated_rest_s), Counter[str]()
     failed = defaultdict[str, list[CarriedReplica]](list)
@@ -306,13 +304,13 @@ def _doublings(failures: int) -> int:
 
 
 def longest_storage_pause(rules: RebalanceSection) -> timedelta:
-    """Return for how long what was carried, or was not, may keep anything from being carried."""
+    """Return the longest time for which a replica action delays later actions."""
     failed_s = rules.replicated_rest_s * 2**MOST_DOUBLED
     return timedelta(seconds=max(rules.host_rest_s, failed_s))
 
 
 def _failed_at(carried: CarriedReplica, storage_state: StorageState) -> str:
-    """Return where something failed: where a replica came it was the removal of the other."""
+    """Return the area of a failed action: `source` if the new replica was made."""
     return (
         carried.source
         if (carried.dataset, carried.source) in storage_state.leaving

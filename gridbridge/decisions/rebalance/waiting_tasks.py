@@ -1,8 +1,8 @@
-"""Tasks of campaigns and of transfers at clusters, as a rebalancing decision sees them.
+"""Rebalancing of waiting campaign tasks and transferred tasks between clusters.
 
-A cluster is a host. A campaign is a job, and so is a local job of which tasks were sent away; of
-its tasks those alone that a cluster lists. A task that is to be sent yet will start before any that
-is moved: where it may go it takes the room.
+A cluster is a host for rebalancing. A job is a campaign, or a local job with transferred tasks.
+Only tasks that a cluster lists are moved. Unsent tasks reserve slots at every cluster open to
+their campaign, because unsent tasks start before moved tasks.
 """
 
 from collections import Counter
@@ -35,13 +35,13 @@ from gridbridge.model.snapshot import ClusterSnapshot
 
 
 def task_placement_snapshot(observed: ObservedTasks) -> PlacementSnapshot:
-    """Return what rules decide about; the same rows give the same snapshot."""
+    """Return the rebalancing snapshot of clusters, campaigns and transferred tasks."""
     waiting = Counter[str]()
     all_tasks: tuple[ListedCampaignTask | TransferredTask, ...] = (*observed.tasks, *observed.away)
     for task in all_tasks:
         waiting[task.cluster] += task.slots if task.is_waiting else 0
     for transferred in observed.away:
-        # it is on its way, and will have its slots there
+        # a task under way reserves its slots at the target cluster
         if transferred.target not in ("", transferred.cluster):
             waiting[transferred.target] += transferred.slots
     unsent = _unsent(observed)
@@ -72,7 +72,7 @@ def task_placement_snapshot(observed: ObservedTasks) -> PlacementSnapshot:
 
 
 def _unsent(observed: ObservedTasks) -> Counter[str]:
-    """Count the slots that tasks which are to be sent, or are moved, may take at each cluster."""
+    """Count the slots that unsent and moving campaign tasks may take by cluster."""
     unsent = Counter[str]()
     moved = Counter((task.campaign, task.cluster) for task in observed.tasks if task.is_moving)
     of = Counter(task.campaign for task in observed.tasks if task.is_moving)
@@ -129,7 +129,7 @@ def _job(campaign: Campaign, observed: ObservedTasks) -> PlacementJob:
 
 
 def _sent_jobs(observed: ObservedTasks) -> Iterator[PlacementJob]:
-    """Give the local jobs of which tasks were sent away; each may go where slots are free."""
+    """Give the local jobs with transferred tasks, and the clusters with free slots."""
     for name, task in sorted({task.key[0]: task for task in _of_one_sender(observed.away)}.items()):
         answers = ((cluster, observed.answers.get(cluster)) for cluster in observed.reached)
         open_to = {
@@ -146,7 +146,7 @@ def _sent_jobs(observed: ObservedTasks) -> Iterator[PlacementJob]:
 
 
 def _of_one_sender(transferred: Iterable[TransferredTask]) -> list[TransferredTask]:
-    """Leave out the tasks that several people claim to have sent."""
+    """Leave out transferred tasks that more than one user claims to have sent."""
     all_tasks = tuple(transferred)
     times = Counter(task.key for task in all_tasks)
     return [task for task in all_tasks if times[task.key] == 1]
@@ -171,7 +171,7 @@ def _may_start(request: AtCluster, answer: ClusterSnapshot | None) -> bool:
 
 
 def _listed_once(tasks: Iterable[ListedCampaignTask]) -> list[ListedCampaignTask]:
-    """Leave out the tasks that several clusters list: copies decide among themselves."""
+    """Leave out campaign tasks that more than one cluster lists."""
     all_tasks = tuple(tasks)
     times = Counter((task.campaign, task.task) for task in all_tasks)
     return [task for task in all_tasks if times[task.campaign, task.task] == 1]
@@ -199,14 +199,14 @@ def _state(task: ListedCampaignTask | TransferredTask) -> TaskState:
 def campaign_tasks_by_key(
     tasks: Iterable[ListedCampaignTask],
 ) -> Mapping[tuple[str, int], ListedCampaignTask]:
-    """Return where tasks are, by their job and number."""
+    """Return campaign tasks by campaign and task number, without tasks listed twice."""
     return {(str(task.campaign), task.task): task for task in _listed_once(tasks)}
 
 
 def transferred_tasks_by_key(
     transferred: Iterable[TransferredTask],
 ) -> Mapping[tuple[str, int], TransferredTask]:
-    """Return the tasks that were sent away, by their job and number."""
+    """Return transferred tasks by job name and task number."""
     return {task.key: task for task in _of_one_sender(transferred)}
 
 
@@ -217,10 +217,10 @@ def recheck_moves(
     *,
     is_asked: bool,
 ) -> RecheckedMoves:
-    """Return the moves of waiting tasks that hold, and why each other one does not any more.
+    """Recheck planned moves before execution; drop invalid moves with reasons.
 
-    `is_asked`: somebody wants just that, so that the wishes of owners don't count; nor do they for
-    what leaves a host that failed.
+    `is_asked` (a command requested the plan) overrides the owners' wishes. An evacuation of
+    a failed host overrides the owners' wishes as well.
     """
     board = ProjectedLoad(now, rules)
     tasks = {task.key: task for task in now.tasks}
@@ -231,7 +231,7 @@ def recheck_moves(
         if reason := _why_not(move, task, board, came[move.target], is_urgent=is_urgent):
             dropped.append(_dropped(move, reason))
             continue
-        assert task  # else there is a reason
+        assert task  # without a task there is a reason
         came[move.target] += task.slots
         held.append(move)
     return RecheckedMoves(moves=tuple(held), dropped=tuple(dropped))
@@ -245,16 +245,16 @@ def _why_not(
     *,
     is_urgent: bool,
 ) -> str:
-    """Say why a move does not hold any more; empty if it does. `came`: slots taken there by now."""
+    """Say why a move is invalid, else empty; `came`: slots taken by earlier moves."""
     job, target = board.jobs.get(move.job), board.hosts.get(move.target)
     if move.kind is not MoveKind.LIVE:
         return "only waiting tasks are moved"
     if task is None or task.live != move.source or job is None:
-        return f"it is at {move.source} no more"
+        return f"the task is no longer at {move.source}"
     if why := why_task_stays(board, task, is_asked=is_urgent):
         return why
     if target is None or not target.is_live or move.target not in (job.hosts or ()):
-        return f"{move.target} takes none of its tasks now"
+        return f"{move.target} takes no tasks of this job now"
     if why := why_host_takes_no_copy(board, target):
         return why
     if target.room is not None and came + task.slots > target.room:
@@ -263,7 +263,7 @@ def _why_not(
 
 
 def drop_all_moves(moves: Iterable[PlacementMove], reason: str) -> RecheckedMoves:
-    """Return that no move is done any more, and why."""
+    """Return all moves as dropped moves with the same reason."""
     return RecheckedMoves(dropped=tuple(_dropped(move, reason) for move in moves))
 
 

@@ -1,1 +1,1 @@
-"""What a site needs, and what is wrong with it."""
+"""Findings about a site's set-up, and the edits that correct the set-up."""

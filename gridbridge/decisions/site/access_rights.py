@@ -1,7 +1,7 @@
-"""Who may do what: the service account as operator, the transfer host as submit and admin host.
+"""Rights of the service account and the transfer host in Grid Engine cells.
 
-The host sends its users' jobs to both cells and the service alters and deletes them there; only
-an admin host may change a cell's set-up (sge_conf(5), qconf(1) -as, -ah, -ao).
+The transfer host submits users' jobs to both cells. The service account alters and deletes the
+jobs. Only an admin host may change a cell's set-up (sge_conf(5), qconf(1) -as, -ah, -ao).
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from gridbridge.model.site.setup_findings import (
 
 
 def cluster_rights_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
-    """Judge the rights in both cells."""
+    """Check the rights of the service account and the transfer host in both cells."""
     request = situation.wanted
     home = _in_cell(request.home, situation.home, situation)
     if not request.has_operators:
@@ -32,10 +32,10 @@ def cluster_rights_findings(situation: TransferSetupSituation) -> tuple[CheckFin
 
 
 def _by_ssh(situation: TransferSetupSituation) -> CheckFinding:
-    """Judge what the service may do where the clients run on the cluster's own host.
+    """Check the service account's operator right at a remote cluster reached by ssh.
 
-    Another domain's set-up belongs to its administrators. Without this right everything works,
-    except that a held job which no transfer knows stays there, held.
+    Only the remote cluster's administrators can grant the right. Without the right, a held remote
+    job that belongs to no transfer is never deleted.
     """
     request, account = situation.wanted, situation.wanted.far_account
     item = f"{request.remote}: operator {account}"
@@ -44,7 +44,7 @@ def _by_ssh(situation: TransferSetupSituation) -> CheckFinding:
     return CheckFinding(
         item=item,
         state=FindingState.WARNING,
-        found="no: held jobs of nobody can't be deleted there",
+        found="no: held remote jobs without a transfer can't be deleted",
         right="yes",
         hint=f"ask an administrator of {request.remote} for: qconf -ao {account}",
     )
@@ -87,7 +87,7 @@ USER_LISTS = "user_lists"
 
 
 def user_list_findings(situation: TransferSetupSituation) -> Iterator[CheckFinding]:
-    """Judge the list of people; it is there before the queue that has it."""
+    """Check the userset of remote users, which must exist before its queue."""
     request, listed = (
         situation.wanted,
         situation.home.user_lists.get(situation.wanted.people_list, ()),
@@ -113,7 +113,7 @@ def user_list_findings(situation: TransferSetupSituation) -> Iterator[CheckFindi
 def queue_user_list_findings(
     situation: TransferSetupSituation, queue: QconfSettings
 ) -> Iterator[CheckFinding]:
-    """Judge whether the queue has that list on each host, or none where nobody is named."""
+    """Check the transfer queue's user_lists on each host for the userset."""
     request, value = situation.wanted, queue.get(USER_LISTS, "NONE")
     item, is_wanted = f"queue {request.queue}: {USER_LISTS}", bool(request.people)
     lists_by_host = queue_value_by_host(value)
@@ -144,7 +144,7 @@ def queue_user_list_findings(
 
 
 def remove_unneeded_user_list(situation: TransferSetupSituation) -> Iterator[SetupEdit]:
-    """Remove the list with the last queue that has it."""
+    """Remove a remote cluster's userset with the last queue that uses the userset."""
     request = situation.wanted
     other_queues = (queue for name, queue in situation.home.queues.items() if name != request.queue)
     lists = (

@@ -1,6 +1,6 @@
-"""What gridbridge-balance needs on the master: account, folders, rights and who starts it.
+"""Set-up of gridbridge-balance: account, folders, rights, cron or systemd.
 
-`gridbridge setup balance` makes the edits; `gridbridge check` judges the same, and what it may do.
+`gridbridge setup balance` makes the edits. `gridbridge check` checks the set-up and the rights.
 """
 
 import shlex
@@ -47,20 +47,20 @@ SUDOERS_LINE = f"{BALANCE_ACCOUNT} ALL=(root) NOPASSWD: " + ", ".join(
 )
 CRON_LINE = f"* * * * * {BALANCE_ACCOUNT} {BALANCE_PROGRAM} >>{BALANCE_LOG} 2>&1"
 FOLDERS = {BALANCE_HOME: 0o711, BALANCE_PUBLISHED: 0o755}
-PRIVATE = 0o077  # the permission bits of everybody else
-RUNS = 0o111  # the permission bits of a program
-LATE_ROUNDS = 5  # so many pauses without a round are too many
+PRIVATE = 0o077  # permission bits of group and others
+RUNS = 0o111  # permission bits of an executable
+LATE_ROUNDS = 5  # pauses without a round after which the balancer is reported
 CRON_S = 60.0
 
 
 def is_balancer_configured(policy: Policy) -> bool:
-    """Say whether the file asks for a balancer: a maximum, and somebody who makes or wakes."""
+    """Say whether gridbridge.toml sets max_nodes and a provider of nodes."""
     has_pools = any(pool.provider for pool in policy.pools.values())
     return bool(policy.balance.max_nodes and (has_pools or policy.powered))
 
 
 def balancer_setup_findings(facts: BalancerFacts, policy: Policy) -> Iterator[CheckFinding]:
-    """Judge what `setup balance` makes, in that order; what starts it is last."""
+    """Check the items of `setup balance` in order; cron or systemd is the last."""
     yield system_account_finding(BALANCE_ACCOUNT, facts.uid, BALANCE_HOME)
     for path, mode in FOLDERS.items():
         owner = (BALANCE_ACCOUNT, facts.uid)
@@ -84,7 +84,7 @@ def balancer_setup_findings(facts: BalancerFacts, policy: Policy) -> Iterator[Ch
 def running_balancer_findings(
     facts: BalancerFacts, policy: Policy, now: datetime
 ) -> Iterator[CheckFinding]:
-    """Judge what its account may really do, that the service's may not, and its last round."""
+    """Check the balancer's and service's rights, and the balancer's last round."""
     service = policy.site.service_account
     if (facts.cell or facts.has_fixed_nodes) and facts.may_be_root is not None:
         yield _may(facts)
@@ -110,7 +110,7 @@ def running_balancer_findings(
 
 
 def provider_programs_in_use(policy: Policy) -> dict[str, str]:
-    """Return the programs of providers that make nodes or switch hosts, by these."""
+    """Return the programs of providers that make nodes or switch hosts, by name."""
     used = {pool.provider for pool in policy.pools.values()}
     used |= {powered.provider for powered in policy.powered.values()}
     by_provider = {
@@ -120,7 +120,7 @@ def provider_programs_in_use(policy: Policy) -> dict[str, str]:
 
 
 def _missing_queues(cell: BalancerCellRights, policy: Policy) -> Iterator[CheckFinding]:
-    """Tell of queues and host groups that the file names and the cell does not have."""
+    """Report queues and host groups in gridbridge.toml that the cell does not have."""
     named = {("queue", policy.balance.queue): "[balance] queue"}
     for name, pool in policy.pools.items():
         for key, kind, text in (
@@ -144,7 +144,7 @@ def _missing_queues(cell: BalancerCellRights, policy: Policy) -> Iterator[CheckF
 
 
 def _programs(facts: BalancerFacts, policy: Policy) -> Iterator[CheckFinding]:
-    """Judge whether they are there, and can be run."""
+    """Check that the providers' programs exist and are executable."""
     for name, program in provider_programs_in_use(policy).items():
         item, path_facts = f"provider {name}: {program}", facts.paths.get(program)
         if program in facts.hidden:
@@ -163,17 +163,17 @@ def _programs(facts: BalancerFacts, policy: Policy) -> Iterator[CheckFinding]:
 
 
 def other_master_host(facts: BalancerFacts) -> str:
-    """Return the master if it is another host than this one, else nothing."""
+    """Return the cell's master host if it is not this host; else an empty string."""
     master = facts.cell.master if facts.cell else ""
     return "" if is_same_host(master, facts.host) else master
 
 
 def balancer_removal_edits(facts: BalancerFacts) -> Iterator[SetupEdit]:
-    """Give the edits that take its rights away, what starts it first; its account stays.
+    """Give the edits that remove the balancer's start and rights.
 
-    Off the master it stays a manager of the cell: the balancer there is one by the same name.
+    The manager right is removed on the master host only: the master's balancer uses the same name.
     """
-    if facts.has_unit:  # which has --apply
+    if facts.has_unit:
         stop = f"systemctl disable --now {BALANCE_UNIT.rpartition('/')[2]}"
         yield _taken_away(
             BALANCE_UNIT, f"{stop} && rm -f {BALANCE_UNIT} && systemctl daemon-reload"
@@ -206,7 +206,7 @@ def _admitted(
 
 
 def _in_line(cell: BalancerCellRights) -> CheckFinding:
-    """Judge what the numbers need by which new nodes are filled one after the other."""
+    """Check the cell's queue order by seq_no, which fill_first of [balance] needs."""
     values = (cell.queue_order, BY_NUMBER)
     item = f"{cell.name}: queue order"
     return scheduler_setting_finding(
@@ -215,7 +215,7 @@ def _in_line(cell: BalancerCellRights) -> CheckFinding:
 
 
 def _key(facts: BalancerFacts, bootstrap: BootstrapSection) -> Iterator[CheckFinding]:
-    """Judge the private key of new machines' login, where one is used."""
+    """Check the private key for logins to new nodes, if [bootstrap] has a key."""
     path, owner = bootstrap.key, BALANCE_ACCOUNT
     if not bootstrap.steps or not path:
         return
@@ -226,7 +226,7 @@ def _key(facts: BalancerFacts, bootstrap: BootstrapSection) -> Iterator[CheckFin
     elif path_facts is None:
         make = f"ssh-keygen -q -t ed25519 -N '' -C {owner} -f {name}"
         make_and_give = f"{make} && chown -h {owner}: {name} {name}.pub"
-        is_within = path.startswith(f"{BALANCE_HOME}/")  # a link there could lead anywhere
+        is_within = path.startswith(f"{BALANCE_HOME}/")  # its symlinks could lead anywhere
         yield broken_finding(
             item,
             "missing",
@@ -244,7 +244,7 @@ def _key(facts: BalancerFacts, bootstrap: BootstrapSection) -> Iterator[CheckFin
 
 
 def _started(facts: BalancerFacts) -> CheckFinding:
-    """Judge what starts a round each minute."""
+    """Check that systemd or cron starts a balancer round each minute."""
     item, right = f"file {BALANCE_CRON}", "a round each minute"
     if facts.has_unit:
         return CheckFinding(item=item, state=FindingState.OK, found="not needed: systemd runs it")
@@ -270,9 +270,9 @@ def _may(facts: BalancerFacts) -> CheckFinding:
 
 
 def _last(facts: BalancerFacts, balance: BalanceSection, now: datetime) -> CheckFinding:
-    """Judge the last round; one that acted once and only says by now publishes none."""
+    """Check the last balancer round; without --apply no round is published."""
     item, last = "balancer", facts.last
-    acts = balance.apply or facts.has_unit  # the unit has --apply
+    acts = balance.apply or facts.has_unit  # the systemd unit runs with --apply
     if last is None or not last.is_acting or not acts:
         return _untold(item, balance)
     age_s = (now - last.at).total_seconds()
@@ -282,7 +282,7 @@ def _last(facts: BalancerFacts, balance: BalanceSection, now: datetime) -> Check
             item=item, state=FindingState.BROKEN, found=actual, right="one each minute", hint=hint
         )
     if last.trouble:
-        actual = f"saw nothing {age_s:.0f} s ago: {last.trouble}"
+        actual = f"could not observe the cluster {age_s:.0f} s ago: {last.trouble}"
         return CheckFinding(item=item, state=FindingState.WARNING, found=actual)
     return CheckFinding(
         item=item, state=FindingState.OK, found=f"{age_s:.0f} s ago: {last.sentence}"
@@ -290,12 +290,12 @@ def _last(facts: BalancerFacts, balance: BalanceSection, now: datetime) -> Check
 
 
 def _untold(item: str, balance: BalanceSection) -> CheckFinding:
-    """Judge a balancer that never acted."""
+    """Return the finding about a balancer without a round that acted."""
     if balance.apply:
         return CheckFinding(
             item=item,
             state=FindingState.WARNING,
-            found="did no round yet",
+            found="no round yet",
             hint=f"wait a minute; its log is {BALANCE_LOG}",
         )
     hint = "see gridbridge balance plan, then set apply = true in [balance]"

@@ -1,6 +1,6 @@
-"""What is missing of a cell's best-effort queues, item by item, with the edits that mend it.
+"""Findings about a cell's best-effort queues, with the correcting edits.
 
-The queues get their slots last: until then nothing starts in them.
+The last edits give the queues their slots, so that no task starts in an incomplete set-up.
 """
 
 import shlex
@@ -33,14 +33,14 @@ from gridbridge.model.site.setup_findings import (
     SetupEdit,
 )
 
-SEQ_NO = 900  # the one that makes way last has the lowest, and is filled first
+SEQ_NO = 900  # lowest seq_no: the queue that is preempted last and filled first
 NICE = "19"
-METHOD = f"{PREEMPT} || kill -s 55 $job_pid"  # a host without gridbridge does without grace
+METHOD = f"{PREEMPT} || kill -s 55 $job_pid"  # a host without gridbridge gives no grace time
 RULE_NAME = "name gb-besteffort"  # of sge_resource_quota(5)
 RULE = f"limit {RULE_NAME} queues gb-be* to slots=9999999"
 ACCESS = ("user_lists", "xuser_lists", "projects", "xprojects")
-WHOLE_JOB = "$pe_slots"  # a job that other hosts have parts of is not displaced as a whole
-SLOTWISE = "slots="  # how a slot-wise subordinate_list begins
+WHOLE_JOB = "$pe_slots"  # jobs on several hosts can't be preempted as a whole
+SLOTWISE = "slots="  # prefix of a slot-wise subordinate_list
 RESOURCE = ComplexRow(
     name=BEST_EFFORT, shortcut=BEST_EFFORT, type="BOOL", relation="==", requestable="FORCED"
 )
@@ -49,7 +49,7 @@ RESOURCE = ComplexRow(
 def besteffort_queue_findings(
     cluster: str, cell: BestEffortCell, model: str, most: int | None
 ) -> tuple[CheckFinding, ...]:
-    """Return every item, in the order in which the edits are to be made."""
+    """Return all findings about best-effort queues, in the order of their edits."""
     blocks = BestEffortQueues(cell, model, most)
     numbers = range(1, blocks.count + 1)
     return (
@@ -67,24 +67,24 @@ def besteffort_queue_findings(
 
 
 def no_besteffort_queues_finding(cluster: str) -> CheckFinding:
-    """Return the item of a cell without best-effort queues."""
+    """Return the finding about a cell without best-effort queues."""
     actual = "none: best-effort tasks are ordinary jobs of the lowest priority"
     return CheckFinding(item=f"{cluster}: best-effort queues", state=FindingState.OK, found=actual)
 
 
 def foreign_besteffort_name_finding(cluster: str, name: str) -> CheckFinding:
-    """Return the item of a queue that has a best-effort queue's name and nothing else of one."""
+    """Return the finding about a foreign queue with a best-effort queue's name."""
     return CheckFinding(
         item=f"{cluster}: queue {name}",
         state=FindingState.WARNING,
         found=f"neither {BEST_EFFORT}=TRUE nor our suspend_method",
-        right="no queue of that name but a best-effort one",
-        hint=f"take it out of each subordinate_list, then qconf -dq {name}, or rename it",
+        right="no ordinary queue of this name",
+        hint=f"remove {name} from each subordinate_list, then qconf -dq {name}; or rename it",
     )
 
 
 def is_besteffort_set_up(cell: BestEffortCell) -> bool:
-    """Say whether anything of a set-up is there."""
+    """Say whether a cell has a best-effort queue or the complex gb_besteffort."""
     return bool(own_besteffort_queues(cell)) or BEST_EFFORT in cell.complexes
 
 
@@ -104,7 +104,7 @@ def _resource(cluster: str, cell: BestEffortCell) -> CheckFinding:
 
 
 def _quota(cluster: str, name: str, text: str) -> CheckFinding:
-    """Judge a resource quota set: what tasks use must not keep local jobs from starting."""
+    """Check that a resource quota set exempts best-effort tasks."""
     item = f"resource quota {name}"
     rules = [line.split() for line in text.splitlines() if line.split()[:1] == ["limit"]]
     if rules and " ".join(rules[0][1:3]) == RULE_NAME:
@@ -122,7 +122,7 @@ def _quota(cluster: str, name: str, text: str) -> CheckFinding:
 def _queue(
     cluster: str, cell: BestEffortCell, model: str, blocks: BestEffortQueues, number: int
 ) -> Iterator[CheckFinding]:
-    """Judge a queue but for its slots; a missing one is made without any."""
+    """Check a best-effort queue except its slots; a new queue has 0 slots."""
     name = f"gb-be{number}"
     item, settings, right = f"queue {name}", cell.queues.get(name), _right(cell, model)
     if settings is None:
@@ -142,7 +142,7 @@ def _queue(
 
 
 def _right(cell: BestEffortCell, model: str) -> dict[str, str]:
-    """Return the attributes that matter; the rest is copied once, and free to be changed."""
+    """Return a best-effort queue's checked attributes."""
     queue = cell.queues[model]
     remote = ("remote=FALSE",) if "remote" in cell.complexes else ()
     return {
@@ -160,7 +160,7 @@ def _right(cell: BestEffortCell, model: str) -> dict[str, str]:
 
 
 def _environments(cell: BestEffortCell, model: str) -> str:
-    """Return the model's pe_list with the environments whose jobs are on one host."""
+    """Return the model queue's pe_list without environments that span hosts."""
     values = parse_values_by_host(cell.queues[model].get("pe_list", "NONE"))
     of_hosts = (f"[{where}={_whole_jobs(cell, value)}]" for where, value in values.others)
     return ",".join((_whole_jobs(cell, values.usual), *of_hosts))
@@ -174,13 +174,13 @@ def _whole_jobs(cell: BestEffortCell, listed: str) -> str:
 def _attributes(
     cluster: str, queue: str, name: str, actual_text: str, right: str
 ) -> Iterator[CheckFinding]:
-    """Judge an attribute, and each value for one host, which replaces the usual value there."""
+    """Check a queue attribute: the default value, and each host's own value."""
     actual_values, right_values = (
         dict(queue_value_by_host(actual_text)),
         dict(queue_value_by_host(right)),
     )
     for where in dict.fromkeys((*actual_values, *right_values)):
-        usual = right_values[""]  # as the queue has it once that is mended
+        usual = right_values[""]  # the default value after the edit
         actual, value = actual_values.get(where, usual), right_values.get(where, usual)
         judged = _attribute(cluster, f"{queue}{where}", name, actual, value)
         is_surplus = where not in right_values and name != "complex_values"
@@ -202,7 +202,7 @@ def _attribute(cluster: str, queue: str, name: str, actual: str, right: str) -> 
 
 
 def _same(name: str, actual: str, right: str) -> bool:
-    """Compare two values of an attribute: TRUE is 1, and lists have no order."""
+    """Compare two attribute values without regard to case or to the order of a list."""
     if name == "complex_values":
         as_said = {key: value.upper() for key, value in parse_pairs(right).items()}
         return (
@@ -217,7 +217,7 @@ def _same(name: str, actual: str, right: str) -> bool:
 def _subordinates(
     cluster: str, cell: BestEffortCell, blocks: BestEffortQueues, queue: str
 ) -> Iterator[CheckFinding]:
-    """Judge a local queue's subordinate_list, for each host or group that has its own."""
+    """Check a local queue's subordinate_list: the default and each override."""
     right = blocks.subordinates(queue)
     for where, actual in subordinate_lists_by_host(cell.queues[queue]).items():
         name = f"{queue}@{where}" if where else queue
@@ -244,20 +244,20 @@ def _subordinates(
 
 
 def _slotwise(item: str, actual: str) -> CheckFinding:
-    """Return the finding about a list that can't have queues of ours beside its own."""
+    """Return the finding about a slot-wise list, which takes no best-effort queue."""
     return CheckFinding(
         item=item,
         state=FindingState.BROKEN,
         found=f"{actual}: slot-wise, which counts tasks and takes no other queues",
         right="queue-wise, such as low.q=1",
-        hint="change it by hand, or give another --like",
+        hint="change the subordinate_list by hand, or give another --like",
     )
 
 
 def _slots(
     cluster: str, cell: BestEffortCell, blocks: BestEffortQueues, number: int
 ) -> CheckFinding:
-    """Judge a queue's slots on each host; with them it opens."""
+    """Check a best-effort queue's slots on each host; slots open the queue."""
     name, right = f"gb-be{number}", blocks.slots_of(number)
     actual = {host: n for host, n in cell.slots.get(name, {}).items() if host in right}
     if actual == right:
@@ -284,9 +284,9 @@ def _slots(
 def shared_consumable_findings(
     cluster: str, cell: BestEffortCell, blocks: BestEffortQueues
 ) -> Iterator[CheckFinding]:
-    """Name the consumables that tasks take of: a job that needs them waits until a task ends.
+    """Warn of consumables that best-effort tasks take away from local jobs.
 
-    Only a job that was started displaces tasks, and without these it is not started.
+    Only a started job preempts tasks, and a job without its consumables is not started.
     """
     for name, hosts in cell.taken.items():
         touched = [host for host in hosts if host in blocks.slots or host == "global"]
@@ -294,9 +294,9 @@ def shared_consumable_findings(
             yield CheckFinding(
                 item=f"{cluster}: consumable {name}",
                 state=FindingState.WARNING,
-                found=f"best-effort tasks take of it at {_shortened(touched)},"
-                " and no queue exempts them",
-                right="none that every job takes of",
+                found=f"best-effort tasks use it at {_shortened(touched)},"
+                " and no queue exempts the tasks",
+                right="no consumable that every job uses",
                 hint=_instead(name, cell),
             )
 
@@ -313,14 +313,14 @@ def _instead(name: str, cell: BestEffortCell) -> str:
         )
     if cell.complexes[name].relation == "EXCL":
         return f"for a job that asks for {name} gridbridge-nikita ends all tasks of a host"
-    return f"give {name} no default, so that only jobs take of it that ask for it"
+    return f"give {name} no default, so that only jobs use it that request it"
 
 
-GONE_S = 60  # a task has 10 s, and Grid Engine some to account for it
+GONE_S = 60  # a preempted task has 10 s; the rest is for Grid Engine's accounting
 
 
 def besteffort_removal_edits(cluster: str, cell: BestEffortCell) -> Iterator[SetupEdit]:
-    """Give the edits in order; what others made of the same names stays."""
+    """Give the edits that remove gridbridge's best-effort queues."""
     queues = own_besteffort_queues(cell)
     for name in queues:
         yield SetupEdit(verb=EditVerb.SUSPEND, cell=cluster, name=name)

@@ -1,8 +1,8 @@
-"""Which best-effort queues a cell needs: each is a block of slots that makes way as a whole.
+"""Best-effort queues of a cell: blocks of slots, each preempted as a whole.
 
 With blocks of b slots, block i is suspended once (i - 1) * b + 1 slots of the host's local queue
-are used; so `used + slots of the blocks that go on <= slots of the host`. With several local queues
-on a host each of them counts its own jobs alone, and one job of any of them suspends all.
+are used; so `used + slots of running blocks <= slots of the host`. On a host with several local
+queues each queue counts only its own jobs, so one job of any local queue suspends all blocks.
 """
 
 import re
@@ -19,14 +19,14 @@ from gridbridge.model.qconf_attributes import (
 )
 from gridbridge.model.site.setup_findings import BestEffortCell
 
-MOST = 8  # queues, unless somebody asked for another number: the scheduler looks at each
+MOST = 8  # default number of best-effort queues: each queue costs scheduler time
 NAME = re.compile(r"gb-be([1-9][0-9]*)")
 PREEMPT = f"{METHODS}/preempt"
 HOSTLIST = "hostlist"
 
 
 def local_queue_names(cell: BestEffortCell) -> tuple[str, ...]:
-    """Return the queues whose jobs are not to be disturbed: all but ours."""
+    """Return a cell's queues except transfer queues and best-effort queues."""
     return tuple(
         name
         for name, queue in cell.queues.items()
@@ -35,10 +35,10 @@ def local_queue_names(cell: BestEffortCell) -> tuple[str, ...]:
 
 
 def is_own_besteffort_queue(cell: BestEffortCell, name: str) -> bool:
-    """Say whether a queue is a best-effort queue of this set-up, by what it offers or does.
+    """Say whether a queue is gridbridge's best-effort queue, by name and trait.
 
-    One that has lost gb_besteffort takes everybody's jobs and ends them: it is put right or
-    removed, and never taken for a local queue.
+    A queue that lost gb_besteffort takes any user's jobs and kills them. This queue is repaired or
+    removed, and never counts as a local queue.
     """
     queue = cell.queues.get(name, {})
     does = queue.get("suspend_method", "").startswith(PREEMPT)
@@ -46,7 +46,7 @@ def is_own_besteffort_queue(cell: BestEffortCell, name: str) -> bool:
 
 
 def foreign_besteffort_names(cell: BestEffortCell) -> tuple[str, ...]:
-    """Return the queues that have the name of a best-effort queue alone."""
+    """Return queues that have only the name of a best-effort queue."""
     return tuple(
         name
         for name in cell.queues
@@ -55,15 +55,15 @@ def foreign_besteffort_names(cell: BestEffortCell) -> tuple[str, ...]:
 
 
 def own_besteffort_queues(cell: BestEffortCell) -> tuple[str, ...]:
-    """Return the best-effort queues that are there, by their numbers."""
+    """Return the existing best-effort queues of a cell, sorted by number."""
     names = (name for name in cell.queues if is_own_besteffort_queue(cell, name))
     return tuple(sorted(names, key=lambda name: int(name.removeprefix("gb-be"))))
 
 
 def choose_model_queue(cell: BestEffortCell, like: str | None) -> str:
-    """Return the queue whose hosts and access the best-effort queues have; empty for none.
+    """Return the local queue whose hosts and access lists are copied, or empty.
 
-    That is the one that they have already, else the one with the most slots.
+    Order: the queue `like`, the model of existing best-effort queues, the queue with most slots.
     """
     local = local_queue_names(cell)
     if like:
@@ -79,7 +79,7 @@ def choose_model_queue(cell: BestEffortCell, like: str | None) -> str:
 
 
 class BestEffortQueues:
-    """The best-effort queues of a cell: their slots on each host, and when each makes way."""
+    """The best-effort queues of a cell: slots by host, thresholds of preemption."""
 
     def __init__(self, cell: BestEffortCell, model: str, most: int | None) -> None:
         self.slots = cell.slots.get(model, {})
@@ -92,11 +92,11 @@ class BestEffortQueues:
         self.count = max(-(-largest // self.size), *numbers, 0)
 
     def names(self) -> tuple[str, ...]:
-        """Return the names of the queues."""
+        """Return the names of the best-effort queues."""
         return tuple(f"gb-be{number}" for number in range(1, self.count + 1))
 
     def slots_of(self, number: int) -> dict[str, int]:
-        """Return the slots of the queue of this number on each host."""
+        """Return the slots of the best-effort queue `number` on each host."""
         before = (number - 1) * self.size
         return {host: min(self.size, max(0, n - before)) for host, n in self.slots.items()}
 
@@ -108,7 +108,7 @@ class BestEffortQueues:
 
 
 def queues_displacing_tasks(cell: BestEffortCell, model: str) -> tuple[str, ...]:
-    """Return the local queues with slots on hosts of the model: their jobs displace tasks."""
+    """Return local queues on the model queue's hosts: their jobs preempt tasks."""
     hosts = cell.slots.get(model, {}).keys()
     return tuple(
         name for name in local_queue_names(cell) if hosts & cell.slots.get(name, {}).keys()
@@ -116,7 +116,7 @@ def queues_displacing_tasks(cell: BestEffortCell, model: str) -> tuple[str, ...]
 
 
 def _shared(cell: BestEffortCell, hosts: frozenset[str]) -> frozenset[str]:
-    """Return the local queues that share one of these hosts with another."""
+    """Return local queues that are not the only local queue on one of `hosts`."""
     local = local_queue_names(cell)
     on = Counter(host for name in local for host in cell.slots.get(name, {}))
     return frozenset(
@@ -127,7 +127,7 @@ def _shared(cell: BestEffortCell, hosts: frozenset[str]) -> frozenset[str]:
 
 
 def format_slots_by_host(slots: Mapping[str, int]) -> str:
-    """Write slots as queue_conf(5) has them: the usual number, then the hosts that differ."""
+    """Return slots in queue_conf(5) format: the most common number, then exceptions."""
     usual = max(
         Counter(slots.values()).items(), key=lambda pair: (pair[1], -pair[0]), default=(0, 0)
     )
@@ -136,6 +136,6 @@ def format_slots_by_host(slots: Mapping[str, int]) -> str:
 
 
 def subordinate_lists_by_host(queue: QconfSettings) -> dict[str, str]:
-    """Return a queue's subordinate_list, by host or group that has its own; '' for the others."""
+    """Return a queue's subordinate_list by host or host group; '': the default."""
     values = parse_values_by_host(queue.get("subordinate_list", "NONE").replace(" ", ""))
     return {"": values.usual, **dict(values.others)}

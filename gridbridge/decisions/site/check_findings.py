@@ -1,4 +1,4 @@
-"""What a running site shows: the poller, clocks, versions and the queue's own state."""
+"""Findings about a running site: poller, clocks, versions, queue states."""
 
 import re
 from collections.abc import Iterator
@@ -19,18 +19,18 @@ from gridbridge.model.site.setup_findings import CheckFinding, EditVerb, Finding
 from gridbridge.model.states import QueueFact, QueueState
 from gridbridge.model.status_report import with_noun
 
-MAX_SKEW_S = 5.0  # published values are refused when they seem to come from the future
+MAX_SKEW_S = 5.0  # load values with a timestamp in the future are rejected
 TRIED_OAR = re.compile(r"OAR 2\.5\.")
-TRIED = re.compile(r"SGE 8\.1\.")  # where methods run under /bin/sh, whatever shell a job asks for
+TRIED = re.compile(r"SGE 8\.1\.")  # queue methods run under /bin/sh, not under the job's shell
 MAX_WORDS = 160  # characters of a log line
-BY_SSH = "ssh: "  # how ssh's own trouble begins
+BY_SSH = "ssh: "  # prefix of errors from ssh itself
 DENIED = "denied: host"
 NEEDED_SECTION = "[queue.NAME]"
 NEEDS_SOMEBODY = frozenset((QueueFact.ERROR, QueueFact.DISABLED, QueueFact.UNREACHABLE))
 
 
 def running_site_findings(facts: TransferHostFacts, policy: Policy) -> Iterator[CheckFinding]:
-    """Judge everything that changes while a site runs."""
+    """Check the poller, clusters, keys, rsync and queues of a running site."""
     yield _poller(facts.poller, policy)
     yield from outdated_services.stale_configuration_findings(facts.poller)
     for name, cell in facts.cells.items():
@@ -50,12 +50,12 @@ def running_site_findings(facts: TransferHostFacts, policy: Policy) -> Iterator[
 
 
 def no_account_finding(item: str) -> CheckFinding:
-    """Return the finding about what whoever asks has no account for: others may well have one."""
+    """Return the finding about a cluster at which the calling user has no account."""
     return CheckFinding(item=item, state=FindingState.WARNING, found=UNSEEN)
 
 
 def worst_finding_state(findings: tuple[CheckFinding, ...]) -> FindingState:
-    """Return the worst state of all, OK for none."""
+    """Return the worst state of findings: BROKEN, WARNING or OK; NOTE counts as OK."""
     for state in (FindingState.BROKEN, FindingState.WARNING):
         if any(finding.state == state for finding in findings):
             return state
@@ -63,7 +63,7 @@ def worst_finding_state(findings: tuple[CheckFinding, ...]) -> FindingState:
 
 
 def missing_queue_findings(policy: Policy) -> Iterator[CheckFinding]:
-    """Report a site without a transfer queue: there is nothing to check."""
+    """Report a site whose gridbridge.toml has no transfer queue to check."""
     if policy.queues:
         return
     if why := policy.why_no_queues:
@@ -94,13 +94,13 @@ def _poller(poller: PollerFacts, policy: Policy) -> CheckFinding:
         )
     age = f"values of {poller.age_s:.0f} s ago" if poller.age_s is not None else "no values"
     if not poller.pid:
-        return _stopped(f"{age}, and its process is not ours to see", right, policy)
+        return _stopped(f"{age}, and the poller's process is not visible", right, policy)
     wait = f"while kill -0 {poller.pid} 2>/dev/null; do sleep 0.1; done"
     return _stopped(age, right, policy, f"kill -9 {poller.pid}; {wait}; ")
 
 
 def _stopped(actual: str, right: str, policy: Policy, first: str = "") -> CheckFinding:
-    """Return the finding whose mend starts the poller; the load sensor would do so as well."""
+    """Return the finding with the edit that starts the poller."""
     program = f"{PYTHON} -I -c 'from gridbridge.transfer.poller.program import main; main()'"
     account = policy.site.service_account
     become = f"setpriv --reuid {account} --regid {account} --init-groups"
@@ -131,7 +131,7 @@ def _folder(name: str, cell: ClusterFacts, _host: str) -> Iterator[CheckFinding]
 
 
 def _answer(name: str, cell: ClusterFacts, host: str) -> CheckFinding:
-    """Judge a qmaster's answer; it answers qconf only on its admin hosts."""
+    """Check that a qmaster answers this host; qconf needs an admin host."""
     item = f"{name}: qmaster"
     if not cell.trouble:
         return CheckFinding(item=item, state=FindingState.OK, found=f"answers from {cell.master}")
@@ -155,7 +155,7 @@ def _answer(name: str, cell: ClusterFacts, host: str) -> CheckFinding:
 
 
 def _first(name: str, cell: ClusterFacts, *, is_refused: bool) -> str:
-    """Say what to look at before anybody starts a qmaster: a second one does harm."""
+    """Return the hint to look for a running qmaster: a second qmaster does harm."""
     if is_refused:
         return ""
     ports = f"compare the ports of [cluster.{name}] first"
@@ -163,18 +163,18 @@ def _first(name: str, cell: ClusterFacts, *, is_refused: bool) -> str:
 
 
 def _wrong_port(name: str, cell: ClusterFacts) -> CheckFinding:
-    """Judge a qmaster that answers on another port: a second one would do harm."""
+    """Return the finding about a qmaster that answers on an unconfigured port."""
     return CheckFinding(
         item=f"{name}: qmaster",
         state=FindingState.BROKEN,
-        found=f"{cell.trouble}, but one answers on port {cell.other_port} of {cell.master}",
+        found=f"{cell.trouble}, but a qmaster answers on port {cell.other_port} of {cell.master}",
         right=f"qmaster_port = {cell.other_port}, if that is the cell's",
         hint=f"compare the ports of [cluster.{name}] in {CONFIG} first; start no qmaster",
     )
 
 
 def _oar_answer(name: str, cell: ClusterFacts) -> CheckFinding:
-    """Judge an OAR server's answer."""
+    """Check that an OAR server answers."""
     item = f"{name}: OAR server"
     if not cell.trouble:
         actual = f"answers on {cell.master}, {with_noun(cell.slots or 0, 'slot')}"
@@ -190,7 +190,7 @@ def _oar_version(name: str, cell: ClusterFacts) -> CheckFinding:
     item = f"{name}: version"
     if TRIED_OAR.match(cell.version):
         return CheckFinding(item=item, state=FindingState.OK, found=cell.version)
-    hint = "OAR 3 prints other JSON; tried on 2.5.9 alone"
+    hint = "OAR 3 prints other JSON; tested on 2.5.9 only"
     actual = cell.version or "unknown"
     return CheckFinding(
         item=item, state=FindingState.WARNING, found=actual, right="OAR 2.5.x", hint=hint
@@ -212,7 +212,7 @@ def _version(name: str, cell: ClusterFacts) -> CheckFinding:
         state=FindingState.WARNING,
         found=cell.version or "unknown",
         right="SGE 8.1.x: elsewhere methods run under the job's own shell (-S)",
-        hint="jobs with -S of no sh can't be suspended or deleted there; tried on 8.1.9 alone",
+        hint="jobs with -S other than sh can't be suspended or deleted there; tested on 8.1.9",
     )
 
 
@@ -240,7 +240,7 @@ def _clock(name: str, cell: ClusterFacts) -> CheckFinding:
 
 
 def _key(key: SshKeyFacts) -> CheckFinding:
-    """Judge a person's key; what is sent without it comes home."""
+    """Check a user's ssh key for a cluster; without a key, jobs wait or return."""
     item, right = f"{key.cluster}: key of {key.person}", f"leads into the account {key.account}"
     if not key.trouble:
         return CheckFinding(item=item, state=FindingState.OK, found=right)
@@ -251,7 +251,7 @@ def _key(key: SshKeyFacts) -> CheckFinding:
 
 
 def _rsync(name: str, host: str) -> CheckFinding:
-    """Judge rsync, which carries the files that jobs declare (docs/how-to/staging.md)."""
+    """Check for rsync, which carries staged files (docs/how-to/staging.md)."""
     item = f"{name}: rsync"
     if not host:
         return CheckFinding(item=item, state=FindingState.OK, found="here and there")
@@ -265,7 +265,7 @@ def _rsync(name: str, host: str) -> CheckFinding:
 
 
 def stage_dir_finding(name: str, stage: StageDirFacts) -> CheckFinding:
-    """Judge where accounts have their folders for carried files; none is made for them there."""
+    """Check a cluster's stage_dir, which holds the accounts' staged files."""
     item = f"{name}: stage_dir"
     if not stage.wrong:
         return CheckFinding(item=item, state=FindingState.OK, found=stage.place)
@@ -276,12 +276,12 @@ def stage_dir_finding(name: str, stage: StageDirFacts) -> CheckFinding:
         right="a sticky folder, or one where nobody else writes",
         mend=(SetupEdit(verb=EditVerb.SHELL, value=stage.mend),),
         where=stage.host,
-        hint="until then jobs that are sent there with files to carry wait",
+        hint="until then jobs with staged files for this cluster wait",
     )
 
 
 def _queue(queue: str, state: QueueState, policy: Policy) -> Iterator[CheckFinding]:
-    """Judge a queue's state: error and disabled need a person, others pass by themselves."""
+    """Check a queue instance's state; error and disabled need an administrator."""
     item, home = f"queue {queue}: state", policy.site.cluster
     if QueueFact.ERROR in state.facts:
         clear = SetupEdit(verb=EditVerb.CLEAR, cell=home, name=queue)

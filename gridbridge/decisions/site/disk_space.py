@@ -1,4 +1,4 @@
-"""Whether a folder of ours takes more files: without room nobody can tell the service anything."""
+"""Free space of gridbridge's folders, which receive messages as files."""
 
 from collections.abc import Iterator, Mapping
 
@@ -12,7 +12,7 @@ KIB = 1024
 
 
 def disk_space_problem(folder: str, room: FolderFreeSpace) -> str:
-    """Say what a folder has too little of; empty when it takes more files."""
+    """Say why a folder takes no more files; empty if the folder takes files."""
     if room.free_bytes is not None and room.free_bytes < MIN_FREE_BYTES:
         figures = f"{room.free_bytes // KIB} KiB are free, {MIN_FREE_BYTES // KIB} are needed"
         return f"{folder} is full: {figures}"
@@ -22,18 +22,18 @@ def disk_space_problem(folder: str, room: FolderFreeSpace) -> str:
 
 
 def first_disk_space_problem(rooms: Mapping[str, FolderFreeSpace]) -> str:
-    """Say what the first full one of our folders has too little of."""
+    """Say why the first full folder takes no more files; empty if no folder is full."""
     return next(
         filter(None, (disk_space_problem(folder, room) for folder, room in rooms.items())), ""
     )
 
 
 OWNERS_SHOWN = 3
-NO_CAMPAIGNS = "nobody can bring a campaign until then"
+NO_CAMPAIGNS = "no campaign can be submitted until then"
 
 
 def disk_space_findings(rooms: Mapping[str, FolderFreeSpace]) -> Iterator[CheckFinding]:
-    """Judge the room of each folder."""
+    """Check the free bytes and inodes of each folder, and report alien folders."""
     for folder, room in rooms.items():
         item = f"room in {folder}"
         if lacking := disk_space_problem(folder, room):
@@ -50,11 +50,11 @@ def disk_space_findings(rooms: Mapping[str, FolderFreeSpace]) -> Iterator[CheckF
 
 
 def _strange(folder: str, folders: Mapping[str, int]) -> CheckFinding:
-    """Report the folders that people have made among the messages."""
+    """Report folders that users made in a folder for messages."""
     ranked = sorted(folders.items(), key=lambda owner_count: (-owner_count[1], owner_count[0]))
     ranking = ", ".join(f"{count} of {owner}" for owner, count in ranked[:OWNERS_SHOWN])
     item, right = f"folders in {folder}", "messages alone"
-    hint = "the service can't remove what is in them, and lists them in each round: root can"
+    hint = "only root can remove these folders; the service lists the folders in each round"
     return CheckFinding(
         item=item, state=FindingState.WARNING, found=ranking, right=right, hint=hint
     )

@@ -1,6 +1,6 @@
-"""What a site of embedded clusters shows: its service, its clusters and their queues.
+"""Findings about a site of embedded clusters: service, clusters and queues.
 
-It is one person's, so there are no rights to judge and there is nothing for `setup` to make.
+One user owns the whole site, so no rights are checked and `gridbridge setup` has nothing to do.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,13 +13,13 @@ from gridbridge.model.site.setup_findings import CheckFinding, EditVerb, Finding
 from gridbridge.model.status_report import with_noun
 
 PROGRAM = f"{PYTHON} -I -m gridbridge.batch.embedded"
-START = f"echo | {METHODS}/sensor >/dev/null"  # the load sensor starts a service when none runs
+START = f"echo | {METHODS}/sensor >/dev/null"  # the load sensor starts a missing service
 
 
 def embedded_site_findings(
     poller: PollerFacts, cells: Mapping[str, ClusterFacts], slots: Mapping[str, int], policy: Policy
 ) -> Iterator[CheckFinding]:
-    """Judge everything; `slots` are those of the home's transfer queues, by name."""
+    """Check an embedded site's poller, clusters and queues; `slots` by queue."""
     yield _poller(poller, policy.poller.stale_s)
     yield from outdated_services.stale_configuration_findings(poller)
     for name, cell in cells.items():
@@ -39,7 +39,7 @@ def _poller(poller: PollerFacts, stale_s: float) -> CheckFinding:
 
 
 def embedded_cluster_finding(name: str, cell: ClusterFacts) -> CheckFinding:
-    """Judge whether a cluster answers in its folder; one that was not made yet is made."""
+    """Check that an embedded cluster answers; the edit creates the cluster."""
     if not cell.trouble:
         actual = f"answers, {with_noun(cell.slots or 0, 'slot')} of its own"
         return CheckFinding(item=f"{name}: cluster", state=FindingState.OK, found=actual)

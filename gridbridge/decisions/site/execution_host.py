@@ -1,8 +1,8 @@
-"""The transfer host: its load sensor, its report time and its range of group ids (sge_conf(5)).
+"""The transfer host's load sensor, report time and group ids (sge_conf(5)).
 
-Existing load sensors are kept: a host's own list replaces the global one, so that is copied.
-An execd that had no configuration of its own when it started never notices that it got one
-(tried on 8.1.9): then it has to be started again, which leaves its jobs running.
+Existing load sensors are kept: a host's own list replaces the global list, so the global list is
+copied. An execd that started without a host configuration never reads a new host configuration
+(tried on 8.1.9). Such an execd has to be restarted, which leaves its jobs running.
 """
 
 import shlex
@@ -24,14 +24,14 @@ from gridbridge.model.site.setup_findings import (
 from gridbridge.model.status_report import with_noun
 
 SENSOR = f"{METHODS}/sensor"
-REPORT_S = 5  # as often as the poller asks by default; there is nothing newer
-SPARE_GROUPS = 20  # for jobs that are just ending
+REPORT_S = 5  # the poller's default interval: load values are no newer
+SPARE_GROUPS = 20  # additional group ids for jobs that are just ending
 FIRST_GID, NOGROUP = 20000, 65534
 VALUES = "load values"
 
 
 def execution_host_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
-    """Judge the host's configuration."""
+    """Check the transfer host's group ids, load report time and load sensor."""
     if situation.wanted.host not in situation.home.exec_hosts:
         return (_no_execd(situation),)
     return (_gid_range(situation), _report_time(situation), _sensor(situation))
@@ -102,7 +102,7 @@ def _seconds(text: str) -> int:
 
 
 def _gid_range(situation: TransferSetupSituation) -> CheckFinding:
-    """Judge the additional group ids: each running job of any queue takes one on this host."""
+    """Check that gid_range has a group id for each job that the host can run."""
     actual, item = situation.home.effective("gid_range"), "gid_range"
     slots = situation.wanted.slots + situation.other_slots
     free = len(_gids(actual) - situation.gids)
@@ -114,7 +114,7 @@ def _gid_range(situation: TransferSetupSituation) -> CheckFinding:
 
 
 def _gids(text: str) -> set[int]:
-    """Read `20000-20100,30000-30010`."""
+    """Parse a gid_range such as `20000-20100,30000-30010`."""
     gids: set[int] = set()
     for part in text.split(","):
         first, _, last = part.partition("-")
@@ -124,7 +124,7 @@ def _gids(text: str) -> set[int]:
 
 
 def widen_gid_range(actual: str, needed: int, used: frozenset[int]) -> str:
-    """Return the present range made longer, or the first block where no group exists."""
+    """Return gid_range extended to `needed` ids, or the first free block."""
     present = _gids(actual)
     starts = [min(present)] if present else []
     gids = used | {NOGROUP}
@@ -136,11 +136,11 @@ def widen_gid_range(actual: str, needed: int, used: frozenset[int]) -> str:
 def load_value_findings(
     situation: TransferSetupSituation, poller: PollerFacts
 ) -> tuple[CheckFinding, ...]:
-    """Judge whether the sensor's values reach qmaster; only where it is configured.
+    """Check that the load sensor's values reach the qmaster.
 
-    They do within two load report times, once the poller has published them; an execd that was
-    started since then has yet to report. A poller that publishes none of the cluster has an older
-    gridbridge.toml, and no start of execd helps.
+    Published values reach the qmaster within two load report times of the start of execd. A poller
+    that publishes no values of the cluster uses an older gridbridge.toml; restarting execd does
+    not help then.
     """
     if SENSOR not in situation.home.effective("load_sensor").split(","):
         return ()
@@ -152,7 +152,7 @@ def load_value_findings(
 
 
 def _unreported(situation: TransferSetupSituation, poller: PollerFacts, value: str) -> CheckFinding:
-    """Judge a value that is missing: it may have to come yet."""
+    """Return the finding about a load value: unpublished, still due or overdue."""
     if value not in poller.values:
         right = "published, once the service has this gridbridge.toml"
         actual = f"the service publishes no {value}: the queue is closed"
@@ -174,7 +174,7 @@ def _unreported(situation: TransferSetupSituation, poller: PollerFacts, value: s
 
 
 def _late(situation: TransferSetupSituation, poller: PollerFacts) -> str:
-    """Say why values have yet to be reported; empty when they should have been."""
+    """Say why load values are not reported yet; empty if the report is overdue."""
     patience_s, configuration = _patience_s(situation), poller.configuration
     if situation.execd and situation.execd.age_s < patience_s:
         return f"execd was started {situation.execd.age_s:.0f} s ago"
@@ -188,7 +188,7 @@ def _patience_s(situation: TransferSetupSituation) -> int:
 
 
 def restart_execd_edit(situation: TransferSetupSituation) -> SetupEdit:
-    """Return what starts execd again; its jobs go on (sge_execd(8))."""
+    """Return the edit that restarts execd; running jobs continue (sge_execd(8))."""
     assert situation.execd
     return SetupEdit(
         verb=EditVerb.SHELL, cell=situation.wanted.home, value=_restart(situation.execd)

@@ -1,4 +1,4 @@
-"""Judges accounts, files and folders of this host: whose they are, and with which modes."""
+"""Checks of system accounts, and of owners and modes of files on this host."""
 
 import re
 import shlex
@@ -12,7 +12,7 @@ UNSEEN = "not visible to this user"
 
 
 def system_account_finding(name: str, uid: int, home: str) -> CheckFinding:
-    """Judge a system account of ours; uid 0: there is none of that name."""
+    """Check that a system account of gridbridge exists; uid 0: no such account."""
     item = f"account {name}"
     if uid:
         return CheckFinding(item=item, state=FindingState.OK, found=f"uid {uid}")
@@ -29,10 +29,10 @@ def account_folder_finding(
     *,
     is_within: bool = False,
 ) -> CheckFinding:
-    """Judge a folder that has to be an account's; `owner` is its name and uid, 0 while it lacks.
+    """Check a folder's owner and mode; `owner` is account and uid (0: no account).
 
-    What lies in another folder of that account's is made as that account: it could put a link there
-    whenever root looks away.
+    A folder within the account's own folder (`is_within`) is made as that account, because the
+    account could replace the path by a symlink while root works on the path.
     """
     item, (name, uid), quoted = f"folder {path}", owner, shlex.quote(path)
     right = f"{name}'s, mode {mode:04o}"
@@ -54,14 +54,14 @@ def account_folder_finding(
 
 
 def run_as_account_line(name: str, command: str) -> str:
-    """Return the line of root's by which an account does something itself."""
+    """Return the command line by which root runs a command as another account."""
     return f"runuser -u {name} -- {command}"
 
 
 def sudoers_file_finding(
     path: str, line: str, facts: PathFacts | None, text: str, hidden: Set[str]
 ) -> CheckFinding:
-    """Judge a file of sudo's that has to hold one line and nothing else."""
+    """Check a sudoers file that has to hold exactly one line."""
     item, mend = f"sudoers {path}", write_root_file_edit(path, line, 0o440)
     if facts and (facts.owner, facts.mode) != (0, 0o440):
         return broken_finding(
@@ -79,7 +79,7 @@ def sudoers_file_finding(
 
 
 def _meaningful_lines(text: str) -> Iterator[str]:
-    """Give the lines that mean something; `#1000` is a user and `#include` a file (sudoers(5))."""
+    """Give a sudoers file's lines; `#1000` and `#include` are no comments."""
     for line in text.splitlines():
         is_comment = line.lstrip().startswith("#") and not NO_COMMENT.match(line)
         if line.strip() and not is_comment:
@@ -87,25 +87,25 @@ def _meaningful_lines(text: str) -> Iterator[str]:
 
 
 def describe_owner_and_mode(facts: PathFacts) -> str:
-    """Say whose it is, and with which mode."""
+    """Return the owner and the mode of a path as text."""
     return f"{facts.owner_name}'s, mode {facts.mode:04o}"
 
 
 def shell_edit(line: str) -> SetupEdit:
-    """Return the edit that runs a line on this host."""
+    """Return the edit that runs a command line on this host."""
     return SetupEdit(verb=EditVerb.SHELL, value=line)
 
 
 def write_root_file_edit(path: str, line: str, mode: int) -> SetupEdit:
-    """Return the edit that makes a file of root's with one line."""
+    """Return the edit that writes a file with one line, owned by root."""
     install = f"install -m {mode:04o} -o root -g root /dev/stdin {path}"
     return shell_edit(f"echo {shlex.quote(line)} | {install}")
 
 
 def make_private_edit(path: str, owner: str) -> SetupEdit:
-    """Return the edit that has a file be an account's, and nobody else's to read.
+    """Return the edit that makes a file readable by its owner account only.
 
-    That account may have put a link in its place, which would give away a file of root's.
+    The account may have replaced the file by a symlink, so root never changes the symlink's target.
     """
     name = shlex.quote(path)
     return shell_edit(
@@ -114,27 +114,27 @@ def make_private_edit(path: str, owner: str) -> SetupEdit:
 
 
 def invisible_file_finding(item: str, right: str = "") -> CheckFinding:
-    """Return the finding about files that this user may not look at: neither right nor broken."""
+    """Return the finding about a file that is not visible to the user of the check."""
     return CheckFinding(item=item, state=FindingState.WARNING, found=UNSEEN, right=right)
 
 
 def broken_finding(item: str, actual: str, right: str, mend: SetupEdit) -> CheckFinding:
-    """Return the finding about what one line corrects."""
+    """Return a finding in state BROKEN that one edit corrects."""
     return CheckFinding(
         item=item, state=FindingState.BROKEN, found=actual, right=right, mend=(mend,)
     )
 
 
-ACCOUNT = re.compile(r"(?=.*[^0-9])[A-Za-z0-9_][A-Za-z0-9_.-]{0,255}")  # a number would be a uid
+ACCOUNT = re.compile(r"(?=.*[^0-9])[A-Za-z0-9_][A-Za-z0-9_.-]{0,255}")  # digits only would be a uid
 FOLDER = "d"  # find(1), -printf %y
 SHOWN = 5
 
 
 def misowned_account_names(entries: Iterable[str]) -> dict[str, str]:
-    """Return names and owners of entries that are no folder of the account of that name.
+    """Return entries that have an account's name but are not the account's folder.
 
-    `entries` are `OWNER TYPE NAME`; a name may have ends of lines. There may be no account of such
-    a name.
+    Each entry is `OWNER TYPE NAME`; NAME may contain newlines. The value is the entry's owner. An
+    account of that name need not exist.
     """
     owners = {}
     for entry in entries:
@@ -148,9 +148,10 @@ def misowned_account_names(entries: Iterable[str]) -> dict[str, str]:
 def area_name_findings(
     storage: str, path: str, host: str, owners_by_name: Mapping[str, str] | None, most: int = 0
 ) -> Iterator[CheckFinding]:
-    """Judge an area by the accounts' names that others own in it; None: nobody could look.
+    """Check that no account's name in a storage area is taken by another account.
 
-    `most`: only so many of its names were looked at, and there are more; 0: all were.
+    `owners_by_name` None: the area was not readable. `most` is the number of checked names if the
+    area has more names; 0: all names were checked.
     """
     if owners_by_name is None:
         return
@@ -162,7 +163,7 @@ def area_name_findings(
             found=f"{path} has more than {most} names; the first {most} were looked at",
             right=f"{most} names at most",
             where=host,
-            hint="a name that another account has taken may be among the others; see who made so"
+            hint="an account's name taken by another user may be unchecked; see who made so"
             f" many: find {path}/ -mindepth 1 -maxdepth 1 -printf '%u\\n' | sort | uniq -c",
         )
     if not owners_by_name and not most:
@@ -178,5 +179,5 @@ def area_name_findings(
         right="no account's name taken by another account",
         where=host,
         hint="replicas of these accounts go to folders NAME.WORD there; ask the owners to remove"
-        f" what they made, or remove it as root: rm -r -- {path}/NAME",
+        f" these entries, or remove the entries as root: rm -r -- {path}/NAME",
     )

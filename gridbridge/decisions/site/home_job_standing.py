@@ -1,7 +1,6 @@
-"""Says in sentences how a job at home stands, and what it waits for.
+"""Sentences about a home cluster's job: its state and why the job waits.
 
-Hindrances are the scheduler's own words (`qstat -j`, `qalter -w p`). They are shown, and decide
-nothing.
+Reasons are the Grid Engine scheduler's own words (`qstat -j`, `qalter -w p`), for display only.
 """
 
 from collections.abc import Iterator
@@ -11,9 +10,9 @@ from gridbridge.model.snapshot import JobStanding, JobStatus
 from gridbridge.model.states import JobFact
 from gridbridge.model.status_report import format_duration, with_noun
 
-MOST_TOLD = 5  # hindrances: a cell of a thousand hosts has a thousand
+MOST_TOLD = 5  # reasons: a cell of a thousand hosts gives a thousand
 NOT_TOLD = "the scheduler does not tell what it waits for"
-WORDS = {  # by the word of a state: for one task, and for several
+WORDS = {  # by state: singular, plural
     JobFact.DELETING: ("is being deleted", "are being deleted"),
     JobFact.ERROR: ("is in error state", "are in error state"),
     JobFact.SUSPENDED: ("is suspended", "are suspended"),
@@ -25,7 +24,7 @@ UNKNOWN = ("is in a state that is not known", "are in a state that is not known"
 
 
 def describe_home_job(job: JobStanding, now: datetime) -> tuple[str, ...]:
-    """Say what a job's tasks do, what is wrong, and what keeps waiting tasks from starting."""
+    """Describe a job's task states, errors, and reasons why tasks don't start."""
     return (*(_row_sentence(row, now) for row in job.rows), *_errors(job), *_hindrances(job))
 
 

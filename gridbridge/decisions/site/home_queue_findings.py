@@ -1,6 +1,6 @@
-"""Transfer queues of the local cluster that gridbridge.toml does not name.
+"""Findings about home queues: unconfigured transfer queues, unsafe tmpdir.
 
-Their starter knows no way for their jobs, and nobody publishes load values for them alone.
+The starter can't send jobs of a transfer queue without a section in gridbridge.toml.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -22,7 +22,7 @@ OFFERS = "offers remote=TRUE"
 def unconfigured_queue_findings(
     queues: Mapping[str, QconfSettings], policy: Policy
 ) -> Iterator[CheckFinding]:
-    """Report the local cluster's transfer queues of which gridbridge.toml does not know."""
+    """Report transfer queues of the home cluster missing in gridbridge.toml."""
     for name, queue in queues.items():
         is_ours = runs_own_starter(queue) or is_transfer_queue(queue)
         if is_ours and name not in policy.queues:
@@ -32,7 +32,7 @@ def unconfigured_queue_findings(
 
 
 def _nameless(queue: str, trait: str) -> CheckFinding:
-    """Return the finding without a command: whether to keep the queue is a person's choice."""
+    """Return the finding about an unconfigured queue, without an edit."""
     section = f"[queue.{queue}]"
     makes = f"gridbridge setup transfer CLUSTER --queue {queue} --apply"
     return CheckFinding(
@@ -48,11 +48,11 @@ def _nameless(queue: str, trait: str) -> CheckFinding:
 TMPDIR = "tmpdir"
 SAFE_TMPDIR = "/var/tmp/sge"  # noqa: S108 - root makes it, mode 0755
 MAKE_SAFE_TMPDIR = f"install -d -o root -g root -m 0755 {SAFE_TMPDIR}"
-MAX_NAMED_QUEUES = 5  # queues that are named
+MAX_NAMED_QUEUES = 5  # in a finding about a tmpdir
 
 
 def queues_by_tmpdir(queues: Mapping[str, QconfSettings]) -> dict[str, tuple[str, ...]]:
-    """Return each folder with the queues that have it, of `/tmp,[@big=/scratch]` both."""
+    """Return the queues by tmpdir folder; `/tmp,[@big=/scratch]` has two folders."""
     queues_by_folder: dict[str, tuple[str, ...]] = {}
     for name, queue in sorted(queues.items()):
         parts = (part.rpartition("=")[2] for part in queue.get(TMPDIR, "").split(","))
@@ -65,7 +65,7 @@ def queues_by_tmpdir(queues: Mapping[str, QconfSettings]) -> dict[str, tuple[str
 def tmpdir_findings(
     cell: str, queues: Mapping[str, QconfSettings], written: Collection[str]
 ) -> Iterator[CheckFinding]:
-    """Judge each folder; others than root may write into those in `written`."""
+    """Check each tmpdir; users other than root may write to folders in `written`."""
     for folder, names in queues_by_tmpdir(queues).items():
         item = f"{TMPDIR} {folder}"
         if folder not in written:
@@ -75,13 +75,13 @@ def tmpdir_findings(
         yield CheckFinding(
             item=item,
             state=FindingState.NOTE,
-            found=f"others write there; of {', '.join(names[:MAX_NAMED_QUEUES])}{more}",
+            found=f"users write there; tmpdir of {', '.join(names[:MAX_NAMED_QUEUES])}{more}",
             right="a folder in which only root can write",
             mend=(
                 SetupEdit(verb=EditVerb.SHELL, value=MAKE_SAFE_TMPDIR),
                 *(_move(cell, name) for name in names),
             ),
-            hint=f"execd follows a link put there; make {SAFE_TMPDIR} on each host of theirs",
+            hint=f"execd follows symlinks there; make {SAFE_TMPDIR} on each host of these queues",
         )
 
 

@@ -1,4 +1,4 @@
-"""What the check says while a running service has another gridbridge.toml than the one there."""
+"""Findings about services with an older gridbridge.toml or program version."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -18,19 +18,19 @@ NEW_IN_FORCE = "the new one"
 
 
 def is_new_file_refused(poller: PollerFacts) -> bool:
-    """Say whether a running service refuses the file that is there, though it is right."""
+    """Say whether the running service rejects the valid gridbridge.toml on disk."""
     configuration = poller.configuration
     return configuration is not None and not configuration.is_same and bool(configuration.refused)
 
 
 def is_reload_awaited(poller: PollerFacts) -> bool:
-    """Say whether a living service has yet to take the file that is there, or to refuse it."""
+    """Say whether the running service has not yet read the gridbridge.toml on disk."""
     configuration = poller.configuration
     return configuration is not None and not configuration.is_same and not configuration.refused
 
 
 def stale_configuration_reason(poller: PollerFacts) -> str:
-    """Say why a living service does not have the file that is there; empty where it has it."""
+    """Say why the running service does not use gridbridge.toml on disk."""
     wrong = (
         finding
         for finding in stale_configuration_findings(poller)
@@ -42,9 +42,9 @@ def stale_configuration_reason(poller: PollerFacts) -> str:
 def stale_configuration_findings(
     poller: PollerFacts, is_right: bool = True
 ) -> Iterator[CheckFinding]:
-    """Report a running service that uses another gridbridge.toml than the one that is there.
+    """Report a running service that does not use gridbridge.toml on disk.
 
-    The mistakes of a wrong file are findings of their own.
+    Errors in gridbridge.toml are separate findings.
     """
     configuration = poller.configuration
     if configuration is None:
@@ -52,7 +52,7 @@ def stale_configuration_findings(
     if configuration.is_same:
         yield CheckFinding(item=CONFIGURATION_ITEM, state=FindingState.OK, found="in force")
     elif not is_right:
-        hint = "it stays in force until the file is right"
+        hint = "the service keeps the older file until the new file is valid"
         yield CheckFinding(
             item=CONFIGURATION_ITEM,
             state=FindingState.WARNING,
@@ -61,7 +61,7 @@ def stale_configuration_findings(
             hint=hint,
         )
     elif configuration.refused:
-        hint = "until that is mended the older one stays in force"
+        hint = "the service keeps the older file until these errors are corrected"
         actual = f"{OLDER_IN_FORCE}; it refuses the new one: {'; '.join(configuration.refused)}"
         yield CheckFinding(
             item=CONFIGURATION_ITEM,
@@ -75,7 +75,7 @@ def stale_configuration_findings(
 
 
 def _late(pid: int) -> CheckFinding:
-    """Return the finding that makes the service read the file now."""
+    """Return the finding whose edit makes the service read gridbridge.toml now."""
     edit = SetupEdit(verb=EditVerb.SHELL, value=f"kill -HUP {pid}")
     return CheckFinding(
         item=CONFIGURATION_ITEM,
@@ -83,26 +83,26 @@ def _late(pid: int) -> CheckFinding:
         found=OLDER_IN_FORCE,
         right=NEW_IN_FORCE,
         mend=(edit,) if pid else (),
-        hint="it takes the new one within seconds, or by: systemctl reload gridbridge-poller",
+        hint="the service reads the file within seconds, or by: systemctl reload gridbridge-poller",
     )
 
 
 VERSION_ITEM = "version"
 POLLER = "gridbridge-poller"
 BY_SENSOR = "the load sensor starts the poller"
-UNKNOWN = "an unknown version"  # of a program that could not note it, as on a full disk
+UNKNOWN = "an unknown version"  # the program could not record its version, e.g. on a full disk
 
 
 @dataclass(frozen=True, slots=True)
 class RunningProgram:
-    """A program that runs: its code's version, empty if unknown, and its process, 0 likewise."""
+    """A running program's version (empty: unknown) and process id (0: unknown)."""
 
     version: str
     pid: int
 
 
 def program_version_finding(running: Mapping[str, RunningProgram], installed: str) -> CheckFinding:
-    """Name the programs that run another version than the installed one."""
+    """Report the programs that run another version than the installed version."""
     outdated = {
         program: process
         for program, process in running.items()
@@ -123,7 +123,7 @@ def program_version_finding(running: Mapping[str, RunningProgram], installed: st
 
 
 def _is_same(running: str, installed: str) -> bool:
-    """Compare versions; commits only count if both sides tell theirs."""
+    """Compare two versions; commits count only if both versions name a commit."""
     (version, _, commit), (right, _, commit_there) = (
         running.partition("+"),
         installed.partition("+"),
@@ -132,7 +132,7 @@ def _is_same(running: str, installed: str) -> bool:
 
 
 def _without_systemd(outdated: Mapping[str, RunningProgram]) -> str:
-    """Return what ends them otherwise; the poller's process does not bear its name."""
+    """Return the hint how to stop outdated programs without systemd."""
     pids = " ".join(str(process.pid) for process in outdated.values() if process.pid)
     ended = f"`kill {pids}`" if pids else "end each"
     by_hand = "start each as before" if outdated.keys() - {POLLER} else ""
@@ -142,18 +142,17 @@ def _without_systemd(outdated: Mapping[str, RunningProgram]) -> str:
 
 NEEDS_NEW_SERVICE = "only a new service takes that: end the poller when nothing is away"
 
-AwayJob: TypeAlias = tuple[str, str, str]  # its owner, cluster and queue
+AwayJob: TypeAlias = tuple[str, str, str]  # owner, remote cluster, transfer queue
 
 
 def find_unchangeable_settings(
     before: Policy, after: Policy, path: str = CONFIG, jobs_away: Iterable[AwayJob] = ()
 ) -> tuple[str, ...]:
-    """Return the changes that a running service can't take, in lines like `policy_file.load`'s.
+    """Return the configuration changes that a running service can't apply.
 
-    Transfers bear the cluster's name, a site of embedded clusters has other rights, a process keeps
-    its account, and another state file knows nothing of the jobs that are away. The account of a
-    remote job tells whose it is, and the methods of the local job find it by the queue: both stay
-    the same while the job is away.
+    Home cluster, service account, state file and embedded kind are fixed while the service runs.
+    The remote account identifies a remote job's owner. The local job's methods find the remote job
+    by its queue. So accounts and queues of remote jobs don't change before the jobs have ended.
     """
     stays = frozenset(jobs_away)
     fixed, accounts = _fixed(before, after, path), _accounts(before, after, path, stays)
@@ -179,7 +178,7 @@ def _kind(policy: Policy) -> str:
 
 
 def _accounts(before: Policy, after: Policy, path: str, jobs: Iterable[AwayJob]) -> Iterator[str]:
-    """Return the accounts that would change while jobs run under the old ones."""
+    """Give the changes of remote accounts that remote jobs still use."""
     for person, cluster in sorted({(person, cluster) for person, cluster, _ in jobs}):
         if cluster not in before.clusters or cluster not in after.clusters:
             continue
@@ -192,7 +191,7 @@ def _accounts(before: Policy, after: Policy, path: str, jobs: Iterable[AwayJob])
 
 
 def _queues(before: Policy, after: Policy, path: str, jobs: Iterable[AwayJob]) -> Iterator[str]:
-    """Return the queues that would lead elsewhere while their jobs are away."""
+    """Give the transfer queues that change their remote cluster despite remote jobs."""
     for name, old in sorted({(queue, cluster) for _, cluster, queue in jobs}):
         if name not in before.queues or name not in after.queues:
             continue

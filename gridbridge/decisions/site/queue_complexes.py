@@ -1,8 +1,8 @@
-"""The resources of a set-up: `remote`, and the load values that the sensor reports (complex(5)).
+"""Resources of a transfer queue: `remote` and load values (complex(5)).
 
-A request is looked up on the queue, its host and `global`, and a resource without a value
-anywhere makes the job pend for ever. So `-l remote=false` works only when every other queue
-says FALSE; and a value on a host or on `global` would contradict the transfer queue's.
+Grid Engine looks up a requested resource on the queue, its host and `global`. A job that requests
+a resource without any value pends for ever. So `-l remote=false` works only if every other queue
+has remote=FALSE. A value on a host or on `global` would contradict the transfer queue's value.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,11 +28,11 @@ from gridbridge.model.site.setup_findings import (
 )
 
 REMOTE = "remote"
-BOTH = ("YES", "FORCED")  # FORCED is a site's own choice: only jobs that ask for it are sent away
+BOTH = ("YES", "FORCED")  # FORCED is a site's choice: only jobs that request remote leave
 
 
 def wanted_complexes(request: TransferQueueSetup) -> tuple[ComplexRow, ...]:
-    """Return the resources that a transfer queue needs."""
+    """Return the complexes of a transfer queue: `remote` and three load values."""
     prefix = request.prefix
     return (
         ComplexRow(name=REMOTE, shortcut=REMOTE, type="BOOL", relation="==", requestable="YES"),
@@ -45,7 +45,7 @@ def wanted_complexes(request: TransferQueueSetup) -> tuple[ComplexRow, ...]:
 
 
 def complex_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
-    """Judge each resource's type and relation: a wrong relation closes a queue for ever."""
+    """Check the complexes: a wrong relation closes a transfer queue for ever."""
     rows = wanted_complexes(situation.wanted)
     return tuple(_complex(row, situation.home, situation.wanted.home) for row in rows)
 
@@ -71,7 +71,7 @@ def _fits(actual: ComplexRow, right: ComplexRow) -> bool:
 
 
 def remote_complex_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
-    """Judge what the other queues, the host and `global` say of `remote`."""
+    """Check for remote=FALSE on other queues, and for no `remote` on hosts."""
     queues = (
         _home_queue(name, values.get("complex_values", ""), situation)
         for name, values in situation.home.queues.items()
@@ -140,7 +140,7 @@ MOST: Mapping[str, str] = MappingProxyType(
 
 
 def promised_resource_values(situation: TransferSetupSituation) -> tuple[str, ...]:
-    """Return `name=value` for what a new queue promises of the mapping's resources."""
+    """Return complex_values of a new transfer queue for the mapping's resources."""
     rows = _needed(situation, {})
     return tuple(f"{row.name}={value}" for row in rows if (value := _most(row)))
 
@@ -148,7 +148,7 @@ def promised_resource_values(situation: TransferSetupSituation) -> tuple[str, ..
 def mapped_resource_findings(
     situation: TransferSetupSituation, queue: QconfSettings
 ) -> Iterator[CheckFinding]:
-    """Judge what the queue, its host and `global` say of the mapping's resources."""
+    """Check that the mapping's resources have values on the queue or its host."""
     for row in _needed(situation, queue):
         yield _missing(row, situation, queue)
     for name, value in parse_pairs(_values_on_host(situation, queue)).items():
@@ -158,7 +158,7 @@ def mapped_resource_findings(
 
 
 def _needed(situation: TransferSetupSituation, queue: QconfSettings) -> Iterator[ComplexRow]:
-    """Give the resources that can be asked for and have no value where the queue is."""
+    """Give the mapping's requestable resources that have no value."""
     present = {*queue, *parse_pairs(_values_on_host(situation, queue))}
     for host in situation.home.exec_hosts.values():
         present |= parse_pairs(host.get("complex_values", "")).keys()
@@ -170,14 +170,14 @@ def _needed(situation: TransferSetupSituation, queue: QconfSettings) -> Iterator
 
 
 def _values_on_host(situation: TransferSetupSituation, queue: QconfSettings) -> str:
-    """Return the queue's complex_values on its host, from the host itself or its groups."""
+    """Return the queue's complex_values on the transfer host, by host or host group."""
     values = parse_values_by_host(queue.get("complex_values", ""))
     groups = {where for where, _ in values.others if where.startswith("@")}
     return values.on(situation.wanted.host, groups)
 
 
 def _most(row: ComplexRow) -> str:
-    """Return the value that suits every request, empty where there is none."""
+    """Return a complex's value that satisfies every request; empty if no value does."""
     if row.type == "BOOL":
         return "TRUE"
     if row.type in MOST:

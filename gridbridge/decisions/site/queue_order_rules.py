@@ -1,9 +1,9 @@
-"""In which order home's scheduler tries the transfer queues that would take a job.
+"""Order in which the home cluster's scheduler tries transfer queues for a job.
 
-With `queue_sort_method seqno` the scheduler asks queues by their `seq_no` (sched_conf(5),
-queue_conf(5)). So transfer queues exchange their numbers among each other: those of home's own
-queues, and where all of them stand among these, stay as they are. A load value can't do it: all
-transfer queues live on one host, and a threshold would close a queue for jobs that no other takes.
+With `queue_sort_method seqno` the scheduler tries queues by `seq_no` (sched_conf(5),
+queue_conf(5)). Transfer queues exchange their seq_no; local queues keep their seq_no.
+Load values can't order the queues, because all transfer queues are on one host. A load threshold
+would close a queue even for jobs that no other queue takes.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,10 +21,10 @@ WORDS = {
 
 
 def slot_turns_until_start(offer: QueueOffer) -> float:
-    """Return how many turns of all its slots a cluster needs until one more task starts.
+    """Return a task's expected wait, in turnovers of all the cluster's slots.
 
-    To a tenth: what differs by less changes with each job, and counts as equal. A cluster that has
-    not answered lately is expected to take for ever.
+    The wait is rounded to a tenth, because smaller differences change with each job. The wait of a
+    cluster without a recent answer is infinite.
     """
     if not offer.is_heard:
         return inf
@@ -33,9 +33,9 @@ def slot_turns_until_start(offer: QueueOffer) -> float:
 
 
 def rank_transfer_queues(offers: Iterable[QueueOffer], order: QueueOrder) -> tuple[QueueOffer, ...]:
-    """Return queues in the order in which a job should be offered to them.
+    """Return transfer queues in the order in which the scheduler should try them.
 
-    Of equal ones the present order is kept; among equal costs the least expected wait decides.
+    Queues of equal cost are ordered by expected wait. Equal queues keep their present order.
     """
     present = sorted(
         offers, key=lambda offer: (inf if offer.seq_no is None else offer.seq_no, offer.queue)
@@ -48,9 +48,9 @@ def rank_transfer_queues(offers: Iterable[QueueOffer], order: QueueOrder) -> tup
 
 
 def renumber_queues(offers: Iterable[QueueOffer], order: QueueOrder) -> tuple[RenumberedQueue, ...]:
-    """Return the queues whose numbers change, so that the scheduler tries them in this order.
+    """Return the queues whose seq_no changes to follow `order`.
 
-    The numbers are those that the queues have; equal ones are told apart by the next higher ones.
+    The queues exchange their present seq_no. Equal seq_no are raised to distinct numbers.
     """
     if order is QueueOrder.SEQ_NO:
         return ()
@@ -79,7 +79,7 @@ def renumber_queues(offers: Iterable[QueueOffer], order: QueueOrder) -> tuple[Re
 def restore_queue_numbers(
     offers: Iterable[QueueOffer], former: Mapping[str, int]
 ) -> tuple[RenumberedQueue, ...]:
-    """Return the queues that get the numbers back that they had before any other was given."""
+    """Return the queues whose seq_no goes back to the original number."""
     return tuple(
         RenumberedQueue(
             queue=offer.queue, before=offer.seq_no, after=former[offer.queue], why="as it was"
@@ -92,10 +92,10 @@ def restore_queue_numbers(
 def is_queue_order_set_up(
     offers: Iterable[QueueOffer], order: QueueOrder, former: Mapping[str, int]
 ) -> bool:
-    """Say whether the queues' numbers follow the order; `former` are their first numbers.
+    """Say whether the queues' seq_no follow the order; `former`: original seq_no.
 
-    Expected waits change from minute to minute, so any numbers count as right once queues were
-    numbered by waits. Costs change with the file alone.
+    Expected waits change every minute, so any seq_no are accepted once queues were numbered by
+    waits. Costs change only with gridbridge.toml.
     """
     all_offers = tuple(offers)
     if order is QueueOrder.SEQ_NO:
@@ -109,7 +109,7 @@ def is_queue_order_set_up(
 def queue_order_finding(
     offers: Iterable[QueueOffer], order: QueueOrder, former: Mapping[str, int]
 ) -> CheckFinding:
-    """Judge whether the order in the file was set up."""
+    """Check that the queues' seq_no follow queue_order of gridbridge.toml."""
     is_right = is_queue_order_set_up(offers, order, former)
     differ = "" if is_right else "; the seq_no of the queues say otherwise"
     return CheckFinding(
@@ -122,14 +122,14 @@ def queue_order_finding(
 
 
 def queue_rank_reason(offer: QueueOffer, order: QueueOrder) -> str:
-    """Say by what a queue has its place."""
+    """Return the figures that decide a transfer queue's rank."""
     heard = f"{offer.pending} waiting, {offer.free_slots} of {with_noun(offer.slots, 'slot')} free"
     standing = heard if offer.is_heard else f"{offer.cluster} has not answered lately"
     return f"cost {offer.cost:g}, {standing}" if order is QueueOrder.COST else standing
 
 
 def describe_queue_order(offers: Iterable[QueueOffer], order: QueueOrder) -> str:
-    """Say in which order queues should be tried, and in which they are if that differs."""
+    """Describe the order of transfer queues, and any deviation of their seq_no."""
     all_offers = tuple(offers)
     order_words = ", then ".join(
         f"{offer.queue} ({queue_rank_reason(offer, order)})"

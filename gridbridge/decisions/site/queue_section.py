@@ -1,4 +1,4 @@
-"""The queue's section of gridbridge.toml, which the poller and the starters obey."""
+"""Findings about a transfer queue's section in gridbridge.toml."""
 
 import json
 import shlex
@@ -16,13 +16,13 @@ from gridbridge.model.site.setup_findings import (
 from gridbridge.model.status_report import with_noun
 from gridbridge.model.transfer.transfer_sections import TransferQueue
 
-MESSAGES_A_SLOT = 4  # a record, an intent, an end and its closing may lie there at once
+MESSAGES_A_SLOT = 4  # record, intent, end and closing of a job may be in the spool at once
 EDITOR = "gridbridge.config.edit"
 FEWER = "or give the queues fewer slots"
 
 
 def queue_section_findings(policy: Policy, request: TransferQueueSetup) -> tuple[CheckFinding, ...]:
-    """Judge the section; other keys that people wrote there are left alone."""
+    """Check the values of a transfer queue's section; other keys are kept."""
     section = policy.queues.get(request.queue)
     unset = TransferQueue(cluster="", pending_limit=-1, slots=0)
     right = replace(
@@ -47,7 +47,7 @@ def queue_section_findings(policy: Policy, request: TransferQueueSetup) -> tuple
 
 
 def spool_limit_finding(policy: Policy, slots: int) -> CheckFinding:
-    """Judge whether one user may fill all transfer slots; messages over the limit are removed."""
+    """Check that spool_files_per_uid lets one user fill all transfer slots."""
     needed, limit = MESSAGES_A_SLOT * slots, policy.poller.spool_files_per_uid
     item, limit_text = f"file {CONFIG}: spool_files_per_uid", f"{limit}"
     if needed <= limit:
@@ -62,7 +62,7 @@ def spool_limit_finding(policy: Policy, slots: int) -> CheckFinding:
 
 
 def total_transfer_slots(policy: Policy, request: TransferQueueSetup | None = None) -> int:
-    """Return the slots of all transfer queues, the wanted one as it will be."""
+    """Return the slots of all transfer queues, including the requested queue."""
     slots = {name: queue.slots for name, queue in policy.queues.items()}
     return sum({**slots, **({request.queue: request.slots} if request else {})}.values())
 
@@ -70,7 +70,7 @@ def total_transfer_slots(policy: Policy, request: TransferQueueSetup | None = No
 def queue_section_removal_edits(
     policy: Policy, request: TransferQueueSetup
 ) -> tuple[SetupEdit, ...]:
-    """Return the edit that takes the section out of the file."""
+    """Return the edit that removes a transfer queue's section from gridbridge.toml."""
     return (_edit("drop", request.queue),) if request.queue in policy.queues else ()
 
 
@@ -79,7 +79,7 @@ def _shown(queue: TransferQueue) -> str:
 
 
 def _changes(actual: TransferQueue, right: TransferQueue) -> tuple[str, ...]:
-    """Return the keys that have to have another value, a line of TOML each."""
+    """Return the changed keys of a queue's section, one line of TOML each."""
     pairs = (
         (key.name, getattr(actual, key.name), getattr(right, key.name)) for key in fields(right)
     )
@@ -87,7 +87,7 @@ def _changes(actual: TransferQueue, right: TransferQueue) -> tuple[str, ...]:
 
 
 def _edit(verb: str, queue: str, *lines: str) -> SetupEdit:
-    """Return the edit whose line changes the file and leaves people's comments as they are."""
+    """Return the edit that changes gridbridge.toml and keeps the file's comments."""
     program = (PYTHON, "-I", "-m", EDITOR, CONFIG)
     return SetupEdit(
         verb=EditVerb.SHELL, value=shlex.join((*program, verb, "queue", queue, *lines))

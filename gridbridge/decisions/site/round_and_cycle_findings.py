@@ -1,4 +1,4 @@
-"""Whether rounds of rebalancing end: one that hangs holds up all that follow."""
+"""Findings about rebalancing rounds and runner cycles that never end."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
@@ -13,8 +13,8 @@ from gridbridge.model.site.setup_findings import CheckFinding, FindingState
 from gridbridge.model.status_report import with_noun
 
 LATE_ROUND_HINT = (
-    "its log says what fails or is waited for; `ps -eo pid,etime,args | grep rebalance` shows one"
-    " that hangs, and what one that is killed had begun goes on in the next"
+    "the round's log says what fails or blocks; `ps -eo pid,etime,args | grep rebalance` shows a"
+    " hanging round, which may be killed: the next round continues its work"
 )
 
 RESUME_COMMAND = "gridbridge rebalance quiesce --off"
@@ -23,43 +23,43 @@ RESUME_COMMAND = "gridbridge rebalance quiesce --off"
 def rebalance_round_findings(
     rounds: Mapping[RebalanceRound, ShownRebalanceRound], at: datetime
 ) -> Iterator[CheckFinding]:
-    """Judge the last round of each kind, where one ever began."""
+    """Check the last rebalancing round of each kind that ever began."""
     for kind, last in rounds.items():
         hangs = is_rebalance_round_late(kind, last, at)
         yield CheckFinding(
             item=f"rebalancing: {kind.value}",
             state=FindingState.WARNING if hangs else FindingState.OK,
             found=_last_round(last, at),
-            right=f"one that ends within {_age(LONGEST_ROUND[kind])}" if hangs else "",
+            right=f"a round that ends within {_age(LONGEST_ROUND[kind])}" if hangs else "",
             hint=LATE_ROUND_HINT if hangs else "",
         )
 
 
 def paused_moves_finding(since: datetime, at: datetime) -> CheckFinding:
-    """Tell that somebody wants nothing to be moved, and what ends that."""
+    """Return the finding that rebalancing is paused, with the resuming command."""
     return CheckFinding(
         item="rebalancing: quiesce",
         state=FindingState.NOTE,
-        found=f"nothing is moved since {_age(at - since)} ago",
-        right="moved again",
-        hint=f"when it may: {RESUME_COMMAND}",
+        found=f"moves are paused since {_age(at - since)} ago",
+        right="moves resumed",
+        hint=f"to resume: {RESUME_COMMAND}",
     )
 
 
 def paused_moves_sentence(since: datetime, at: datetime) -> str:
-    """Say the same in a line."""
-    return f"rebalancing: nothing is moved since {_age(at - since)} ago, until `{RESUME_COMMAND}`"
+    """Return one line about paused rebalancing moves, with the command that resumes."""
+    return f"rebalancing: moves are paused since {_age(at - since)} ago, until `{RESUME_COMMAND}`"
 
 
 def is_rebalance_round_late(kind: RebalanceRound, last: ShownRebalanceRound, at: datetime) -> bool:
-    """Say whether none has ended for longer than one takes, since one began."""
+    """Say whether a rebalancing round exceeds the longest time of its kind."""
     return last.is_open and at - last.began_at > LONGEST_ROUND[kind]
 
 
 def late_rebalance_sentences(
     rounds: Mapping[RebalanceRound, ShownRebalanceRound], at: datetime
 ) -> tuple[str, ...]:
-    """Say which kinds had no round that ended for long."""
+    """Return a sentence for each kind of rebalancing round that is late."""
     return tuple(
         f"rebalancing: no {WORDS[kind]} has ended since one began {_age(at - last.began_at)} ago"
         for kind, last in rounds.items()
@@ -69,8 +69,8 @@ def late_rebalance_sentences(
 
 def _last_round(last: ShownRebalanceRound, at: datetime) -> str:
     if last.is_open:
-        return f"none has ended since one began {_age(at - last.began_at)} ago"
-    return f"the last one ended {_age(at - (last.ended_at or last.began_at))} ago"
+        return f"no round ended since one began {_age(at - last.began_at)} ago"
+    return f"the last round ended {_age(at - (last.ended_at or last.began_at))} ago"
 
 
 def _age(passed: timedelta) -> str:
@@ -80,27 +80,27 @@ def _age(passed: timedelta) -> str:
 
 RUNNER_LATE = timedelta(
     minutes=5
-)  # cron starts a cycle each minute; a slow one takes a minute or two
+)  # cron starts a cycle each minute; a slow cycle takes a minute or two
 RUNNER_HINT = (
     "start gridbridge-runner as the service account:"
     " /opt/gridbridge/conf/systemd/gridbridge-runner.service, or cron as in"
-    " /opt/gridbridge/conf/cron.d/gridbridge-campaigns; if it runs, its log says what keeps it"
+    " /opt/gridbridge/conf/cron.d/gridbridge-campaigns; if it runs, its log says why it is late"
 )
 
 
 def runner_cycle_findings(
     going_on: int, brought: int, last: datetime | None, at: datetime
 ) -> Iterator[CheckFinding]:
-    """Judge the last cycle, where campaigns go on or were brought and nobody took them yet."""
+    """Check the runner's last cycle, if campaigns or submitted files wait."""
     if not (going_on or brought):
         return
     late = "never" if last is None else f"{int((at - last) / timedelta(minutes=1))} min ago"
     is_late = last is None or at - last > RUNNER_LATE
-    news = f" and {with_noun(brought, 'file')} that nobody has taken yet" if brought else ""
+    news = f" and {with_noun(brought, 'file')} not accepted yet" if brought else ""
     yield CheckFinding(
         item="campaigns",
         state=FindingState.WARNING if is_late else FindingState.OK,
-        found=f"{going_on} that go on{news}, last cycle of gridbridge-runner: {late}",
+        found=f"{going_on} unfinished{news}, last cycle of gridbridge-runner: {late}",
         right="a cycle each minute" if is_late else "",
         hint=RUNNER_HINT if is_late else "",
     )

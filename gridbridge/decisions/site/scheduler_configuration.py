@@ -1,4 +1,4 @@
-"""The scheduler's part: home first, and not everything at once (sched_conf(5))."""
+"""Scheduler settings: local queues first, damped transfers (sched_conf(5))."""
 
 from collections.abc import Iterator
 
@@ -13,16 +13,16 @@ from gridbridge.model.site.setup_findings import (
 )
 
 QUEUE_ORDER, BY_NUMBER = "queue_sort_method", "seqno"
-DEFAULT_DECAYS = ("0:7:30", "00:07:30")  # as Grid Engine ships it: meant for np_load_avg
-NO_DECAYS = ("0:0:0", "00:00:00")  # adjustments are off
-DECAY = "0:0:30"  # about how long a sent job takes to show in the published count
+DEFAULT_DECAYS = ("0:7:30", "00:07:30")  # Grid Engine's default, meant for np_load_avg
+NO_DECAYS = ("0:0:0", "00:00:00")  # load adjustments are off
+DECAY = "0:0:30"  # about the delay until the load values include a transferred job
 
 
 def scheduler_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
-    """Judge the queue order and, with a pending limit, the damping.
+    """Check the scheduler's queue order and load adjustments (damping).
 
-    Each job that was just sent counts as one that waits there until the sensor can know of it;
-    without that, all free slots are filled in the seconds after the queue opens.
+    Each transferred job counts as waiting at the remote cluster until the load sensor reports it.
+    Without this damping, jobs fill all slots in the seconds after the queue opens.
     """
     order = _setting(situation, "queue order", QUEUE_ORDER, BY_NUMBER, FindingState.BROKEN)
     if not situation.wanted.pending_limit:
@@ -51,7 +51,7 @@ def scheduler_setting_finding(
     *,
     undo: bool,
 ) -> CheckFinding:
-    """Judge a setting of a cell's scheduler by its values, the one it has and the right one."""
+    """Check a scheduler setting; `values` are the present and expected value."""
     actual, right = values
     if actual == right:
         return CheckFinding(item=item, state=FindingState.OK, found=f"{attribute} {actual}")
@@ -68,7 +68,7 @@ def scheduler_setting_finding(
 
 
 def _adjustment(situation: TransferSetupSituation) -> CheckFinding:
-    """Judge the damping of every transfer queue: each set-up writes the whole list."""
+    """Check job_load_adjustments for every transfer queue, as one whole list."""
     actual = right = situation.home.scheduler.get("job_load_adjustments", "NONE")
     for name in dict.fromkeys((f"{situation.wanted.prefix}_pending", *_pending_values(situation))):
         if name not in parse_pairs(actual):
@@ -79,7 +79,7 @@ def _adjustment(situation: TransferSetupSituation) -> CheckFinding:
 
 
 def _pending_values(situation: TransferSetupSituation) -> Iterator[str]:
-    """Give the load values at which the queues of other clusters close."""
+    """Give the pending load values in the load thresholds of all transfer queues."""
     for queue in situation.home.queues.values():
         for name in parse_pairs(queue.get("load_thresholds", "")):
             if name.startswith("gb_") and name.endswith("_pending"):
@@ -91,7 +91,7 @@ def _join(listed: str, entry: str) -> str:
 
 
 def _decay(situation: TransferSetupSituation) -> CheckFinding:
-    """Judge the decay; a time of the site's own choice is left alone."""
+    """Check load_adjustment_decay_time; a value chosen by the site is kept."""
     actual = situation.home.scheduler.get("load_adjustment_decay_time", "")
     right = DECAY if actual in (*DEFAULT_DECAYS, *NO_DECAYS) else actual
     return _setting(

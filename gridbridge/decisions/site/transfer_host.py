@@ -1,6 +1,6 @@
-"""What the transfer host itself needs: account, folders, programs, sudoers line (design.md 5).
+"""Transfer host checks: account, folders, programs, sudoers (design.md 5).
 
-`gridbridge setup host` makes the edits of the first half; `gridbridge check` judges all.
+`gridbridge setup host` makes the account, folders and sudoers line; `gridbridge check` checks all.
 """
 
 import shlex
@@ -34,8 +34,8 @@ from gridbridge.model.site.host_facts import RootTreeFacts, TransferHostFacts
 from gridbridge.model.site.setup_findings import CheckFinding, FindingState
 from gridbridge.model.site.site_section import SiteSection
 
-SPOOL_MODE = 0o1733  # anybody may add a message, only the service lists them
-CAMPAIGNS_MODE = 0o3733  # the same, and the service's group may read what is brought
+SPOOL_MODE = 0o1733  # any user may add a message; only the service may list messages
+CAMPAIGNS_MODE = 0o3733  # as SPOOL_MODE, and new files get the service's group
 PROGRAMS = (
     *(
         f"{METHODS}/{name}"
@@ -44,7 +44,7 @@ PROGRAMS = (
     PYTHON,
     AS_USER,
 )
-FOLDERS: Mapping[str, int] = MappingProxyType(  # the service account's, with their modes
+FOLDERS: Mapping[str, int] = MappingProxyType(  # folders of the service account, with modes
     {
         HOME: 0o755,
         PUBLISHED: 0o755,
@@ -60,7 +60,7 @@ OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def transfer_host_findings(facts: TransferHostFacts, site: SiteSection) -> tuple[CheckFinding, ...]:
-    """Judge what `setup host` makes."""
+    """Check the items of `setup host`: service account, folders and sudoers file."""
     return (
         service_account_finding(facts.service_uid, site),
         *(_folder(path, mode, facts, site) for path, mode in FOLDERS.items()),
@@ -75,12 +75,12 @@ def transfer_host_findings(facts: TransferHostFacts, site: SiteSection) -> tuple
 
 
 def service_account_finding(uid: int, site: SiteSection) -> CheckFinding:
-    """Judge the service's account; 0: there is none of that name."""
+    """Check that the service account exists; uid 0: no such account."""
     return system_account_finding(site.service_account, uid, HOME)
 
 
 def program_file_findings(facts: TransferHostFacts) -> Iterator[CheckFinding]:
-    """Judge the files that Grid Engine and sudo run: a job's owner has to reach them."""
+    """Check programs that Grid Engine and sudo run, and gridbridge.toml."""
     yield from (_program(path, facts) for path in PROGRAMS)
     yield from (_tree(top, facts_of_tree) for top, facts_of_tree in facts.trees.items())
     yield _interpreter(facts)
@@ -88,7 +88,7 @@ def program_file_findings(facts: TransferHostFacts) -> Iterator[CheckFinding]:
 
 
 def state_file_finding(facts: TransferHostFacts, site: SiteSection) -> CheckFinding:
-    """Judge the state file: nobody but the service may read it."""
+    """Check that only the service account may read the state file."""
     path = state_file_path(site)
     path_facts, item = facts.paths.get(path), "state file"
     if path in facts.hidden:
@@ -111,19 +111,19 @@ def state_file_finding(facts: TransferHostFacts, site: SiteSection) -> CheckFind
 
 
 def state_file_path(site: SiteSection) -> str:
-    """Return where the state file lies, empty for a database."""
+    """Return the path of the SQLite state file; empty for a database server."""
     return site.state.partition("://")[2][1:] if site.state.startswith("sqlite:") else ""
 
 
 def untrusted_file_finding(path: str, wrong: str, mend: str) -> CheckFinding:
-    """Return the finding about a file that root does not obey because others can change it."""
+    """Return the finding about a file that users other than root can change."""
     return CheckFinding(
         item=f"file {path}",
         state=FindingState.BROKEN,
         found=wrong,
-        right="root's, and so each folder above it; nobody else writes there",
+        right="the file and each folder above are root's, and only root writes there",
         mend=(shell_edit(mend),),
-        hint="read the file first: all in it may be somebody else's",
+        hint="read the file first: another user may have changed the file",
     )
 
 
@@ -134,7 +134,7 @@ def _folder(path: str, mode: int, facts: TransferHostFacts, site: SiteSection) -
 
 
 def service_sudoers_line(site: SiteSection) -> str:
-    """Return the only thing that the service account may do as root."""
+    """Return the sudoers line: the service account runs one program as root."""
     return f"{site.service_account} ALL=(root) NOPASSWD: {AS_USER}"
 
 
@@ -160,14 +160,14 @@ def _program(path: str, facts: TransferHostFacts) -> CheckFinding:
 
 
 def _tree(top: str, tree: RootTreeFacts) -> CheckFinding:
-    """Judge the files that root runs or obeys: a person who can change one is root."""
+    """Check files that root runs: a user who can change a file becomes root."""
     item, name = f"folder {top}", shlex.quote(top)
     if not tree.wrong:
         return CheckFinding(
             item=item, state=FindingState.OK, found=f"root's alone, {tree.files} files"
         )
     more = f", and {len(tree.wrong) - 1} more" if tree.wrong[1:] else ""
-    within = f"chown -hR root:root {name}/ && chmod -R go-w {name}/"  # the end follows a link
+    within = f"chown -hR root:root {name}/ && chmod -R go-w {name}/"  # a final / follows symlinks
     mend = shell_edit(" && ".join((*tree.above, within)))
     right = "root's with all in it, and nobody else writes there"
     hint = "what others wrote stays: install gridbridge again if you can't tell what that is"

@@ -1,4 +1,4 @@
-"""The transfer queue itself (queue_conf(5))."""
+"""Findings about the attributes of a transfer queue (queue_conf(5))."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -33,14 +33,14 @@ from gridbridge.model.site.setup_findings import (
 from gridbridge.model.status_report import with_noun
 
 SEQ_NO = 100
-SEQ_NO_STEP = 10  # above the highest of the others
-WHOLE_JOB = "$pe_slots"  # the only rule that never splits a job between here and there
+SEQ_NO_STEP = 10  # above the highest seq_no of local queues
+WHOLE_JOB = "$pe_slots"  # the only allocation_rule that never splits a job between two clusters
 PROCEDURES = ("start_proc_args", "stop_proc_args")
 LIMITS = ("rt", "cpu", "fsize", "data", "stack", "core", "rss", "vmem")
 
 
 def transfer_queue_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
-    """Judge the queue, attribute by attribute; a missing one is one finding."""
+    """Check each attribute of the transfer queue; a missing queue is one finding."""
     request = situation.wanted
     actual = situation.home.queues.get(request.queue)
     right = wanted_queue_attributes(situation)
@@ -56,7 +56,7 @@ def transfer_queue_findings(situation: TransferSetupSituation) -> tuple[CheckFin
 
 
 def is_foreign_queue(situation: TransferSetupSituation) -> bool:
-    """Say whether the queue is there and not a transfer queue, not even a broken one."""
+    """Say whether a queue of the requested name exists and is no transfer queue."""
     queue = situation.home.queues.get(situation.wanted.queue)
     return queue is not None and not is_transfer_queue(queue) and not runs_own_starter(queue)
 
@@ -64,7 +64,7 @@ def is_foreign_queue(situation: TransferSetupSituation) -> bool:
 def queue_slots_and_pending_limit(
     queue: QconfSettings, remote: str, host: str
 ) -> tuple[int | None, int | None]:
-    """Return a queue's slots on a host and its limit of waiting jobs; None: it tells none."""
+    """Return a queue's slots on a host and its pending limit; None: not set."""
     slots = parse_values_by_host(queue.get("slots", "")).on(host, ())
     limits, prefix = parse_pairs(queue.get("load_thresholds", "")), f"gb_{remote.replace('-', '_')}"
     limit = limits.get(f"{prefix}_pending", "0" if f"{prefix}_up" in limits else "")
@@ -75,7 +75,7 @@ def queue_slots_and_pending_limit(
 
 
 def wanted_queue_attributes(situation: TransferSetupSituation) -> Mapping[str, str]:
-    """Return the attributes that matter, but for complex_values and pe_list."""
+    """Return a transfer queue's attributes, except complex_values and pe_list."""
     request = situation.wanted
     methods = {
         f"{name}_method": f"{METHODS}/{name}"
@@ -98,14 +98,14 @@ def wanted_queue_attributes(situation: TransferSetupSituation) -> Mapping[str, s
 
 
 def queue_load_thresholds(request: TransferQueueSetup) -> str:
-    """Return the load thresholds; not np_load_avg, because jobs on this host only wait."""
+    """Return the load thresholds without np_load_avg: transferred jobs use no CPU."""
     limit = request.pending_limit
     pending = f",{request.prefix}_pending={limit}" if limit else ""
     return f"{request.prefix}_up=false{pending}"
 
 
 def _seq_no(situation: TransferSetupSituation) -> str:
-    """Return a number above every home queue's; one that is not 0 is somebody's choice."""
+    """Return a seq_no above every local queue's, or a present seq_no other than 0."""
     numbers = [
         int(number)
         for name, queue in situation.home.queues.items()
@@ -122,16 +122,16 @@ def _seq_no(situation: TransferSetupSituation) -> str:
 
 
 def _numbers(value: str) -> Iterator[str]:
-    """Return the numbers of `0,[@big=10]`."""
+    """Return the numbers of a seq_no value such as `0,[@big=10]`."""
     parts = (part.rpartition("=")[2].strip("] ") for part in value.split(","))
     return (part for part in parts if part.isdigit())
 
 
 def _missing(situation: TransferSetupSituation, right: Mapping[str, str]) -> CheckFinding:
-    """Return the finding whose mend makes the queue.
+    """Return the finding whose edits make a missing transfer queue.
 
-    One that was there a moment ago would be open by load values of that time: it is made once the
-    service knows where it leads.
+    The first edit waits until the service has read the queue's section. A deleted queue that is
+    made again at once would be open by old load values.
     """
     request = situation.wanted
     values = {
@@ -155,7 +155,7 @@ def _missing(situation: TransferSetupSituation, right: Mapping[str, str]) -> Che
 
 
 def _attribute(request: TransferQueueSetup, name: str, actual: str, right: str) -> CheckFinding:
-    """Judge an attribute, and each value for a host, which stays when the usual one is changed."""
+    """Check a queue attribute: the default value, and each host's own value."""
     item = f"queue {request.queue}: {name}"
     wrong = [
         where for where, value in queue_value_by_host(actual) if _plain(value) != _plain(right)
@@ -168,7 +168,7 @@ def _attribute(request: TransferQueueSetup, name: str, actual: str, right: str) 
 
 
 def _plain(value: str) -> str:
-    """Return one spelling for equal values: 0:0:60 and 00:01:00 are one time."""
+    """Return a canonical form of an attribute value: 0:0:60 and 00:01:00 are equal."""
     words = value.replace(" ", "").lower()
     parts = words.split(":")
     if len(parts) != 3 or not all(part.isdigit() for part in parts):
@@ -215,13 +215,13 @@ def _remote(request: TransferQueueSetup, queue: Mapping[str, str]) -> CheckFindi
 
 
 def sendable_parallel_environments(situation: TransferSetupSituation) -> tuple[str, ...]:
-    """Return the parallel environments of both cells, by the mapping, that suit the queue."""
+    """Return the home parallel environments whose jobs may be transferred."""
     home = situation.home.environments
     return tuple(name for name in home if not _unsuitable(name, situation))
 
 
 def _unsuitable(name: str, situation: TransferSetupSituation) -> str:
-    """Say why jobs of a parallel environment must not be sent, nothing when they may."""
+    """Say why jobs of a parallel environment must not be transferred; else empty."""
     request = situation.wanted
     if reason := request.rejected.get(name, ""):
         return f"the mapping to {request.remote} rejects it: {reason}"
@@ -243,7 +243,7 @@ def _unsuitable(name: str, situation: TransferSetupSituation) -> str:
 def _environments(
     situation: TransferSetupSituation, queue: Mapping[str, str]
 ) -> Iterator[CheckFinding]:
-    """Judge pe_list, and each that a host or host group has instead."""
+    """Check the transfer queue's pe_list, and each host's or group's own pe_list."""
     request = situation.wanted
     listed = {
         where: parse_words(value) for where, value in queue_value_by_host(queue.get("pe_list", ""))

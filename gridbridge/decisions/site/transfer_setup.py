@@ -1,8 +1,8 @@
-"""What is missing from a transfer queue's set-up, item by item, and how to remove a set-up.
+"""Findings about a transfer queue's set-up, and the edits of its removal.
 
-The rules are those of the Transfer Queues how-to (2002), corrected where Grid Engine 8.1.9 does
-not do what it says. `gridbridge setup` makes the edits of these findings in this order, and
-`gridbridge check` shows the findings: both judge by the same rules.
+The rules are those of the Transfer Queues how-to (2002), corrected where Grid Engine 8.1.9 differs
+from this how-to. `gridbridge check` shows the findings; `gridbridge setup` makes their edits in
+this order.
 """
 
 import re
@@ -42,7 +42,7 @@ from gridbridge.model.site.setup_findings import (
 
 
 def transfer_setup_findings(situation: TransferSetupSituation) -> tuple[CheckFinding, ...]:
-    """Return every item; the queue comes last, so that it opens when all else is in place."""
+    """Return all findings; the queue is last, so that it opens after the rest."""
     return (
         *cluster_rights_findings(situation),
         *complex_findings(situation),
@@ -55,13 +55,13 @@ def transfer_setup_findings(situation: TransferSetupSituation) -> tuple[CheckFin
 
 
 VALUE = re.compile("gb_[a-z0-9_]+_(up|pending|free)")  # a load value of a remote cluster
-VALUES_S = 110  # two load report times of Grid Engine's default, and some
+VALUES_S = 110  # above two default load report times of Grid Engine
 
 
 def transfer_queue_removal_edits(
     situation: TransferSetupSituation, former: Iterable[SharedSettingUndo]
 ) -> tuple[SetupEdit, ...]:
-    """Return the edits in order; the queue goes first, and refuses while jobs are in it."""
+    """Return the removal edits; the queue is first: qconf refuses a queue with jobs."""
     other_queues = [
         name
         for name, queue in situation.home.queues.items()
@@ -80,10 +80,10 @@ def _queue(situation: TransferSetupSituation) -> Iterator[SetupEdit]:
 
 
 def _sensor(situation: TransferSetupSituation, other_queues: list[str]) -> Iterator[SetupEdit]:
-    """Take the sensor away unless another transfer queue of that host needs it.
+    """Remove the load sensor unless another queue of the host needs the sensor.
 
-    execd notices a changed configuration, and not one that is gone. So the sensor is taken off the
-    list first, then a wait lets its values go, and a configuration that is empty is deleted last.
+    execd does not notice a deleted host configuration. So the sensor leaves the list of sensors
+    first. A wait lets the load values expire. A redundant configuration is deleted last.
     """
     request = situation.wanted
     hosts = (
@@ -106,7 +106,7 @@ def _sensor(situation: TransferSetupSituation, other_queues: list[str]) -> Itera
 
 
 def _await_no_values(situation: TransferSetupSituation) -> SetupEdit:
-    """Return a wait: a resource can't be removed while a host reports it."""
+    """Return the edit that waits until the host reports no load value of gridbridge."""
     request = situation.wanted
     reported = f"qconf -se {request.host} | grep -q ' gb_[a-z0-9_]*=\\|,gb_[a-z0-9_]*='"
     line = f"timeout {VALUES_S} sh -c {shlex.quote(f'while {reported}; do sleep 1; done')}"
@@ -132,7 +132,7 @@ def _damping(situation: TransferSetupSituation) -> Iterator[SetupEdit]:
 
 
 def _remote(situation: TransferSetupSituation) -> Iterator[SetupEdit]:
-    """Take `remote` from the queues and then from the table."""
+    """Remove `remote` from the local queues, then from the table of complexes."""
     for name, queue in situation.home.queues.items():
         for where, values in queue_pairs_by_host(queue.get("complex_values", "")):
             remote = values.get(REMOTE)
@@ -150,10 +150,10 @@ def _remote(situation: TransferSetupSituation) -> Iterator[SetupEdit]:
 
 
 def _values(situation: TransferSetupSituation, other_queues: list[str]) -> Iterator[SetupEdit]:
-    """Take the load values of all clusters away with the last transfer queue.
+    """Remove all complexes of load values with the last transfer queue.
 
-    A resource can't be removed while a host reports it, and the sensor reports those of a queue
-    until its section is out of gridbridge.toml, which comes last.
+    Grid Engine can't remove a complex that a host reports. The load sensor reports a queue's values
+    until the queue's section is removed from gridbridge.toml, which is the last edit.
     """
     ours = (name for name in situation.home.complexes if VALUE.fullmatch(name))
     for name in () if other_queues else ours:
@@ -162,7 +162,7 @@ def _values(situation: TransferSetupSituation, other_queues: list[str]) -> Itera
 
 
 def _is_needed(value: str, situation: TransferSetupSituation) -> bool:
-    """Say whether another queue's threshold has a load value."""
+    """Say whether another queue's load_thresholds use a load value."""
     other_queues = (
         queue for name, queue in situation.home.queues.items() if name != situation.wanted.queue
     )
@@ -180,7 +180,7 @@ def _restored(
 
 
 def _is_ours(edit: SetupEdit, cell: CellSetup) -> bool:
-    """Say whether a shared setting still has the value that was given to it."""
+    """Say whether a shared setting still has the value set by gridbridge."""
     if edit.verb == EditVerb.SET_SCHEDULER:
         return cell.scheduler.get(edit.attribute) == edit.value
     if edit.verb == EditVerb.SET_HOST:

@@ -1,1 +1,1 @@
-"""What to do about jobs that run elsewhere, their guards and their queues."""
+"""Decide about transfers of jobs to remote clusters, guards and queues."""

@@ -1,4 +1,4 @@
-"""A sentence for each cause, and which causes count against a cluster."""
+"""Close transfer queues to a remote cluster after a series of fast failures."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -24,36 +24,36 @@ CLUSTER_FAULTS = frozenset(
     }
 )
 _WORDS: Mapping[str, str] = {
-    FailureCause.UNREACHED: "{} did not take them",
-    FailureCause.DENIED: "{} takes no jobs from here",
-    FailureCause.BLOCKED: "{} put them into the error state",
-    FailureCause.VANISHED: "{} neither lists nor accounts for them",
-    FailureCause.DISPUTED: "their records at {} tell different ends",
-    FailureCause.LOST: "nobody at {} saw their ends",
-    FailureCause.HOST: "a host of {} could not begin them",
+    FailureCause.UNREACHED: "{} did not accept these jobs",
+    FailureCause.DENIED: "{} rejects all jobs of this site",
+    FailureCause.BLOCKED: "{} put these jobs into error state",
+    FailureCause.VANISHED: "{} neither lists these jobs nor has their accounting records",
+    FailureCause.DISPUTED: "accounting records of these jobs at {} contradict each other",
+    FailureCause.LOST: "nobody at {} saw the jobs' ends",
+    FailureCause.HOST: "a host of {} could not start these jobs",
 }
 
 
 def describe_failure_cause(cause: str, cluster: str) -> str:
-    """Say in our own words what a cluster did to jobs that failed there."""
-    return _WORDS.get(cause, "they failed at {}").format(cluster)
+    """Return a sentence fragment for the cause of failed jobs at a remote cluster."""
+    return _WORDS.get(cause, "these jobs failed at {}").format(cluster)
 
 
 MAX_DOUBLINGS = 32
-SEVERAL = 2  # as many owners are remembered as matter: one, or several
+SEVERAL = 2  # owners that the breaker remembers at most: two owners already count as several
 
 
 class BreakerEvent(Enum):
-    """What a change of a transfer says about its cluster."""
+    """An event of a transfer that counts for its remote cluster's circuit breaker."""
 
-    FAILED = "failed"  # its job failed fast, and the cluster is to blame
-    TAKEN = "taken"  # the cluster took its job
+    FAILED = "failed"  # the job failed fast by a fault of the cluster
+    TAKEN = "taken"  # the cluster accepted the job
     RAN = "ran"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakerObservation:
-    """What a change of one transfer says about its cluster, and whose it is."""
+    """One transfer event that the circuit breaker of a remote cluster counts."""
 
     sign: BreakerEvent
     cluster: str
@@ -62,23 +62,23 @@ class BreakerObservation:
     queue: str
     at: datetime
     cause: str = ""
-    was_accepted: bool = False  # it failed though the cluster had taken it
+    was_accepted: bool = False  # the cluster had accepted the job before the failure
 
     @property
     def job(self) -> int:
-        """The local job."""
+        """The job number at the home cluster."""
         return parse_transfer(self.name).job
 
     def is_proved(self, home: ClusterSnapshot) -> bool:
-        """Say whether home's own list has its task as its owner's, and in its queue."""
+        """Say whether the home job list shows the task with this owner and queue."""
         return is_task_in_queue(self.name, self.owner, self.queue, home)
 
 
 def is_task_in_queue(transfer: str, owner: str, queue: str, home: ClusterSnapshot) -> bool:
-    """Say whether home lists the task as its owner's, in that queue.
+    """Say whether the home cluster lists the owner's task in the given queue.
 
-    A task that was put back or is in error is in no queue, but it has been started. Anybody may
-    submit held jobs, which were never let into a queue.
+    A restarted or failed task counts too, because this task was in a queue before. A held task that
+    never started does not count, because anybody may submit held jobs.
     """
     name = parse_transfer(transfer)
     row = home.find(name.job, name.task)
@@ -91,7 +91,7 @@ def is_task_in_queue(transfer: str, owner: str, queue: str, home: ClusterSnapsho
 def observe_breaker_event(
     before: Transfer | None, transfer: Transfer, policy: BreakerSection
 ) -> BreakerObservation | None:
-    """Return what a transfer's change says of its cluster, None for nothing."""
+    """Return the breaker event in a transfer's change; None if there is none."""
     if cause := fast_failure_cause(before, transfer, policy):
         return _observation(BreakerEvent.FAILED, transfer, cause)
     if has_remote_job_run(transfer) and not (before and has_remote_job_run(before)):
@@ -115,7 +115,7 @@ def _observation(sign: BreakerEvent, transfer: Transfer, cause: str = "") -> Bre
 
 
 def fast_failure_cause(before: Transfer | None, transfer: Transfer, policy: BreakerSection) -> str:
-    """Return the cause of a job's fast failure that is its cluster's fault; empty for none."""
+    """Return the cause of a fast failure that is the cluster's fault, or ''."""
     fast = timedelta(seconds=policy.fast_s)
     is_news = before is None or before.cause != transfer.cause
     if not is_news or transfer.cause not in CLUSTER_FAULTS or has_remote_job_run(transfer):
@@ -130,7 +130,7 @@ def fast_failure_cause(before: Transfer | None, transfer: Transfer, policy: Brea
 
 
 def has_remote_job_run(transfer: Transfer) -> bool:
-    """Say whether its remote job was seen to run, or ended by itself."""
+    """Say whether the remote job was seen running or ended by itself."""
     ended = transfer.verdict and transfer.verdict.outcome in (
         TransferOutcome.EXIT,
         TransferOutcome.SIGNAL,
@@ -147,7 +147,7 @@ def update_breaker(
     now: datetime,
     policy: BreakerSection,
 ) -> ShownBreaker:
-    """Count proved news; `transfers` are all open ones."""
+    """Return the breaker after a proved event; `transfers` are all open transfers."""
     if observation.sign is BreakerEvent.RAN:
         return ShownBreaker(cluster=breaker.cluster)
     if observation.sign is BreakerEvent.TAKEN:
@@ -158,7 +158,7 @@ def update_breaker(
 
 
 def update_breaker_unproved(breaker: ShownBreaker, observation: BreakerObservation) -> ShownBreaker:
-    """Count news that is not proved: it can only clear its owner's own failures."""
+    """Clear only the owner's own failures after an event without proof."""
     if observation.sign is BreakerEvent.FAILED or breaker.times:
         return breaker
     keeps_accepted = observation.sign is BreakerEvent.TAKEN
@@ -172,7 +172,7 @@ def update_breaker_unproved(breaker: ShownBreaker, observation: BreakerObservati
 
 
 def have_other_owners_jobs(observation: BreakerObservation, transfers: Iterable[Transfer]) -> bool:
-    """Say whether anybody else has a transfer there that home's own list has proved."""
+    """Say whether another owner has a proved transfer to the observed cluster."""
     return any(
         transfer.remote == observation.cluster
         and transfer.owner != observation.owner
@@ -188,13 +188,14 @@ def count_fast_failure(
     now: datetime,
     policy: BreakerSection,
 ) -> ShownBreaker:
-    """Count a failure; the last one allowed, or that of a probe, closes the queues.
+    """Count a fast failure and close the transfer queues at the limit.
 
-    With `has_others` failures of one owner alone close nothing. Without, they close the queues each
-    time only after the full number of failures, and the pause does not grow.
+    A failed probe closes the queues at once. With `has_others` failures of a single owner close no
+    queue. Without `has_others` such failures close queues only at the full limit, with a constant
+    pause.
     """
     if breaker.until and now < breaker.until:
-        return breaker  # jobs that were on their way when the queues closed
+        return breaker  # the job was submitted before the queues closed
     fresh = ShownFastFailure(
         job=observation.job, owner=observation.owner, was_accepted=observation.was_accepted
     )
@@ -227,7 +228,7 @@ def _trip(
 
 
 def forget_unaccepted_failures(breaker: ShownBreaker) -> ShownBreaker:
-    """Forget the jobs that the cluster did not even take: it took one."""
+    """Drop failures of jobs that the cluster never accepted, as the cluster accepts jobs again."""
     if breaker.times:
         return breaker
     return replace(
@@ -236,9 +237,9 @@ def forget_unaccepted_failures(breaker: ShownBreaker) -> ShownBreaker:
 
 
 def first_probe_times(breaker: ShownBreaker, transfers: Iterable[Transfer]) -> dict[str, datetime]:
-    """Return when each owner's first probe began: the first job after the pause.
+    """Return the start of each owner's first probe, the first job after the pause.
 
-    Only what home's own list has proved is a probe.
+    Only transfers that the home job list has proved are probes.
     """
     since: dict[str, datetime] = {}
     for transfer in transfers:
@@ -253,9 +254,9 @@ def first_probe_times(breaker: ShownBreaker, transfers: Iterable[Transfer]) -> d
 def are_queues_closed(
     breaker: ShownBreaker, probes: Mapping[str, datetime], now: datetime, policy: BreakerSection
 ) -> bool:
-    """Say whether no job is let in: in the pause, or while an owner's first probe is young.
+    """Say whether the breaker lets no job in, in its pause or during a first probe.
 
-    A further probe of the same owner keeps nothing closed.
+    Further probes of the same owner do not keep the queues closed.
     """
     if not breaker.until:
         return False

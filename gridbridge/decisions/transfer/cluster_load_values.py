@@ -1,4 +1,4 @@
-"""The load values of a remote cluster, by which the scheduler at home opens and closes queues."""
+"""Compute load values by which the home scheduler opens and closes queues."""
 
 from collections.abc import Container, Iterable
 from datetime import datetime, timedelta
@@ -11,9 +11,9 @@ from gridbridge.model.vocabulary import LocalOnlyQueues
 def cluster_load_values(
     remote: ClusterSnapshot | None, cluster: str, now: datetime, stale: timedelta
 ) -> dict[str, str]:
-    """Return what the sensor reports about a remote cluster; an unknown one is never idle.
+    """Return the load values that the sensor reports about a remote cluster.
 
-    All names are always there (model.transfer.load).
+    All names are present (model.transfer.load_values). A stale snapshot closes the queues.
     """
     values = CLOSED
     if remote is not None and now - remote.taken_at <= stale:
@@ -24,10 +24,10 @@ def cluster_load_values(
 def find_local_only_queues(
     queues: Iterable[QueueStatus], transfer_queues: Container[str] = ()
 ) -> LocalOnlyQueues | None:
-    """Return which queues keep a job there; None where no queue, or every one, sends jobs on.
+    """Return queues that send no jobs on; None if no queue or every queue sends jobs.
 
-    A queue that sends jobs on from one of its hosts counts as one that does, and so does each of
-    our own `transfer_queues`. Best-effort queues take no job that did not ask for them.
+    A queue that sends jobs on from a single host counts as sending. So does each of our own
+    `transfer_queues`. Best-effort queues are ignored: only jobs that request these queues enter.
     """
     shown = tuple(queue for queue in queues if not queue.is_besteffort)
     onward = {queue.queue for queue in shown if queue.sends_away or queue.queue in transfer_queues}

@@ -1,6 +1,6 @@
-"""Why a transfer queue does not take a job at home: who may use it, its environments, its slots.
+"""Explain why a transfer queue at home does not accept a job.
 
-Such a job waits for ever and its starter never begins (queue_conf(5): user_lists, pe_list, slots).
+A job outside user_lists, pe_list or slots (queue_conf(5)) waits for ever; no starter begins.
 """
 
 from collections.abc import Set
@@ -15,17 +15,17 @@ from gridbridge.model.transfer.guard import OPERATORS, asks_for_home
 def why_owner_has_no_account(
     owner: str, users: RemoteAccountNames, account: str, section: str
 ) -> str:
-    """Say why a cluster that names people takes nobody else's jobs; empty when it does."""
+    """Say why a cluster with an account list refuses an owner; else ''."""
     people = [person for person in users if person != account]
     if not people or owner in people:
         return ""
-    return f"[{section}] names who has an account there, and not {owner}"
+    return f"{owner} has no account in [{section}]"
 
 
 def why_queue_refuses_job(
     queue: str, limits: QueueAdmission, job: SubmittedJob, groups: Set[str]
 ) -> str:
-    """Say why a queue takes no such job of a member of these groups; empty when it does."""
+    """Say why a queue refuses a job of a member of `groups`; else ''."""
     owner = job.request.owner
     if limits.people is not None and not _is_let_in(owner, groups, limits.people):
         return f"the user_lists of {queue} don't have {owner}"
@@ -39,13 +39,13 @@ def why_queue_refuses_job(
 
 
 def why_job_stays_home(queue: str, request: JobRequest) -> str:
-    """Say by which words of its own a job never comes to a queue; empty when by none."""
+    """Say which request of the job keeps it out of the queue; '' for none."""
     if asks_for_home(request.hard):
-        return f"as it is, it stays at home: it asks for remote=false, and {queue} never gets it"
+        return f"the job requests remote=false and stays at home: {queue} never gets this job"
     named = [word.partition("@")[0] for word in request.own_queues.split(",")]
     if not all(named) or queue in named or any(OPERATORS & set(word) for word in named):
         return ""
-    return f"as it is, {queue} never gets it: it asks for -q {request.own_queues}"
+    return f"{queue} never gets the job, which requests -q {request.own_queues}"
 
 
 def _is_let_in(owner: str, groups: Set[str], people: tuple[str, ...]) -> bool:
@@ -53,5 +53,5 @@ def _is_let_in(owner: str, groups: Set[str], people: tuple[str, ...]) -> bool:
 
 
 def _matches(pattern: str, environments: tuple[str, ...]) -> bool:
-    """Say whether a name, or a pattern, is one of these (sge_types(1), wildcards)."""
+    """Say whether an environment matches a name or wildcard pattern (sge_types(1))."""
     return any(fnmatchcase(name, pattern) for name in environments)

@@ -1,7 +1,7 @@
-"""How a job that a remote cluster refused is kept from the transfer queues.
+"""Keep a job that a remote cluster refused out of the home transfer queues.
 
-`remote=false` is best, because it holds for later queues too. Where the queues here have no value
-of `remote`, the job's list of queues is changed (queue expressions: sge_types(1)).
+`remote=false` is best, because it holds for later queues too. If the home queues have no value of
+`remote`, the job's queue list is changed (queue expressions: sge_types(1)).
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -17,7 +17,7 @@ from gridbridge.model.transfer.guard import (
 
 
 class RefusalMark:
-    """Lists that replace a job's own; None leaves the list as it is."""
+    """Resource and queue lists that replace a refused job's own; None: no change."""
 
     __slots__ = ("hard", "queues")
 
@@ -40,9 +40,9 @@ class RefusalMark:
 def ways_to_keep_job_home(
     hard: Pairs, queues: str, transfer_queues: Collection[str]
 ) -> tuple[RefusalMark, ...]:
-    """Return the ways to keep a job at home, best first; none for a job that asks to go away.
+    """Return the ways to keep a job at home, best first; none for `remote=true` jobs.
 
-    `queues` is the job's list as it asked for it, empty for any.
+    `queues` is the queue list that the job requested; an empty list means any queue.
     """
     if asks_for_remote(hard):
         return ()
@@ -52,7 +52,7 @@ def ways_to_keep_job_home(
 
 
 def without_transfer_queues(queues: str, transfer_queues: Collection[str]) -> str:
-    """Return a list of queues without the transfer queues, empty when nothing is left of it."""
+    """Return a queue list without transfer queues, '' if no queue remains."""
     without = "&".join(f"!{queue}" for queue in sorted(transfer_queues))
     words = queues.split(",") if queues else [""]
     return ",".join(
@@ -76,10 +76,10 @@ YES, NO = "yes", "no"
 
 
 def rerun_policy_of_queues(hard: Pairs, queues: str, own: Mapping[str, str]) -> str:
-    """Return the policy for a job; `own` is the `rerun` of each queue that is no transfer queue.
+    """Return the rerun policy, yes or no, of a job from its eligible home queues.
 
-    One FALSE is enough, even for some hosts only. A job that could have run in none of them does
-    not run again either: that is Grid Engine's default.
+    `own` maps each queue that is no transfer queue to its `rerun`. A single FALSE, even for some
+    hosts, gives no. So does a job without an eligible queue: that is Grid Engine's default.
     """
     says = [rerun for name, rerun in own.items() if may_include_queue(queues, name)]
     may = (

@@ -1,7 +1,7 @@
-"""Says who owns a local task: the person whose transfer of it home's own list has proved.
+"""Decide who owns a local task, by proof of the home job list.
 
-Anybody may claim a transfer of any job. Without a proof by home's list it is shown as that person's
-claim alone, and no longer once the job is proved to be another's.
+Anybody may claim a transfer of any job. An unproved transfer is shown only as its creator's claim,
+and no longer once the home list proves another owner.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,17 +17,17 @@ from gridbridge.model.snapshot import ClusterSnapshot, JobStatus
 from gridbridge.model.status_report import FIRST_EVENTS, LAST_EVENTS
 from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer, TransferKey
 
-MOST_ATTEMPTS = 20  # attempts of a task that are shown
-MOST_UNPROVED = 1000  # transfers of a person that home's list has not proved
+MOST_ATTEMPTS = 20  # attempts shown of a task
+MOST_UNPROVED = 1000  # unproved transfers of a person
 
 T = TypeVar("T")
 
 
 def prove_ownership(transfer: Transfer, local: ClusterSnapshot) -> str:
-    """Return whether home's list has had the task; once it had, that stays.
+    """Return the ownership proof after a home job list; a YES is final.
 
-    Only an answer that was asked for after the transfer began can say that the list has not had it,
-    and no answer can when the task may just have ended.
+    NO needs a list that was queried after the transfer began. A list proves nothing against a task
+    that may just have ended.
     """
     if is_owner_listed_at_home(transfer.name, transfer.owner, local):
         return OwnershipProof.YES
@@ -37,7 +37,7 @@ def prove_ownership(transfer: Transfer, local: ClusterSnapshot) -> str:
 
 
 def prove_ownership_after_end(ended: Transfer, local: ClusterSnapshot) -> str:
-    """Return the same for a transfer that is over: its task may be gone, but not another's."""
+    """Return the ownership proof of an ended transfer, whose task may be gone."""
     if is_owner_listed_at_home(ended.name, ended.owner, local):
         return OwnershipProof.YES
     rows = local.jobs.get(parse_transfer(ended.name).job, ())
@@ -46,28 +46,28 @@ def prove_ownership_after_end(ended: Transfer, local: ClusterSnapshot) -> str:
 
 
 def is_owner_listed_at_home(transfer: str, owner: str, local: ClusterSnapshot) -> bool:
-    """Say whether home lists the task as its owner's; only arrays have numbered tasks."""
+    """Say whether the home job list shows the task with this owner."""
     name = parse_transfer(transfer)
     row = local.find(name.job, name.task)
     return row is not None and row.owner == owner and bool(row.tasks) == bool(name.task)
 
 
 def proved_owner_uids(transfers: Iterable[Transfer]) -> frozenset[int]:
-    """Return the uids whose task home's list has proved it to be."""
+    """Return the uids of transfers whose owner the home list has proved."""
     return frozenset(
         transfer.uid for transfer in transfers if transfer.listed == OwnershipProof.YES
     )
 
 
 def unproved_owner_uids(transfers: Sequence[Transfer]) -> frozenset[int]:
-    """Return the uids that claim the task while nothing is proved."""
+    """Return the uids that claim the task; none once an owner is proved."""
     if proved_owner_uids(transfers):
         return frozenset()
     return frozenset(transfer.uid for transfer in transfers if transfer.listed != OwnershipProof.NO)
 
 
 def may_transfer_be_public(transfer: Transfer, young: datetime) -> bool:
-    """Say whether all may see an open transfer: home lists its task, or may list it soon."""
+    """Say whether everybody may see a transfer: proved, or young and not yet refuted."""
     return transfer.listed == OwnershipProof.YES or (
         not transfer.listed and transfer.created_at > young
     )
@@ -76,9 +76,9 @@ def may_transfer_be_public(transfer: Transfer, young: datetime) -> bool:
 def records_of_proved_owner(
     records: Sequence[RemoteRecord], transfers: Iterable[Transfer]
 ) -> Sequence[RemoteRecord]:
-    """Return the records of the task's owner and jobs; all while no owner is proved.
+    """Return accounting records of the task's proved owner; all if none is proved.
 
-    Anybody may give jobs there a transfer's account.
+    Anybody may submit remote jobs under the account name of a transfer.
     """
     by_name = {
         transfer.name: transfer for transfer in transfers if transfer.listed == OwnershipProof.YES
@@ -95,12 +95,12 @@ def records_of_proved_owner(
 
 
 def newest_attempts(attempts: Sequence[T], most: int = MOST_ATTEMPTS) -> tuple[Sequence[T], int]:
-    """Return the last of these, and how many are left out."""
+    """Return the newest attempts and the number of omitted attempts."""
     return attempts[-most:], max(0, len(attempts) - most)
 
 
 def first_and_last_events(events: Sequence[T]) -> tuple[Sequence[T], int]:
-    """Return the first and last events, and how many are left out between them."""
+    """Return the first events, the last events, and the number of omitted events."""
     left_out = max(0, len(events) - FIRST_EVENTS - LAST_EVENTS)
     if not left_out:
         return events, 0
@@ -109,17 +109,17 @@ def first_and_last_events(events: Sequence[T]) -> tuple[Sequence[T], int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedRemoteJob:
-    """A remote job as it was listed while it was this transfer's."""
+    """Fields of a remote job list row that tell a reused job id from the same job."""
 
     job_id: int
-    since: datetime | None  # of its submission, or of its start
+    since: datetime | None  # submission time of a pending job, start time of a running job
     is_pending: bool
 
 
 def listed_remote_jobs(
     transfers: Iterable[Transfer], cluster: str, situation: TransferSituation
 ) -> Iterator[tuple[Transfer, ListedRemoteJob]]:
-    """Yield these transfers with the jobs that a cluster lists under their ids."""
+    """Yield each transfer to a cluster with the listed job of the same remote id."""
     for transfer in transfers:
         row = situation.row(transfer) if transfer.remote == cluster and transfer.remote_id else None
         if row:
@@ -127,16 +127,16 @@ def listed_remote_jobs(
 
 
 def listed_job_from_row(row: JobStatus) -> ListedRemoteJob:
-    """Return what identifies a job among others with the same id."""
+    """Return the identifying fields of a job list row."""
     return ListedRemoteJob(job_id=row.job_id, since=row.since, is_pending=row.state.is_waiting)
 
 
 def may_remote_id_be_reused(
     transfer: Transfer, now: ListedRemoteJob, listed_before: Mapping[TransferKey, ListedRemoteJob]
 ) -> bool:
-    """Say whether its cluster has to be asked: it was listed otherwise before.
+    """Say whether a remote id may belong to another job by now.
 
-    A job that was never listed before has just been submitted; one that waited may have started.
+    A job new in the list was just submitted. A waiting job's time changes at its start.
     """
     if not transfer.remote_state.is_listed:
         return False

@@ -1,7 +1,7 @@
-"""Whether a cluster offers what a job asks for there, by the names in its last answer.
+"""Check a job's requested names against the names that a remote cluster offers.
 
-A job with an unknown hard request is refused before anything is submitted. An unknown soft request,
-for which Grid Engine would refuse the whole job as well, is left out with a note.
+An unknown hard request refuses the job before submission. An unknown soft request, for which Grid
+Engine would refuse the whole job, is left out with a note.
 """
 
 from gridbridge.decisions.transfer.request_mapping import MappedRequest
@@ -10,16 +10,16 @@ from gridbridge.model.request import JobRequest, format_sql_condition, split_rel
 from gridbridge.model.vocabulary import ANY, ClusterVocabulary
 
 WILD = frozenset("*?[")
-LEVEL = "/"  # begins the name of a level of OAR
+LEVEL = "/"  # prefix of an OAR resource level
 
 
 def check_offered_names(
     request: MappedRequest, vocabulary: ClusterVocabulary, remote: str
 ) -> MappedRequest:
-    """Return what can be asked for at `remote`; Unmappable for what it does not know.
+    """Return the request without soft resources that the remote cluster lacks.
 
-    A parallel environment may be a pattern, as in `qsub -pe 'mpi*' 4`; SQL, which reads the names
-    of OAR's properties, knows no case.
+    Raises UnmappableRequest for other unknown names. A parallel environment may be a pattern
+    (`mpi*`). Names of OAR properties ignore case, as SQL does.
     """
     for name in (_bare(resource) for resource, _ in request.hard):
         _require(_is_in(name, vocabulary.resource), remote, f"resource {name}")
@@ -44,7 +44,7 @@ def check_offered_names(
 def list_names_not_offered(
     vocabulary: ClusterVocabulary, *, pe: str = "", project: str = "", queue: str = ""
 ) -> tuple[str, ...]:
-    """Return which of these a cluster does not offer, each after its kind; empty ones are none."""
+    """Return the given names that a cluster does not offer, each with its kind."""
     offers = (
         (f"parallel environment {pe}", not pe or _is_pe(pe, vocabulary)),
         (f"project {project}", not project or _is_in(project, vocabulary.project)),
@@ -56,10 +56,10 @@ def list_names_not_offered(
 def unsupported_number_conditions(
     vocabulary: ClusterVocabulary, request: JobRequest
 ) -> tuple[str, ...]:
-    """Return the conditions on numbers and booleans for which Grid Engine has no form.
+    """Return conditions on numbers and booleans that Grid Engine can't express.
 
-    Only a string can be compared with an expression (complex(5)): no number can be unlike a value,
-    or one of several.
+    Grid Engine compares only strings with an expression (complex(5)), so a number allows neither
+    inequality nor alternatives.
     """
     split = [(pair, *split_relation(pair[0])) for pair in request.hard]
     names = [name for _, name, _ in split]
@@ -84,7 +84,7 @@ def _left_out(name: str, value: str, remote: str) -> str:
 def _is_pe(name: str, vocabulary: ClusterVocabulary) -> bool:
     if WILD.isdisjoint(name) or ANY in vocabulary.pe:
         return _is_in(name, vocabulary.pe)
-    from fnmatch import fnmatchcase  # 5 ms; a starter has the one that was granted
+    from fnmatch import fnmatchcase  # 5 ms; a starter has a granted name, no pattern
 
     return any(fnmatchcase(environment, name) for environment in vocabulary.pe)
 

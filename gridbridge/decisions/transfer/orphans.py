@@ -1,13 +1,12 @@
-"""Remote jobs that must not live: jobs that outlive their transfer's end, and orphans.
+"""Find remote jobs to delete: jobs that outlive their transfer, and orphans.
 
-A starter that takes a job's end home can't tell whether the other cluster puts that job back. With
-`qmod -f -rj` the cluster lists the job without a gap, as `Rq`, `Rt` and `Rr` (sge_status(5)), even
-with `-r n`. Nobody would take home the end of such a second run. OAR makes a copy of what it could
-not launch. A starter that was killed, or whose submission's answer was lost, leaves a held job
-behind (design: exactly once).
+A remote cluster may restart a job whose end the starter took home. `qmod -f -rj` lists the job
+without a gap as `Rq`, `Rt`, `Rr` (sge_status(5)), even with `-r n`. OAR copies a job that failed to
+launch. No starter waits for the end of a second run. A killed starter, or a starter that lost the
+answer to its submission, leaves a held job behind (design: exactly once).
 
-A transfer's record proves who owns the first kind: such a job is deleted as its owner. Nothing
-proves who owns an orphan: the service deletes it as an operator, and only while it is held.
+The transfer's record proves who owns a surviving job, which is deleted as its owner. Nothing proves
+the owner of an orphan, which the service deletes as an operator, and only while the job is held.
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,33 +21,31 @@ from gridbridge.model.transfer.claim import HOME
 from gridbridge.model.transfer.transfer_plan import OrphanJob, TransferAct, TransferAction
 from gridbridge.model.transfer.transfer_row import Transfer
 
-NO_GRACE = timedelta()  # a job that waits after its end can only run again
-RESTARTED_GRACE = timedelta(
-    seconds=10
-)  # a second or two are usual before a qmaster hears of an end
+NO_GRACE = timedelta()  # a job that is waiting after its recorded end can only run again
+RESTARTED_GRACE = timedelta(seconds=10)  # a qmaster usually hears of an end within two seconds
 EPILOG_GRACE = timedelta(minutes=10)  # the first run's epilog may still copy its results
-ORPHAN_AGE = timedelta(seconds=60)  # without a record by then a held job has no starter
+ORPHAN_AGE = timedelta(seconds=60)  # a held job of this age without a record has no starter
 
 
 def plan_survivor_deletions(
     ended: Iterable[Transfer], situation: TransferSituation
 ) -> Iterator[TransferAction]:
-    """Return a deletion for each remote job that runs after its own end, closed or not."""
+    """Return a deletion for each remote job that still runs after its recorded end."""
     for transfer in ended:
         remote = _fresh(transfer, situation)
         row = _row(transfer, remote, situation) if remote else None
         if remote and row and _outlives(transfer, row, remote):
-            why = f"its end was told, and {remote.cluster} lists it as {row.state.text}"
+            why = f"the job has ended, but {remote.cluster} lists the job as {row.state.text}"
             yield TransferAction(act=TransferAct.DELETE_REMOTE, transfer=transfer, why=why)
 
 
 def find_orphan_jobs(
     transfers: Iterable[Transfer], situation: TransferSituation
 ) -> Iterator[OrphanJob]:
-    """Find held jobs under our transfers' names that are not the recorded ones.
+    """Find held remote jobs under our transfer names that no transfer has recorded.
 
-    Id 0 is a job that is still being submitted: its starter, or the deletion of its transfer, takes
-    care of it. Another person's transfer of the same name says nothing about a job.
+    A transfer with remote id 0 is still being submitted, so its held job is no orphan. Only a
+    transfer of the same owner counts.
     """
     recorded = frozenset(
         (transfer.name, transfer.owner, transfer.remote_id) for transfer in transfers
@@ -73,16 +70,16 @@ def find_orphan_jobs(
 
 
 def is_remote_job_unlisted(transfer: Transfer, situation: TransferSituation) -> bool:
-    """Say whether the other cluster no longer lists it: a job that has left never comes back."""
+    """Say whether a fresh remote snapshot lacks the job; such a job never returns."""
     remote = _fresh(transfer, situation)
     return remote is not None and _row(transfer, remote, situation) is None
 
 
 def may_hold_output_files(transfer: Transfer) -> bool:
-    """Say whether its job's output files may exist only in its folder there.
+    """Say whether output files may exist only in the transfer's remote folder.
 
-    A starter removes the folder once all files are home. A starter that was killed has not, and
-    only a person who deletes a job does not want its files.
+    A starter removes the folder once all files are home; a killed starter does not. Only after a
+    deletion by a person are the files unwanted.
     """
     may_have_run = transfer.verdict is not None and not transfer.verdict.claim
     return may_have_run and transfer.desired != DesiredJobState.DEAD
@@ -96,7 +93,7 @@ def _fresh(transfer: Transfer, situation: TransferSituation) -> ClusterSnapshot 
 def _row(
     transfer: Transfer, remote: ClusterSnapshot, situation: TransferSituation
 ) -> JobStatus | None:
-    """Return the job, or one that OAR made of it since it could not launch it."""
+    """Return the row of the remote job, or of OAR's copy after a failed launch."""
     if transfer.remote_id and (row := situation.row(transfer)):
         return row
     name_and_owner = transfer.name, transfer.owner
@@ -109,16 +106,16 @@ def _outlives(transfer: Transfer, row: JobStatus, remote: ClusterSnapshot) -> bo
 
 
 def _grace(row: JobStatus, transfer: Transfer) -> timedelta:
-    if row.state.is_waiting or transfer.claimed == HOME:  # nothing of such a job runs
+    if row.state.is_waiting or transfer.claimed == HOME:  # such a job has no process
         return NO_GRACE
     return RESTARTED_GRACE if row.state.is_restarted else EPILOG_GRACE
 
 
 def _orphaned(row: JobStatus, is_open: bool, now: datetime) -> str:
     if is_open:
-        return "another job is the recorded one"
+        return "the transfer has recorded another job"
     is_old = row.since is not None and now - row.since > ORPHAN_AGE
-    return "no transfer of that name is open" if is_old else ""
+    return "no transfer with the job's name is open" if is_old else ""
 
 
 def _our_name(row: JobStatus, home: str) -> TransferId | None:

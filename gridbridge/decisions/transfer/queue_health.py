@@ -1,6 +1,6 @@
-"""Whether the service and its clusters answer, and why a transfer queue takes no jobs.
+"""Report silent services and clusters, and why a transfer queue is closed.
 
-A queue closes by its load thresholds (queue_conf(5)): a value that is missing closes it too.
+A queue closes by its load thresholds (queue_conf(5)); a missing load value closes the queue too.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from gridbridge.model.status_report import (
 
 NOT_YET_REPORTED = "its load values are fine: the next load report opens it"
 
-_CLOSED = (  # the strongest first
+_CLOSED = (  # the first matching fact explains the closed queue
     (QueueFact.ERROR, "in error state: qmod -cq clears it once the cause is mended"),
     (QueueFact.DISABLED, "disabled"),
     (QueueFact.OFF_HOURS, "disabled"),
@@ -30,7 +30,7 @@ _CLOSED = (  # the strongest first
 
 
 def poller_silence_alarm(shown: PublishedState, now: datetime) -> str:
-    """Say that the poller is silent, so that all the rest is old; empty when it is not."""
+    """Say that the poller is silent, so that the whole report is old; else ''."""
     if shown.load is None:
         return "gridbridge-poller has never published anything here"
     old = now - shown.load.taken_at
@@ -39,33 +39,33 @@ def poller_silence_alarm(shown: PublishedState, now: datetime) -> str:
     return (
         f"gridbridge-poller is silent for {format_duration(old)}"
         f" ({format_duration(shown.load.stale)} is the limit): "
-        "what follows is as old, and its queues are closed"
+        "the report below is as old, and the transfer queues are closed"
     )
 
 
 def full_folder_warning(shown: PublishedState) -> str:
-    """Say that a folder of the service is full; empty when none is."""
+    """Say that a folder of the service is full; '' if all have room."""
     lacks = shown.service.full if shown.service else ""
-    return f"{lacks}; every transfer queue is closed until it has room" if lacks else ""
+    return f"{lacks}; every transfer queue is closed until the folder has room" if lacks else ""
 
 
 def refused_configuration_warning(shown: PublishedState) -> str:
-    """Say that the poller refuses the newest gridbridge.toml; empty when it does not."""
+    """Say that the poller refuses the newest gridbridge.toml; else ''."""
     configuration = shown.service.configuration if shown.service else None
     if configuration is None or not configuration.refused:
         return ""
     first = first_configuration_problem(configuration.refused)
-    return f"the service has an older gridbridge.toml, for it refuses the new one: {first}"
+    return f"the service has an older gridbridge.toml, because it refuses the new file: {first}"
 
 
 def first_configuration_problem(problems: Sequence[str]) -> str:
-    """Say what is wrong with a gridbridge.toml in one line."""
+    """Return the first problem of a gridbridge.toml and the number of others."""
     first, *more = problems
     return f"{first} (and {len(more)} more, see gridbridge check)" if more else first
 
 
 def report_cluster(cluster: ShownCluster, now: datetime) -> ClusterReport:
-    """Say whether a cluster answers."""
+    """Report whether a cluster answers, and its waiting jobs and free slots."""
     return ClusterReport(
         cluster=cluster.cluster,
         answers=not cluster.trouble,
@@ -77,7 +77,7 @@ def report_cluster(cluster: ShownCluster, now: datetime) -> ClusterReport:
 
 
 def drain_reason(cluster: str, shown: PublishedState, now: datetime) -> str:
-    """Say who drained a cluster and why; empty when nobody did."""
+    """Say who drained a cluster, when and why; '' for a cluster in service."""
     drain = shown.drained.get(cluster)
     if drain is None:
         return ""
@@ -85,7 +85,7 @@ def drain_reason(cluster: str, shown: PublishedState, now: datetime) -> str:
 
 
 def breaker_reason(cluster: str, shown: PublishedState, now: datetime) -> str:
-    """Say why the queues to a cluster are closed, or being probed; empty when no job failed."""
+    """Say which failures closed or limit the queues to a cluster; '' for none."""
     breaker = shown.breakers.get(cluster)
     if breaker is None or breaker.until is None:
         return ""
@@ -97,9 +97,9 @@ def breaker_reason(cluster: str, shown: PublishedState, now: datetime) -> str:
 
 
 def cluster_silence(cluster: ShownCluster | None, now: datetime) -> str:
-    """Say since when and why a cluster does not answer; empty when it does."""
+    """Say since when and why a cluster gives no answer; '' if it answers."""
     if cluster is None:
-        return "not asked yet"
+        return "not queried yet"
     if not cluster.trouble:
         return ""
     since = f"for {format_duration(now - cluster.taken_at)}" if cluster.taken_at else "yet"
@@ -114,7 +114,7 @@ def _freshness(cluster: ShownCluster, now: datetime) -> str:
 def report_transfer_queue(
     route: ShownTransferQueue, shown: PublishedState, now: datetime
 ) -> QueueReport:
-    """Say whether a transfer queue takes jobs, and if not, why."""
+    """Report whether a transfer queue takes jobs, and why not."""
     home = shown.clusters.get(shown.service.cluster) if shown.service else None
     queues = home.queues if home else ()
     mine = tuple(queue for queue in queues if queue.name.partition("@")[0] == route.queue)
@@ -136,7 +136,7 @@ def _why_closed(
     now: datetime,
 ) -> str:
     if not instances:
-        return "the local cluster lists no such queue"
+        return "the home cluster does not list this queue"
     if why := _closing_threshold(route, shown, now):
         return why
     if any(not queue.known.facts and queue.used < queue.total for queue in instances):
@@ -146,7 +146,7 @@ def _why_closed(
 
 
 def _closing_threshold(route: ShownTransferQueue, shown: PublishedState, now: datetime) -> str:
-    """Say which load value closes the queue."""
+    """Say which load value closes the transfer queue; '' for none."""
     if shown.load is None or now - shown.load.taken_at > shown.load.stale:
         return "its load values are too old"
     if shown.service and shown.service.full:

@@ -1,9 +1,8 @@
-"""Which waiting tasks come home: those that wait long elsewhere while slots are free here.
+"""Choose waiting remote tasks that return home because slots are free at home.
 
-All waiting tasks come home from a cluster that is drained or fails its jobs. Of a cluster that does
-not answer only its last answer is known; the claim decides whether a job has started since. Only
-slots that stayed free over two answers count: tasks that wait here could have taken them, and did
-not.
+A cluster that is drained or fails its jobs returns all its waiting tasks. For a silent cluster only
+the last snapshot is known; the claim decides whether a job has started since. Free slots count only
+after two snapshots, because waiting home tasks could have taken these slots.
 """
 
 from collections import Counter
@@ -22,17 +21,15 @@ from gridbridge.model.transfer.claim import JOB, is_grant
 from gridbridge.model.transfer.transfer_row import Transfer
 from gridbridge.model.transfer.transfer_sections import TransferQueue
 
-FRESH = timedelta(seconds=60)  # an older answer does not show which tasks wait
-SETTLING = timedelta(seconds=10)  # a job that was just released may start at once
+FRESH = timedelta(seconds=60)  # an older snapshot does not tell which tasks are waiting
+SETTLING = timedelta(seconds=10)  # a job released this recently may still start at once
 
-RecallCandidate: TypeAlias = tuple[
-    Transfer, int, str, str
-]  # slots it needs, why it comes, state there
+RecallCandidate: TypeAlias = tuple[Transfer, int, str, str]  # home slots, reason, remote load
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskRecall:
-    """A task to bring home, and a sentence that says why."""
+    """A waiting remote task to bring home, with the reason."""
 
     transfer: Transfer
     slots: int
@@ -46,11 +43,10 @@ def plan_recalls(
     troubles: Mapping[str, str],
     free: int,
 ) -> Iterator[TaskRecall]:
-    """Give the tasks to bring home, as far as slots go, from each owner in turn.
+    """Yield tasks to bring home into `free` home slots, one of each owner in turn.
 
-    An owner's longest waiting task comes first, and so does the owner of the longest waiting one.
-
-    `troubles` tells why no more jobs go to a cluster; `free` are the slots free here.
+    Among owners, and among an owner's tasks, the longest waiting task comes first. `troubles` tells
+    by cluster why the cluster gets no more jobs.
     """
     for transfer, slots, why, state in _recallable(transfers, situation, queues, troubles):
         if slots <= free:
@@ -65,9 +61,9 @@ def list_wanted_recalls(
     queues: Mapping[str, TransferQueue],
     troubles: Mapping[str, str],
 ) -> tuple[Transfer, ...]:
-    """Return the tasks that would come home if all slots were free, in order.
+    """Return, in order, the tasks that would return home if all home slots were free.
 
-    Which of them come home depends on no other task; for the first ones, on no later one.
+    No task's place in this order depends on later tasks.
     """
     return tuple(transfer for transfer, *_ in _recallable(transfers, situation, queues, troubles))
 
@@ -94,7 +90,7 @@ def _recallable(
 
 
 def _in_turn(candidates: Iterable[RecallCandidate]) -> list[RecallCandidate]:
-    """Order these by how many of the same owner come before each."""
+    """Order candidates by the number of earlier candidates of the same owner."""
     before: Counter[str] = Counter()
     ranked = []
     for candidate in candidates:
@@ -107,9 +103,9 @@ def _in_turn(candidates: Iterable[RecallCandidate]) -> list[RecallCandidate]:
 def _recall_need(
     transfer: Transfer, situation: TransferSituation, queue: TransferQueue | None, trouble: str
 ) -> tuple[int, str, str]:
-    """Return the slots that a task needs here, why it comes home, and its state there.
+    """Return a task's home slots, the reason for its recall, and the remote load.
 
-    Without slots or without a reason it does not come home.
+    Without slots or without a reason the task is not recalled.
     """
     if why := _why_silent(transfer, situation, queue):
         slots, state = _slots_at_home(transfer, situation), ""
@@ -123,7 +119,7 @@ def _recall_need(
 
 
 def _waiting(transfer: Transfer, situation: TransferSituation) -> JobStatus | None:
-    """Return the row of a job that waits there while its starter sleeps; else None."""
+    """Return the row of a waiting remote job whose starter sleeps; else None."""
     row = situation.row(transfer)
     if (
         row is None
@@ -136,13 +132,13 @@ def _waiting(transfer: Transfer, situation: TransferSituation) -> JobStatus | No
 
 
 def still_waits_remotely(transfer: Transfer, situation: TransferSituation) -> bool:
-    """Say whether a task waits there, by a fresh answer, and its starter could bring it home."""
+    """Say whether a task waits remotely, by a fresh snapshot, and may return home."""
     is_settled = transfer.since is not None and situation.now - transfer.since >= SETTLING
     return is_settled and _waiting(transfer, situation) is not None
 
 
 def could_start_remotely(row: JobStatus) -> bool:
-    """Say whether the job could start there and has not."""
+    """Say whether the remote job is eligible to start and still waits."""
     return row.state.word == JobFact.WAITING
 
 
@@ -168,13 +164,13 @@ def _slots(needed: int, free: int) -> str:
 
 
 def may_claim_be_taken_home(transfer: Transfer) -> bool:
-    """Say whether its claim lets the task come home: the job is not known to have it."""
+    """Say whether home may take the claim: the job is not known to hold the claim."""
     is_waiting = transfer.remote_state.is_waiting or not transfer.remote_state.is_listed
     return bool(transfer.claim) and transfer.claimed != JOB and is_waiting
 
 
 def _slots_at_home(transfer: Transfer, situation: TransferSituation) -> int:
-    """Return the slots that its task takes at home, 0 when home does not show it."""
+    """Return the slots of the task at home, 0 if home does not list the task."""
     local = situation.snapshots.get(situation.home)
     name = parse_transfer(transfer.name)
     row = local.find(name.job, name.task) if local else None
@@ -184,7 +180,7 @@ def _slots_at_home(transfer: Transfer, situation: TransferSituation) -> int:
 def _why_silent(
     transfer: Transfer, situation: TransferSituation, queue: TransferQueue | None
 ) -> str:
-    """Say why a task comes home from a silent cluster; empty when it does not."""
+    """Say why a task is recalled from a silent cluster; '' for no recall."""
     if queue is None or not queue.recall_wait_s or not may_claim_be_taken_home(transfer):
         return ""
     silent, limit = (
@@ -200,7 +196,7 @@ def _why_silent(
 
 
 def _sleeps(transfer: Transfer, situation: TransferSituation, phases: tuple[str, ...]) -> bool:
-    """Say whether its starter sleeps and nobody has asked to suspend or delete the job."""
+    """Say whether the starter sleeps and nobody wants the job suspended or deleted."""
     is_wanted = transfer.desired in ("", DesiredJobState.RUNNING) and not (
         transfer.verdict or transfer.is_over
     )
@@ -209,14 +205,14 @@ def _sleeps(transfer: Transfer, situation: TransferSituation, phases: tuple[str,
 
 
 def remote_silence(transfer: Transfer, situation: TransferSituation) -> timedelta:
-    """Return how long a transfer's cluster has not answered."""
+    """Return the time since the last answer of the transfer's remote cluster."""
     remote = situation.snapshots.get(transfer.remote)
     heard = (transfer.seen_at, transfer.created_at, remote.taken_at if remote else None)
     return situation.now - max(situation.since, *(moment for moment in heard if moment))
 
 
 def waits_for_claim_grant(transfer: Transfer, situation: TransferSituation) -> bool:
-    """Say whether its job has started, so that nothing but a grant keeps it from running."""
+    """Say whether a started remote job waits only for its claim grant."""
     if not is_grant(transfer.claim) or transfer.claimed or transfer.verdict or transfer.is_over:
         return False
     row = situation.row(transfer)
@@ -225,12 +221,12 @@ def waits_for_claim_grant(transfer: Transfer, situation: TransferSituation) -> b
     return row.state.is_running and transfer.desired != DesiredJobState.DEAD
 
 
-MOVE_DEADLINE = timedelta(seconds=120)  # what was not begun by then is looked at anew
-RETURN_LIMIT = timedelta(seconds=600)  # a task that starts nowhere by then may go back
+MOVE_DEADLINE = timedelta(seconds=120)  # a move not begun by this time is planned anew
+RETURN_LIMIT = timedelta(seconds=600)  # a returned task without a start in this time may go back
 
 
 def why_move_is_impossible(transfer: Transfer, situation: TransferSituation) -> str:
-    """Say why a task is not moved any more, whatever comes; empty where it may be."""
+    """Say why a task can never be moved any more; '' if a move is possible."""
     if transfer.is_over or transfer.verdict:
         return "it has ended there"
     if transfer.desired not in ("", DesiredJobState.RUNNING):
@@ -242,17 +238,17 @@ def why_move_is_impossible(transfer: Transfer, situation: TransferSituation) -> 
 
 
 def is_ready_to_come_home(transfer: Transfer, situation: TransferSituation) -> bool:
-    """Say whether its starter can bring it home now."""
+    """Say whether the starter can bring the waiting task home now."""
     return still_waits_remotely(transfer, situation)
 
 
 def is_task_listed_at_home(transfer: Transfer, situation: TransferSituation) -> bool:
-    """Say whether home lists its task."""
+    """Say whether the home cluster lists the transfer's task."""
     return situation.at_home(transfer) is not None
 
 
 def describe_returned_task(transfer: Transfer, situation: TransferSituation) -> str:
-    """Say what became of a task that came home and was not sent on; empty while it waits."""
+    """Say how a returned task's move ended at home; '' for a waiting task."""
     local = situation.snapshots.get(situation.home)
     if local is None or transfer.closed_at is None or local.taken_at <= transfer.closed_at:
         return ""
@@ -262,5 +258,5 @@ def describe_returned_task(transfer: Transfer, situation: TransferSituation) -> 
     if row.state.is_running and row.queue.partition("@")[0] not in situation.queues:
         return "it runs here"
     if situation.now - transfer.closed_at > RETURN_LIMIT:
-        return f"nothing took it within {RETURN_LIMIT.total_seconds():g} s: it may go back"
+        return f"no start within {RETURN_LIMIT.total_seconds():g} s: the task may go back"
     return ""

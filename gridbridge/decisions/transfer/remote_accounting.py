@@ -1,4 +1,4 @@
-"""What a remote job's end stands for at home, where the other cluster's accounting tells it."""
+"""Derive a remote job's verdict and usage from the remote cluster's accounting."""
 
 from collections.abc import Iterable
 from math import isfinite
@@ -11,15 +11,15 @@ from gridbridge.model.message import FailureCause, MessageKind, StarterMessage, 
 from gridbridge.model.transfer.claim import FENCED, JOB, is_grant
 from gridbridge.model.transfer.transfer_row import Transfer
 
-FENCED_STATUS = 199  # grant.sh ends with it; if the job had a grant it means exit 99
+FENCED_STATUS = 199  # grant.sh exits so without a grant; after a grant 199 means exit 99
 
 
 def verdict_from_accounting(transfer: Transfer, end: JobEnd) -> StarterMessage:
-    """Return the verdict that the other cluster's accounting stands for.
+    """Return the verdict for the home job from the remote accounting record.
 
-    The wrapper's own end carries 99 and 100 as 199 and 200, and those as signals. A job whose end
-    nobody saw runs again at home if the transfer allows that. Else it ends as killed, or, when it
-    was never launched, goes into error state, from which its owner can have it run.
+    The wrapper encodes exit statuses 99 and 100 as 199 and 200, or as signals 63 and 64. A job
+    whose end nobody saw runs again at home if the transfer allows reruns. Without reruns the job
+    counts as killed, or as failed (error state) if the remote cluster never launched the job.
     """
     verdict = StarterMessage(
         transfer=transfer.name,
@@ -51,7 +51,7 @@ def verdict_from_accounting(transfer: Transfer, end: JobEnd) -> StarterMessage:
 def _verdict_unseen(
     verdict: StarterMessage, transfer: Transfer, end: JobEnd, reason: str
 ) -> StarterMessage:
-    """Return the verdict on a job whose end nobody saw."""
+    """Return the verdict on a remote job whose end nobody saw."""
     cause, killed = FailureCause.LOST, "killed with its host: "
     if end.is_preempted:
         cause, killed = FailureCause.PREEMPTED, "killed: "
@@ -68,18 +68,18 @@ def _verdict_unseen(
 
 
 def _amount_text(amount: float | None) -> str:
-    """Write an amount; an unknown one as empty text, never as 0."""
+    """Format an amount; an unknown amount is empty text, never 0."""
     return "" if amount is None else f"{amount:g}"
 
 
 def lacks_claim_grant(transfer: Transfer) -> bool:
-    """Say whether its job can't have run at all: it needs a grant, and got none."""
+    """Say whether the job never ran: its claim needed a grant and got none."""
     return is_grant(transfer.claim) and transfer.claimed != JOB
 
 
-SIGNALLED = 128  # an exit status above it stands for a signal
-MOST = 1e15  # the largest number that is counted here
-SHEPHERDS = {  # figures, by names of the shepherd's `usage` file
+SIGNALLED = 128  # an exit status above 128 stands for a signal
+MOST = 1e15  # the largest valid amount
+SHEPHERDS = {  # record fields by names of the shepherd's `usage` file
     "ru_wallclock": "wallclock_s",
     "ru_utime": "user_s",
     "ru_stime": "system_s",
@@ -88,9 +88,9 @@ SHEPHERDS = {  # figures, by names of the shepherd's `usage` file
 
 
 def usage_from_verdict(transfer: Transfer) -> RemoteRecord | None:
-    """Return the record; None without a verdict, or when nobody saw the job's end.
+    """Return the usage record of a verdict; None if nobody saw the job's end.
 
-    A verdict that is no wrapper's message comes from the cluster's accounting.
+    A verdict that is not the wrapper's message comes from the remote accounting.
     """
     verdict = transfer.verdict
     if verdict is None or verdict.outcome not in (TransferOutcome.EXIT, TransferOutcome.SIGNAL):
@@ -117,7 +117,7 @@ def usage_from_verdict(transfer: Transfer) -> RemoteRecord | None:
 
 
 def _amount(text: str) -> float | None:
-    """Read a number, or `1m2.5s` as times of a shell prints it; people's processes write it."""
+    """Parse a number, or `1m2.5s` as the shell's `times` prints; None if invalid."""
     minutes, is_times, seconds = text.rpartition("m")
     try:
         amount = float(minutes or 0) * 60 + float(seconds.removesuffix("s") if is_times else text)
@@ -127,7 +127,7 @@ def _amount(text: str) -> float | None:
 
 
 def format_shepherd_usage(record: RemoteRecord) -> dict[str, str]:
-    """Return the known figures in the shepherd's form, plain decimals."""
+    """Return known usage amounts under the shepherd's names, as plain decimals."""
     amounts = {name: getattr(record, key) for name, key in SHEPHERDS.items()}
     return {name: _decimal(amount) for name, amount in amounts.items() if amount is not None}
 
@@ -137,7 +137,7 @@ def _decimal(amount: float) -> str:
 
 
 def prefer_accounted_usage(records: Iterable[RemoteRecord]) -> tuple[RemoteRecord, ...]:
-    """Leave out a verdict's usage where the cluster's accounting has the job."""
+    """Drop a verdict's usage if the remote accounting has a record of the job."""
     all_of_them = tuple(records)
     accounted = {
         (record.transfer, record.job_id) for record in all_of_them if record.failed is not None

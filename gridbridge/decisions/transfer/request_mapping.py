@@ -1,7 +1,7 @@
-"""Translates what a job asks for at home into what it has to ask for at a remote cluster.
+"""Translate a job's request at home into a request for a remote cluster.
 
-A hard request that can't be met refuses the job; a soft one is left out, with a note. Hot programs
-load this module when a queue has a mapping.
+A hard request that can't be met refuses the job; a soft request is left out with a note. Hot
+programs load this module only for a queue with a mapping.
 """
 
 from gridbridge.errors import ParseError, UnmappableRequest
@@ -21,12 +21,12 @@ from gridbridge.model.transfer.request_rules import (
     is_fixed_slots_per_node,
 )
 
-ORDERS = (">=", "<=", ">", "<")  # relations in which a property is a number
+ORDERS = (">=", "<=", ">", "<")  # SQL relations that compare a property as a number
 Pairs = tuple[tuple[str, str], ...]
 
 
 class MappedRequest:
-    """What a job asks for, at home or at the remote cluster."""
+    """A job's resource request for the home or the remote cluster."""
 
     __slots__ = ("hard", "notes", "pe", "project", "queues", "slots", "soft", "spread", "types")
 
@@ -49,12 +49,12 @@ class MappedRequest:
         self.slots = slots
         self.project = project
         self.queues = queues
-        self.notes = notes  # what was left out, and why
-        self.spread = spread  # of the slots over OAR's nodes; empty: all on one
-        self.types = types  # of a job of OAR
+        self.notes = notes  # left-out soft requests, with reasons
+        self.spread = spread  # of the slots over OAR's nodes; empty: all slots on one node
+        self.types = types  # OAR job types
 
     def but(self, **changed: object) -> "MappedRequest":
-        """Return the same with something changed."""
+        """Return a copy of the request with some fields replaced."""
         values = {key: getattr(self, key) for key in self.__slots__}
         return MappedRequest(**{**values, **changed})
 
@@ -70,7 +70,7 @@ class MappedRequest:
 def translate_request(
     request: MappedRequest, mapping: RequestMapping, remote: str
 ) -> MappedRequest:
-    """Return what to ask for at `remote`; Unmappable tells why a job can't go there."""
+    """Return the request for `remote`; UnmappableRequest if the job can't go there."""
     hard = tuple(pair for resource in request.hard for pair in _hard(*resource, mapping, remote))
     notes: list[str] = []
     pe, slots, spread = _parallel(request, mapping, remote)
@@ -92,10 +92,10 @@ def translate_request(
 def _with_defaults(
     mapped: Pairs, request: MappedRequest, mapping: RequestMapping, remote: str
 ) -> Pairs:
-    """Add the defaults for resources that the job does not ask for.
+    """Add the mapping's default resources that the job does not request.
 
-    An unlimited amount counts as no request. A request for the same resource, by its name or its
-    shortcut, replaces a default.
+    An unlimited amount counts as no request. A request by the resource's name or shortcut replaces
+    the default.
     """
     names = {
         resource_long_name(name)
@@ -107,9 +107,7 @@ def _with_defaults(
     ]
     for name, rule in missing:
         if rule.require:
-            raise UnmappableRequest(
-                f"{remote} takes no job that does not ask for {name}, hard; qsub -l {name}="
-            )
+            raise UnmappableRequest(f"{remote} requires a hard request for {name}; qsub -l {name}=")
     defaults = [_pair(name, rule.default, rule) for name, rule in missing if rule.default]
     names_mapped = {resource_long_name(name) for name, _ in mapped}
     more = (pair for pairs in defaults for pair in pairs)
@@ -117,7 +115,7 @@ def _with_defaults(
 
 
 def _met(hard: Pairs) -> Pairs:
-    """Merge two resources of home that are one there: ask for an amount that suits both."""
+    """Merge home resources with the same remote name: the larger amount counts."""
     most: dict[str, tuple[str, str]] = {}
     for name, value in hard:
         first, before = most.get(resource_long_name(name), (name, value))
@@ -131,9 +129,7 @@ def _larger(name: str, first: str, second: str) -> str:
     try:
         return max(first, second, key=_size)
     except ParseError as error:
-        raise UnmappableRequest(
-            f"{name} is asked for as {first!r} and as {second!r} there"
-        ) from error
+        raise UnmappableRequest(f"{name} is requested as both {first!r} and {second!r}") from error
 
 
 def _size(value: str) -> float:
@@ -159,7 +155,7 @@ def _soft(name: str, value: str, mapping: RequestMapping, remote: str, notes: li
 
 
 def _pair(name: str, value: str, rule: MappingRule) -> Pairs:
-    """Return a resource with its name and unit there; nothing if it is no limit."""
+    """Return a resource with its remote name and unit; empty for an unlimited amount."""
     target = (rule.to or name) + rule.relation
     is_ordered = rule.relation in ORDERS
     if amounts.is_unlimited_amount(value) and (rule.scale or rule.unit or is_ordered):
@@ -175,7 +171,7 @@ def _pair(name: str, value: str, rule: MappingRule) -> Pairs:
 
 
 def _plain(value: str) -> str:
-    """Return an amount with one of our units in bytes or seconds, anything else unchanged."""
+    """Convert a memory amount to bytes or a time to seconds; keep other text."""
     if ":" not in value and value[-1:] not in amounts.MULTIPLIERS:
         return value
     try:
@@ -185,7 +181,7 @@ def _plain(value: str) -> str:
 
 
 def _parallel(request: MappedRequest, mapping: RequestMapping, remote: str) -> tuple[str, int, str]:
-    """Return the parallel environment there, how many of its slots, and how they lie."""
+    """Return the remote parallel environment, its number of slots, and their spread."""
     if not request.pe:
         return "", request.slots, ""
     rule = mapping.rule(PE, request.pe) or MappingRule()
@@ -196,7 +192,7 @@ def _parallel(request: MappedRequest, mapping: RequestMapping, remote: str) -> t
 
 
 def _project(project: str, mapping: RequestMapping, remote: str) -> str:
-    """Return the project there; a rule for all gives one to jobs without a project, too."""
+    """Return the remote project; the rule for all also covers jobs without a project."""
     rule = mapping.rule(PROJECT, project) or MappingRule()
     if rule.reject:
         of_project = f"of project {project}" if project else "without a project"
@@ -205,29 +201,28 @@ def _project(project: str, mapping: RequestMapping, remote: str) -> str:
 
 
 def _queues(queues: tuple[str, ...], mapping: RequestMapping, remote: str) -> tuple[str, ...]:
-    """Return the queues there; a queue without a rule exists at home only.
+    """Return the remote queues; a queue without a rule exists only at home.
 
-    A job whose queues have no rule gets the queue of the rule for all, if there is one.
+    A job without a mapped queue gets the queue of the rule for all, if the mapping has this rule.
     """
     rules = [(name, rule) for name in queues if (rule := mapping.rule(QUEUE, name))]
     for name, rule in rules:
         if rule.reject:
-            raise UnmappableRequest(f"{remote} has nothing like queue {name}: {rule.reject}")
+            raise UnmappableRequest(f"{remote} has no equivalent of queue {name}: {rule.reject}")
     usual = mapping.rules.get((QUEUE, EVERY_JOB), MappingRule()).to
     asked_for = tuple(dict.fromkeys(rule.to for _, rule in rules if rule.to))
     return asked_for or ((usual,) if usual else ())
 
 
-Groups = tuple[tuple[int, int], ...]  # nodes, and slots of each; 0 nodes: wherever they are free
-ONE_NODE: Groups = ()  # as many as there are
+Groups = tuple[tuple[int, int], ...]  # (nodes, slots a node); 0 nodes: slots on any free nodes
+ONE_NODE: Groups = ()  # all slots on one node
 
 
 def spread_slots_over_nodes(slots: int, spread: str, nodes: int) -> Groups:
-    """Return the groups to ask for, `slots` in all, of a cluster with that many nodes.
+    """Return OAR resource groups for `slots` slots on a cluster of `nodes` nodes.
 
-    With a fixed number for each node a rest goes to one more node, or beside others where a node
-    has room. With round robin each node gets one slot, then each gets another; 0 nodes: the number
-    is not known.
+    With a fixed number of slots a node, the remainder forms one more group of one node. Round robin
+    gives each node one slot, then each node another. `nodes` is 0 if the number is unknown.
     """
     if is_fixed_slots_per_node(spread):
         full, remainder = divmod(slots, int(spread))

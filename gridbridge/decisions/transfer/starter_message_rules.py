@@ -1,8 +1,8 @@
-"""How a spool message changes a transfer: what its owner may say, and what is refused.
+"""Apply spool messages to transfers: accept the owner's changes alone.
 
-The uid comes from the kernel. A transfer's key is (name, uid), so a message can only change its
-sender's own transfers. Messages may come twice and late, so nothing known is taken back: DEAD wins,
-an id stays, a verdict is given once.
+The kernel supplies the sender's uid. The key of a transfer is (name, uid), so a message only
+changes its sender's own transfers. Messages may arrive twice and late, so known facts stay: DEAD is
+final, a remote id stays, and the first verdict counts.
 """
 
 from collections.abc import Container
@@ -25,18 +25,18 @@ from gridbridge.model.transfer.guard import GuardKind
 from gridbridge.model.transfer.transfer_plan import RejectedAction
 from gridbridge.model.transfer.transfer_row import Transfer
 
-Destination: TypeAlias = tuple[str, str]  # a queue and the cluster that it leads to
+Destination: TypeAlias = tuple[str, str]  # a transfer queue and its remote cluster
 
-MAX_JOB_DIGITS = 9  # as in model/ids; Grid Engine begins anew at 9,999,999
+MAX_JOB_DIGITS = 9  # as in model/ids; Grid Engine numbers wrap at 9,999,999
 MAX_WAKE_CHARACTERS = 64
-INTENT_REASONS = {  # an intent, for readers
+INTENT_REASONS = {  # reasons that people read
     DesiredJobState.DEAD: "deleted here",
     DesiredJobState.SUSPENDED: "suspended here",
     DesiredJobState.RUNNING: "resumed here",
 }
 SPARED_REASON = (
-    "its h_rt has passed here and ends nothing: the limit there decides;"
-    " the accounting here will say failed 37"
+    "its h_rt has passed at home without effect: the remote limit decides;"
+    " the home accounting will say failed 37"
 )
 KNOWN_GUARDS = ("", GuardKind.NONE, GuardKind.START, GuardKind.HOLD)
 PHASE_ORDER = (StarterPhase.SUBMITTING, StarterPhase.HELD, StarterPhase.RELEASED)
@@ -44,15 +44,15 @@ PHASE_ORDER = (StarterPhase.SUBMITTING, StarterPhase.HELD, StarterPhase.RELEASED
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceivedMessage:
-    """A message, and what else decides whether it is accepted."""
+    """A spool message with the facts that decide whether it is accepted."""
 
     message: StarterMessage
-    known: Transfer | None  # of that name and uid
+    known: Transfer | None  # the transfer of the same name and uid
     home: str
     routes: frozenset[Destination]
     uid: int
     owner: str
-    record: str  # the file it came in
+    record: str  # the file of the message
     now: datetime
 
 
@@ -65,17 +65,17 @@ def apply_starter_message(
     record: str,
     now: datetime,
 ) -> Transfer | RejectedAction:
-    """Return the transfer after the message; `record` is the file it came in."""
+    """Return the transfer after the message; `record` is the message's file."""
     if reason := invalid_message_value(message):
         return RejectedAction(what=message.transfer, reason=reason)
     message = message.but(reason=shorten_reason(message.reason))
     if message.kind == MessageKind.RECORD:
         if transfer and transfer.record == record:
-            return transfer  # read again by a new process
+            return transfer  # a restarted poller reads the record again
         return _record(transfer, message, uid=uid, owner=owner, record=record, now=now)
     if transfer is None:
         return RejectedAction(
-            what=message.transfer, reason=f"{message.kind} of a transfer without record"
+            what=message.transfer, reason=f"{message.kind} message for a transfer without a record"
         )
     if message.kind in (MessageKind.INTENT, MessageKind.SPARED):
         return _intent(transfer, message, now)
@@ -87,7 +87,7 @@ def apply_starter_message(
 
 
 def accept_or_reject_message(received: ReceivedMessage) -> Transfer | RejectedAction:
-    """Return the transfer after a message, or why the message is refused."""
+    """Return the transfer after a message, or the reason for its refusal."""
     return reject_wrong_route(
         received.message, received.home, received.routes
     ) or apply_starter_message(
@@ -103,7 +103,7 @@ def accept_or_reject_message(received: ReceivedMessage) -> Transfer | RejectedAc
 def reject_wrong_route(
     message: StarterMessage, home: str, routes: Container[Destination]
 ) -> RejectedAction | None:
-    """Refuse a record whose queue does not lead to its cluster."""
+    """Reject a message of another home, or a record whose queue has no such route."""
     if parse_transfer(message.transfer).cluster != home:
         return RejectedAction(what=message.transfer, reason=f"not of cluster {home}")
     if message.kind == MessageKind.RECORD and (message.queue, message.remote) not in routes:
@@ -115,11 +115,11 @@ def reject_wrong_route(
 def answer_restarted_task(
     transfers: tuple[Transfer, ...], message: StarterMessage, asleep: Container[str] = ()
 ) -> StarterMessage | None:
-    """Answer a restarted task: the live transfer to adopt, or the name of a new one.
+    """Answer a restarted task with a live transfer to adopt or a new name.
 
-    `transfers` are all attempts of that task by that uid, `asleep` the FIFOs on which starters
-    sleep. None while one of them is being deleted, or while its former starter is alive, as on a
-    silent host: the task asks again.
+    `transfers` are all attempts of the task by this uid, `asleep` the FIFOs on which starters
+    sleep. None makes the task ask again: a transfer is being deleted, or its former starter still
+    lives, as on a silent host.
     """
     live = [transfer for transfer in transfers if not transfer.is_over]
     if any(transfer.desired == DesiredJobState.DEAD for transfer in live):
@@ -145,9 +145,9 @@ def answer_restarted_task(
 
 
 def is_job_number_reused(message: StarterMessage, submitted: str) -> bool:
-    """Say whether home's numbers have begun anew since the record of a transfer.
+    """Say whether home has given the job number anew since the transfer's record.
 
-    The job that asks was not put back, so its submission time is true; the record has another one.
+    The asking job was not rescheduled, so its submission time must equal the recorded time.
     """
     is_known = message.submitted and submitted
     return bool(is_known) and message.submitted != submitted and not message.restarted
@@ -156,14 +156,14 @@ def is_job_number_reused(message: StarterMessage, submitted: str) -> bool:
 def does_new_starter_ask(transfer: Transfer, message: StarterMessage) -> bool:
     """Say whether a new starter asks about a task whose transfer is being deleted.
 
-    Grid Engine runs no task twice at once, so the run that the transfer belongs to is over.
+    Grid Engine runs no task twice at once, so the transfer's own run is over.
     """
     is_dying = not transfer.is_over and transfer.desired == DesiredJobState.DEAD
     return is_dying and bool(message.wake) and message.wake != transfer.wake
 
 
 def invalid_message_value(message: StarterMessage) -> str:
-    """Say which value is wrong; people write these, so anything may come."""
+    """Say which value of a user-written message is invalid; '' if none is."""
     if message.remote_id and not _is_number(message.remote_id, MAX_JOB_DIGITS):
         return "the remote id is no number"
     if message.exit_status and not _is_number(message.exit_status, 3):
@@ -171,11 +171,11 @@ def invalid_message_value(message: StarterMessage) -> str:
     if message.signal and not _is_number(message.signal, 2):
         return "the signal is no number"
     if message.wake and not is_fifo_name(message.wake):
-        return "the FIFO has no name that we give"
+        return "invalid FIFO name; expected letters and digits"
     if message.guard not in KNOWN_GUARDS:
-        return "the guard is none that we know"
+        return "the guard is unknown"
     if message.kind == MessageKind.RECORD and message.claim and not is_claim(message.claim):
-        return "the claim is none that we make"
+        return "the claim is invalid; expected KIND.TOKEN"
     key = find_too_long_key(message)
     return f"its {key} is too long" if key else ""
 
@@ -185,7 +185,7 @@ def _is_number(text: str, max_digits: int) -> bool:
 
 
 def is_fifo_name(name: str) -> bool:
-    """Say whether this can be a FIFO's name; it becomes a part of paths."""
+    """Say whether a name is a valid FIFO name, which becomes part of paths."""
     return name.isascii() and name.isalnum() and len(name) <= MAX_WAKE_CHARACTERS
 
 
@@ -225,7 +225,7 @@ def _record(
     if transfer is None:
         return fresh
     if transfer.is_over or PHASE_ORDER.index(message.phase) < PHASE_ORDER.index(transfer.phase):
-        return RejectedAction(what=message.transfer, reason="an older record than the one known")
+        return RejectedAction(what=message.transfer, reason="older than the known record")
     if _is_repeated(transfer, fresh):
         latest = fresh if message.reason else transfer
         return transfer.but(record=record, cause=latest.cause, reason=latest.reason)
@@ -247,7 +247,7 @@ def _record(
 
 
 def _is_repeated(transfer: Transfer, fresh: Transfer) -> bool:
-    """Say whether a starter only repeats what is known."""
+    """Say whether a starter's record only repeats known facts."""
     facts = (
         fresh.phase,
         fresh.wake,
@@ -259,7 +259,7 @@ def _is_repeated(transfer: Transfer, fresh: Transfer) -> bool:
 
 
 def _progress(message: StarterMessage) -> str:
-    """Note a starter's progress, and what it left out; or how its last try failed."""
+    """Describe a starter's progress and left-out requests, or its last failed try."""
     if message.cause and message.reason:
         return message.reason
     added = f"; {message.reason}" if message.reason else ""
@@ -285,10 +285,10 @@ def _intent(
 def _ended(transfer: Transfer, message: StarterMessage, now: datetime) -> Transfer | RejectedAction:
     if not transfer.remote_id or message.remote_id != str(transfer.remote_id):
         return RejectedAction(
-            what=message.transfer, reason=f"remote job {message.remote_id} is not ours"
+            what=message.transfer, reason=f"remote job {message.remote_id} is not the recorded job"
         )
     if not _is_end(message):
-        return RejectedAction(what=message.transfer, reason=f"no end of a job: {message.outcome!r}")
+        return RejectedAction(what=message.transfer, reason=f"invalid job end: {message.outcome!r}")
     if transfer.verdict or transfer.is_over:
         return transfer
     return transfer.but(
@@ -309,9 +309,9 @@ def _is_end(message: StarterMessage) -> bool:
 
 
 def _closed(transfer: Transfer, message: StarterMessage, now: datetime) -> Transfer:
-    """Close a transfer, unless another starter than the one that ended has it by now.
+    """Close a transfer, unless the transfer has another starter by now.
 
-    A task uses the same name again (qmod -cj) if no message of its first attempt was read yet.
+    A task uses a transfer name again (qmod -cj) if no message of the first attempt was read yet.
     """
     is_anothers = message.wake and transfer.wake and message.wake != transfer.wake
     if transfer.is_over or is_anothers:
@@ -323,15 +323,15 @@ def _closed(transfer: Transfer, message: StarterMessage, now: datetime) -> Trans
 
 
 def _ended_by_home(closed: Transfer) -> Transfer:
-    """Don't count an end that home has brought about (-notify) as the job's own.
+    """Mark an end that home caused (-notify) as no end of the job's own.
 
-    Grid Engine may run the task again (qmod -rj), and its starter left the guard there.
+    Grid Engine may run the task again (qmod -rj), and the starter left the guard in place.
     """
     return closed.but(desired=DesiredJobState.DEAD, reguarded=closed.guard != GuardKind.NONE)
 
 
 def describe_job_end(message: StarterMessage) -> str:
-    """Say in one sentence how a job ended."""
+    """Describe in one sentence how a job ended."""
     if message.outcome == TransferOutcome.SIGNAL:
         words = f"killed by signal {message.signal}"
     elif message.outcome == TransferOutcome.REQUEUE:

@@ -1,8 +1,8 @@
-"""Whether the two sides of a transfer agree on who is suspended.
+"""Find transfers whose home task and remote job disagree about suspension.
 
-The shepherd may skip a method that follows another at once, so home's list takes precedence over
-what methods reported. Only answers to questions that are younger than the owner's last message
-count, and only two in a row that show the same.
+The home job list takes precedence over method reports, because the shepherd may skip a method that
+follows another at once. A mismatch counts only in two successive snapshots that are younger than
+the owner's last message.
 """
 
 from collections.abc import Container
@@ -14,32 +14,32 @@ from gridbridge.model.message import DesiredJobState, StarterPhase
 from gridbridge.model.states import JobState
 from gridbridge.model.transfer.transfer_row import Transfer
 
-FOLLOWING = (StarterPhase.HELD, StarterPhase.RELEASED)  # before that there is nothing to suspend
+FOLLOWING = (StarterPhase.HELD, StarterPhase.RELEASED)  # earlier: no remote job to suspend
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuspensionMismatch:
-    """What the local job is, while the other half of its transfer differs."""
+    """The state of the home job while the remote job's suspension differs."""
 
-    desired: str  # message.Desired: running or suspended
-    at: tuple[datetime, ...]  # of the answers that show it, home's first
+    desired: str  # DesiredJobState: running or suspended
+    at: tuple[datetime, ...]  # times of the snapshots, home first
     why: str
 
     def is_like(self, earlier: "SuspensionMismatch") -> bool:
-        """Say whether the same was shown before, by the same clusters."""
+        """Say whether the same clusters showed the same mismatch earlier."""
         return self.desired == earlier.desired and len(self.at) == len(earlier.at)
 
     def follows(self, earlier: "SuspensionMismatch") -> bool:
-        """Say whether each answer is later than those that showed the same before."""
+        """Say whether the same mismatch is shown again, by later snapshots."""
         return self.is_like(earlier) and all(map(datetime.__gt__, self.at, earlier.at))
 
 
 def find_suspension_mismatch(
     transfer: Transfer, situation: TransferSituation, shows: Container[str]
 ) -> SuspensionMismatch | None:
-    """Return the disagreement in one answer; None if both halves agree or it does not show.
+    """Return the mismatch that the newest snapshots show; None for none.
 
-    `shows` are the clusters whose lists show that we have suspended a job.
+    `shows` are the clusters whose job lists show a suspension by the service.
     """
     home = situation.snapshots.get(situation.home)
     if (
@@ -62,7 +62,7 @@ def find_suspension_mismatch(
 
 
 def _may_follow(transfer: Transfer, situation: TransferSituation) -> bool:
-    """Say whether its starter is there and has nothing more important to do."""
+    """Say whether the starter sleeps and has no deletion or end to handle."""
     is_free = (
         not transfer.is_over
         and transfer.verdict is None
@@ -72,16 +72,16 @@ def _may_follow(transfer: Transfer, situation: TransferSituation) -> bool:
 
 
 def _at_home(state: JobState) -> str:
-    """Return whether a local job runs or is suspended, by anybody; empty without a host."""
+    """Return whether a home job is running or suspended; '' without a host."""
     if not state.is_running or _is_ending(state):
         return ""
     return DesiredJobState.SUSPENDED if state.is_suspended else DesiredJobState.RUNNING
 
 
 def _is_otherwise(transfer: Transfer, is_now: str) -> bool:
-    """Say whether the remote job runs while suspended here, or we suspend it while it runs here.
+    """Say whether the remote job runs during a suspension at home, or the reverse.
 
-    A job that is suspended there without our hold was suspended by an administrator there.
+    A remote job that is suspended without our hold was suspended by a remote administrator.
     """
     is_fresh = (
         transfer.seen_at is not None
@@ -93,7 +93,7 @@ def _is_otherwise(transfer: Transfer, is_now: str) -> bool:
         return False
     if is_now == DesiredJobState.SUSPENDED:
         return state.is_running and not state.is_suspended
-    return state.is_held and state.is_by_hand  # a hold is ours, and what we suspend is by hand
+    return state.is_held and state.is_by_hand  # a suspension by the service is a hold and 'by hand'
 
 
 def _is_ending(state: JobState) -> bool:

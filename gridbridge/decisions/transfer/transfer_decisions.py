@@ -1,8 +1,8 @@
-"""What to do about each transfer, given what both clusters show (Transfer Queues how-to).
+"""Decide actions on transfers from both clusters' snapshots.
 
-No answer never means an end. Only a good answer counts that was asked for after the owner's last
-message, a job has to be missing from several in a row, and even then its accounting record decides.
-While a remote job may live, its local task stays guarded.
+A missing answer never means a job's end. Only good snapshots queried after the owner's last message
+count. After several successive snapshots without the job, its accounting record decides. The local
+task stays guarded while a remote job may live.
 """
 
 from collections.abc import Iterable
@@ -21,16 +21,16 @@ from gridbridge.model.transfer.transfer_plan import TransferAct, TransferAction,
 from gridbridge.model.transfer.transfer_row import OwnershipProof, Transfer
 from gridbridge.model.transfer.transfer_sections import PollerSection
 
-SETTLE = timedelta(seconds=10)  # a starter that just began needs time to send its record
-DELETION_OVERDUE = timedelta(seconds=30)  # a terminate method has done its work long before that
-UNSTARTED = timedelta(seconds=30)  # the longest time until a started job's first record has come
-NUMBER_REUSED = "its number is another job's here by now"
+SETTLE = timedelta(seconds=10)  # a new starter needs time to send its record
+DELETION_OVERDUE = timedelta(seconds=30)  # a terminate method finishes long before
+UNSTARTED = timedelta(seconds=30)  # longest delay of a started job's accounting record
+NUMBER_REUSED = "another job at home has the job number by now"
 
 
 def plan_transfers(
     transfers: Iterable[Transfer], situation: TransferSituation, policy: PollerSection
 ) -> TransferPlan:
-    """Decide about every transfer that is not over."""
+    """Return the observed transfers and the actions due for each open transfer."""
     observed, actions = [], []
     for transfer in transfers:
         row = situation.at_home(transfer)
@@ -43,9 +43,9 @@ def plan_transfers(
 def observe_transfer(
     transfer: Transfer, situation: TransferSituation, home_row: JobStatus | None
 ) -> Transfer:
-    """Return the transfer as the newest answers of both clusters show it.
+    """Return the transfer updated from the newest snapshots of both clusters.
 
-    `here` is its task as home lists it, which `Situation.at_home` looks up once for all.
+    `home_row` is the transfer's task in the home list (`TransferSituation.at_home`).
     """
     local = situation.snapshots.get(situation.home)
     if local and transfer.is_older_than(local.taken_at):
@@ -66,7 +66,7 @@ def observe_transfer(
 
 
 def _is_news(transfer: Transfer, remote: ClusterSnapshot) -> bool:
-    """Say whether the answer is younger than the owner's last message and not counted yet."""
+    """Say whether the remote snapshot is newer than the transfer and uncounted."""
     counted = transfer.missing_since is not None and transfer.seen_at == remote.taken_at
     return transfer.is_older_than(remote.taken_at) and not counted
 
@@ -108,11 +108,11 @@ def decide_transfer_actions(
     policy: PollerSection,
     home_row: JobStatus | None,
 ) -> list[TransferAction]:
-    """Return the actions that are due; an empty list is the usual answer."""
+    """Return the actions due for a transfer; usually none."""
     if transfer.is_over or (transfer.remote in situation.dropped and not transfer.verdict):
         return []
     if transfer.pinned and _is_adopted(transfer, situation):
-        return [_action(TransferAct.UNPIN, transfer, "a new starter has it")]
+        return [_action(TransferAct.UNPIN, transfer, "a new starter has the transfer")]
     is_dead = transfer.desired == DesiredJobState.DEAD
     if transfer.verdict and (transfer.wake in situation.asleep or not is_dead):
         return _publish_end(transfer, situation)
@@ -128,17 +128,17 @@ def decide_transfer_actions(
 
 
 def _find_end(transfer: Transfer, policy: PollerSection) -> list[TransferAction]:
-    """Find out how a job ended that its cluster shows as ended."""
+    """Look up the end of a job that its cluster shows in error or lists no more."""
     if transfer.remote_state.is_error and transfer.missed_polls == 0:
         why = f"{transfer.remote} put job {transfer.remote_id} into error state"
         return [_action(TransferAct.GIVE_UP, transfer, why)]
     if transfer.missed_polls >= policy.lost_polls:
-        return [_action(TransferAct.LOOK_UP_END, transfer, f"{transfer.remote} lists it no more")]
+        return [_action(TransferAct.LOOK_UP_END, transfer, f"job unlisted at {transfer.remote}")]
     return []
 
 
 def _publish_end(transfer: Transfer, situation: TransferSituation) -> list[TransferAction]:
-    """Give the verdict to the starter; a task that left its host needs a new starter first."""
+    """Give the verdict to the starter; a rescheduled task first needs a new starter."""
     assert transfer.verdict
     if transfer.wake in situation.asleep:
         return [
@@ -149,7 +149,7 @@ def _publish_end(transfer: Transfer, situation: TransferSituation) -> list[Trans
     if _is_to_be_adopted(transfer):
         return []
     if transfer.local_state.is_put_back:
-        return [_action(TransferAct.ADOPT_LOCAL, transfer, "its end waits for a new starter")]
+        return [_action(TransferAct.ADOPT_LOCAL, transfer, "the job's end waits for a new starter")]
     if _is_gone_at_home(transfer, situation):
         return [_action(TransferAct.CLOSE, transfer, "the local job is gone")]
     return [
@@ -160,7 +160,7 @@ def _publish_end(transfer: Transfer, situation: TransferSituation) -> list[Trans
 def _delete_and_close(
     transfer: Transfer, situation: TransferSituation, why: str, home_row: JobStatus | None
 ) -> list[TransferAction]:
-    """Delete the remote job; close once a fresh answer lacks it and nobody submits."""
+    """Delete the remote job; close the transfer once a fresh snapshot lacks the job."""
     remote = situation.snapshots.get(transfer.remote)
     if remote is None or not transfer.is_older_than(remote.taken_at):
         return []
@@ -171,18 +171,18 @@ def _delete_and_close(
         return []
     is_guarded = transfer.local_state.is_put_back and transfer.guard != GuardKind.NONE
     act = TransferAct.RELEASE_LOCAL if is_guarded else TransferAct.CLOSE
-    return [_action(act, transfer, f"{why}, and nothing of it lives at {transfer.remote}")]
+    return [_action(act, transfer, f"{why}, and no remote job lives at {transfer.remote}")]
 
 
 def is_deleted_at_home(transfer: Transfer, situation: TransferSituation) -> bool:
-    """Say whether home deletes its task, or no longer lists it."""
+    """Say whether home deletes the transfer's task, or no longer lists this task."""
     return transfer.local_state.is_deleting or _is_gone_at_home(transfer, situation)
 
 
 def _delete_overdue(transfer: Transfer, situation: TransferSituation) -> list[TransferAction]:
-    """Delete the remote job of a task that home deleted long ago, if its starter sleeps.
+    """Delete the remote job of a task that home deleted long ago.
 
-    Its methods are the job owner's processes, which may end before they do anything.
+    The task's methods are processes of the job owner and may end before any effect.
     """
     remote = situation.snapshots.get(transfer.remote)
     since = situation.deleted_at_home.get(transfer.name)
@@ -191,18 +191,18 @@ def _delete_overdue(transfer: Transfer, situation: TransferSituation) -> list[Tr
     row = situation.row(transfer)
     if row is None or row.state.is_deleting or not transfer.is_older_than(remote.taken_at):
         return []
-    why = "deleted at home, and its starter did nothing"
+    why = "deleted at home, and the starter took no action"
     return [_action(TransferAct.DELETE_REMOTE, transfer.but(remote_id=row.job_id), why)]
 
 
 def _may_still_run(
     transfer: Transfer, situation: TransferSituation, home_row: JobStatus | None
 ) -> bool:
-    """Say whether home does not show yet that the task is deleted, put back or gone.
+    """Say whether home may still run the task of a dying transfer.
 
-    A task that is put back (qmod -rj) is listed as running until its execd has reported its end. A
-    task without a guard (somebody may have taken it away) may run again already: then its new
-    starter waits for our answer, or it runs in a queue that is no transfer queue.
+    Home lists a rescheduled task (qmod -rj) as running until its execd reports the end. An
+    unguarded task may already run again. Then its new starter waits for our answer, or its queue is
+    no transfer queue.
     """
     if transfer.guard == GuardKind.NONE or transfer.key in situation.with_new_starter:
         return False
@@ -221,7 +221,7 @@ def _runs_at_home(transfer: Transfer, home_row: JobStatus | None, queues: frozen
 def has_reused_job_number(
     transfer: Transfer, home: ClusterSnapshot, queues: frozenset[str]
 ) -> bool:
-    """Say whether its number belongs to another job at home by now."""
+    """Say whether another job at home now has the transfer's job number."""
     return _is_number_reused(transfer, home, find_home_row(transfer, home), queues)
 
 
@@ -231,10 +231,10 @@ def _is_number_reused(
     home_row: JobStatus | None,
     queues: frozenset[str],
 ) -> bool:
-    """Say whether another job has its number at home: one in a queue that is no transfer queue.
+    """Say whether another job with this number runs in an ordinary home queue.
 
-    Numbers begin anew where a qmaster's spool is restored. The same job, put back and started there
-    since somebody took its guard away, was started before.
+    Numbers start again when a qmaster's spool is restored. The transfer's own job, rescheduled
+    without its guard, is marked as restarted.
     """
     if home is None or not transfer.is_older_than(home.taken_at):
         return False
@@ -245,7 +245,7 @@ def _is_number_reused(
 def _adopt_or_delete(
     transfer: Transfer, situation: TransferSituation, home_row: JobStatus | None
 ) -> list[TransferAction]:
-    """Decide about a transfer whose starter is gone: adopt what runs, delete what waits."""
+    """Let a new starter adopt a running remote job; delete a waiting remote job."""
     remote = situation.snapshots.get(transfer.remote)
     if remote is None or not transfer.is_older_than(remote.taken_at):
         return []
@@ -257,19 +257,19 @@ def _adopt_or_delete(
 
 
 def _has_no_starter(transfer: Transfer, situation: TransferSituation) -> bool:
-    """Say whether it has no starter: its FIFO has no reader and its task does not run."""
+    """Say whether no starter sleeps on the FIFO and home does not run the task."""
     if transfer.wake in situation.asleep or _is_to_be_adopted(transfer):
         return False
     return transfer.local_state.is_put_back or _is_gone_at_home(transfer, situation)
 
 
 def _is_to_be_adopted(transfer: Transfer) -> bool:
-    """Say whether its task waits to be started again where its next starter will adopt it."""
+    """Say whether a rescheduled, unguarded task waits for its adopting starter."""
     return transfer.guard == GuardKind.NONE and transfer.local_state.is_put_back
 
 
 def _is_adopted(transfer: Transfer, situation: TransferSituation) -> bool:
-    """Say whether a new starter has adopted it, and no other task of its job waits for that.
+    """Say whether a new starter has the transfer and no task awaits adoption.
 
     A pin holds for a whole job (qalter(1): -q works on jobs, not on tasks).
     """
@@ -278,7 +278,7 @@ def _is_adopted(transfer: Transfer, situation: TransferSituation) -> bool:
 
 
 def find_rescheduled_jobs(transfers: Iterable[Transfer]) -> frozenset[int]:
-    """Return the local jobs of which a task was rescheduled while its transfer is open."""
+    """Return local jobs with a rescheduled task and an open transfer."""
     put_back = (transfer.name for transfer in transfers if transfer.local_state.is_put_back)
     return frozenset(parse_transfer(name).job for name in put_back)
 
@@ -301,8 +301,8 @@ def _action(
 def is_job_end_lost(transfer: Transfer, policy: PollerSection, now: datetime) -> bool:
     """Say whether the service has looked long enough for the end of a vanished job.
 
-    Grid Engine accounts for no job that was deleted before it started, so the service does not wait
-    long for the record of a job that was never seen to run.
+    Grid Engine writes no accounting for a job deleted before its start. The wait for the record of
+    a job that never ran is therefore short.
     """
     if transfer.missing_since is None:
         return False
@@ -314,7 +314,7 @@ def is_job_end_lost(transfer: Transfer, policy: PollerSection, now: datetime) ->
 def look_up_pushed_ends(
     transfers: Iterable[Transfer], cluster: str, ids: frozenset[int]
 ) -> list[TransferAction]:
-    """Look up the ends that a cluster has pushed, of transfers without a verdict."""
+    """Return end look-ups for pushed ids of a cluster's jobs without a verdict."""
     return [
         _action(TransferAct.LOOK_UP_END, transfer, f"{cluster} pushed its end")
         for transfer in transfers

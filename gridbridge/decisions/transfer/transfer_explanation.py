@@ -1,4 +1,4 @@
-"""Transfers whose cluster was taken out of gridbridge.toml: they wait, and people are told so."""
+"""Explain a transfer to people: where its job is and why it waits."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -15,20 +15,20 @@ from gridbridge.model.status_report import TransferAttempt, format_duration
 
 
 def unconfigured_cluster_reason(cluster: str) -> str:
-    """Say why a transfer to this cluster does not go on."""
-    return f"{CONFIG} has no [cluster.{cluster}], so nobody asks what became of it"
+    """Say why a transfer to an unconfigured cluster makes no progress."""
+    return f"{CONFIG} has no [cluster.{cluster}], so nobody queries the job's state"
 
 
 def unconfigured_cluster_wait(cluster: str) -> str:
-    """Say what such a transfer waits for."""
-    until = f"until then nobody asks {cluster}, and the job counts as alive"
+    """Say what a transfer to an unconfigured cluster waits for."""
+    until = f"until then nobody queries {cluster}, and the job counts as alive"
     return f"[cluster.{cluster}] to be in {CONFIG} again: {until}"
 
 
 def unconfigured_cluster_findings(
     transfers: Iterable[ShownTransfer], clusters: Collection[str]
 ) -> Iterator[CheckFinding]:
-    """Warn of each cluster that open transfers lead to and that is not configured."""
+    """Warn of each unconfigured cluster that still has open transfers."""
     counts = Counter(transfer.remote for transfer in transfers if transfer.remote not in clusters)
     for cluster, count in sorted(counts.items()):
         yield CheckFinding(
@@ -36,12 +36,12 @@ def unconfigured_cluster_findings(
             state=FindingState.WARNING,
             found=f"{count}, and no [cluster.{cluster}] in {CONFIG}",
             right="none, or the cluster configured",
-            hint=f"put [cluster.{cluster}] back until they are over;"
-            f" without a [queue.NAME] nothing new is sent there",
+            hint=f"put [cluster.{cluster}] back until its transfers end;"
+            f" without a [queue.NAME] no new job is sent there",
         )
 
 
-_SUSPENDERS = (  # the strongest first
+_SUSPENDERS = (  # the first matching fact is shown
     (JobFact.BY_HAND, "by hand"),
     (JobFact.BY_QUEUE, "with its queue"),
     (JobFact.BY_THRESHOLD, "by its queue's suspend threshold"),
@@ -51,7 +51,7 @@ _SUSPENDERS = (  # the strongest first
 def explain_transfer_attempt(
     history: ShownHistory, shown: PublishedState, now: datetime
 ) -> TransferAttempt:
-    """Explain one attempt."""
+    """Explain one transfer attempt: home state, remote state, wait and events."""
     transfer = history.transfer
     return TransferAttempt(
         transfer=transfer,
@@ -65,7 +65,7 @@ def explain_transfer_attempt(
 
 
 def describe_job_location(transfer: ShownTransfer) -> str:
-    """Say where the job is."""
+    """Say at which cluster a transferred job is, and under which job id."""
     job = f"job {parse_transfer(transfer.transfer).local} of {transfer.owner}"
     if transfer.closed_at:
         as_job = f" as job {transfer.remote_id}" if transfer.remote_id else ""
@@ -94,7 +94,7 @@ def _state_away(transfer: ShownTransfer, now: datetime) -> str:
 
 
 def explain_transfer_wait(transfer: ShownTransfer, shown: PublishedState, now: datetime) -> str:
-    """Say what happens next, or what it needs; empty once it is over."""
+    """Say what a transfer waits for; '' for a closed transfer."""
     if transfer.closed_at:
         return ""
     if transfer.outcome:
@@ -105,7 +105,7 @@ def explain_transfer_wait(transfer: ShownTransfer, shown: PublishedState, now: d
 
 
 def _waits_away(transfer: ShownTransfer, shown: PublishedState, now: datetime) -> str:
-    """Say what a transfer waits for while its end is not known."""
+    """Say what a transfer without a known end waits for."""
     if transfer.desired == DesiredJobState.DEAD:
         return f"{transfer.remote} to delete its job there: it was deleted here"
     if quiet := cluster_silence(shown.clusters.get(transfer.remote), now):
@@ -120,7 +120,7 @@ def _waits_away(transfer: ShownTransfer, shown: PublishedState, now: datetime) -
 
 
 def _tried(transfer: ShownTransfer) -> str:
-    """Say how its starter's last try failed; empty when it did not."""
+    """Say how the starter's last try failed; '' without a failure."""
     return f"; {transfer.reason}" if transfer.cause else ""
 
 
@@ -132,7 +132,7 @@ def _missing(transfer: ShownTransfer, now: datetime) -> str:
 
 
 def _remote(transfer: ShownTransfer, shown: PublishedState) -> str:
-    """Say what the remote job's own state means for it."""
+    """Say what the transfer waits for in the remote job's current state."""
     if transfer.desired == DesiredJobState.SUSPENDED and not transfer.there.is_suspended:
         return f"{_own_resume(transfer)}: it is held at {transfer.remote} by your suspend"
     if not transfer.remote_state:
@@ -151,7 +151,7 @@ def _own_resume(transfer: ShownTransfer) -> str:
 
 
 def _suspender(state: JobState) -> str:
-    """Say who suspended it; empty when its cluster does not tell."""
+    """Say who suspended the remote job; '' if its cluster does not tell."""
     return next((f" {words}" for fact, words in _SUSPENDERS if fact in state.facts), "")
 
 

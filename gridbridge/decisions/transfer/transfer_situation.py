@@ -1,4 +1,4 @@
-"""The situation that a decision looks at: what is known of all clusters at one moment."""
+"""Hold the snapshots and facts of one moment that transfer decisions use."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -13,30 +13,30 @@ EVER = datetime.min.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferSituation:
-    """What is known at one moment: the last good answer of each cluster, by name."""
+    """Inputs of transfer decisions: each cluster's last good snapshot, and the time."""
 
     home: str
     now: datetime
     snapshots: Mapping[str, ClusterSnapshot]
     asleep: frozenset[str]  # FIFOs on which a starter sleeps
-    requeued_jobs: frozenset[int] = frozenset()  # local jobs of which a task waits for adoption
-    dropped: frozenset[str] = frozenset()  # clusters that are not in gridbridge.toml any more
+    requeued_jobs: frozenset[int] = frozenset()  # local jobs awaiting adoption
+    dropped: frozenset[str] = frozenset()  # clusters removed from gridbridge.toml
     queues: frozenset[str] = frozenset()  # the transfer queues at home
-    with_new_starter: frozenset[TransferKey] = frozenset()  # their tasks' new starters ask
-    since: datetime = EVER  # when we began to ask
-    deleted_at_home: Mapping[str, datetime] = field(default_factory=dict)  # since when, by name
-    reused_ids: frozenset[TransferKey] = frozenset()  # transfers whose remote id another job has
+    with_new_starter: frozenset[TransferKey] = frozenset()  # transfers whose new starter asks
+    since: datetime = EVER  # when the service began to query clusters
+    deleted_at_home: Mapping[str, datetime] = field(default_factory=dict)  # times by name
+    reused_ids: frozenset[TransferKey] = frozenset()  # transfers whose id another job has
 
     def at_home(self, transfer: Transfer) -> JobStatus | None:
-        """Return what home last listed of a transfer's task; None for nothing."""
+        """Return the home job list's row of the transfer's task; None if unlisted."""
         local = self.snapshots.get(self.home)
         return find_home_row(transfer, local) if local else None
 
     def row(self, transfer: Transfer) -> JobStatus | None:
-        """Return what its cluster last listed of a transfer's job; None for nothing.
+        """Return the remote job list's row of the transfer's job; None if unlisted.
 
-        It is found by its id, or by the transfer's name while the id is unknown. Anybody may give
-        a job our name or claim an id, so another's job is never ours.
+        The row is found by job id, or by transfer name while the id is unknown. The row's owner
+        must be the transfer's owner, because anybody may give a job our name or claim an id.
         """
         remote = self.snapshots.get(transfer.remote)
         if remote is None or transfer.key in self.reused_ids:
@@ -50,7 +50,7 @@ class TransferSituation:
 
 
 def find_home_row(transfer: Transfer, local: ClusterSnapshot) -> JobStatus | None:
-    """Return the local task, if its owner is the transfer's; others may only claim it."""
+    """Return the home row of the transfer's task if the owner matches; else None."""
     name = parse_transfer(transfer.name)
     return _own(local.find(name.job, name.task), transfer)
 
@@ -62,10 +62,9 @@ def _own(row: JobStatus | None, transfer: Transfer) -> JobStatus | None:
 def keep_relevant_rows(
     transfers: Collection[Transfer], situation: TransferSituation
 ) -> TransferSituation:
-    """Return the smallest situation in which the same is decided about these transfers.
+    """Reduce a situation to the rows that decide about these transfers.
 
-    The counts of a snapshot stay as they are; of its rows only those stay that a decision may look
-    at.
+    Each snapshot keeps its counts of waiting jobs and free slots.
     """
     local_ids = {parse_transfer(transfer.name).job for transfer in transfers}
     names = {transfer.name for transfer in transfers}
@@ -89,7 +88,7 @@ def keep_relevant_rows(
 def _rows(
     snapshot: ClusterSnapshot, transfers: Collection[Transfer], ids: set[int]
 ) -> ClusterSnapshot:
-    """Keep only the rows of these job ids, and rows with the id or name of a transfer."""
+    """Keep only rows with a listed job id or with the id or name of a transfer."""
     at_cluster = [transfer for transfer in transfers if transfer.remote == snapshot.cluster]
     ids = ids | {transfer.remote_id for transfer in at_cluster}
     names = {transfer.name for transfer in at_cluster}

@@ -1,1 +1,1 @@
-"""Values of rebalancing: hosts with copies of tasks, and the moves that are advised."""
+"""Values of rebalancing: hosts, copies of tasks, datasets, planned moves."""

@@ -1,49 +1,49 @@
-"""What rebalancing advises: moves, in the order in which they are to be done."""
+"""Plans of rebalancing: moves of task copies, in the order of execution."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class MoveKind(StrEnum):
-    """What is done with a copy."""
+    """The kinds of action on a task's copy."""
 
-    LIVE = "live"  # the live copy goes to another host, or one of its replicas becomes it
-    REPLICA = "replica"  # a replica goes there, or a new one is made from `source`
-    DELETE = "delete"  # the copy is removed
+    LIVE = "live"  # the live copy moves to `target`, or the replica at `target` becomes live
+    REPLICA = "replica"  # a replica moves to `target`, or a new replica is copied from `source`
+    DELETE = "delete"  # the copy at `source` is removed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementMove:
-    """One copy of a task from a host to another."""
+    """A move of one copy of a task from one host to another."""
 
     kind: MoveKind
     job: str
     number: int
     source: str
-    target: str = ""  # empty: removed
+    target: str = ""  # empty: the copy at `source` is removed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RejectedMove:
-    """A move that was considered, and why it is not advised."""
+    """A move that rebalancing considered and rejected, with the reason."""
 
     job: str
     number: int
     reason: str
-    target: str = ""  # empty: the task itself is not moved, wherever to
+    target: str = ""  # empty: the task moves to no host at all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecheckedMoves:
-    """What is left of a plan when it is to be done."""
+    """The still valid moves of a plan before execution, and the dropped moves."""
 
     moves: tuple[PlacementMove, ...] = ()
-    dropped: tuple[RejectedMove, ...] = ()  # they don't hold any more
+    dropped: tuple[RejectedMove, ...] = ()  # moves that are no longer valid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovePlan:
-    """A plan: nothing in it is done yet, and each move is checked again before it is."""
+    """Planned moves, none of them executed: each move is rechecked before execution."""
 
     moves: tuple[PlacementMove, ...] = ()
     rejected: tuple[RejectedMove, ...] = ()
@@ -52,7 +52,7 @@ class MovePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostLoad:
-    """One host: its disk, a part of what it may hold, 0 to 1, and its load, 0 to 100 by default."""
+    """A host's disk usage, 0 to 1, and load score, before and after a plan."""
 
     host: str
     disk: float

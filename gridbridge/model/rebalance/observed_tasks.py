@@ -1,4 +1,4 @@
-"""What is read of campaigns and transfers, and what of their tasks clusters list."""
+"""Campaigns, transferred jobs and their remote tasks, input of rebalancing."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,54 +12,54 @@ from gridbridge.model.snapshot import ClusterSnapshot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedCampaignTask:
-    """A task of a campaign that a cluster lists, or that was moved and is listed nowhere yet."""
+    """A campaign task that a cluster lists, or a moved task not listed yet."""
 
     campaign: int
     task: int
     array: int
-    place: int  # in that array
+    place: int  # index in the array job
     cluster: str
     slots: int  # of the task
-    is_waiting: bool  # and long enough; neither held nor being moved
+    is_waiting: bool  # for at least least_wait_s, and neither held nor being moved
     is_running: bool = False
     is_moving: bool = False
-    stays: TaskStayReason = TaskStayReason.HELD  # why, if it does not wait
+    stays: TaskStayReason = TaskStayReason.HELD  # why a task that is not waiting stays
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferredTask:
-    """A task of a local job that a transfer queue has sent away, or that is on its way home."""
+    """A local job's task that was sent to a remote cluster or is recalled."""
 
-    transfer: str  # its name
+    transfer: str  # name of the transfer
     uid: int
     cluster: str
     slots: int
-    is_waiting: bool  # and long enough, and it could come home
+    is_waiting: bool  # for at least least_wait_s, and can be recalled to the home cluster
     is_running: bool = False
     is_moving: bool = False
-    stays: TaskStayReason = TaskStayReason.HELD  # why, if it does not wait
-    target: str = ""  # the cluster to which it is moved
+    stays: TaskStayReason = TaskStayReason.HELD  # why a task that is not waiting stays
+    target: str = ""  # the cluster to which the task is being moved
 
     @property
     def key(self) -> tuple[str, int]:
-        """The name of its job, and its number there."""
+        """The job's name for rebalancing, and the task number in this job."""
         name = parse_transfer(self.transfer)
         return f"gb.{name.cluster}.{name.job}", name.task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedTasks:
-    """Everything at one moment."""
+    """Campaigns, transferred tasks and answers of all clusters at one moment."""
 
     now: datetime
-    answers: Mapping[str, ClusterSnapshot | None]  # of the clusters; None: it gave none
-    campaigns: tuple[Campaign, ...] = ()  # that go on
+    answers: Mapping[str, ClusterSnapshot | None]  # by cluster; None: no answer
+    campaigns: tuple[Campaign, ...] = ()  # unfinished campaigns
     tasks: tuple[ListedCampaignTask, ...] = ()
     away: tuple[TransferredTask, ...] = ()
-    staying: frozenset[str] = frozenset()  # jobs that were sent and that no round is to move
-    reached: frozenset[str] = frozenset()  # clusters where a task that was sent away may start
-    unsent: Mapping[int, int] = field(default_factory=dict)  # tasks of campaigns at no cluster
-    closed: frozenset[tuple[int, str]] = frozenset()  # clusters that are closed to campaigns
+    staying: frozenset[str] = frozenset()  # transferred jobs that no automatic round may move
+    reached: frozenset[str] = frozenset()  # clusters where a transferred task may start
+    unsent: Mapping[int, int] = field(default_factory=dict)  # by campaign: tasks at no cluster
+    closed: frozenset[tuple[int, str]] = frozenset()  # campaign, cluster closed to the campaign
     drained: frozenset[str] = frozenset()
-    dead: frozenset[str] = frozenset()  # clusters that are silent for long
+    dead: frozenset[str] = frozenset()  # clusters without an answer for a long time
     recent: RecentMoves = field(default_factory=RecentMoves)

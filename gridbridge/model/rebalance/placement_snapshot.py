@@ -1,64 +1,64 @@
-"""How long ago something was that was noted with this host's clock, which may be set back."""
+"""Hosts, jobs and tasks with copies, as rebalancing sees them at one moment."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
-AHEAD = timedelta(minutes=1)  # of another host's clock, by which a shared state file is written
-STUCK = timedelta(minutes=15)  # after which what is to be moved counts as on its way no more
+AHEAD = timedelta(minutes=1)  # tolerated lead of another host's clock in a shared state file
+STUCK = timedelta(minutes=15)  # a move that takes longer no longer counts as under way
 NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 def happened_within(at: datetime, now: datetime, limit: timedelta) -> bool:
-    """Say whether something was less than `limit` ago: `now - limit < at <= now + AHEAD`.
+    """Say whether an event is recent: `now - limit < at <= now + AHEAD`.
 
-    A moment that is yet to come was noted by a clock that was ahead, and proves nothing: else what
-    rests for minutes would rest until then.
+    A timestamp in the future comes from a clock that was ahead, and is ignored. A pause of minutes
+    would otherwise last until this timestamp.
     """
     return at <= now + AHEAD and now - at < limit
 
 
 def past_moment_or_never(at: datetime, now: datetime) -> datetime:
-    """Return a moment, NEVER for one that is yet to come."""
+    """Return a past timestamp unchanged; return NEVER for a timestamp in the future."""
     return at if at <= now + AHEAD else NEVER
 
 
 class HostState(StrEnum):
-    """What somebody has said of a host, or is known of it."""
+    """The state of a host, set by an administrator or observed by the service."""
 
     ALIVE = "alive"
-    DISABLED = "disabled"  # gets nothing new
-    DRAIN = "drain"  # its copies go elsewhere while it works
+    DISABLED = "disabled"  # the host gets no new copies
+    DRAIN = "drain"  # the host works, and its copies move to other hosts
     DISK_FULL = "disk_full"
-    DEAD = "dead"  # what it held is lost
-    UNKNOWN = "unknown"  # a word that nobody knows: gets nothing new
+    DEAD = "dead"  # all copies on the host are lost
+    UNKNOWN = "unknown"  # an unrecognised state: the host gets no new copies
 
 
 class TaskState(StrEnum):
-    """What a task does; only what waits is moved."""
+    """The state of a task; only waiting tasks are moved."""
 
     WAITING = "waiting"
     RUNNING = "running"
     MOVING = "moving"
-    BUSY = "busy"  # its owner works on it
-    STAYING = "staying"  # it is held, or has not waited for long
+    BUSY = "busy"  # a command of the owner is changing the dataset
+    STAYING = "staying"  # the task does not move for a TaskStayReason
     UNKNOWN = "unknown"
 
 
 class TaskStayReason(StrEnum):
-    """Why a task that is STAYING does."""
+    """Why a task in state STAYING is not moved."""
 
-    HELD = "held"  # or it has not waited for long
-    DROPPED = "dropped"  # it was to be moved a short time ago, and could not be
-    RECALLED = "recalled"  # as often as its queue allows
-    SILENT = "silent"  # its cluster is silent for long, and it may start there yet
-    STUCK = "stuck"  # it is to be moved, and could not be for long
+    HELD = "held"  # the task is held, or has not waited long enough
+    DROPPED = "dropped"  # a recent move of the task failed
+    RECALLED = "recalled"  # the task was recalled as often as its queue allows
+    SILENT = "silent"  # the cluster does not answer, and may still start the task
+    STUCK = "stuck"  # a move of the task has been failing for a long time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementHost:
-    """A place of copies; hosts are compared with those of their own kind alone."""
+    """A host, cluster or storage area of copies, compared with its own kind only."""
 
     name: str
     kind: str = ""
@@ -68,85 +68,85 @@ class PlacementHost:
     used_bytes: int = 0
     max_bytes: int = 0
     slots: int = 1
-    mean_active: float = 0.0  # share of its slots that were used of late, 0 to 1
-    zone: str = ""  # copies of a task are kept in different ones, as far as there are enough
-    is_shared: bool = False  # with other files: more of it is used than its copies take
-    room: int | None = None  # slots that more tasks could take there; None: they don't matter
+    mean_active: float = 0.0  # mean share of used slots of late, 0 to 1
+    zone: str = ""  # copies of a task are placed in different zones as far as possible
+    is_shared: bool = False  # the disk also holds files that are no copies
+    room: int | None = None  # slots free for more tasks; None: slots don't limit this host
 
     @property
     def free_bytes(self) -> int:
-        """How much more it could hold."""
+        """The free disk space of the host in bytes, never negative."""
         return max(0, self.max_bytes - self.used_bytes)
 
     @property
     def is_live(self) -> bool:
-        """Whether it holds and takes its share."""
+        """Whether the host is up and not dead, drained, disabled or in an unknown state."""
         lost = (HostState.DEAD, HostState.DRAIN, HostState.DISABLED, HostState.UNKNOWN)
         return self.is_up and self.state not in lost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementJob:
-    """A campaign, an array, or a dataset."""
+    """A job for rebalancing: a campaign, a transferred array job, or a dataset."""
 
     name: str
-    is_autobalanced: bool = True  # its owner lets it be moved without being asked
-    replicas: int = 0  # wished for, besides the live copy
+    is_autobalanced: bool = True  # the owner lets automatic rounds move the job
+    replicas: int = 0  # requested replicas of each task, besides the live copy
     last_run: datetime | None = None
-    max_per_host: int | None = None  # copies of its tasks
-    hosts: frozenset[str] | None = None  # where its tasks may go; None: anywhere
-    resting: frozenset[str] = frozenset()  # hosts barred because something of it failed there
-    away: frozenset[str] = frozenset()  # hosts barred because what it has there can't be seen
-    full: frozenset[str] = frozenset()  # hosts barred because none of its tasks could start now
-    owner: str = ""  # of what is repaired or leaves a host each owner has a turn
-    spare: int = 0  # copies beyond what its owner wishes for: none of them is carried elsewhere
+    max_per_host: int | None = None  # copies of the job's tasks
+    hosts: frozenset[str] | None = None  # hosts allowed for the job's tasks; None: any host
+    resting: frozenset[str] = frozenset()  # barred hosts: an action on the job failed recently
+    away: frozenset[str] = frozenset()  # barred hosts: the job's copies there are unreadable
+    full: frozenset[str] = frozenset()  # barred hosts: no task of the job could start now
+    owner: str = ""  # repairs and evacuations serve the owners in turn
+    spare: int = 0  # copies beyond the requested number: spare copies are not moved
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementTask:
-    """A task of a job and where its copies are."""
+    """A task of a job, and the hosts that hold its copies."""
 
     job: str
     number: int
     size_bytes: int = 0
     state: TaskState = TaskState.WAITING
-    live: str = ""  # the host of its live copy; empty: it has none
-    replicas: tuple[str, ...] = ()  # by name
-    # hosts with a copy that is not whole, or is to go, and does not count
+    live: str = ""  # host of the live copy; empty: no live copy
+    replicas: tuple[str, ...] = ()  # hosts of the replicas, sorted by name
+    # hosts of damaged or replaced copies, which do not count as replicas
     spoilt: tuple[str, ...] = ()
-    lost: tuple[str, ...] = ()  # hosts that are lost, with a whole copy that counts no more
-    has_original: bool = False  # it can be copied from there when no copy can be read
-    slots: int = 1  # that it takes where it runs
-    stays: TaskStayReason = TaskStayReason.HELD  # why, if it is STAYING
+    lost: tuple[str, ...] = ()  # lost hosts that held a whole copy; these copies do not count
+    has_original: bool = False  # an original can be copied when no copy is readable
+    slots: int = 1  # slots that the running task uses
+    stays: TaskStayReason = TaskStayReason.HELD  # reason of the state STAYING
 
     def __post_init__(self) -> None:
-        """Have the replicas in one order, whoever named them: plans go by the first or the last."""
+        """Sort the replicas by host name: plans use the first and the last replica."""
         if len(self.replicas) > 1:
             object.__setattr__(self, "replicas", tuple(sorted(self.replicas)))
 
     @property
     def key(self) -> tuple[str, int]:
-        """What names it."""
+        """The job's name and the task number."""
         return self.job, self.number
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Where its copies are, the live one first."""
+        """The hosts of the task's copies, the live copy's host first."""
         return (self.live, *self.replicas) if self.live else self.replicas
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecentMoves:
-    """What was done of late, by name."""
+    """Times of recent moves, by host or by job."""
 
-    hosts: Mapping[str, datetime] = field(default_factory=dict)  # got a task
-    replicated: Mapping[str, datetime] = field(default_factory=dict)  # got a replica
-    jobs: Mapping[str, datetime] = field(default_factory=dict)  # were rebalanced
+    hosts: Mapping[str, datetime] = field(default_factory=dict)  # host: last arrival of a task
+    replicated: Mapping[str, datetime] = field(default_factory=dict)  # host: last new replica
+    jobs: Mapping[str, datetime] = field(default_factory=dict)  # job: last rebalancing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementSnapshot:
-    """Everything at one moment."""
+    """Hosts, jobs, tasks and recent moves at one moment: the input of every plan."""
 
     now: datetime
     hosts: tuple[PlacementHost, ...] = ()

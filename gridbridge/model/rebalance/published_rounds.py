@@ -1,4 +1,4 @@
-"""Rounds of rebalancing, as they are published: when one began, and when one ended."""
+"""Published start and end times of the last rebalancing rounds."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -6,18 +6,18 @@ from enum import StrEnum
 
 
 class RebalanceRound(StrEnum):
-    """What a round is about: one of each kind runs at a time."""
+    """The kinds of rebalancing round; at most one round of each kind runs at a time."""
 
     TASKS = "tasks"
     DATASETS = "datasets"
-    READING = "reading"  # replicas are read at the end of one about datasets
+    READING = "reading"  # replicas are read at the end of a round about datasets
 
 
 LONGEST_ROUND = {
     RebalanceRound.TASKS: timedelta(minutes=30),
-    # an hour of beginning, then the next one may begin
+    # a round begins copies for an hour, then the next round may begin
     RebalanceRound.DATASETS: timedelta(hours=3),
-    RebalanceRound.READING: timedelta(hours=26),  # an hour of beginning, and a day of the last act
+    RebalanceRound.READING: timedelta(hours=26),  # an hour of begun reads, and a day for the last
 }
 WORDS = {
     RebalanceRound.TASKS: "round about tasks",
@@ -28,19 +28,19 @@ WORDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownRebalanceRound:
-    """The last round of a kind that ended, and the first one since that began."""
+    """The last end of a kind's round, and the start of the first round after it."""
 
     began_at: datetime
     ended_at: datetime | None = None
 
     @property
     def is_open(self) -> bool:
-        """Whether none has ended since that one began."""
+        """Whether no round of this kind has ended since `began_at`."""
         return self.ended_at is None or self.ended_at < self.began_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownRebalancePause:
-    """Whether somebody wants nothing to be moved, and since when; None: it may be."""
+    """The start of a pause of all rebalancing moves; None: moves are not paused."""
 
     since: datetime | None

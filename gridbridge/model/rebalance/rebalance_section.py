@@ -1,4 +1,4 @@
-"""What gridbridge.toml says of rebalancing; the defaults are those of Hydra's SpawnBalancer."""
+"""Rebalancing sections of gridbridge.toml, with Hydra SpawnBalancer's defaults."""
 
 from dataclasses import dataclass, field
 
@@ -9,7 +9,7 @@ GB = 1_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebalanceSection:
-    """How far hosts may differ, and how much is moved at once."""
+    """Limits of rebalancing: tolerated load differences, and moves of one round."""
 
     level: int = config_key(
         1, "what rounds rebalance by themselves; 0: nothing, 1: what is uneven, "
@@ -82,7 +82,7 @@ class RebalanceSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageSection:
-    """A folder of a cluster in which people keep replicas of their datasets."""
+    """A storage area: a folder of a cluster for replicas of users' datasets."""
 
     cluster: str = field(
         metadata=config_key_metadata("the cluster whose hosts see it", form=CLUSTER_NAME)
@@ -106,12 +106,12 @@ class StorageSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredStorageArea:
-    """What was found of an area just now."""
+    """The measured size, free space and faults of a storage area."""
 
     storage: str
     cluster: str
     size_bytes: int = 0
-    free_bytes: int = 0  # for us, within max_bytes
-    begun_bytes: int = 0  # of the copy that was begun there of the dataset in question
+    free_bytes: int = 0  # for gridbridge, within max_bytes
+    begun_bytes: int = 0  # size of the dataset's unfinished copy in the area
     is_read_only: bool = False
-    fault: str = ""  # why it can't be used; empty when it can
+    fault: str = ""  # why the area is unusable; empty: the area is usable

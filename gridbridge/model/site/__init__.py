@@ -1,1 +1,1 @@
-"""What describes a site: its set-up and its transfer host."""
+"""Values that describe a site: configuration, set-up, findings and hosts."""

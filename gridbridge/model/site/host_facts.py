@@ -1,4 +1,4 @@
-"""The transfer host as the check sees it: files, the service's processes, clocks, versions."""
+"""Facts for `gridbridge check`: files, service processes, clocks, versions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from gridbridge.model.states import QueueState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathFacts:
-    """What lstat says of a path; a symbolic link is neither folder nor file."""
+    """Owner, mode and type of a path; a symlink is neither folder nor file."""
 
     owner: int
     owner_name: str
@@ -19,106 +19,106 @@ class PathFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderFreeSpace:
-    """How much room the filesystem of a folder has for everybody but root."""
+    """Free bytes and inodes of a folder's filesystem for users other than root."""
 
-    free_bytes: int | None = None  # None where it can't be looked at
-    free_files: int | None = None  # None where it has no such number, too
-    trouble: str = ""  # why nothing could be looked at or written just now
-    folders: Mapping[str, int] = field(default_factory=dict)  # of other people, by whose they are
+    free_bytes: int | None = None  # None: not readable
+    free_files: int | None = None  # None: not readable, or a filesystem without an inode limit
+    trouble: str = ""  # error of the last read or write
+    folders: Mapping[str, int] = field(default_factory=dict)  # by owner: number of alien folders
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RootTreeFacts:
-    """What others than root could change in a folder and above it."""
+    """Paths in a folder, or above the folder, that users other than root can change."""
 
-    files: int  # how many were looked at
+    files: int  # number of checked files
     wrong: tuple[str, ...]
     above: tuple[str, ...] = ()  # the commands that repair the folders above
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigurationFacts:
-    """The gridbridge.toml that a living service has, next to the one that is there."""
+    """A running service's gridbridge.toml, compared with the file on disk."""
 
     is_same: bool
-    for_s: float = 0.0  # how long it has been in force
-    refused: tuple[str, ...] = ()  # why it does not take the one that is there
+    for_s: float = 0.0  # age of the configuration in use
+    refused: tuple[str, ...] = ()  # why the service rejects the file on disk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PollerFacts:
-    """The poller and what it last published."""
+    """The poller's process, its published load values and its configuration."""
 
-    is_running: bool | None  # somebody holds its lock; None when this user can't see that
-    pid: int = 0  # 0 when its process was not found
-    age_s: float | None = None  # of the load values; None when there are none
-    last_words: str = ""  # the last line of its log
-    values: frozenset[str] = frozenset()  # the names of the load values
-    configuration: ConfigurationFacts | None = None  # None when no running service tells it
+    is_running: bool | None  # a process holds the poller's lock; None: not visible to this user
+    pid: int = 0  # 0: process not found
+    age_s: float | None = None  # of the load values; None: no load values
+    last_words: str = ""  # last line of the poller's log
+    values: frozenset[str] = frozenset()  # names of the load values
+    configuration: ConfigurationFacts | None = None  # None: unknown, no service runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterFacts:
-    """What is known of a cluster besides its set-up."""
+    """A cluster's version, clock, master host and errors, as seen from this host."""
 
     version: str = ""
-    ahead_s: float | None = None  # its qmaster's clock before ours; None when it doesn't tell
-    trouble: str = ""  # why it gave no answer
-    is_shut: bool = False  # because it does not let in whoever asked
+    ahead_s: float | None = None  # lead of the qmaster's clock over this host; None: unknown
+    trouble: str = ""  # why the cluster did not answer
+    is_shut: bool = False  # the cluster denies ssh access to the calling user
     master: str = ""
-    other_port: int = 0  # where a qmaster answers on that host, though not where we ask; 0: nowhere
-    slots: int | None = None  # of an OAR server; None: a cell's are its queues
+    other_port: int = 0  # unconfigured port on which a qmaster answers; 0: none
+    slots: int | None = None  # of an OAR server; None: Grid Engine, slots are per queue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SshKeyFacts:
-    """Whether a person's key leads into their account at a cluster by ssh."""
+    """The result of an ssh login to a cluster with a user's key."""
 
     cluster: str
     person: str
     account: str
-    trouble: str = ""  # why not
+    trouble: str = ""  # why the login failed; empty: the login works
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StageDirFacts:
-    """Where carried files go at a cluster by ssh, below a folder for all accounts."""
+    """The stage_dir of a cluster reached by ssh, with one folder per account."""
 
     place: str
     host: str
-    wrong: str = ""  # what lets others take an account's folder, or that nobody can have one
-    mend: str = ""  # the line of that host's administrator
+    wrong: str = ""  # why an account's folder is insecure, or can't be created
+    mend: str = ""  # repair command for the host's administrator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferHostFacts:
-    """Everything that was looked at on this host."""
+    """All facts that the check collected on the transfer host."""
 
     name: str
-    service_uid: int  # 0: there is no such account
-    is_root: bool = True  # who looked: anybody else asks by ssh as they are
+    service_uid: int  # 0: the service account does not exist
+    is_root: bool = True  # root runs the check; other users log in by ssh with their own keys
     paths: Mapping[str, PathFacts]
-    # of what root alone may change
+    # by folder that only root may change
     trees: Mapping[str, RootTreeFacts] = field(default_factory=dict)
-    hidden: frozenset[str] = frozenset()  # paths that the user of the check may not look at
-    closed_to_others: Mapping[str, str] = field(default_factory=dict)  # path: folder in the way
+    hidden: frozenset[str] = frozenset()  # paths not visible to the user of the check
+    closed_to_others: Mapping[str, str] = field(default_factory=dict)  # path: unreadable folder
     sudoers: str = ""
     import_trouble: str = ""
     room: Mapping[str, FolderFreeSpace] = field(default_factory=dict)  # by folder
     poller: PollerFacts = PollerFacts(is_running=False)
     cells: Mapping[str, ClusterFacts] = field(default_factory=dict)
     keys: tuple[SshKeyFacts, ...] = ()
-    without_rsync: Mapping[str, str] = field(default_factory=dict)  # cluster: host, or empty
+    without_rsync: Mapping[str, str] = field(default_factory=dict)  # cluster: host without rsync
     stages: Mapping[str, StageDirFacts] = field(default_factory=dict)  # by cluster
-    queues: Mapping[str, QueueState] = field(default_factory=dict)  # queue instance: its state
+    queues: Mapping[str, QueueState] = field(default_factory=dict)  # by queue instance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalancerCellRights:
-    """Who may do what in the cell that grows."""
+    """Managers, admin hosts and queues of the elastic Grid Engine cell."""
 
-    name: str  # the cluster's, in gridbridge.toml
-    master: str  # the host of its qmaster
+    name: str  # of the cluster in gridbridge.toml
+    master: str  # host of the qmaster
     managers: tuple[str, ...]
     admin_hosts: tuple[str, ...]
     queue_order: str = ""  # queue_sort_method, sched_conf(5)
@@ -128,27 +128,27 @@ class BalancerCellRights:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastBalancerRound:
-    """What the balancer published last."""
+    """The last published round of the balancer."""
 
     at: datetime
     is_acting: bool
     sentence: str
-    trouble: str = ""  # why it saw nothing
+    trouble: str = ""  # why the round could not observe the cluster
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BalancerFacts:
-    """Everything by which the balancer's set-up is judged."""
+    """All facts that the check of the balancer's set-up needs."""
 
-    host: str  # this one
-    uid: int  # of its account; 0: there is none
+    host: str  # the host that runs the check
+    uid: int  # of the balancer's account; 0: no such account
     paths: Mapping[str, PathFacts] = field(default_factory=dict)
-    hidden: frozenset[str] = frozenset()  # paths that the user of the check may not look at
+    hidden: frozenset[str] = frozenset()  # paths not visible to the user of the check
     sudoers: str = ""
     cron: str = ""
-    has_unit: bool = False  # systemd runs it, and cron need not
-    cell: BalancerCellRights | None = None  # None: the site's own cluster is not Grid Engine's
-    has_fixed_nodes: bool = False  # its nodes rest and are woken, as OAR's
-    may_be_root: bool | None = None  # sudo obeys the line; None: nobody but root is told
+    has_unit: bool = False  # systemd runs the balancer instead of cron
+    cell: BalancerCellRights | None = None  # None: the home cluster is not Grid Engine
+    has_fixed_nodes: bool = False  # idle nodes are powered down and woken, as in OAR
+    may_be_root: bool | None = None  # sudo accepts the sudoers line; None: only root can ask sudo
     service_may_too: bool | None = None
-    last: LastBalancerRound | None = None  # None: it never did a round
+    last: LastBalancerRound | None = None  # None: no round yet

@@ -1,6 +1,6 @@
-"""What a set-up consists of: configuration that was found, findings about it, and edits.
+"""Set-up of transfer and best-effort queues: configuration, findings, edits.
 
-An edit says what to change; batch/gridengine/qconf.py knows which command line does it.
+An edit names a change; batch/gridengine/qconf.py translates the edit into a command line.
 """
 
 from collections.abc import Mapping
@@ -13,16 +13,16 @@ from gridbridge.model.qconf_attributes import QconfSettings
 
 
 class FindingState(StrEnum):
-    """The result of an item of the check."""
+    """The result of one check item."""
 
     OK = "ok"
-    NOTE = "note"  # could be better, as at most sites; counts as right
+    NOTE = "note"  # a common weakness; counts as OK
     WARNING = "warning"
     BROKEN = "broken"
 
 
 class EditVerb(StrEnum):
-    """The kinds of change; all but SHELL are qconf(1)'s."""
+    """The kinds of set-up edit; all but SHELL are made by commands of Grid Engine."""
 
     EXEMPT = "exempt from quota"
     INCLUDE = "take exemption back"
@@ -50,19 +50,19 @@ class EditVerb(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetupEdit:
-    """One change, in a cell or (cell empty) on this host."""
+    """One change of a set-up, in a Grid Engine cell or (empty `cell`) on this host."""
 
     verb: EditVerb
-    cell: str = ""  # the cluster's name in gridbridge.toml
+    cell: str = ""  # cluster name in gridbridge.toml
     kind: str = ""  # of object: queue, exechost; manager, operator, submit, admin for ADMIT
-    name: str = ""  # for SHELL what it takes away, if that is no section of gridbridge.toml
-    attribute: str = ""  # for ADD_QUEUE the queue that is copied, empty: the cell's template
-    value: str = ""  # for ADD_QUEUE a line each; for SHELL the command line
+    name: str = ""  # for SHELL: the removed object, unless a section of gridbridge.toml
+    attribute: str = ""  # for ADD_QUEUE: the copied queue; empty: the cell's template
+    value: str = ""  # for ADD_QUEUE: one attribute a line; for SHELL: the command line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedSettingUndo:
-    """How to give a shared setting its former value, once nothing needs ours any more."""
+    """An edit of a shared setting, and the edit that restores the former value."""
 
     done: SetupEdit
     undo: SetupEdit
@@ -70,17 +70,17 @@ class SharedSettingUndo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckFinding:
-    """One item: what was found, what would be right, and what corrects it."""
+    """One check item: the found value, the expected value, and correcting edits."""
 
     item: str
     state: FindingState
     found: str
     right: str = ""
     mend: tuple[SetupEdit, ...] = ()
-    # of shared settings only; our own things are known by name
+    # for shared settings only; gridbridge's own objects are removed by name
     undo: tuple[SharedSettingUndo, ...] = ()
-    where: str = ""  # the host to run it on, when this one may not
-    hint: str = ""  # what to do when no command of this host can mend it
+    where: str = ""  # host that has to run the edits, if not this host
+    hint: str = ""  # advice if no command on this host corrects the item
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,33 +98,33 @@ class ComplexRow:
 
     @property
     def row(self) -> str:
-        """The row as qconf reads it."""
+        """The complex as a line in the format of qconf(1)."""
         first = (self.name, self.shortcut, self.type, self.relation)
         return " ".join((*first, self.requestable, self.consumable, self.default, self.urgency))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellSetup:
-    """What a cell's qconf shows of everything that a set-up touches."""
+    """A Grid Engine cell's configuration by qconf(1), as a set-up needs it."""
 
     master: str = ""
     complexes: Mapping[str, ComplexRow]
     queues: Mapping[str, QconfSettings]
-    environments: Mapping[str, QconfSettings]  # parallel ones, sge_pe(5)
+    environments: Mapping[str, QconfSettings]  # parallel environments, sge_pe(5)
     scheduler: QconfSettings
     common: QconfSettings  # the global sge_conf(5)
-    host: QconfSettings | None = None  # that of the transfer host; None: it has none of its own
+    host: QconfSettings | None = None  # the transfer host's sge_conf(5); None: only the global one
     exec_hosts: Mapping[str, QconfSettings]  # host_conf(5) of the transfer host and of `global`
     operators: tuple[str, ...] = ()
     managers: tuple[str, ...] = ()
     submit_hosts: tuple[str, ...] = ()
     admin_hosts: tuple[str, ...] = ()
     host_groups: tuple[str, ...] = ()
-    user_lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # ours: who is in each
+    user_lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # members by userset
 
     @staticmethod
     def bare(master: str, environments: Mapping[str, QconfSettings]) -> "CellSetup":
-        """Return a cluster of which nothing else counts."""
+        """Return a cell set-up with only a master host and parallel environments."""
         return CellSetup(
             master=master,
             complexes={},
@@ -136,85 +136,85 @@ class CellSetup:
         )
 
     def effective(self, attribute: str) -> str:
-        """Return a configuration value as the transfer host has it."""
+        """Return an sge_conf(5) value of the transfer host, or else the global value."""
         return (self.host or {}).get(attribute, self.common.get(attribute, ""))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferQueueSetup:
-    """The transfer queue that should be."""
+    """The requested settings of a transfer queue."""
 
     home: str
     remote: str
     queue: str
     host: str
     slots: int
-    pending_limit: int  # 0: no threshold, for short jobs
+    pending_limit: int  # 0: no load threshold on waiting jobs
     service_account: str = "gridbridge"
-    has_operators: bool = True  # the remote cluster's: at OAR only root may act on others' jobs
-    remote_usage: bool = True  # the epilog is root's, and accounts for the remote job here
-    far_account: str = ""  # the service's there, by ssh; empty: the remote clients run here
-    # parallel environments, by the mapping
+    has_operators: bool = True  # False at OAR, where only root may act on others' jobs
+    remote_usage: bool = True  # the epilog runs as root and accounts for the remote job at home
+    far_account: str = ""  # service account at the remote host by ssh; empty: clients run here
+    # home parallel environment: remote parallel environment
     renamed: Mapping[str, str] = field(default_factory=dict)
-    rejected: Mapping[str, str] = field(default_factory=dict)  # refused by the mapping: why
-    resources: tuple[str, ...] = ()  # resources in the mapping that a job may ask for
-    people: tuple[str, ...] = ()  # who has an account there; empty: everybody may have
+    rejected: Mapping[str, str] = field(default_factory=dict)  # parallel environment: reason
+    resources: tuple[str, ...] = ()  # requestable resources of the mapping
+    people: tuple[str, ...] = ()  # users with a remote account; empty: any user may have one
 
     @property
     def prefix(self) -> str:
-        """How the remote cluster's load values begin (complex names take no `-`)."""
+        """The prefix of the remote cluster's load values (complex names take no `-`)."""
         return f"gb_{self.remote.replace('-', '_')}"
 
     @property
     def people_list(self) -> str:
-        """The name of the userset of people who have an account there."""
+        """The name of the userset of users with an account at the remote cluster."""
         return f"{self.prefix}_users"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningExecd:
-    """A running sge_execd, and how it is started again."""
+    """A running sge_execd: its process, and the program or unit that starts it."""
 
     pid: int
     program: str
-    unit: str = ""  # of systemd; empty when it was started by hand
+    unit: str = ""  # systemd unit; empty: started by hand
     age_s: float = inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferSetupSituation:
-    """Everything a set-up decision is made from."""
+    """The input of set-up decisions: requested queue, both cells, execd."""
 
     wanted: TransferQueueSetup
     home: CellSetup
     away: CellSetup
-    gids: frozenset[int] = frozenset()  # of groups that exist on the transfer host
+    gids: frozenset[int] = frozenset()  # group ids in use on the transfer host
     execd: RunningExecd | None = None
-    other_slots: int = 0  # of all other queues on the transfer host
+    other_slots: int = 0  # slots of all other queues on the transfer host
 
 
 def runs_own_starter(queue: QconfSettings) -> bool:
-    """Whether a queue runs our starter."""
+    """Say whether a queue runs gridbridge's starter_method."""
     return queue.get("starter_method", "").startswith(METHODS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BestEffortCell:
-    """A cell as its qconf and qstat show it."""
+    """A Grid Engine cell by qconf(1) and qstat(1), as best-effort queues need it."""
 
     complexes: Mapping[str, ComplexRow]
     queues: Mapping[str, QconfSettings]
-    environments: Mapping[str, QconfSettings]  # parallel ones, sge_pe(5)
-    quotas: Mapping[str, str] = field(default_factory=dict)  # each sge_resource_quota(5)'s text
-    slots: Mapping[str, Mapping[str, int]]  # of each queue, by host
-    # consumables that each job takes of, whatever its queue: the hosts that have them, or `global`
+    environments: Mapping[str, QconfSettings]  # parallel environments, sge_pe(5)
+    quotas: Mapping[str, str] = field(default_factory=dict)  # text of each sge_resource_quota(5)
+    slots: Mapping[str, Mapping[str, int]]  # by queue and host
+    # consumable used by every job: hosts that offer the consumable, or `global`
     taken: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BestEffortRequest:
-    """What is asked for; None: choose."""
+    """A request for best-effort queues; None: gridbridge chooses the value."""
 
     cluster: str
-    like: str | None = None  # the queue whose hosts and access they have
-    most: int | None = None  # best-effort queues
+    like: str | None = None  # model queue: its hosts and access lists are copied
+    most: int | None = None  # most best-effort queues

@@ -1,4 +1,4 @@
-"""What gridbridge.toml says of a site, [site]."""
+"""Section [site] of gridbridge.toml, and the order of transfer queues."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -12,11 +12,11 @@ from gridbridge.model.settings import (
     config_key_metadata,
 )
 
-MAX_UID = 2**32 - 2  # the last one but the kernel's "no such uid", (uid_t)-1
+MAX_UID = 2**32 - 2  # (uid_t)-1 means "no such uid" to the kernel
 
 
 class LogLevel(StrEnum):
-    """The least important lines that are logged."""
+    """The lowest level of logged lines."""
 
     DEBUG = "debug"
     INFO = "info"
@@ -25,7 +25,7 @@ class LogLevel(StrEnum):
 
 
 class QueueOrder(StrEnum):
-    """By what transfer queues are ordered that would take a job."""
+    """The criterion by which the scheduler orders transfer queues for a job."""
 
     SEQ_NO = "seq_no"
     WAIT = "wait"
@@ -34,7 +34,7 @@ class QueueOrder(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteSection:
-    """What holds for this machine and its cluster."""
+    """Settings of this host and its home cluster, section [site]."""
 
     cluster: str = field(
         metadata=config_key_metadata("the name of this site and its cluster", form=CLUSTER_NAME)
@@ -56,13 +56,13 @@ class SiteSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueOffer:
-    """A transfer queue, with what its cluster last said of itself."""
+    """A transfer queue, with its remote cluster's last reported slots and tasks."""
 
     queue: str
     cluster: str
-    seq_no: int | None  # of the queue now; None: it has several, for some hosts
-    is_heard: bool = True  # the cluster has answered lately
-    pending: int = 0  # tasks that wait there
+    seq_no: int | None  # present seq_no of the queue; None: the seq_no differs by host
+    is_heard: bool = True  # the remote cluster has answered recently
+    pending: int = 0  # tasks waiting at the remote cluster
     free_slots: int = 0
     slots: int = 0
     cost: float = 1.0
@@ -70,7 +70,7 @@ class QueueOffer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenumberedQueue:
-    """A queue that gets another number, and why."""
+    """A queue whose seq_no changes, with the reason."""
 
     queue: str
     before: int

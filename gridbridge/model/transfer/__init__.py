@@ -1,1 +1,1 @@
-"""A transfer, and everything that belongs to it."""
+"""Values of transfers: claims, guards, mappings, plans and their settings."""

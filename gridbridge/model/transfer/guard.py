@@ -1,68 +1,68 @@
-"""What keeps a task that is put back from starting at home while a copy of it may live elsewhere.
+"""The guard, which keeps a rescheduled home task from starting beside its copy.
 
-Its starter chooses that before its first act and tells it in its record.
+The starter chooses the guard before its first act and writes the guard into its record.
 """
 
-TYPE_CHECKING = False  # typing's own costs as much as json
+TYPE_CHECKING = False  # importing typing costs as much time as importing json
 if TYPE_CHECKING:
     from collections.abc import Collection
 
 REMOTE = "remote"
 AT_HOME = (REMOTE, "false")
 ANY = ("", "*")
-OPERATORS = frozenset("*?[]!&|()")  # of queue expressions (sge_types(1))
+OPERATORS = frozenset("*?[]!&|()")  # operators of queue expressions (sge_types(1))
 
 Pairs = tuple[tuple[str, str], ...]
 
 
 class GuardKind:
-    """The three guards."""
+    """The guard of a home task: none, a far start time, or a user hold."""
 
-    NONE = "none"  # it can only come to a transfer queue, where its starter adopts the copy
-    START = "start"  # the job's start time lies far ahead (qalter -a); of no single task
+    NONE = "none"  # the task only fits transfer queues, whose starter adopts the copy
+    START = "start"  # a far start time of the whole job (qalter -a), never of a single task
     HOLD = "hold"  # a user hold on the task
 
 
 def choose_guard(
     hard: Pairs, queues: str, transfer_queues: "Collection[str]", is_array: bool
 ) -> str:
-    """Return the guard of a task that asks for these resources and queues."""
+    """Return the guard of a task with these resource requests and queues."""
     if asks_for_remote(hard) or names_only_queues(queues, transfer_queues):
         return GuardKind.NONE
     return GuardKind.HOLD if is_array else GuardKind.START
 
 
 def asks_for_remote(hard: Pairs) -> bool:
-    """Say whether a job asks to go away (`remote=true`)."""
+    """Say whether a job requests `remote=true` and so never runs at home."""
     return any(name == REMOTE and is_true_remote_value(value) for name, value in hard)
 
 
 def asks_for_home(hard: Pairs) -> bool:
-    """Say whether a job asks to stay at home."""
+    """Say whether a job requests `remote=false` and so stays at home."""
     return any(name == REMOTE and not is_true_remote_value(value) for name, value in hard)
 
 
 def drop_remote_request(hard: Pairs) -> Pairs:
-    """Return the request without any `remote`."""
+    """Return the resource requests without `remote`."""
     return tuple(pair for pair in hard if pair[0] != REMOTE)
 
 
 def restrict_to_home(hard: Pairs) -> Pairs:
-    """Return a request for queues at home alone."""
+    """Return the resource requests with `remote=false`, for home queues alone."""
     return (*drop_remote_request(hard), AT_HOME)
 
 
 def is_true_remote_value(value: str) -> bool:
-    """Read a BOOL that was asked for, which is true when no value was given (complex(5))."""
+    """Say whether a requested BOOL is true; an empty value is true (complex(5))."""
     return value.lower() not in ("false", "0")
 
 
 def names_only_queues(queues: str, named: "Collection[str]") -> bool:
-    """Say whether a list means these queues only; anything but a plain name may mean any."""
+    """Say whether a queue list names only these queues; a pattern may mean others."""
     return bool(queues) and all(word.partition("@")[0] in named for word in queues.split(","))
 
 
 def may_include_queue(queues: str, name: str) -> bool:
-    """Say whether a list of queues may mean this one: by its name, or by anything but a name."""
+    """Say whether a queue list may include a queue, by its name or a pattern."""
     names = (word.partition("@")[0] for word in queues.split(","))
     return any(word in (name, *ANY) or not OPERATORS.isdisjoint(word) for word in names)

@@ -1,27 +1,27 @@
 """The rules that translate a job's request for a remote cluster, as values.
 
-The service publishes those of a queue as lines of `KIND/NAME/KEY=value`, so that a starter
-reads no configuration file. Hot programs load this module when a queue has a mapping.
+The service publishes a queue's rules as lines of `KIND/NAME/KEY=value`, so that a starter reads no
+configuration file. Hot programs load this module only for a queue with a mapping.
 """
 
 from gridbridge.errors import ParseError
 from gridbridge.model import amounts, key_value_lines
 
-ANY = "*"  # the name of the rule for all that have no rule of their own
+ANY = "*"  # the rule name for all names without a rule of their own
 
 
 class MappingRule:
-    """What becomes of one resource, parallel environment, project or queue."""
+    """The rule for one resource, parallel environment, project, queue or job type."""
 
-    to: str  # its name there; empty: the same
-    scale: str  # a number: so many times the amount
-    unit: str  # the unit of the amount there (model.amounts); empty: unchanged
-    relation: str  # of a property of OAR: how its value compares to the amount
-    default: str  # asked for when the job does not; in the words of home
-    drop: str  # yes: not asked for there
-    require: str  # yes: a job has to ask for it
-    spread: str  # of a parallel environment: how its slots lie on OAR's nodes; empty: on one
-    reject: str  # why a job that asks for it can't go there
+    to: str  # the remote name; empty: the same name
+    scale: str  # the factor of the amount, a number
+    unit: str  # the amount's remote unit (model.amounts); empty: unchanged
+    relation: str  # the SQL relation of an OAR property to the amount
+    default: str  # the value for jobs without this request, in home units
+    drop: str  # yes: not requested at the remote cluster
+    require: str  # yes: a job must request the resource
+    spread: str  # the spread of slots over OAR's nodes; empty: all on one node
+    reject: str  # why jobs with this request are refused
 
     def __init__(self, **values: str) -> None:
         for key in KEYS:
@@ -39,11 +39,11 @@ PE_SLOTS, ROUND_ROBIN, FILL_UP = SPREADS = ("pe_slots", "round_robin", "fill_up"
 RELATIONS = ("", "=", ">=", "<=", ">", "<")
 KEYS = tuple(MappingRule.__annotations__)
 RESOURCE, PE, PROJECT, QUEUE, TYPE = KINDS = ("resource", "pe", "project", "queue", "type")
-EVERY_JOB = ""  # the name of the rule that tells the queue of jobs that ask for none
+EVERY_JOB = ""  # the rule name for the remote queue of jobs without -q
 
 
 class RequestMapping:
-    """The rules of one remote cluster, by kind and by the name at home."""
+    """The mapping rules of one remote cluster, by kind and by home name."""
 
     def __init__(self, rules: dict[tuple[str, str], MappingRule]) -> None:
         self.rules = rules
@@ -52,28 +52,28 @@ class RequestMapping:
         return isinstance(mapping, RequestMapping) and self.rules == mapping.rules
 
     def rule(self, kind: str, name: str) -> MappingRule | None:
-        """Return the rule for a name, or the one for all names."""
+        """Return the rule for a name, else the kind's rule for all names, else None."""
         return self.rules.get((kind, name)) or self.rules.get((kind, ANY))
 
     @property
     def is_closed(self) -> bool:
-        """Whether only resources with a rule can be asked for, by hard requests: as at OAR."""
+        """Whether only mapped resources can be requested, and only hard, as at OAR."""
         return (RESOURCE, ANY) in self.rules
 
     def of(self, kind: str) -> tuple[tuple[str, MappingRule], ...]:
-        """Return the rules of a kind in the order of the file."""
+        """Return the rules of a kind in the order of gridbridge.toml."""
         return tuple(
             (name, rule) for (rule_kind, name), rule in self.rules.items() if rule_kind == kind
         )
 
 
 def is_fixed_slots_per_node(spread: str) -> bool:
-    """Say whether it is a number of slots on each node (sge_pe(5), allocation_rule)."""
+    """Say whether a spread is a number of slots a node (sge_pe(5), allocation_rule)."""
     return spread.isascii() and spread.isdecimal() and len(spread) < 8 and int(spread) > 0
 
 
 def encode_mapping(mapping: RequestMapping) -> bytes:
-    """Write a mapping as it is published."""
+    """Encode a mapping for publication."""
     return key_value_lines.encode_lines(
         {
             f"{kind}/{name}/{key}": value
@@ -84,7 +84,7 @@ def encode_mapping(mapping: RequestMapping) -> bytes:
 
 
 def _is_right(key: str, value: str) -> bool:
-    """Say whether a value can be used as it is."""
+    """Say whether the value of a published rule's key is valid."""
     if key == "unit":
         return value in amounts.UNITS
     if key == "relation":
@@ -93,7 +93,7 @@ def _is_right(key: str, value: str) -> bool:
 
 
 def decode_mapping(data: bytes) -> RequestMapping:
-    """Read a published mapping; ParseError for anything that encode would not have written."""
+    """Decode a published mapping; ParseError for invalid lines."""
     read: dict[tuple[str, str], dict[str, str]] = {}
     for path, value in key_value_lines.decode_lines(data, None).items():
         kind, _, rule_path = path.partition("/")

@@ -1,28 +1,28 @@
-"""What a job declares to be carried to another cluster and back: lists of paths.
+"""Path lists that a job declares to be carried to its remote cluster and back.
 
 `stage_in=params.txt:mesh:/data/ref.fa,stage_out=result.dat` in a job's context (qsub(1) -ac). A
-colon stands between paths. `%` and two hexadecimal digits stand for one byte: qsub ends a value
-at a comma, takes quotes for its own, and a name may hold a colon. Loaded only for such jobs.
+colon separates paths. `%XX` encodes a byte such as a colon in a name, or a comma or quote, which
+qsub interprets. Programs load this module only for jobs with such lists.
 """
 
 from gridbridge.errors import UnstageablePaths
 
 IN, OUT = "stage_in", "stage_out"
 BETWEEN = ":"
-HERE = "."  # all of the working directory
+HERE = "."  # the whole working directory
 CODED = "%2C is a comma, %3A a colon, %25 a percent sign"
 
 
 def declared_path_lists(
     stage_in: str, stage_out: str, context: tuple[tuple[str, str], ...]
 ) -> dict[str, str]:
-    """Return both lists of a job: its context takes precedence over its queue."""
+    """Return both path lists of a job; its context precedes its queue's defaults."""
     declared = dict(context)
     return {IN: declared.get(IN, stage_in), OUT: declared.get(OUT, stage_out)}
 
 
 def decode_declared_paths(key: str, text: str) -> tuple[str, ...]:
-    """Return the declared paths, decoded; Unstageable names one that is wrong."""
+    """Return the decoded paths; UnstageablePaths names an invalid path."""
     decoded = tuple(_decoded(key, word) for word in text.split(BETWEEN)) if text else ()
     for path in decoded:
         _refuse(key, path)
@@ -30,22 +30,22 @@ def decode_declared_paths(key: str, text: str) -> tuple[str, ...]:
 
 
 def staged_path_name(path: str) -> str:
-    """Return where a path lies in the job's working directory there.
+    """Return a path's name relative to the job's remote working directory.
 
-    A relative one where it lies in the one at home, an absolute one under its last name.
+    A relative path keeps its place, an absolute path lies under its last component.
     """
     parts = [part for part in path.split("/") if part not in ("", HERE)]
     return parts[-1] if path.startswith("/") else "/".join(parts) or HERE
 
 
 def declared_paths_problem(key: str, text: str) -> str:
-    """Say what is wrong with a list, nothing when it is right."""
+    """Say which problem a declared path list has; '' for a valid list."""
     try:
         names = [staged_path_name(path) for path in decode_declared_paths(key, text)]
     except UnstageablePaths as error:
         return str(error)
     twice = sorted({name for name in names if names.count(name) > 1})
-    return f"{key}: two of the paths would be {twice[0]!r} there" if twice else ""
+    return f"{key}: two paths have the same remote name {twice[0]!r}" if twice else ""
 
 
 def _decoded(key: str, word: str) -> str:
@@ -59,7 +59,7 @@ def _decoded(key: str, word: str) -> str:
 
 
 def _hex(part: bytes) -> bytes:
-    """Return the two digits after a percent sign, if they are digits; int() takes `+1` as well."""
+    """Check two hexadecimal digits after a percent sign; int() alone accepts `+1`."""
     if not part[:2].isalnum() or len(part) < 2:
         raise ValueError(part)
     return part

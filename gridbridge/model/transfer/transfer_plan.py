@@ -1,4 +1,4 @@
-"""What the service is going to do about transfers: actions, each with a sentence that says why."""
+"""Plans of the service for transfers: actions, each with its reason."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -8,20 +8,20 @@ from gridbridge.model.transfer.transfer_row import Transfer
 
 
 class TransferAct(Enum):
-    """The closed set of acts; transfer/acts/remote_jobs.py re-checks and does each."""
+    """The closed set of acts; transfer/acts/remote_jobs.py performs each."""
 
-    PUBLISH = "publish"  # the verdict, and wake the starter
-    CLOSE = "close"  # it has no job any more
-    DELETE_REMOTE = "delete remote"  # as the owner
-    RELEASE_LOCAL = "release local"  # take its guard back, then close: no copy lives elsewhere
-    ADOPT_LOCAL = "adopt local"  # pin the task to its queue, take its guard back: a copy lives
-    GUARD_LOCAL = "guard local"  # put back the guard that somebody has taken away
-    UNPIN = "unpin"  # give the job its own list of queues again: it was adopted
-    LOOK_UP_END = "look up end"  # in the remote accounting
-    GIVE_UP = "give up"  # a remote job in error state: delete it, tell its reason
+    PUBLISH = "publish"  # publish the verdict and wake the starter
+    CLOSE = "close"  # close a transfer that has no job any more
+    DELETE_REMOTE = "delete remote"  # delete the remote job as its owner
+    RELEASE_LOCAL = "release local"  # remove the task's guard, then close: no remote copy lives
+    ADOPT_LOCAL = "adopt local"  # pin the task to its queue and remove its guard: a copy lives
+    GUARD_LOCAL = "guard local"  # restore a removed guard
+    UNPIN = "unpin"  # restore an adopted job's own queue list
+    LOOK_UP_END = "look up end"  # look up the job's end in the remote accounting
+    GIVE_UP = "give up"  # delete a remote job in error state and report its reason
 
 
-WORDS = {  # for people; the values above are in the log and in kept decisions
+WORDS = {  # texts for people; logs and stored decisions have the enum values
     TransferAct.PUBLISH: "telling its starter",
     TransferAct.CLOSE: "closing it",
     TransferAct.DELETE_REMOTE: "deleting its job there",
@@ -36,7 +36,7 @@ WORDS = {  # for people; the values above are in the log and in kept decisions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferAction:
-    """One act on one transfer."""
+    """One act on one transfer, with its reason."""
 
     act: TransferAct
     transfer: Transfer
@@ -46,7 +46,7 @@ class TransferAction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrphanJob:
-    """A held remote job under a transfer's name that is not the recorded one: to be deleted."""
+    """A held remote job to delete: a transfer's name without its recorded id."""
 
     cluster: str
     job_id: int
@@ -57,7 +57,7 @@ class OrphanJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RejectedAction:
-    """A message that the service refuses, and why."""
+    """A message that the service refuses, with the reason."""
 
     what: str
     reason: str
@@ -65,7 +65,7 @@ class RejectedAction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferPlan:
-    """What one round found and is going to do: the transfers as now known, and the actions."""
+    """One round's result: the observed transfers and the planned actions."""
 
     transfers: tuple[Transfer, ...] = ()
     actions: tuple[TransferAction, ...] = ()

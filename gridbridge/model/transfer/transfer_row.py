@@ -1,4 +1,4 @@
-"""A transfer as the service knows it: one attempt to run one task of a local job elsewhere."""
+"""A transfer in the state file: one attempt to run a local task remotely."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -9,23 +9,23 @@ from gridbridge.model.message import StarterMessage
 from gridbridge.model.states import UNSEEN, JobState
 from gridbridge.model.transfer.guard import GuardKind
 
-TransferKey = tuple[str, int]  # a transfer's name, and the uid of whoever made it
-MOMENTS = ("updated_at", "since", "missing_since", "seen_at")  # with which answers are compared
+TransferKey = tuple[str, int]  # a transfer's name, and the uid of its creator
+MOMENTS = ("updated_at", "since", "missing_since", "seen_at")  # compared with snapshot times
 
 
 class OwnershipProof:
-    """Whether home's own list has a transfer's task as its owner's; empty: not asked yet."""
+    """Whether the home job list showed the task with this owner; empty: unknown."""
 
-    YES = "yes"  # it had, once: the proof that the transfer is what its name says
-    NO = "no"  # it was asked, and had not
+    YES = "yes"  # a home list showed the task with this owner, which is final
+    NO = "no"  # a home list lacked the task with this owner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transfer:
-    """One row of the state file.
+    """One transfer, a row of the state file.
 
-    The uid is what the kernel said of the starter's record, so a forged record is only ever the
-    forger's own transfer. Texts are empty, ids 0 and times None while unknown.
+    The kernel supplies the uid of the starter's record, so a forged record only makes a transfer of
+    the forger. Unknown texts are empty, unknown ids 0 and unknown times None.
     """
 
     name: str  # gb.<cluster>.<job>.<task>.<attempt>
@@ -33,35 +33,35 @@ class Transfer:
     owner: str
     remote: str  # cluster
     queue: str  # the local transfer queue
-    phase: str  # message.Phase
-    record: str  # the spool file that proves it, for gridbridge-as-user
+    phase: str  # StarterPhase
+    record: str  # the spool file that proves the owner to gridbridge-as-user
     wake: str  # the starter's FIFO
-    rerun: str  # yes, no, or empty for as the queues at home say
+    rerun: str  # yes, no, or empty: the home queues decide
     created_at: datetime
     updated_at: datetime
     remote_id: int = 0
-    desired: str = ""  # message.Desired; dead wins
-    local_state: JobState = UNSEEN  # as last seen; not listed: it has none
-    remote_state: JobState = UNSEEN  # as last seen; not listed ever: it has none
-    remote_host: str = ""  # where it runs, as last seen
-    since: datetime | None = None  # of the remote state
-    missed_polls: int = 0  # good answers in a row that did not have the remote job
+    desired: str = ""  # DesiredJobState; DEAD is final
+    local_state: JobState = UNSEEN  # home state as last seen; UNSEEN: not listed
+    remote_state: JobState = UNSEEN  # remote state as last seen; UNSEEN: never listed
+    remote_host: str = ""  # host of the remote job, as last seen
+    since: datetime | None = None  # begin of the remote state
+    missed_polls: int = 0  # successive good answers without the remote job
     missing_since: datetime | None = None
-    seen_at: datetime | None = None  # of the last answer that was counted
+    seen_at: datetime | None = None  # time of the last counted answer
     verdict: StarterMessage | None = None
-    closed_at: datetime | None = None  # when it had no job any more
-    pinned: bool = False  # its local job may start in its queue only, until it is adopted
-    claim: str = ""  # decides whether its remote job may run (model.claim)
-    guard: str = GuardKind.HOLD  # what keeps its task from starting beside it
-    reguarded: bool = False  # by the service, perhaps after its starter let the task go
-    claimed: str = ""  # by home or by the job, as far as the service knows
-    cause: str = ""  # message.Cause: why it did not go on, or failed
-    reason: str = ""  # the same in one sentence, for readers
-    listed: str = ""  # Listed
+    closed_at: datetime | None = None  # when the transfer had no job any more
+    pinned: bool = False  # until adoption the local job may only start in its transfer queue
+    claim: str = ""  # decides whether the remote job may run (model.transfer.claim)
+    guard: str = GuardKind.HOLD  # keeps the home task from starting beside the remote job
+    reguarded: bool = False  # the service restored the guard, perhaps after the task's release
+    claimed: str = ""  # holder of the claim, home or job, if known
+    cause: str = ""  # FailureCause of a delay or failure
+    reason: str = ""  # the cause in one sentence, for people
+    listed: str = ""  # OwnershipProof
 
     @property
     def key(self) -> TransferKey:
-        """Its key: two people may each have a transfer of one name."""
+        """The transfer's key; two people may each have a transfer of the same name."""
         return self.name, self.uid
 
     def but(self, **values: object) -> "Transfer":
@@ -69,11 +69,11 @@ class Transfer:
         return replace(self, **values)  # type: ignore[arg-type]  # checked by the dataclass's users
 
     def moved(self, step: timedelta) -> "Transfer":
-        """Return it after the clock was set: how long ago everything was stays."""
+        """Return the transfer with its times shifted, after the clock was set."""
         return self._with_moments(lambda moment: moment + step)
 
     def not_after(self, now: datetime) -> "Transfer":
-        """Return it without times in the future, which a clock that was set back leaves."""
+        """Return the transfer without future times, which a clock set back leaves."""
         return self._with_moments(lambda moment: min(moment, now))
 
     def _with_moments(self, change: Callable[[datetime], datetime]) -> "Transfer":
@@ -81,17 +81,17 @@ class Transfer:
         return self.but(**{name: change(moment) for name, moment in moments.items()})
 
     def is_older_than(self, asked_at: datetime) -> bool:
-        """Say whether an answer to a question of that moment may decide about it.
+        """Say whether the answer to a query at `asked_at` may decide on the transfer.
 
-        One that was asked for before its owner's last message, or before our last change of it,
-        may show its jobs as they were until then: a job that was submitted since is missing from
-        it. Of the same moment nobody knows which came first.
+        An answer queried before the owner's last message, or before the last change by the service,
+        may show an older state. Such an answer lacks a job that was submitted since. At equal times
+        the order is unknown, so the answer does not count.
         """
         return asked_at > self.updated_at
 
     @property
     def is_over(self) -> bool:
-        """Say whether it has no job any more."""
+        """Say whether the transfer has no job any more."""
         return self.closed_at is not None
 
 
@@ -106,12 +106,12 @@ class TransferEvent:
 
 
 class TaskMoveStage(StrEnum):
-    """How far a move has come."""
+    """The progress of a task's move to another cluster."""
 
-    ASKED = "asked"  # its task waits away, as far as is known
-    HOME = "home"  # its task came home, and keeps off the cluster that it left
+    ASKED = "asked"  # the task still waits remotely, as far as known
+    HOME = "home"  # the task came home and avoids the cluster that it left
     DONE = "done"
-    DROPPED = "dropped"  # it did not hold any more
+    DROPPED = "dropped"  # the reason for the move no longer holds
 
 
 IN_FLIGHT = (TaskMoveStage.ASKED, TaskMoveStage.HOME)
@@ -119,18 +119,18 @@ IN_FLIGHT = (TaskMoveStage.ASKED, TaskMoveStage.HOME)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskMoveState:
-    """One of them."""
+    """The move of one waiting task from one remote cluster to another."""
 
-    name: str  # of the transfer that is given up
+    name: str  # name of the transfer that ends
     uid: int
     source: str  # cluster
-    target: str  # the cluster that had room when this was decided; Grid Engine chooses
+    target: str  # cluster with room at the decision; Grid Engine has the choice
     asked_at: datetime
     stage: TaskMoveStage = TaskMoveStage.ASKED
-    reason: str = ""  # why it was dropped, or how it ended
-    slots: int = 1  # that its task takes where it runs
+    reason: str = ""  # why the move was dropped, or how the move ended
+    slots: int = 1  # slots of the task
 
     @property
     def key(self) -> TransferKey:
-        """Its transfer's key."""
+        """The key of the moved task's transfer."""
         return self.name, self.uid

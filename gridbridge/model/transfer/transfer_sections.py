@@ -1,4 +1,4 @@
-"""What gridbridge.toml says of transfers; the sections of mappings are in `rules`."""
+"""Sections of gridbridge.toml on transfers; mapping rules are in request_rules."""
 
 import re
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ YEAR_S = 31_536_000
 
 
 class JobIdOrigin(StrEnum):
-    """Whose number of a job its JOB_ID is."""
+    """The cluster whose job number a remote job's JOB_ID shows."""
 
     HOME = "home"
     REMOTE = "remote"
@@ -47,7 +47,7 @@ class JobIdOrigin(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferQueue:
-    """A local queue whose jobs run on another cluster."""
+    """A [queue.NAME] section: a home queue whose jobs run at a remote cluster."""
 
     cluster: str = field(
         metadata=config_key_metadata("the remote cluster that runs its jobs", form=CLUSTER_NAME)
@@ -89,7 +89,7 @@ class TransferQueue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PollerSection:
-    """The one process that asks remote clusters."""
+    """The [poller] section: the one process that queries remote clusters."""
 
     interval_s: float = config_key(5.0, "the least time between queries of a cluster", "s", 5, 3600)
     query_share: float = config_key(
@@ -113,7 +113,7 @@ class PollerSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakerSection:
-    """What closes the queues to a cluster at which jobs fail."""
+    """The [breaker] section: failures and pauses that close transfer queues."""
 
     failures: int = config_key(
         5, "fast failures in a row that close the queues", "jobs", 1, 1_000_000
@@ -127,7 +127,7 @@ class BreakerSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionSection:
-    """How long the service keeps what is over."""
+    """The [retention] section: how long finished transfers and usage are stored."""
 
     closed_h: float = config_key(24.0, "how long a finished transfer is remembered", "h", 0, 8760)
     accounting_d: float = config_key(400.0, "how long a remote job's usage is kept", "d", 1, 36500)
@@ -149,7 +149,7 @@ SPREAD = TextFormat(
     f" empty for {request_rules.PE_SLOTS}",
 )
 ASKED_FOR = TextFormat(holds=THERE.holds, right=f"{OBJECT_NAME.right}; empty for none")
-RULE_NAME = TextFormat(  # of a project and a queue, which may have a rule for all
+RULE_NAME = TextFormat(  # projects and queues may have a rule for all
     holds=lambda name: name == request_rules.ANY or OBJECT_NAME.holds(name),
     right=f'{OBJECT_NAME.right}; or "*"',
 )
@@ -159,7 +159,7 @@ AMOUNT = TextFormat(
 
 
 class AmountUnit(StrEnum):
-    """The unit in which an amount is written there."""
+    """The unit of an amount at the remote cluster."""
 
     AS_IT_IS = ""
     KILO = "k"
@@ -177,7 +177,7 @@ class AmountUnit(StrEnum):
 
 
 class OarPropertyRelation(StrEnum):
-    """How the value of a property of OAR compares to what was asked for."""
+    """The relation of an OAR property to the requested value."""
 
     AS_USUAL = ""
     EQUAL = "="
@@ -189,7 +189,7 @@ class OarPropertyRelation(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceRule:
-    """What becomes of a resource that a job asks for with -l."""
+    """The mapping rule for a resource that a job requests with -l."""
 
     to: str = config_key("", "its name there", form=RESOURCE_THERE)
     scale: float = config_key(1.0, "the factor of the amount", "", 1e-06, 1000000.0)
@@ -209,7 +209,7 @@ class ResourceRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeRule:
-    """What becomes of a parallel environment."""
+    """The mapping rule for a parallel environment."""
 
     to: str = config_key("", "its name there", form=THERE)
     scale: float = config_key(1.0, "the factor of the granted slots", "", 0.001, 1000.0)
@@ -219,7 +219,7 @@ class PeRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectRule:
-    """What becomes of a project; the rule for all holds for jobs without one, too."""
+    """The mapping rule for a project; the rule for all covers jobs without a project."""
 
     to: str = config_key("", "its name there", form=THERE)
     drop: bool = config_key(False, "whether jobs have no project there")
@@ -228,7 +228,7 @@ class ProjectRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueRule:
-    """What becomes of a queue that a job asks for with -q; without a rule it is for home only."""
+    """The mapping rule for a requested queue; an unmapped queue exists only at home."""
 
     to: str = config_key("", "the queue that is asked for there", form=ASKED_FOR)
     reject: str = config_key("", "why no job that asks for it can go there", form=ANY_TEXT)

@@ -85,7 +85,7 @@ def test_a_round_that_moves_nothing_says_why_each_host_and_job_could_not() -> No
     advice = plan_automatic_round(seen, RULES)
 
     assert ("2 hosts and 1 job: nothing is to be moved", ()) == (advice.sentence, advice.moves)
-    assert {"its owner wants it to stay"} == set(reasons(advice).values())
+    assert {"the owner wants the job to stay"} == set(reasons(advice).values())
 
 
 def test_the_lightest_host_is_served_before_the_heaviest_one() -> None:

@@ -53,7 +53,7 @@ def test_what_has_no_replica_is_lost_and_told_before_anything_is_done() -> None:
     advice = plan_host_evacuation(snapshot([DEAD, *OTHERS], copies), "a", RULES)
 
     assert [("live", 2, "a", "c")] == steps(advice)
-    assert {(1, ""): "it has no replica: what it was is lost"} == reasons(advice)
+    assert {(1, ""): "the task has no replica: its data are lost"} == reasons(advice)
     assert "1 can't be saved" in advice.sentence
 
 
@@ -86,7 +86,7 @@ def test_what_is_on_its_way_is_left_alone_though_its_host_is_dead() -> None:
     )
 
     assert () == advice.moves
-    assert {(1, ""): "it is moving"} == reasons(advice)
+    assert {(1, ""): "the task is moving"} == reasons(advice)
 
 
 def test_a_drained_host_gives_all_though_owners_want_them_to_stay() -> None:
@@ -120,7 +120,7 @@ def test_a_host_whose_data_the_others_have_no_room_for_keeps_it() -> None:
 
     advice = plan_host_evacuation(snapshot(places, tasks({"a": 3})), "a", RULES)
 
-    assert "a: the others have no room for its 900 GB: nothing is moved" == advice.sentence
+    assert "a: the other hosts have no room for its 900 GB: nothing is moved" == advice.sentence
 
 
 def test_that_no_other_host_takes_anything_is_told() -> None:
@@ -196,7 +196,7 @@ def test_a_task_whose_live_copy_is_nowhere_is_lost_with_its_only_replica() -> No
 
     advice = plan_host_evacuation(seen, "a", RULES)
 
-    assert {(1, ""): "it has no replica: what it was is lost"} == reasons(advice)
+    assert {(1, ""): "the task has no replica: its data are lost"} == reasons(advice)
     assert "1 can't be saved" in advice.sentence
 
 

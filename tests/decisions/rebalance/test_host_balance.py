@@ -55,13 +55,13 @@ def test_a_heavy_disk_gives_to_the_emptiest_hosts() -> None:
 @pytest.mark.parametrize(
     ("task", "reason"),
     [
-        (replace(TASK, state=TaskState.RUNNING), "it is running"),
-        (replace(TASK, state=TaskState.UNKNOWN), "it is in a state that nobody knows"),
-        (replace(TASK, replicas=("low",)), "low has a copy of it"),
-        (replace(TASK, size_bytes=GB // 20 - 1), "it has less than 0.05 GB"),
+        (replace(TASK, state=TaskState.RUNNING), "the task is running"),
+        (replace(TASK, state=TaskState.UNKNOWN), "the task is in an unknown state"),
+        (replace(TASK, replicas=("low",)), "low has a copy of the task"),
+        (replace(TASK, size_bytes=GB // 20 - 1), "the copy has less than 0.05 GB"),
         (replace(TASK, size_bytes=GB // 20), ""),
         (replace(TASK, size_bytes=300 * GB), ""),
-        (replace(TASK, size_bytes=301 * GB), "the round moves no more bytes"),
+        (replace(TASK, size_bytes=301 * GB), "the move would exceed this round's limit of bytes"),
     ],
 )
 def test_a_copy_that_may_not_go_says_why(task: PlacementTask, reason: str) -> None:
@@ -69,7 +69,7 @@ def test_a_copy_that_may_not_go_says_why(task: PlacementTask, reason: str) -> No
 
 
 def test_an_owners_wish_that_it_stays_is_respected() -> None:
-    assert "its owner wants it to stay" == one_to_low(TASK, jobs=[job(is_autobalanced=False)])
+    assert "the owner wants the job to stay" == one_to_low(TASK, jobs=[job(is_autobalanced=False)])
 
 
 def test_a_target_with_its_share_of_the_job_gets_no_more() -> None:
@@ -206,7 +206,7 @@ def test_copies_stay_in_different_zones() -> None:
         plan_host_balance(snapshot(places, [copy], [job(replicas=1)]), "a", RULES).moves
     )
     told = reasons(plan_host_balance(snapshot(near, [copy], [job(replicas=1)]), "a", RULES))
-    assert "its copies would not be in different zones with one at b" == told[1, "b"]
+    assert "the task's copies would not be in different zones with a copy at b" == told[1, "b"]
 
 
 def test_a_host_that_is_down_gives_nothing() -> None:
@@ -241,9 +241,9 @@ def test_a_host_gives_nothing_away_for_having_got_a_replica() -> None:
     ("state", "why"),
     [
         (TaskState.WAITING, "its job is not listed"),
-        (TaskState.RUNNING, "it is running"),
-        (TaskState.MOVING, "it is moving"),
-        (TaskState.UNKNOWN, "it is in a state that nobody knows"),
+        (TaskState.RUNNING, "the task is running"),
+        (TaskState.MOVING, "the task is moving"),
+        (TaskState.UNKNOWN, "the task is in an unknown state"),
     ],
 )
 def test_a_copy_of_a_job_that_is_not_listed_leaves_no_full_host(state: TaskState, why: str) -> None:

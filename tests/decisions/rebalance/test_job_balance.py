@@ -55,9 +55,9 @@ LACKING: dict[str, tuple[PlacementTask, str]] = {
     ),
     "too many, and it runs": (
         replace(TASK, replicas=("b", "c"), state=TaskState.RUNNING),
-        "it is running",
+        "the task is running",
     ),
-    "no copy that is known": (replace(TASK, live="nowhere"), "no copy of it can be read"),
+    "no copy that is known": (replace(TASK, live="nowhere"), "no copy of the task can be read"),
 }
 
 
@@ -118,7 +118,7 @@ def test_a_copy_that_can_not_be_read_is_told() -> None:
 
     advice = plan_job_balance(snapshot(places, [TASK], [job(replicas=1)]), "one", RULES)
 
-    assert {(1, ""): "no copy of it can be read"} == reasons(advice)
+    assert {(1, ""): "no copy of the task can be read"} == reasons(advice)
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def test_a_task_that_runs_is_not_moved() -> None:
     advice = plan_job_balance(snapshot(ABC, running), "one", RULES)
 
     assert [] == steps(advice)
-    assert {"it is running"} == set(reasons(advice).values())
+    assert {"the task is running"} == set(reasons(advice).values())
     assert "nothing can be moved" in advice.sentence
 
 

@@ -291,7 +291,7 @@ def test_a_copy_beyond_the_wish_leaves_a_drained_area_and_is_carried_nowhere() -
     assert acts(stored(extra, drained=frozenset("a"))) == [("x", "", "a")]
     assert acts(stored(extra, areas=areas), rules) == []
     told = advice(stored(extra, areas=areas), rules).rejected
-    assert "its owner has more copies than wished for: they stay" in {one.reason for one in told}
+    assert "the task has spare copies, which stay at this host" in {one.reason for one in told}
 
 
 @pytest.mark.parametrize("drained", ["", "a"], ids=["repaired", "emptied"])
@@ -339,8 +339,8 @@ def test_why_an_area_gets_no_copy_is_told() -> None:
     away = replace(away, dataset=replace(away.dataset, replicas=replicas))
     unread = stored(away, areas=(area("a"), area("b"), area("c", 0)))
 
-    assert reasons(advice(resting))[1, "b"] == "something of it failed at b a short time ago"
-    assert reasons(advice(unread))[1, "b"] == "what it has at b can't be read now"
+    assert reasons(advice(resting))[1, "b"] == "a recent copy or removal at b failed"
+    assert reasons(advice(unread))[1, "b"] == "the copies at b can't be read now"
 
 
 def test_no_area_rests_for_what_failed_while_the_clock_was_ahead() -> None:

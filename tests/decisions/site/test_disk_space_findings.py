@@ -63,7 +63,7 @@ def test_a_folder_lacks_bytes_files_or_the_right(room: FolderFreeSpace, told: st
 
 @pytest.mark.parametrize(
     ("folder", "until"),
-    [(SPOOL, "the queues are closed"), (f"{SPOOL}/campaigns", "nobody can bring a campaign")],
+    [(SPOOL, "the queues are closed"), (f"{SPOOL}/campaigns", "no campaign can be submitted")],
 )
 def test_a_full_folder_closes_the_queues_unless_it_is_for_campaigns(
     folder: str, until: str

@@ -65,7 +65,7 @@ def test_what_is_wrong_with_a_file_is_told_once() -> None:
         (
             ConfigurationFacts(is_same=False),
             True,
-            f"{OLDER_IN_FORCE}; it takes the new one within seconds",
+            f"{OLDER_IN_FORCE}; the service reads the file within seconds",
         ),
         (
             ConfigurationFacts(is_same=False, refused=("FILE: wrong",)),

@@ -152,7 +152,7 @@ def test_what_a_cluster_is_blamed_for_is_said_in_our_words(cause: str) -> None:
 
 
 def test_an_unknown_cause_is_blamed_on_nobody_and_still_said() -> None:
-    assert describe_failure_cause("", "beta") == "they failed at beta"
+    assert describe_failure_cause("", "beta") == "these jobs failed at beta"
 
 
 @pytest.mark.parametrize(

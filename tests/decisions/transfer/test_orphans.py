@@ -72,7 +72,7 @@ def test_a_job_that_outlives_its_end_is_deleted_after_its_grace(
 def test_it_is_said_why_it_is_deleted() -> None:
     [action] = plan_survivor_deletions([ENDED], a_situation(remote="Rr"))
 
-    assert action.why == "its end was told, and beta lists it as Rr"
+    assert action.why == "the job has ended, but beta lists the job as Rr"
 
 
 @pytest.mark.parametrize(
@@ -160,8 +160,8 @@ def a_held(**values: object) -> TransferSituation:
     [
         ([a_transfer()], a_held(), ""),
         ([a_transfer(remote_id=0)], a_held(), ""),
-        ([a_transfer(remote_id=39)], a_held(), "another job is the recorded one"),
-        ([], a_held(since=second(0)), "no transfer of that name is open"),
+        ([a_transfer(remote_id=39)], a_held(), "the transfer has recorded another job"),
+        ([], a_held(since=second(0)), "no transfer with the job's name is open"),
         ([], a_held(since=second(1)), ""),
         ([], a_held(since=None), ""),
         ([], a_held(since=second(0), name="gb.gamma.7.0.1"), ""),
@@ -171,7 +171,7 @@ def a_held(**values: object) -> TransferSituation:
         (
             [a_transfer(remote_id=0, owner="bob")],
             a_held(since=second(0)),
-            "no transfer of that name is open",
+            "no transfer with the job's name is open",
         ),
     ],
     ids=[

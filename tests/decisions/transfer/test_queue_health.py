@@ -39,7 +39,7 @@ def test_a_cluster_at_which_jobs_fail_says_when_it_is_tried_again(left_min: int,
 
     told = breaker_reason("beta", shown(breakers={"beta": known}), NOW)
 
-    assert told == f"5 jobs in a row failed at beta: nobody at beta saw their ends. {then}"
+    assert told == f"5 jobs in a row failed at beta: nobody at beta saw the jobs' ends. {then}"
 
 
 def at_home(state: str, used: int = 1) -> PublishedState:
@@ -89,7 +89,7 @@ def at_home(state: str, used: int = 1) -> PublishedState:
         pytest.param(shown(load=None), "its load values are too old", id="no load values"),
         pytest.param(
             shown(clusters={"alpha": cluster("alpha")}),
-            "the local cluster lists no such queue",
+            "the home cluster does not list this queue",
             id="no such queue",
         ),
     ],
@@ -108,8 +108,8 @@ def test_a_queue_with_one_usable_host_is_open() -> None:
 def test_values_as_old_as_the_limit_are_no_alarm_and_older_ones_are() -> None:
     assert poller_silence_alarm(shown(load=load(age_s=30)), NOW) == ""
     assert poller_silence_alarm(shown(load=load(age_s=95)), NOW) == (
-        "gridbridge-poller is silent for 95 s (30 s is the limit): what follows is as old, "
-        "and its queues are closed"
+        "gridbridge-poller is silent for 95 s (30 s is the limit): the report below is as old, "
+        "and the transfer queues are closed"
     )
 
 
@@ -133,11 +133,11 @@ def a_service_that_refuses(*problems: str) -> PublishedState:
         (a_service_that_refuses(), ""),
         (
             a_service_that_refuses("FILE: one"),
-            "the service has an older gridbridge.toml, for it refuses the new one: FILE: one",
+            "the service has an older gridbridge.toml, because it refuses the new file: FILE: one",
         ),
         (
             a_service_that_refuses("FILE: one", "FILE: two"),
-            "the service has an older gridbridge.toml, for it refuses the new one: FILE: one"
+            "the service has an older gridbridge.toml, because it refuses the new file: FILE: one"
             " (and 1 more, see gridbridge check)",
         ),
     ],
@@ -150,7 +150,7 @@ def test_a_refused_configuration_is_told(what: PublishedState, told: str) -> Non
 def test_a_full_folder_is_told() -> None:
     assert full_folder_warning(shown()) == full_folder_warning(PublishedState()) == ""
     assert full_folder_warning(shown(service=replace(service(), full="/s is full"))) == (
-        "/s is full; every transfer queue is closed until it has room"
+        "/s is full; every transfer queue is closed until the folder has room"
     )
 
 

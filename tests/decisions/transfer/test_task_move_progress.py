@@ -89,7 +89,7 @@ def test_it_is_begun_while_a_fresh_answer_has_it_as_waiting(
         pytest.param(1, "r", "all.q@n1", "it runs here", id="it runs at home"),
         pytest.param(1, "r", "transfer-delta@n1", "", id="it is about to be sent on"),
         pytest.param(1, "", "", "it has ended here", id="gone"),
-        pytest.param(11, "qw", "", "nothing took it within 600 s: it may go back", id="for long"),
+        pytest.param(11, "qw", "", "no start within 600 s: the task may go back", id="for long"),
     ],
 )
 def test_a_task_that_came_home_keeps_off_until_it_has_started(

@@ -97,7 +97,7 @@ UNHEARD = shown(clusters={"beta": cluster("beta", queue("all.q@beta-n1", "au"))}
             transfer(cause=FailureCause.DROPPED, desired="dead"),
             shown(),
             "[cluster.beta] to be in /etc/gridbridge/gridbridge.toml again: until then"
-            " nobody asks beta, and the job counts as alive",
+            " nobody queries beta, and the job counts as alive",
             id="its cluster is configured no more",
         ),
         pytest.param(

@@ -400,7 +400,7 @@ def test_before_its_id_is_known_a_job_is_found_by_the_transfers_name() -> None:
 def test_a_plan_tells_its_reason_with_the_clusters_name() -> None:
     [action] = decide_transfer_actions(a_transfer(missed_polls=2), a_situation(), POLICY, None)
 
-    assert action.why == "beta lists it no more"
+    assert action.why == "job unlisted at beta"
 
 
 # Another person's words and jobs.

@@ -132,7 +132,7 @@ def test_a_round_leaves_a_job_whose_owner_wants_it_to_stay(grid: Grid) -> None:
 
     assert [] == told["moves"]
     reasons = [one["reason"] for one in told["rejected"] if one["job"] == f"gb.alpha.{job}"]
-    assert ["its owner wants it to stay"] == reasons
+    assert ["the owner wants the job to stay"] == reasons
     assert [f"gb.alpha.{job}"] == [one["job"] for one in drained["moves"]]
 
 

@@ -125,7 +125,7 @@ def test_a_wrong_file_is_told_and_the_old_one_stays_in_force(grid: Grid, watched
     assert end["exit_status"].split()[0] == "5"
     assert found[ITEM] == OLDER
     assert {f"file {TOML}"} == found.keys() - {ITEM}
-    assert status.startswith(f"{OLDER}, for it refuses the new one: {TOML}: [poller] ")
+    assert status.startswith(f"{OLDER}, because it refuses the new file: {TOML}: [poller] ")
     told = re.findall(r"event=misconfigured .*\[poller\] (\w+)", since(grid, before))
     assert sorted(told) == ["interval_s", "stales_s"]
 
@@ -156,7 +156,7 @@ def test_a_service_that_starts_with_a_wrong_file_has_the_one_that_was_in_force(g
     assert (end["exit_status"].split()[0], found) == ("6", OLDER)
     assert pollers(grid) != first
     assert status.startswith(
-        f"{OLDER}, for it refuses the new one: {TOML}: [poller] interval_s = 1"
+        f"{OLDER}, because it refuses the new file: {TOML}: [poller] interval_s = 1"
     )
     assert why == status
     assert re.search(r"event=misconfigured .*\[poller\] interval_s", since(grid, before))

@@ -52,6 +52,6 @@ def test_jobs_that_fail_in_a_row_close_the_queue_until_one_runs(
     grid.until(lambda: ends(grid, probe), "the probe to end", 90)
     grid.until(grid.is_open, "transfer-beta to be open")
 
-    assert "3 jobs in a row failed at beta: beta takes no jobs from here" in told
+    assert "3 jobs in a row failed at beta: beta rejects all jobs of this site" in told
     assert [host.partition("-n")[0] for host in lines(grid, "probe.ran")] == ["beta"]
     assert "cause=denied owners=alice" in grid.logged("event=closed cluster=beta")

@@ -31,7 +31,7 @@ def test_its_jobs_wait_and_end_well_once_it_is_back(grid: Grid) -> None:
     record = grid.accounting(job)
     grid.sh("alpha-master", "rm dropped.go", user="alice")
 
-    assert "until then nobody asks beta, and the job counts as alive" in why
+    assert "until then nobody queries beta, and the job counts as alive" in why
     assert "beta: open transfers" in check.out
     assert (state, record["exit_status"].split()[0]) == ("r", "5")
 

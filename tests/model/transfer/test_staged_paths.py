@@ -43,8 +43,8 @@ def test_paths_stand_between_colons(text: str, expected: tuple[str, ...]) -> Non
         (IN, "a/../b", "leads out with .."),
         (IN, "%2e%2e/b", "leads out with .."),
         (OUT, "/a", "is absolute"),
-        (IN, "/a/x:x", "two of the paths would be 'x' there"),
-        (OUT, "x:./x", "two of the paths would be 'x' there"),
+        (IN, "/a/x:x", "two paths have the same remote name 'x'"),
+        (OUT, "x:./x", "two paths have the same remote name 'x'"),
     ],
     ids=["empty", "root", "NUL", "cut", "sign", "dots", "coded dots", "absolute", "twice", "same"],
 )

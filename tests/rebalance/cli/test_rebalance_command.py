@@ -61,7 +61,7 @@ def test_it_tells_moves_and_reasons_as_lines(path: str) -> None:
         "alpha is full of copies (91% of its disk used, 51% in the mean): 1 copy to beta",
         "  align 1 (live) from alpha to beta",
         "  not gone 7: its job is not listed",
-        "  not align 2: it is running",
+        "  not align 2: the task is running",
     ]
 
 
@@ -94,7 +94,7 @@ def test_it_tells_the_same_as_json(path: str) -> None:
     ]
     assert told["rejected"] == [
         {"job": "gone", "number": 7, "to": None, "reason": "its job is not listed"},
-        {"job": "align", "number": 2, "to": None, "reason": "it is running"},
+        {"job": "align", "number": 2, "to": None, "reason": "the task is running"},
     ]
     assert set(told) == {"moves", "rejected", "sentence"}
 
@@ -160,7 +160,7 @@ def test_what_was_moved_and_what_was_dropped_is_counted_and_told(
     seen = PlacementSnapshot(now=datetime(2026, 1, 1, tzinfo=UTC))
     advice = MovePlan(sentence="decided", moves=moves)
     planned = RebalancePlan(snapshot=seen, rules=RebalanceSection(), advice=advice)
-    dropped = RejectedMove(job="7", number=3, target="gamma", reason="it is running")
+    dropped = RejectedMove(job="7", number=3, target="gamma", reason="the task is running")
     checked = RecheckedMoves(moves=moves[1:], dropped=(dropped,))
     monkeypatch.setattr(mover_wiring, "run_rebalance_round", lambda *_, **__: (planned, checked))
     words = ("rebalance", "auto", "--apply")
@@ -168,6 +168,11 @@ def test_what_was_moved_and_what_was_dropped_is_counted_and_told(
     lines = CliRunner().invoke(gridbridge, words).output.splitlines()
     told = json.loads(CliRunner().invoke(gridbridge, (*words, "--json")).output)
 
-    assert lines[-2:] == ["moved: 1, dropped: 1", "  not 7 3 to gamma any more: it is running"]
+    assert lines[-2:] == [
+        "moved: 1, dropped: 1",
+        "  not 7 3 to gamma any more: the task is running",
+    ]
     assert told["moved"] == 1
-    assert told["dropped"] == [{"job": "7", "number": 3, "to": "gamma", "reason": "it is running"}]
+    assert told["dropped"] == [
+        {"job": "7", "number": 3, "to": "gamma", "reason": "the task is running"}
+    ]

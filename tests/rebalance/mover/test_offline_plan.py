@@ -129,7 +129,7 @@ def test_the_rules_of_the_file_count(tmp_path: Path) -> None:
     advice = offline_plan.plan_from_snapshot_file(path, RebalanceRequest.HOST, "alpha").advice
 
     assert () == advice.moves
-    assert ["it has less than 70 GB"] == [one.reason for one in advice.rejected]
+    assert ["the copy has less than 70 GB"] == [one.reason for one in advice.rejected]
 
 
 @pytest.mark.parametrize(

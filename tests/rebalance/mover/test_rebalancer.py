@@ -228,7 +228,7 @@ def test_a_task_that_starts_between_plan_and_act_is_left_alone(site: Site) -> No
     _, checked = site.rebalance()
 
     assert site.marked() == [2, 3, 4]
-    assert [one.reason for one in checked.dropped] == ["it is running"]
+    assert [one.reason for one in checked.dropped] == ["the task is running"]
 
 
 def test_a_task_that_its_owner_cancels_as_it_is_to_be_moved_is_sent_nowhere(
@@ -329,7 +329,9 @@ def test_a_job_whose_owner_says_after_the_plan_that_it_stays_is_not_moved(
 
     stays = [one.reason for one in checked.dropped]
     assert len(checked.moves) == moved
-    assert stays == (["its owner wants it to stay"] if asked.what is RebalanceRequest.HOST else [])
+    assert stays == (
+        ["the owner wants the job to stay"] if asked.what is RebalanceRequest.HOST else []
+    )
 
 
 def _at_second_look(site: Site, monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) -> None:
@@ -453,7 +455,7 @@ def test_of_a_cluster_that_is_silent_for_long_each_task_is_told_and_none_moved(
         planned, _ = site.rebalance(asked)
 
         why = {one.reason for one in planned.advice.rejected}
-        silent = "its cluster is silent: it may start there yet, and would run twice"
+        silent = "the cluster is silent: it may start the task, which would run twice"
         assert (planned.advice.moves, why) == ((), {silent} if told else set())
         assert len(planned.advice.rejected) == (TASKS if told else 0)
         assert ("beta is lost: nothing is moved; no disk is known; 6 tasks stay there"
@@ -718,7 +720,9 @@ def test_one_that_starts_between_plan_and_act_is_dropped_and_told(sent_site: Sen
 
     _, checked = sent_site.rebalance(FAIL)
 
-    assert [(one.job, one.reason) for one in checked.dropped] == [("gb.alpha.7", "it is running")]
+    assert [(one.job, one.reason) for one in checked.dropped] == [
+        ("gb.alpha.7", "the task is running")
+    ]
     assert list(sent_site.asked_moves()) == ["gb.alpha.8.0.1"]
 
 
@@ -763,7 +767,7 @@ def test_a_round_moves_no_job_whose_owner_lets_it_not(
     kept = [one for one in planned.advice.rejected if one.job == "gb.alpha.7"]
 
     assert [one.job for one in planned.advice.moves] == expected
-    assert [one.reason for one in kept] == ["its owner wants it to stay"] * (2 - len(expected))
+    assert [one.reason for one in kept] == ["the owner wants the job to stay"] * (2 - len(expected))
 
 
 def test_nothing_that_was_sent_moves_while_home_does_not_tell_of_its_jobs(
@@ -843,10 +847,10 @@ class Unmovable:
 @pytest.mark.parametrize(
     ("stay", "ago", "movable", "why"),
     [
-        (Unmovable.drop, timedelta(minutes=5), 1, "it could not be moved when it was to be"),
+        (Unmovable.drop, timedelta(minutes=5), 1, "a recent move of the task failed"),
         (Unmovable.drop, timedelta(hours=2), 7, ""),
         (Unmovable.drop, timedelta(days=-365), 7, ""),
-        (Unmovable.recall, timedelta(), 1, "it was recalled as often as its queue allows"),
+        (Unmovable.recall, timedelta(), 1, "the task was recalled as often as its queue allows"),
     ],
     ids=["dropped", "dropped long ago", "dropped by a clock that was ahead", "at its limit"],
 )
@@ -885,6 +889,6 @@ def test_a_task_that_was_sent_to_a_cluster_that_is_silent_for_long_is_told(
     planned, _ = sent_site.rebalance(RebalanceQuestion(what=RebalanceRequest.FAIL, name="beta"))
 
     told = {(one.job, one.reason) for one in planned.advice.rejected}
-    silent = "its cluster is silent: it may start there yet, and would run twice"
+    silent = "the cluster is silent: it may start the task, which would run twice"
     assert planned.advice.moves == ()
     assert told == {("1", silent), ("gb.alpha.7", silent), ("gb.alpha.8", silent)}

@@ -170,7 +170,7 @@ def test_the_original_is_read_once_at_most(
     [
         ("rm a.txt", "a.txt is missing"),
         ("echo x >a.txt", "a.txt has another checksum"),
-        ("echo x >new", "new is not of it"),
+        ("echo x >new", "new is unexpected"),
         ("rm -r deep", r"'deep/b\nc' is missing, deep/link is missing"),
         ("rm -r deep a.txt", "a.txt is missing, 'deep/b\\nc' is missing and 1 more"),
         ("ln -s a.txt l", "it has something that is neither a file nor a folder"),

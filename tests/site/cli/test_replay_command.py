@@ -39,8 +39,8 @@ FIGURES = BalanceFigures(
     unchanged_s=None,
 )
 PATIENCE = NodeLifecycleTimeouts(boot_s=600, join_s=300, silent_s=120)
-WHY = "look up end gb.alpha.7.0.1: beta lists it no more"
-TOLD = "gb.alpha.7.0.1: looking up its end in the accounting there: beta lists it no more"
+WHY = "look up end gb.alpha.7.0.1: job unlisted at beta"
+TOLD = "gb.alpha.7.0.1: looking up its end in the accounting there: job unlisted at beta"
 
 
 @pytest.fixture

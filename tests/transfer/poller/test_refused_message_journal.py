@@ -43,7 +43,7 @@ def received(**values: object) -> ReceivedMessage:
     return ReceivedMessage(**(known | values))  # type: ignore[arg-type]  # the tests' own words
 
 
-ENDED_EARLY = "refuse gb.alpha.7.0.1: ended of a transfer without record"
+ENDED_EARLY = "refuse gb.alpha.7.0.1: ended message for a transfer without a record"
 
 
 @pytest.mark.parametrize(

@@ -78,12 +78,12 @@ def test_what_a_job_does_not_ask_for_has_its_default_in_the_words_of_home() -> N
         (
             MappedRequest(soft=H_RT),
             {"resource_h_rt": MappingRule(require="yes")},
-            "hard; qsub -l h_rt=",
+            "hard request for h_rt; qsub -l h_rt=",
         ),
         (
             MappedRequest(hard=(("h_rt", "INFINITY"),)),
             {"resource_h_rt": MappingRule(require="yes", unit="s")},
-            "does not ask for h_rt",
+            "requires a hard request for h_rt",
         ),
         (
             MappedRequest(),
@@ -93,7 +93,7 @@ def test_what_a_job_does_not_ask_for_has_its_default_in_the_words_of_home() -> N
         (
             MappedRequest(hard=(("a", "x"), ("b", "y"))),
             {"resource_a": MappingRule(to="b")},
-            "b is asked for as 'x' and as 'y' there",
+            "b is requested as both 'x' and 'y'",
         ),
         (
             MappedRequest(hard=H_RT),
@@ -125,7 +125,7 @@ def test_what_a_job_does_not_ask_for_has_its_default_in_the_words_of_home() -> N
 def test_a_hard_request_that_can_not_be_met_refuses_the_job(
     asked: MappedRequest, rules: dict[str, MappingRule], words: str
 ) -> None:
-    with pytest.raises(UnmappableRequest, match=r"beta|soon|there") as refused:
+    with pytest.raises(UnmappableRequest, match=r"beta|soon|both") as refused:
         there(asked, **rules)
 
     assert words in str(refused.value)

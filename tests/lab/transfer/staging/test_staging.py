@@ -151,7 +151,7 @@ WRONG = {
     "stage_in=../x": "stage_in: '../x' leads out with ..; a path below the working directory",
     "stage_in=a%zz": "stage_in=a%zz: % has to be followed by two hexadecimal digits",
     "stage_out=/etc": "stage_out: '/etc' is absolute; a path below the working directory",
-    "stage_in=/tmp/x:x": "stage_in: two of the paths would be 'x' there",
+    "stage_in=/tmp/x:x": "stage_in: two paths have the same remote name 'x'",
 }
 
 
@@ -308,7 +308,7 @@ def test_output_comes_home_from_oar_without_a_word(ready: Grid, undeclared_at_ga
             0,
             f"-wd '~{ACCOUNT}/{STAGE}/gb.alpha.JOB.0.1/work'",
         ),
-        ("stage_in=in:a/in:a/in", 1, "stage_in: two of the paths would be 'a/in' there"),
+        ("stage_in=in:a/in:a/in", 1, "stage_in: two paths have the same remote name 'a/in'"),
     ],
 )
 def test_a_staged_job_is_explained(ready: Grid, declared: str, status: int, told: str) -> None:
